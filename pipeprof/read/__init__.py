@@ -1,0 +1,1 @@
+"""Floor 1: one file per source. Reads it into the record's tables."""

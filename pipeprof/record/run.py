@@ -1,0 +1,158 @@
+"""A run: one folder, its manifest `run.json`, and where its files are."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from pipeprof.errors import RunError
+from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
+
+MANIFEST = "run.json"
+SPOOL = "spool"
+
+State = Literal["running", "complete", "partial", "failed"]
+
+
+class Warn(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Something the user should know about the run: `code` is stable, `message` is for people."""
+
+    code: str
+    message: str
+    rep: int | None = None
+    rank: int | None = None
+
+
+class NotMeasured(msgspec.Struct, kw_only=True):
+    """What the run does not hold, and why."""
+
+    what: str
+    why: str
+
+
+class Rank(msgspec.Struct, kw_only=True):
+    """One process of the job within one repetition.
+
+    `zero_realtime_ns` and `zero_monotonic_ns` are the two clocks at the repetition's zero, as this process saw them.
+    `missing_steps_s` and `missing_queue_s` bound what was lost at the end, in seconds; None means nothing is known to be.
+    """
+
+    rank: int
+    pid: int
+    host: str
+    python: str | None = None
+    mindspore: str | None = None
+    zero_realtime_ns: int
+    zero_monotonic_ns: int
+    ended: Literal["normal", "lost"] = "normal"
+    step_evidence: str | None = None
+    evidence_counts: dict[str, int] = {}
+    missing_steps_s: float | None = None
+    missing_queue_s: float | None = None
+
+
+class Rep(msgspec.Struct, kw_only=True):
+    """One execution of the command. `exit_code` is negative for a signal (as in `subprocess`); None when unknown."""
+
+    rep: int
+    zero_realtime_ns: int
+    zero_monotonic_ns: int
+    dur_ns: int | None = None
+    exit_code: int | None = None
+    ranks: list[Rank] = []
+
+
+class Manifest(msgspec.Struct, kw_only=True):
+    """What `run.json` holds."""
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str
+    state: State = "running"
+    reason: str | None = None
+    source: str = "collect"
+    command: list[str] = []
+    workdir: str | None = None
+    started_at: str
+    ended_at: str | None = None
+    pipeprof_version: str
+    launcher_pid: int | None = None
+    launcher_start: float | None = None
+    git: dict[str, Any] | None = None
+    options: dict[str, Any] = {}
+    fingerprint: dict[str, Any] = {}
+    reps: list[Rep] = []
+    tables: dict[str, int] = {}
+    not_measured: list[NotMeasured] = []
+    warnings: list[Warn] = []
+
+    def warn(self, code: str, message: str, *, rep: int | None = None, rank: int | None = None) -> None:
+        """Add a warning once."""
+        entry = Warn(code=code, message=message, rep=rep, rank=rank)
+        if entry not in self.warnings:
+            self.warnings.append(entry)
+
+
+def new_run_id() -> str:
+    """Sortable by time, unique across machines: `20261121T085959-4f3a9c`."""
+    return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "-" + secrets.token_hex(3)
+
+
+class Run:
+    """A run folder and its manifest."""
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+
+    @property
+    def spool(self) -> Path:
+        """Where the recorded process writes until its data is converted."""
+        return self.path / SPOOL
+
+    def files(self, table: str) -> list[Path]:
+        """The Parquet files of a table, in a stable order; empty when the run does not have it."""
+        return sorted(self.path.joinpath(BY_NAME[table].name).glob("rep=*/rank=*/part-*.parquet"))
+
+    def save(self) -> None:
+        """Write the manifest: to a temporary name, then renamed, so that it is whole at every moment."""
+        text = msgspec.json.format(msgspec.json.encode(self.manifest), indent=2)
+        temporary = self.path / f".{MANIFEST}.{os.getpid()}"
+        with temporary.open("wb") as file:
+            file.write(text + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self.path / MANIFEST)
+
+
+def load(path: str | os.PathLike[str]) -> Run:
+    """Open a run folder as it lies on disk.
+
+    Raises RunError when the folder is not a run, its manifest is damaged, or a newer pipeprof wrote it.
+    """
+    folder = Path(path)
+    manifest = folder / MANIFEST
+    if not folder.exists():
+        raise RunError(f"no such run: `{folder}`", "record one with `pipeprof collect -o RUN -- python train.py`")
+    if not manifest.is_file():
+        found = "a file" if folder.is_file() else "a folder without `run.json`"
+        raise RunError(f"`{folder}` is not a pipeprof run: found {found}", "give the folder that `pipeprof collect` made")
+    text = manifest.read_bytes()
+    try:
+        version = msgspec.json.decode(text, type=_Version).schema_version
+        if version > SCHEMA_VERSION:
+            raise RunError(
+                f"`{manifest}` has schema_version {version}, this pipeprof reads up to {SCHEMA_VERSION}",
+                "upgrade pipeprof: `pip install -U pipeprof`",
+            )
+        return Run(folder, msgspec.json.decode(text, type=Manifest))
+    except msgspec.DecodeError as error:
+        raise RunError(f"damaged manifest `{manifest}`: {error}", "restore the file, or collect the run again") from error
+
+
+class _Version(msgspec.Struct):
+    schema_version: int

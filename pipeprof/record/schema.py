@@ -1,0 +1,241 @@
+"""The record: every table, column, type and unit. The one place that says it; the table reference page is made from it.
+
+Times are int64 ns since the repetition's zero (the launch of the command). Unknown is null, never 0. Every table
+also has the columns `rep` and `rank` (bigint), which come from the folder names (`rep=0/rank=0`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCHEMA_VERSION = 1
+
+PARTITIONS = ("rep", "rank")
+
+STEP_KINDS = ("warmup", "train", "eval")
+OP_PHASES = ("forward", "backward", "optimizer", "communication", "other")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its SQL type (bigint, double, varchar, boolean), unit and meaning."""
+
+    name: str
+    type: str
+    unit: str
+    doc: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: what a row is, and its columns in order."""
+
+    name: str
+    row: str
+    columns: tuple[Column, ...]
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names without the partition columns."""
+        return tuple(column.name for column in self.columns)
+
+    def arrow(self) -> pa.Schema:
+        """The Arrow schema of a stored file (without `rep` and `rank`)."""
+        import pyarrow as pa  # noqa: PLC0415 - the launcher imports this module and must stay light
+
+        types = {"bigint": pa.int64(), "double": pa.float64(), "varchar": pa.string(), "boolean": pa.bool_()}
+        return pa.schema([pa.field(column.name, types[column.type]) for column in self.columns])
+
+
+def _table(name: str, row: str, *columns: tuple[str, str, str, str]) -> Table:
+    return Table(name, row, tuple(Column(*column) for column in columns))
+
+
+_PIPELINE_ID = ("pipeline_id", "bigint", "", "the iterator's tree, from 0 in order of creation; one per iterator")
+_OP_ID = ("op_id", "bigint", "", "operator of that pipeline; 0 is nearest the training loop")
+
+TABLES: tuple[Table, ...] = (
+    _table(
+        "step",
+        "step of the training loop, or of an evaluation",
+        ("step", "bigint", "", "position among all steps of the rank, in time order, from 0"),
+        ("kind_step", "bigint", "", "position among the rank's training steps (warmup and train), or among its eval steps"),
+        ("kind", "varchar", "", "warmup (start-up, or a graph was compiled in it) | train | eval"),
+        ("epoch", "bigint", "", "from 0; null when the source cannot tell"),
+        ("pipeline_id", "bigint", "", "the dataset iterator that fed it; null when none did"),
+        ("start_ns", "bigint", "ns", "end of the previous step, or the first fetch of the epoch"),
+        ("fp_ns", "bigint", "ns", "forward start (FP): see fp_source"),
+        ("bp_ns", "bigint", "ns", "backward end (BP), from operator executions; null outside op windows"),
+        ("end_ns", "bigint", "ns", "end of the step, callbacks included"),
+        ("data_wait_ns", "bigint", "ns", "fp_ns - start_ns; null when fp_ns is"),
+        ("fetch_wait_ns", "bigint", "ns", "time inside the dataset iterator; null when the step fetched nothing"),
+        ("fp_source", "varchar", "", "op (first forward operator) | fetch (the batch was handed over) | null"),
+        ("in_window", "boolean", "", "operators were being recorded, so the step time is inflated"),
+        ("updates", "bigint", "", "optimizer updates seen from Python in the step; null when not visible"),
+    ),
+    _table(
+        "op",
+        "execution of an operator",
+        ("op_id", "bigint", "", "the operator, see op_info"),
+        ("step", "bigint", "", "the step it ran in; null when it cannot be told"),
+        ("start_ns", "bigint", "ns", "start"),
+        ("dur_ns", "bigint", "ns", "duration, children included"),
+        ("self_ns", "bigint", "ns", "duration without the operators it called"),
+        ("wait_ns", "bigint", "ns", "time between launch and start, where the source has it"),
+        ("track", "varchar", "", "stream, thread or device"),
+    ),
+    _table(
+        "op_info",
+        "operator",
+        ("op_id", "bigint", "", "identity within the rank"),
+        ("name", "varchar", "", "full name, scope included"),
+        ("type", "varchar", "", "operator type, such as Conv2D"),
+        ("scope", "varchar", "", "the path in front of the last part of the name"),
+        ("phase", "varchar", "", "forward | backward | optimizer | communication | other"),
+        ("device", "varchar", "", "where it ran, such as CPU"),
+        ("in_shapes", "varchar", "", "input shapes and types as text"),
+        ("out_shapes", "varchar", "", "output shapes and types as text"),
+        ("flops", "bigint", "", "floating-point operations of one execution"),
+        ("bytes", "bigint", "bytes", "bytes moved by one execution"),
+        ("stack_id", "bigint", "", "source location"),
+    ),
+    _table(
+        "collective",
+        "communication event",
+        ("step", "bigint", "", "the step it ran in; null when it cannot be told"),
+        ("name", "varchar", "", "full name"),
+        ("kind", "varchar", "", "all_reduce | reduce_scatter | all_gather | broadcast | send | receive | all_to_all | ..."),
+        ("group_name", "varchar", "", "communication group"),
+        ("track", "varchar", "", "stream or device"),
+        ("start_ns", "bigint", "ns", "start"),
+        ("dur_ns", "bigint", "ns", "duration"),
+        ("bytes", "bigint", "bytes", "payload"),
+    ),
+    _table(
+        "pipeline",
+        "dataset iterator",
+        ("pipeline_id", "bigint", "", "from 0 in order of creation"),
+        ("pipeline_key", "varchar", "", "hash of operator types, names and creation site: equal keys are the same pipeline again"),
+        ("role", "varchar", "", "train | eval | hidden (made by MindSpore or by a source) | other"),
+        ("site", "varchar", "", "file:line that created it"),
+        ("created_ns", "bigint", "ns", "creation began"),
+        ("ready_ns", "bigint", "ns", "creation ended"),
+        ("closed_ns", "bigint", "ns", "its tree was ended; null when it was still open"),
+        ("batch_size", "bigint", "rows", "of the outermost batch operator"),
+        ("num_epochs", "bigint", "", "epochs it was made for; null when unlimited"),
+        ("queues", "varchar", "", "recorded | not_recorded: reason | not_attributable: reason"),
+    ),
+    _table(
+        "pipeline_op",
+        "operator of the dataset graph",
+        _PIPELINE_ID,
+        _OP_ID,
+        ("op_type", "varchar", "", "such as MapOp"),
+        ("name", "varchar", "", "what it does: source class, map functions"),
+        ("workers", "bigint", "", "parallel workers"),
+        ("capacity", "bigint", "", "size of its output queue; null when it has none"),
+        ("is_python", "boolean", "", "runs the user's Python; null when unknown"),
+        ("uses_processes", "boolean", "", "its Python runs in worker processes; null when unknown"),
+        ("inlined", "boolean", "", "runs inside its consumer and has no queue"),
+    ),
+    _table(
+        "pipeline_edge",
+        "connection of two pipeline operators",
+        _PIPELINE_ID,
+        ("producer_id", "bigint", "", "op_id of the producer"),
+        ("consumer_id", "bigint", "", "op_id of the consumer"),
+    ),
+    _table(
+        "queue",
+        "queue sample",
+        _PIPELINE_ID,
+        _OP_ID,
+        ("t_ns", "bigint", "ns", "time of the sample (its own stamp, not a multiple of the interval)"),
+        ("depth", "bigint", "", "entries in the operator's output queue: rows below a batch, batches above"),
+        ("capacity", "bigint", "", "most entries it can hold"),
+    ),
+    _table(
+        "op_service",
+        "batch x pipeline operator: service time",
+        _PIPELINE_ID,
+        _OP_ID,
+        ("t_ns", "bigint", "ns", "when the batch was handed over"),
+        ("avg_ns", "bigint", "ns", "mean time of a worker for one row (one batch, for a batch operator)"),
+        ("max_ns", "bigint", "ns", "longest; null when only one row was counted"),
+        ("min_ns", "bigint", "ns", "shortest; null when only one row was counted"),
+        ("rows", "bigint", "rows", "rows counted"),
+        ("io_ns", "bigint", "ns", "part of avg_ns spent reading; null when the operator does not say"),
+    ),
+    _table(
+        "fetch",
+        "batch fetched from a dataset iterator",
+        _PIPELINE_ID,
+        ("fetch", "bigint", "", "position within the iterator, from 0"),
+        ("step", "bigint", "", "the step that used it; null when none did"),
+        ("start_ns", "bigint", "ns", "the loop asked for the batch"),
+        ("wait_ns", "bigint", "ns", "until it had it"),
+        ("push_ns", "bigint", "ns", "time to hand it on, from the dataset's own record (whole ms)"),
+        ("batch_ns", "bigint", "ns", "total time inside the iterator, from the dataset's own record (whole ms)"),
+        ("depth", "bigint", "batches", "left in the last queue after this one was taken"),
+        ("capacity", "bigint", "batches", "of the last queue"),
+        ("side", "varchar", "", "iterator | host_queue | data_queue"),
+    ),
+    _table(
+        "cpu",
+        "CPU sample",
+        ("t_ns", "bigint", "ns", "end of the sampled interval"),
+        ("scope", "varchar", "", "host | process | pipeline_op"),
+        ("name", "varchar", "", "what the process is: trainer, worker, launcher; null for others"),
+        ("pid", "bigint", "", "of a process; null for others"),
+        ("pipeline_id", "bigint", "", "of a pipeline operator; null for others"),
+        ("op_id", "bigint", "", "of a pipeline operator; null for others"),
+        ("user_ratio", "double", "0..", "host: share of all cores; others: cores (1.0 is one core busy)"),
+        ("sys_ratio", "double", "0..", "as user_ratio, in the kernel"),
+        ("idle_ratio", "double", "0..1", "host: share of all cores that was idle; null for others"),
+    ),
+    _table(
+        "memory",
+        "memory sample",
+        ("t_ns", "bigint", "ns", "time of the sample"),
+        ("device", "varchar", "", "host (whole machine) | process | CPU and others (the framework's pool)"),
+        ("pid", "bigint", "", "of a process; null for others"),
+        ("name", "varchar", "", "what the process is: trainer, worker, launcher; null for others"),
+        ("allocated_bytes", "bigint", "bytes", "pool: in use; host: used"),
+        ("reserved_bytes", "bigint", "bytes", "pool: held from the system"),
+        ("active_bytes", "bigint", "bytes", "pool: reachable"),
+        ("rss_bytes", "bigint", "bytes", "resident set of the process"),
+        ("rss_peak_bytes", "bigint", "bytes", "largest resident set so far"),
+    ),
+    _table(
+        "allocation",
+        "lifetime of a tensor or block",
+        ("address", "bigint", "", "address"),
+        ("bytes", "bigint", "bytes", "size"),
+        ("produced_ns", "bigint", "ns", "allocated"),
+        ("released_ns", "bigint", "ns", "freed; null when it was still held"),
+        ("op_id", "bigint", "", "the operator that produced it"),
+    ),
+    _table(
+        "span",
+        "any other interval",
+        ("track", "varchar", "", "thread or lane"),
+        ("category", "varchar", "", "such as compile, callback, window"),
+        ("name", "varchar", "", "what happened"),
+        ("start_ns", "bigint", "ns", "start"),
+        ("dur_ns", "bigint", "ns", "duration"),
+        ("stack_id", "bigint", "", "source location"),
+    ),
+    _table(
+        "stage",
+        "set-up stage of a repetition",
+        ("stage", "varchar", "", "start (until Python runs) | import | build | compile | warmup | steady"),
+        ("start_ns", "bigint", "ns", "start"),
+        ("dur_ns", "bigint", "ns", "duration"),
+    ),
+)
+
+BY_NAME: dict[str, Table] = {table.name: table for table in TABLES}

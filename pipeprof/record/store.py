@@ -1,0 +1,89 @@
+"""Parquet files of a run: written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeprof.errors import RunError
+from pipeprof.record.schema import BY_NAME, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from pipeprof.record.run import Run
+
+ROWS_PER_GROUP = 1 << 17
+
+
+def partition(run: Run, table: str, rep: int, rank: int) -> Path:
+    """The folder of one table of one rank of one repetition."""
+    return run.path / table / f"rep={rep}" / f"rank={rank}"
+
+
+def write(run: Run, table: str, rep: int, rank: int, rows: Iterable[Sequence[Any]]) -> int:
+    """Write rows (tuples in the order of the schema) as part-00000.parquet and return their number.
+
+    No file is made for no rows: an absent table means "not measured". The file appears under its name only when it
+    is complete. Raises RunError when a value does not fit its column.
+    """
+    schema = BY_NAME[table]
+    columns = list(zip(*rows, strict=True))
+    if not columns:
+        return 0
+    return write_arrow(run, table, rep, rank, _to_arrow(schema, columns))
+
+
+def write_columns(run: Run, table: str, rep: int, rank: int, columns: Mapping[str, Sequence[Any]]) -> int:
+    """As `write`, from one sequence per column."""
+    schema = BY_NAME[table]
+    ordered = [columns[name] for name in schema.column_names]
+    if not ordered or not len(ordered[0]):
+        return 0
+    return write_arrow(run, table, rep, rank, _to_arrow(schema, ordered))
+
+
+def write_arrow(run: Run, table: str, rep: int, rank: int, data: pa.Table) -> int:
+    """As `write`, from an Arrow table that already has the table's schema."""
+    folder = partition(run, table, rep, rank)
+    folder.mkdir(parents=True, exist_ok=True)
+    final = folder / "part-00000.parquet"
+    temporary = folder / f".part-00000.{os.getpid()}.tmp"
+    try:
+        pq.write_table(data, temporary, compression="zstd", row_group_size=ROWS_PER_GROUP)
+        temporary.replace(final)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise RunError(f"cannot write `{final}`: {error.strerror or error}", "free some space, then run the same command again") from error
+    return int(data.num_rows)
+
+
+def read(run: Run, table: str) -> pa.Table:
+    """All rows of a table with `rep` and `rank`, in file order; an empty table when the run does not have it."""
+    schema = BY_NAME[table].arrow()
+    parts = []
+    for path in run.files(table):
+        keys = dict(part.split("=") for part in path.parts[-3:-1])
+        data = pq.ParquetFile(path).read()
+        for name in ("rank", "rep"):
+            data = data.add_column(0, pa.field(name, pa.int64()), pa.array([int(keys[name])] * data.num_rows, pa.int64()))
+        parts.append(data)
+    full = pa.schema([pa.field("rep", pa.int64()), pa.field("rank", pa.int64()), *schema])
+    return pa.concat_tables(parts) if parts else full.empty_table()
+
+
+def _to_arrow(table: Table, columns: Sequence[Sequence[Any]]) -> pa.Table:
+    schema = table.arrow()
+    if len(columns) != len(schema):
+        raise RunError(f"table `{table.name}` has {len(schema)} columns, got {len(columns)}")
+    arrays = []
+    for field, values in zip(schema, columns, strict=True):
+        try:
+            arrays.append(pa.array(values, field.type))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise RunError(f"column `{field.name}` of table `{table.name}` does not hold {field.type}: {error}") from error
+    return pa.Table.from_arrays(arrays, schema=schema)

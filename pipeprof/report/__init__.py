@@ -1,0 +1,1 @@
+"""Floor 4: rows and verdicts to text, one file per format."""

@@ -1,0 +1,66 @@
+"""Units: text to integer nanoseconds without passing through a float, and numbers to text for people."""
+
+from __future__ import annotations
+
+NS_PER_MS = 1_000_000
+NS_PER_S = 1_000_000_000
+
+_SCALE = {"ns": 0, "us": 3, "ms": 6, "s": 9}
+
+
+def ns_from_text(text: str, unit: str) -> int:
+    """Exact integer ns of a decimal number in `unit` (ns, us, ms, s); digits below 1 ns are rounded half up.
+
+    `"1795186330489203.848"` in us is 1795186330489203848. Exponents (`1e-05`) are accepted. Raises ValueError
+    for anything that is not one decimal number.
+    """
+    scale = _SCALE[unit]
+    mantissa, _, exponent = text.strip().lower().partition("e")
+    scale += int(exponent) if exponent else 0
+    sign = -1 if mantissa.startswith("-") else 1
+    whole, _, fraction = mantissa.lstrip("+-").partition(".")
+    digits = whole + fraction
+    if not digits.isdigit():
+        message = f"not a decimal number: {text!r}"
+        raise ValueError(message)
+    shift = scale - len(fraction)
+    number = int(digits)
+    if shift >= 0:
+        return sign * number * 10**shift
+    divisor = 10**-shift
+    return sign * ((number * 2 + divisor) // (2 * divisor))
+
+
+def format_ns(ns: float | None) -> str:
+    """A duration for people: `740 ns`, `12.3 us`, `4.56 ms`, `1.23 s`, `2 min 05 s`; `-` for None."""
+    if ns is None:
+        return "-"
+    magnitude = abs(ns)
+    if magnitude < 1_000:
+        return f"{ns:.0f} ns"
+    for limit, divisor, name in ((1e6, 1e3, "us"), (1e9, 1e6, "ms"), (60e9, 1e9, "s")):
+        if magnitude < limit * 0.9995:
+            return f"{ns / divisor:.{_decimals(magnitude / divisor)}f} {name}"
+    minutes, seconds = divmod(round(ns / 1e9), 60)
+    return f"{minutes} min {seconds:02d} s"
+
+
+def format_bytes(count: float | None) -> str:
+    """A size for people in powers of 1024: `512 B`, `1.5 KiB`, `3.2 GiB`; `-` for None."""
+    if count is None:
+        return "-"
+    value = float(count)
+    for name in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:.0f} B" if name == "B" else f"{value:.{_decimals(abs(value))}f} {name}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def format_ratio(ratio: float | None) -> str:
+    """A share for people: 0.1234 is `12.3 %`; `-` for None."""
+    return "-" if ratio is None else f"{ratio * 100:.1f} %"
+
+
+def _decimals(value: float) -> int:
+    return 2 if value < 10 else 1 if value < 100 else 0
