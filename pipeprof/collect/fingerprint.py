@@ -1,0 +1,132 @@
+"""What machine and environment a run is valid for. An allow-list decides which environment variables are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+KEPT_VARIABLES = (
+    "OMP_NUM_THREADS", "OMP_PROC_BIND", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS",
+    "KMP_AFFINITY", "GOMP_CPU_AFFINITY", "MALLOC_ARENA_MAX", "LD_PRELOAD", "PYTHONHASHSEED", "PYTHONOPTIMIZE",
+    "DEVICE_ID", "RANK_ID", "RANK_SIZE", "MS_WORKER_NUM", "MS_ROLE", "DEVICE_TARGET", "CUDA_VISIBLE_DEVICES",
+    "ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES", "GLOG_v", "VLOG_v", "MS_BUILD_PROCESS_NUM",
+    "MS_DEV_RUNTIME_CONF", "MS_ALLOC_CONF", "MS_ENABLE_NUMA", "MS_JIT", "MS_JIT_MODULES", "MS_PROFILER_OPTIONS",
+    "MS_COMPILER_CACHE_ENABLE", "MS_DEV_GRAPH_KERNEL_FLAGS", "HCCL_BUFFSIZE", "HCCL_DETERMINISTIC", "NCCL_DEBUG",
+    "FP_POINT", "BP_POINT", "PROFILING_FP_START", "PROFILING_BP_END", "PROFILING_ITER_END",
+)  # fmt: skip
+_SECRET = re.compile(r"(token|secret|passw|credential|api[-_]?key|access[-_]?key|private[-_]?key|auth)", re.IGNORECASE)
+_URL_PASSWORD = re.compile(r"(://[^/\s:@]+:)[^/\s@]+@")
+
+
+def machine() -> dict[str, Any]:
+    """CPU model, cores and quota, memory, system, container, kept environment variables."""
+    return {
+        "cpu_model": _cpu_model(),
+        "cpu_cores": os.cpu_count(),
+        "cpu_affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        "cpu_quota": _cgroup_quota(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "memory_limit_bytes": _cgroup_number("memory.max", "memory/memory.limit_in_bytes"),
+        "architecture": platform.machine(),
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "os": _os_name(),
+        "container": _container(),
+        "host": hashlib.sha256(platform.node().encode()).hexdigest()[:12],
+        "environment": {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ},
+    }
+
+
+def git_state(folder: str) -> dict[str, Any] | None:
+    """Revision and whether the tree was changed; None outside a repository or without git."""
+    revision = _git(folder, "rev-parse", "HEAD")
+    if revision is None:
+        return None
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return {"revision": revision, "dirty": bool(changed) if changed is not None else None}
+
+
+def without_secrets(command: Sequence[str]) -> list[str]:
+    """The command with the values of options that look like secrets replaced by `***`."""
+    kept: list[str] = []
+    hide_next = False
+    for part in command:
+        name, equals, _ = part.partition("=")
+        shown = part
+        if hide_next and not part.startswith("-"):
+            shown = "***"
+        elif equals and _SECRET.search(name):
+            shown = f"{name}=***"
+        hide_next = part.startswith("-") and not equals and bool(_SECRET.search(part))
+        kept.append(_URL_PASSWORD.sub(r"\1***@", shown))
+    return kept
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Names of the facts in which two fingerprints differ."""
+    return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+
+
+def _cpu_model() -> str | None:
+    for line in _lines("/proc/cpuinfo"):
+        if line.startswith(("model name", "Hardware", "cpu model")):
+            return line.partition(":")[2].strip()
+    return platform.processor() or None
+
+
+def _os_name() -> str | None:
+    for line in _lines("/etc/os-release"):
+        if line.startswith("PRETTY_NAME="):
+            return line.partition("=")[2].strip().strip('"')
+    return platform.platform()
+
+
+def _cgroup_quota() -> float | None:
+    """Cores that the control group allows; None when it sets no limit."""
+    for line in _lines("/sys/fs/cgroup/cpu.max"):
+        quota, _, period = line.partition(" ")
+        return int(quota) / int(period) if quota.isdigit() and period.strip().isdigit() else None
+    quota_us, period_us = (_cgroup_number("", f"cpu/cpu.cfs_{name}_us") for name in ("quota", "period"))
+    return quota_us / period_us if quota_us and period_us and quota_us > 0 else None
+
+
+def _cgroup_number(second: str, first: str) -> int | None:
+    for name in filter(None, (second, first)):
+        for line in _lines(f"/sys/fs/cgroup/{name}"):
+            return int(line) if line.strip().isdigit() and int(line) < 1 << 60 else None
+    return None
+
+
+def _container() -> str | None:
+    """Container image digest if the environment says it, else `container` when we are in one."""
+    for name in ("CONTAINER_IMAGE_DIGEST", "IMAGE_DIGEST", "CI_JOB_IMAGE"):
+        if os.environ.get(name):
+            return os.environ[name]
+    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
+        return "container"
+    return None
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def _git(folder: str, *words: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

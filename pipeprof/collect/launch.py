@@ -1,0 +1,170 @@
+"""Starts the command and stays out of its way: passes signals on, samples the host, waits.
+
+The child inherits stdin, stdout, stderr, the working directory and every signal disposition as they are. Nothing is
+converted here: what the probe and this module write is the spool.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeprof.collect.host import HostSampler
+from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PROBE = Path(__file__).parent / "probe" / "site"
+FORWARDED = tuple(
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGALRM")
+    if hasattr(signal, name)
+)
+RESTORED = tuple(getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name))
+_TIMING_BLOCK = re.compile(
+    rb"\[V10900\][^\n]*\n\[PROF Dataset\]\n(?:worker_time:[^\n]*\n)?(?:-- [^\n]*\n)*\n?"
+    rb"|\[WARNING\][^\n]*Dataset Profiling is already enabled for a different data pipeline[^\n]*\n"
+)
+
+
+@dataclass(frozen=True)
+class ProbeOptions:
+    """What the probe is told. `queue_interval_ms` 0 switches queue samples off; `schedule` None means automatic."""
+
+    queue_interval_ms: int = 100
+    ops: str = "window"
+    schedule: Mapping[str, int] | None = None
+    service: bool = True
+    memory: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the command ended: `status` as in `subprocess` (negative for a signal)."""
+
+    status: int
+    interrupted: bool
+
+
+def command_path(command: Sequence[str]) -> str:
+    """The file that will be run. Raises UsageError when there is none, or it cannot be executed."""
+    name = command[0]
+    found = shutil.which(name)
+    if found is not None:
+        return found
+    if os.sep in name and Path(name).exists():
+        raise UsageError(f"cannot execute `{name}`: it is not an executable file", f"try `python {name}` or `chmod +x {name}`")
+    raise UsageError(f"command not found: `{name}`", "put the command that you would type yourself after `--`")
+
+
+def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host_interval_s: float) -> Outcome:
+    """Run the command once, recording into `spool` (which must exist), and wait for its end.
+
+    Signals that were sent to this process alone are passed on; what the terminal sends to the whole group the child
+    has already got. Raises UsageError when the command cannot be started.
+    """
+    path = command_path(command)
+    watched = {*FORWARDED, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    try:
+        _write(spool / "launch.json", _launch_facts())
+        try:
+            pid = os.posix_spawn(
+                path, list(command), _environment(spool, options), setsigmask=list(before), setsigdef=list(RESTORED)
+            )
+        except OSError as error:
+            hint = "its first line must name an interpreter (#!/usr/bin/env python3)" if error.errno == errno.ENOEXEC else ""
+            raise UsageError(f"cannot start `{command[0]}`: {error.strerror}", hint) from error
+        outcome = _wait(pid, spool, host_interval_s, watched)
+    finally:
+        _drain_signals(watched)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    _pass_on_leftovers(spool)
+    return outcome
+
+
+def die_like(status: int) -> None:
+    """End this process by the signal that ended the command, so that the caller sees the same status."""
+    import resource  # noqa: PLC0415 - does not exist on Windows
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    with contextlib.suppress(OSError, ValueError):
+        signal.signal(-status, signal.SIG_DFL)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.kill(os.getpid(), -status)
+
+
+def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]) -> Outcome:
+    interrupted = False
+    with HostSampler(pid, spool / "host.jsonl") as sampler:
+        due = time.monotonic()
+        while True:
+            if time.monotonic() >= due:
+                sampler.sample()
+                due = time.monotonic() + interval_s
+            info = signal.sigtimedwait(watched, max(0.0, due - time.monotonic()))
+            if info is None:
+                continue
+            if info.si_signo != signal.SIGCHLD:
+                interrupted = interrupted or info.si_signo in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+                if info.si_code <= 0:  # sent by a process; the kernel's (the terminal's) went to the whole group
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, info.si_signo)
+                continue
+            done, status, usage = os.wait4(pid, os.WNOHANG)
+            if done:
+                code = os.waitstatus_to_exitcode(status)
+                facts = {"status": code, "monotonic": time.monotonic_ns(), "realtime": time.time_ns()}
+                facts |= {"user_s": usage.ru_utime, "sys_s": usage.ru_stime, "rss_peak_bytes": usage.ru_maxrss * 1024}
+                _write(spool / "exit.json", facts)
+                return Outcome(code, interrupted)
+
+
+def _drain_signals(watched: set[signal.Signals]) -> None:
+    while signal.sigtimedwait(watched, 0) is not None:
+        pass
+
+
+def _launch_facts() -> dict[str, object]:
+    return {"monotonic": time.monotonic_ns(), "realtime": time.time_ns(), "pid": os.getpid()}
+
+
+def _environment(spool: Path, options: ProbeOptions) -> dict[str, str]:
+    environment = dict(os.environ)
+    rest = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = str(PROBE) + (os.pathsep + rest if rest else "")
+    environment["PIPEPROF_SPOOL"] = str(spool.resolve())
+    environment["PIPEPROF_OPTIONS"] = json.dumps(asdict(options))
+    return environment
+
+
+def _write(path: Path, facts: Mapping[str, object]) -> None:
+    try:
+        temporary = path.with_name("." + path.name)
+        temporary.write_text(json.dumps(facts), encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        sys.stderr.write(f"pipeprof: cannot write `{path}`: {error.strerror}; the command goes on\n")
+
+
+def _pass_on_leftovers(spool: Path) -> None:
+    """What a process wrote to stderr in its last sampled fetch, before it could pass it on itself."""
+    for path in sorted(spool.glob("proc-*/stderr.swap")):
+        with contextlib.suppress(OSError):
+            text = _TIMING_BLOCK.sub(b"", path.read_bytes())
+            if text:
+                sys.stderr.flush()
+                os.write(2, text)
+            path.write_bytes(b"")

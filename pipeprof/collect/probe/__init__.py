@@ -1,0 +1,27 @@
+"""What enters the recorded process. Loaded by path in every Python of the process tree, so:
+
+standard library only, any Python from 3.7 on, nothing of pipeprof, and silent: a failure here must never reach the
+user's training. It writes to the spool and nowhere else.
+
+    sitecustomize -> start() -> hooks on MindSpore's modules, set when they are imported
+    recorder      the spool of this process: marks (fixed records), events (JSON lines), one flushing thread
+    imports       calls us when a module has been imported
+    dataset       iterators: fetches, trees, queue samples        describe   what a dataset is made of
+    service       per-operator service times from the dataset's own log lines
+    steps         step ends, optimizer updates, graph calls, compilation; tells windows when a step is over
+    windows       operator executions in windows                  profiler_guard   keeps the user's profiler whole
+"""
+
+
+def start():
+    """Set the hooks. Called once per process, before the user's code; costs well under a millisecond."""
+    import os
+    import sys
+
+    from . import imports, recorder
+
+    argv = getattr(sys, "orig_argv", sys.argv)
+    if any("multiprocessing.resource_tracker" in part or "multiprocessing.semaphore_tracker" in part for part in argv):
+        return
+    recorder.open_recorder(os.environ["PIPEPROF_SPOOL"], os.environ.get("PIPEPROF_OPTIONS", "{}"))
+    imports.install()

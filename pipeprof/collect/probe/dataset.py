@@ -1,0 +1,315 @@
+"""Dataset iterators: every fetch, what each iterator's tree is made of, and its queue samples.
+
+The dataset profiling manager is used in one order only, `init, start, (save)*, stop, save`, once per tree, because
+stopping and starting it on a live tree corrupts the training's heap. It watches one tree at a time: the next tree is
+registered when the previous one is gone; trees that overlap have fetches but no queue samples, and say so.
+"""
+
+import os
+import re
+import sys
+import threading
+import weakref
+
+from . import describe, recorder, service, steps, swap
+
+GETTERS = frozenset(
+    "get_dataset_size output_shapes output_types get_col_names get_class_indexing num_classes dataset_sizes".split()
+)
+SOURCE_FILE = "datasets_user_defined.py"
+
+# What MindSpore says about a tree that is not registered because another one is: true, but the user never asked
+NOTICE = rb"\[WARNING\][^\n]*Dataset Profiling is already enabled for a different data pipeline[^\n]*\n"
+
+SERVICE = None
+TREES = None
+SWAP = swap.Swap(re.compile(service.BLOCK + b"|" + NOTICE))
+_nesting = threading.local()
+_alive = []
+_counter = [0]
+
+
+class Tree:
+    """What the probe knows about one iterator."""
+
+    def __init__(self, iterator, number, hidden):
+        self.ref = weakref.ref(iterator)
+        self.number = number
+        self.hidden = hidden
+        self.rows = 0
+        self.last_row = 0
+        self.registered = False
+        self.nested = False
+        self.other_thread = 0 if threading.current_thread() is threading.main_thread() else recorder.OTHER_THREAD
+
+    def alive(self):
+        """Whether the C++ tree still exists."""
+        iterator = self.ref()
+        return iterator is not None and "_runtime_context" in iterator.__dict__
+
+
+class Trees:
+    """Owns the dataset profiling manager."""
+
+    def __init__(self, manager, config, interval):
+        self.manager = manager
+        self.config = config
+        self.interval = interval
+        self.current = None
+        self.lock = threading.RLock()
+        self.closed = True
+        self.saves = 0
+        self.next_save = 0
+        self.opened = 0
+        self.restore = None
+
+    def register(self, tree):
+        """Let the manager watch the tree that is about to be built; returns why not, or an empty text."""
+        with self.lock:
+            if self.current is not None and self.current.alive():
+                return "not_recorded: iterator %d was still alive" % self.current.number
+            if not self.closed:
+                self.manager.stop()
+            self.manager.init()
+            before = self.config.get_monitor_sampling_interval()
+            self.config.set_monitor_sampling_interval(self.interval)
+            self.manager.start()
+            self.restore = before
+            self.current, self.closed, self.saves = tree, False, 0
+            tree.registered = True
+            self.opened = recorder.now()
+            self.next_save = self.opened + 1_000_000_000
+            return ""
+
+    def built(self):
+        """The tree runs, and its sampler has read the interval: put the user's setting back."""
+        if self.restore is not None:
+            self.config.set_monitor_sampling_interval(self.restore)
+            self.restore = None
+
+    def forget(self, tree):
+        """The tree could not be built."""
+        with self.lock:
+            if self.current is tree:
+                self.finish(tree)
+                self.current = None
+
+    def finish(self, tree):
+        """Stop watching, once, and keep the samples. The tree may still be alive, but is about to end."""
+        with self.lock:
+            if self.current is not tree or self.closed:
+                return
+            self.closed = True
+            self.manager.stop()
+            self._save("final")
+
+    def checkpoint(self):
+        """From the flushing thread: keep the samples so far, more and more rarely (a save writes all of them)."""
+        at = recorder.now()
+        tree = self.current
+        if tree is None or self.closed or at < self.next_save or not tree.rows:
+            return
+        with self.lock:
+            if self.closed or self.current is not tree or not tree.alive():
+                return
+            self._save("part")
+        elapsed = at - self.opened
+        self.next_save = at + max(min(elapsed, 25_000_000_000), int(elapsed * 0.08), 1_000_000_000)
+
+    def _save(self, kind):
+        folder = os.path.join(recorder.REC.folder, "tree-%d" % self.current.number)
+        self.saves += 1
+        name = "%s-%d" % (kind, self.saves)
+        temporary = os.path.join(folder, "." + name)
+        os.makedirs(temporary)
+        self.manager.save(temporary)
+        os.rename(temporary, os.path.join(folder, name))
+
+
+def install(module):
+    """Hook the iterator classes of mindspore.dataset.engine.iterators."""
+    iterator = module.Iterator
+    _install_init(iterator)
+    _install_next(iterator)
+    _install_stop(iterator)
+
+
+def _install_init(iterator):
+    original = iterator.__init__
+
+    def __init__(self, dataset, *args, **kwargs):
+        if recorder.REC.off:
+            return original(self, dataset, *args, **kwargs)
+        begin = recorder.now()
+        tree, facts = _before_build(self, dataset, args, kwargs)
+        depth = getattr(_nesting, "depth", 0)
+        _nesting.depth = depth + 1
+        quiet = TREES is not None and tree is not None and not tree.registered and _guarded("stderr", SWAP.begin)
+        try:
+            original(self, dataset, *args, **kwargs)
+        except BaseException:
+            if tree is not None and tree.registered:
+                _guarded("tree", TREES.forget, tree)
+            raise
+        finally:
+            _nesting.depth = depth
+            if quiet:
+                _guarded("stderr", SWAP.end)
+            if TREES is not None:
+                _guarded("tree", TREES.built)
+        if tree is not None:
+            self.__dict__["_pipeprof"] = tree
+            _guarded("tree", _built, tree, facts, begin)
+        return None
+
+    __init__.__wrapped__ = original
+    iterator.__init__ = __init__
+
+
+def _before_build(iterator, dataset, args, kwargs):
+    try:
+        _prepare()
+        hidden, site = _origin()
+        if hidden and getattr(_nesting, "depth", 0) and TREES is not None and TREES.current is not None:
+            TREES.current.nested = True
+        tree = Tree(iterator, _next_number(), hidden)
+        epochs = kwargs.get("num_epochs", args[0] if args and isinstance(args[0], int) else None)
+        facts = {"hidden": hidden, "site": site, "epochs": epochs, "graph": describe.describe(dataset)}
+        if hidden:
+            facts["queues"] = "not_recorded: made by MindSpore or by a source, not by the training loop"
+        elif TREES is None:
+            facts["queues"] = "not_recorded: queue sampling is off"
+        else:
+            facts["queues"] = TREES.register(tree)
+        _time_services(tree)
+    except Exception:
+        recorder.REC.failed("iterator")
+        return None, None
+    return tree, facts
+
+
+def _built(tree, facts, begin):
+    if tree.registered and tree.nested:
+        facts["queues"] = "not_attributable: another iterator was made while this one was being built"
+    recorder.REC.event("iterator", number=tree.number, begin=begin, end=recorder.now(), thread=tree.other_thread, **facts)
+
+
+def _install_next(iterator):
+    original = iterator.__next__
+    now = recorder.now
+
+    def __next__(self):
+        rec = recorder.REC
+        tree = self.__dict__.get("_pipeprof")
+        if tree is None or rec.off:
+            return original(self)
+        if not tree.hidden:
+            steps.LOOP.before_fetch(tree)
+        timed = SERVICE is not None and SERVICE.on and _guarded("service", SERVICE.begin)
+        flag = recorder.FAILED
+        begin = now()
+        try:
+            row = original(self)
+            flag = recorder.ROW
+        except StopIteration:
+            flag = recorder.STOPPED
+            raise
+        finally:
+            end = now()
+            if timed:
+                _guarded("service", SERVICE.end, tree.number)
+            rec.mark(recorder.FETCH, flag | tree.other_thread, tree.number, tree.rows, begin, end)
+            if flag == recorder.ROW:
+                tree.rows += 1
+                tree.last_row = end
+        return row
+
+    __next__.__wrapped__ = original
+    iterator.__next__ = __next__
+
+
+def _time_services(tree):
+    """Switch the timing lines on for this tree if it is the only one; off as soon as a source makes its own."""
+    others = [other for other in _alive if other.alive()]
+    _alive[:] = [*others, tree]
+    if SERVICE is None:
+        return
+    if tree.hidden:
+        SERVICE.switch_off()
+    elif not others:
+        SERVICE.switch_on()
+
+
+def _next_number():
+    _counter[0] += 1
+    return _counter[0] - 1
+
+
+def _install_stop(iterator):
+    original = iterator.stop
+
+    def stop(self):
+        tree = self.__dict__.get("_pipeprof")
+        if tree is not None and not recorder.REC.off and "_runtime_context" in self.__dict__:
+            if tree.registered:
+                _guarded("tree", TREES.finish, tree)
+            _guarded("tree", _closed, tree)
+        return original(self)
+
+    stop.__wrapped__ = original
+    iterator.stop = stop
+
+
+def _closed(tree):
+    if SERVICE is not None and all(other is tree or not other.alive() for other in _alive):
+        SERVICE.switch_off()
+    recorder.REC.event("closed", number=tree.number, rows=tree.rows, last=tree.last_row)
+
+
+def _prepare():
+    """First iterator of the process: find the manager, set up service times."""
+    global SERVICE, TREES
+    rec = recorder.REC
+    if _counter[0]:
+        return
+    rec.open()
+    interval = rec.options.get("queue_interval_ms", 100)
+    if interval:
+        try:
+            import mindspore._c_dataengine as engine
+            from mindspore.dataset import config
+
+            TREES = Trees(engine.GlobalContext.profiling_manager(), config, interval)
+            rec.periodic.append(TREES.checkpoint)
+        except Exception:
+            rec.warn("queues_off", "this MindSpore has no dataset profiling manager that pipeprof knows: no queue samples")
+    SERVICE = service.make_sampler(SWAP)
+    rec.periodic.append(SWAP.pump)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=SWAP.forked)
+
+
+def _origin():
+    """Whether the iterator being made is not the training loop's own, and the file:line that asked for it."""
+    thread = threading.current_thread()
+    hidden = bool(getattr(_nesting, "depth", 0)) or isinstance(thread, threading._DummyThread)
+    package = os.path.dirname(sys.modules["mindspore"].__file__)
+    frame = sys._getframe(2)
+    site = ""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(package):
+            if frame.f_code.co_name in GETTERS or name.endswith(SOURCE_FILE):
+                hidden = True
+        elif not site and "_pipeprof_probe" not in frame.f_globals.get("__name__", ""):
+            site = "%s:%d" % (name, frame.f_lineno)
+        frame = frame.f_back
+    return hidden, site
+
+
+def _guarded(where, call, *args):
+    try:
+        return call(*args)
+    except Exception:
+        recorder.REC.failed(where)
+        return None

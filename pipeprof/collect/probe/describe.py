@@ -1,0 +1,80 @@
+"""What a dataset is made of, read from its Python objects: never executed, never serialised, never changed."""
+
+import types
+
+MAX_NODES = 500
+
+
+def describe(dataset):
+    """Nested dict of a dataset graph, sink first: type, name, workers, python, processes, batch, children."""
+    return _node(dataset, [MAX_NODES])
+
+
+def _node(node, budget):
+    budget[0] -= 1
+    kind = _kind(node)
+    entry = {"type": kind, "workers": _integer(getattr(node, "num_parallel_workers", None))}
+    entry.update(_details(node, kind))
+    children = getattr(node, "children", None) or []
+    if budget[0] > 0:
+        entry["children"] = [_node(child, budget) for child in children]
+    return entry
+
+
+def _kind(node):
+    for base in type(node).__mro__:
+        name = base.__name__
+        if name in ("GeneratorDataset", "BatchDataset", "MapDataset"):
+            return name[: -len("Dataset")] + "Op"
+    name = type(node).__name__
+    return (name[: -len("Dataset")] if name.endswith("Dataset") else name) + "Op"
+
+
+def _details(node, kind):
+    processes = bool(getattr(node, "python_multiprocessing", False))
+    if kind == "MapOp":
+        operations = getattr(node, "operations", None) or []
+        operations = operations if isinstance(operations, (list, tuple)) else [operations]
+        python = any(is_python(operation) for operation in operations)
+        names = ", ".join(callable_name(operation) for operation in operations)
+        return {"name": names, "python": python, "processes": processes and python}
+    if kind == "GeneratorOp":
+        source = getattr(node, "source", None)
+        workers = _integer(getattr(node, "num_parallel_workers", None)) or 1
+        name = callable_name(source) if source is not None else type(node).__name__
+        return {"name": name, "python": True, "processes": processes and workers > 1}
+    if kind == "BatchOp":
+        function = getattr(node, "per_batch_map", None)
+        python = function is not None
+        return {
+            "name": callable_name(function) if python else "",
+            "python": python,
+            "processes": processes and python,
+            "batch": _integer(getattr(node, "batch_size", None)),
+        }
+    function = getattr(node, "predicate", None) or getattr(node, "condition", None)
+    return {"name": callable_name(function) if callable(function) else "", "python": callable(function)}
+
+
+def is_python(operation):
+    """Whether an operation of a map runs Python code (and so holds the GIL)."""
+    functions = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+    if isinstance(operation, functions) or hasattr(operation, "func"):
+        return True
+    implementation = getattr(operation, "implementation", None)
+    if implementation is not None:
+        return "py" in str(getattr(implementation, "value", implementation)).lower()
+    return not hasattr(operation, "parse")
+
+
+def callable_name(function):
+    """Name of a function, class or object for people; never a repr (it may be long or fail)."""
+    function = getattr(function, "func", function)
+    name = getattr(function, "__qualname__", None)
+    if not isinstance(name, str):
+        name = type(function).__name__
+    return name.replace("<locals>.", "")[-120:]
+
+
+def _integer(value):
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

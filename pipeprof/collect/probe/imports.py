@@ -1,0 +1,63 @@
+"""Calls a hook as soon as a module has been imported, without importing anything itself."""
+
+import sys
+
+from . import dataset, profiler_guard, recorder, steps
+
+HOOKS = {
+    "mindspore": steps.install_package,
+    "mindspore.dataset.engine.iterators": dataset.install,
+    "mindspore.train.callback._callback": steps.install_callbacks,
+    "mindspore.nn.cell": steps.install_cell,
+    "mindspore.nn.optim.optimizer": steps.install_optimizer,
+    "mindspore.experimental.optim.optimizer": steps.install_optimizer,
+    "mindspore.graph.api": steps.install_executors,
+    "mindspore.common.api": steps.install_executors,
+    "mindspore.profiler.profiler": profiler_guard.install_classes,
+    "mindspore.profiler.platform.cpu_profiler": profiler_guard.install_platform,
+    "mindspore.profiler.platform.npu_profiler": profiler_guard.install_platform,
+    "mindspore.profiler.platform.gpu_profiler": profiler_guard.install_platform,
+}
+
+
+class Finder:
+    """A meta-path finder that lets the others find, and wraps the loader's exec_module of the modules above."""
+
+    def find_spec(self, name, path=None, target=None):
+        """Spec of a hooked module, from the finders behind this one."""
+        hook = HOOKS.get(name)
+        if hook is None:
+            return None
+        if name == "mindspore":
+            steps.package_import_began()
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    _wrap(spec.loader, hook)
+                return spec
+        return None
+
+
+def _wrap(loader, hook):
+    execute = loader.exec_module
+
+    def exec_module(module):
+        try:
+            del loader.exec_module
+        except AttributeError:
+            pass
+        execute(module)
+        try:
+            hook(module)
+        except Exception:
+            recorder.REC.failed("hook " + module.__name__)
+
+    loader.exec_module = exec_module
+
+
+def install():
+    """Put the finder first."""
+    sys.meta_path.insert(0, Finder())

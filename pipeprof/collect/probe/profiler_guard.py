@@ -1,0 +1,50 @@
+"""Keeps the script's own profiler whole: the op recorder is one per process, and ours would end its profile."""
+
+from . import recorder, windows
+
+WHY = "the script uses mindspore.profiler itself: op windows were left to it"
+
+
+def install_classes(module):
+    """From the moment the script makes a profiler object, no more windows of ours."""
+    for name in ("Profiler", "Profile"):
+        owner = getattr(module, name, None)
+        if owner is not None and "__init__" in owner.__dict__:
+            _before(owner, "__init__", _forbid)
+
+
+def install_platform(module):
+    """Whatever started it: our window must be closed first, and we remember where its files go."""
+    for owner in list(vars(module).values()):
+        if isinstance(owner, type) and owner.__module__ == module.__name__ and "start" in owner.__dict__:
+            _before(owner, "start", _started)
+
+
+def _before(owner, name, call):
+    original = getattr(owner, name)
+
+    def hooked(self, *args, **kwargs):
+        try:
+            call(self)
+        except Exception:
+            recorder.REC.failed("profiler")
+        return original(self, *args, **kwargs)
+
+    hooked.__wrapped__ = original
+    hooked.__name__ = name
+    hooked.__doc__ = original.__doc__
+    setattr(owner, name, hooked)
+
+
+def _forbid(_self):
+    if not recorder.REC.off:
+        windows.WINDOWS.forbid(WHY)
+
+
+def _started(self):
+    if recorder.REC.off:
+        return
+    windows.WINDOWS.forbid(WHY)
+    context = getattr(self, "_prof_ctx", None)
+    folder = getattr(context, "framework_path", None)
+    recorder.REC.event("user_profile", folder=str(folder) if folder else None, **windows._clock())

@@ -1,0 +1,190 @@
+"""The spool of this process: append-only, flushed at least once a second, never in the way of the training.
+
+`marks.bin` holds fixed 26-byte records, `events.jsonl` one JSON object a line. Nothing is created on disk until
+there is something of MindSpore to record, except one line in `hello.jsonl` that says that this Python is watched.
+"""
+
+import atexit
+import json
+import os
+import platform
+import struct
+import sys
+import threading
+import time
+import traceback
+
+# kind, flag, subject, sequence number, begin, end (ns of the monotonic clock); `<`: no padding, any machine
+MARK = struct.Struct("<BBIIqq")
+
+FETCH, TRAIN_STEP, TRAIN_BEGIN, TRAIN_END, EPOCH_BEGIN, EPOCH_END = 1, 2, 3, 4, 5, 6
+EVAL_BEGIN, EVAL_END, EVAL_STEP, UPDATE, CALL, COMPILE = 7, 8, 9, 10, 11, 12
+
+ROW, STOPPED, FAILED = 0, 1, 2  # flags of FETCH
+OTHER_THREAD = 0x80
+
+FLUSH_NS = 500_000_000
+KEEP_AT_MOST = 200_000  # marks kept in memory while the disk refuses them (about 15 MB)
+
+now = time.monotonic_ns
+REC = None
+
+
+class Recorder:
+    """Everything that is recorded goes through here. Thread-safe without locks on the hot path (the GIL orders it)."""
+
+    def __init__(self, root, options):
+        self.root = root
+        self.options = options
+        self.off = False
+        self.folder = None
+        self.pid = os.getpid()
+        self.started = now()
+        self.periodic = []  # called by the thread twice a second
+        self._pending = []
+        self._lines = []
+        self._flushed = self.started
+        self._fds = None
+        self._lock = threading.RLock()
+        self._warned = set()
+        self._dropped = 0
+
+    def mark(self, kind, flag, subject, number, begin, end):
+        """Record one interval; about 0.4 us."""
+        self._pending.append(MARK.pack(kind, flag, subject & 0xFFFFFFFF, number & 0xFFFFFFFF, begin, end))
+        if end - self._flushed > FLUSH_NS:
+            self.flush()
+
+    def event(self, name, **fields):
+        """Record something rare, as a JSON line, and flush."""
+        self.line(name, **fields)
+        self.flush()
+
+    def line(self, name, **fields):
+        """Record something less rare, as a JSON line, to be flushed with the next marks."""
+        fields["e"] = name
+        fields.setdefault("t", now())
+        self.open()
+        self._lines.append(json.dumps(fields, default=str))
+
+    def warn(self, code, message):
+        """Record a warning once per code."""
+        if code not in self._warned:
+            self._warned.add(code)
+            self.event("warning", code=code, message=message)
+
+    def failed(self, where):
+        """Record that a hook failed (called in an except block); the training goes on."""
+        try:
+            lines = traceback.format_exc(limit=-3).strip().splitlines()
+            self.warn("probe_failed:" + where, where + ": " + lines[-1] + " | " + " ".join(x.strip() for x in lines[1:-1]))
+        except Exception:
+            self.off = True
+
+    def open(self):
+        """Create this process's folder and start the thread, once."""
+        if self.folder is not None or self.off:
+            return
+        with self._lock:
+            if self.folder is not None:
+                return
+            name = "proc-%d-%d" % (self.pid, self.started)
+            folder = os.path.join(self.root, name)
+            os.makedirs(folder)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+            self._fds = [os.open(os.path.join(folder, leaf), flags, 0o644) for leaf in ("marks.bin", "events.jsonl")]
+            self.folder = folder
+        self.event("process", **self._about())
+        thread = threading.Thread(target=self._run, name="pipeprof", daemon=True)
+        thread.start()
+
+    def _about(self):
+        environ = os.environ
+        rank = next((environ[key] for key in ("RANK_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK") if key in environ), None)
+        return {
+            "pid": self.pid,
+            "ppid": os.getppid(),
+            "host": platform.node(),
+            "python": platform.python_version(),
+            "executable": sys.executable,
+            "rank": int(rank) if rank is not None and rank.isdigit() else None,
+            "role": environ.get("MS_ROLE"),
+            "started": self.started,
+            "monotonic": now(),
+            "realtime": time.time_ns(),
+        }
+
+    def flush(self):
+        """Write what is pending. One thread at a time; another one returns at once."""
+        if self.off or self._fds is None or not self._lock.acquire(False):
+            return
+        try:
+            self._flushed = now()
+            for fd, queue in zip(self._fds, (self._pending, self._lines)):
+                self._drain(fd, queue, b"" if queue is self._pending else b"\n")
+        finally:
+            self._lock.release()
+
+    def _drain(self, fd, queue, end):
+        count = len(queue)
+        if not count:
+            return
+        data = b"".join((x if isinstance(x, bytes) else x.encode("utf-8", "replace")) + end for x in queue[:count])
+        try:
+            written = os.write(fd, data)
+        except OSError as error:
+            self._refused(error, queue)
+            return
+        del queue[:count]
+        if written < len(data):
+            queue.insert(0, data[written:] if not end else data[written : -len(end)])
+
+    def _refused(self, error, queue):
+        if "disk" not in self._warned:
+            self._warned.add("disk")
+            text = "pipeprof: cannot write its record (%s); the training goes on\n" % error.strerror
+            os.write(2, text.encode())
+        if len(queue) > KEEP_AT_MOST:
+            self._dropped += len(queue)
+            del queue[:]
+
+    def _run(self):
+        while not self.off:
+            time.sleep(FLUSH_NS / 1e9)
+            for call in self.periodic:
+                try:
+                    call()
+                except Exception:
+                    self.failed("periodic")
+            self.flush()
+
+    def close(self):
+        """Last flush, in the interpreter's exit handlers."""
+        if self.folder is not None and not self.off:
+            self.event("bye", dropped=self._dropped, realtime=time.time_ns())
+
+    def forked(self):
+        """In a forked child: fall silent if the parent was already training, otherwise start afresh."""
+        self._pending, self._lines = [], []
+        self._lock = threading.RLock()
+        if self.folder is not None:
+            self.off = True
+            return
+        self.pid, self.started = os.getpid(), now()
+
+
+def open_recorder(root, options):
+    """Make the one recorder of this process and leave a trace that this Python is watched."""
+    global REC
+    REC = Recorder(root, json.loads(options))
+    argv = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
+    line = json.dumps({"pid": os.getpid(), "ppid": os.getppid(), "argv0": [str(x)[:200] for x in argv[:2]]}) + "\n"
+    fd = os.open(os.path.join(root, "hello.jsonl"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(fd, line.encode())
+    finally:
+        os.close(fd)
+    atexit.register(REC.close)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=REC.forked)
+    return REC

@@ -1,0 +1,45 @@
+"""Imported by every Python of the recorded process tree, because this folder stands first on PYTHONPATH.
+
+Starts the probe, takes this folder off `sys.path` again, and runs the `sitecustomize` that would have been imported
+without us. Standard library only, quiet on any failure.
+"""
+
+
+def _start_probe():
+    import os
+    import sys
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+    if not os.environ.get("PIPEPROF_SPOOL"):
+        return
+    try:
+        from importlib import util
+
+        folder = os.path.dirname(here)
+        spec = util.spec_from_file_location(
+            "_pipeprof_probe", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+        )
+        probe = util.module_from_spec(spec)
+        sys.modules["_pipeprof_probe"] = probe
+        spec.loader.exec_module(probe)
+        probe.start()
+    except Exception:
+        if os.environ.get("PIPEPROF_DEBUG"):
+            raise
+
+
+def _run_next():
+    import sys
+    from importlib import machinery, util
+
+    spec = machinery.PathFinder.find_spec("sitecustomize")
+    if spec is None or spec.loader is None:
+        return
+    module = util.module_from_spec(spec)
+    sys.modules["sitecustomize"] = module
+    spec.loader.exec_module(module)
+
+
+_start_probe()
+_run_next()

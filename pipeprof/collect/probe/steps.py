@@ -1,0 +1,332 @@
+"""Where steps end: callbacks of Model, optimizer updates, graph calls. All of them are recorded; the reader chooses.
+
+While the training runs, `LOOP` counts the steps only to open and close op windows at the right places.
+"""
+
+import atexit
+import sys
+import types
+
+from . import recorder, windows
+
+OPTIMIZER, GRAPH, JIT = 0, 1, 2  # flags of UPDATE and CALL
+SEARCH_LIMIT = 400
+GRADIENT_MODULES = ("mindspore.ops.composite", "mindspore.ops.function.grad", "mindspore.common._grad_function")
+SUPPORTED = ((2, 7), (2, 10))
+
+_import_began = [0]
+_units = {}
+_optimizers = []
+
+
+class Loop:
+    """Counts finished training steps as they happen."""
+
+    def __init__(self):
+        self.model = 0
+        self.inside = 0  # nested calls belong to the outermost one
+        self.updates_seen = False
+        self.pending = set()
+
+    def before_fetch(self, tree):
+        """The loop asks for a batch: whatever was updated since the last one was a step."""
+        if self.model:
+            return
+        if self.pending:
+            self.pending.clear()
+            windows.WINDOWS.step_done()
+        elif not self.updates_seen and tree.rows:
+            windows.WINDOWS.step_done()
+
+    def before_update(self, unit):
+        """An optimizer, or a graph that holds one, is called: again without a fetch in between means a new step."""
+        if self.model:
+            return
+        self.updates_seen = True
+        if unit in self.pending:
+            self.pending.clear()
+            windows.WINDOWS.step_done()
+        self.pending.add(unit)
+
+
+LOOP = Loop()
+
+
+def package_import_began():
+    """The import of mindspore starts now."""
+    if not _import_began[0]:
+        _import_began[0] = recorder.now()
+
+
+def install_package(module):
+    """Mindspore has been imported."""
+    rec = recorder.REC
+    version = getattr(module, "__version__", "")
+    _units["import"] = {"begin": _import_began[0], "end": recorder.now(), "version": version}
+    windows.WINDOWS.prepare()
+    atexit.register(windows.WINDOWS.exit)
+    parts = version.split(".")
+    number = tuple(int(part) for part in parts[:2] if part.isdigit())
+    if len(number) == 2 and not SUPPORTED[0] <= number <= SUPPORTED[1]:
+        rec.warn("version", "MindSpore %s is outside the supported range 2.7 to 2.10: some tables may be missing" % version)
+    _when_opened(rec)
+
+
+def _when_opened(rec):
+    """Report the import once this process turns out to train (its folder exists only then)."""
+    original = rec.open
+
+    def open_and_tell():
+        if rec.folder is None and not rec.off:
+            original()
+            if rec.folder is not None:
+                rec.event("import", **_units["import"])
+
+    rec.open = open_and_tell
+    if rec.folder is not None:
+        rec.event("import", **_units["import"])
+
+
+def install_callbacks(module):
+    """Hook the manager that calls every callback of Model.train, fit and eval."""
+    manager = module.CallbackManager
+    rec = recorder
+    for name, kind in (
+        ("on_train_begin", rec.TRAIN_BEGIN),
+        ("on_train_end", rec.TRAIN_END),
+        ("on_train_epoch_begin", rec.EPOCH_BEGIN),
+        ("on_train_epoch_end", rec.EPOCH_END),
+        ("on_train_step_end", rec.TRAIN_STEP),
+        ("on_eval_begin", rec.EVAL_BEGIN),
+        ("on_eval_end", rec.EVAL_END),
+        ("on_eval_step_end", rec.EVAL_STEP),
+    ):
+        if hasattr(manager, name):
+            setattr(manager, name, _callback(getattr(manager, name), kind))
+
+
+def _callback(original, kind):
+    def called(self, run_context):
+        rec = recorder.REC
+        if rec.off:
+            return original(self, run_context)
+        begin = recorder.now()
+        try:
+            return original(self, run_context)
+        finally:
+            try:
+                rec.open()
+                rec.mark(kind, 0, *_progress(run_context), begin, recorder.now())
+                _model_event(kind)
+            except Exception:
+                rec.failed("callback")
+
+    called.__wrapped__ = original
+    return called
+
+
+def tell_context():
+    """Record, once, what the training runs on: device, mode, NumPy."""
+    if "context" in _units:
+        return
+    _units["context"] = True
+    facts = {}
+    try:
+        import mindspore
+
+        facts = {name: str(mindspore.get_context(name)) for name in ("device_target", "mode")}
+        numpy = sys.modules.get("numpy")
+        facts["numpy"] = getattr(numpy, "__version__", None)
+    except Exception:
+        recorder.REC.failed("context")
+    recorder.REC.event("context", **facts)
+
+
+def _progress(run_context):
+    args = run_context.original_args()  # a dict; its attributes raise KeyError when they are not set yet
+    return int(args.get("cur_epoch_num") or 0), int(args.get("cur_step_num") or 0)
+
+
+def _model_event(kind):
+    if kind == recorder.TRAIN_STEP:
+        windows.WINDOWS.step_done()
+    elif kind == recorder.TRAIN_BEGIN:
+        tell_context()
+        LOOP.model += 1
+    elif kind == recorder.TRAIN_END:
+        LOOP.model = max(0, LOOP.model - 1)
+        windows.WINDOWS.pause()
+
+
+def install_optimizer(module):
+    """Hook calls of optimizers: in PyNative mode that is the update."""
+    base = module.Optimizer
+    _optimizers.append(base)
+    original = base.__call__
+
+    def __call__(self, *args, **kwargs):
+        return _timed(original, self, args, kwargs, (OPTIMIZER, id(self)), OPTIMIZER, _always)
+
+    __call__.__wrapped__ = original
+    base.__call__ = __call__
+
+
+def install_cell(module):
+    """Hook graph-mode calls of cells (PyNative calls do not come through here)."""
+    cell = module.Cell
+    original = cell.compile_and_run
+
+    def compile_and_run(self, *args, **kwargs):
+        return _timed(original, self, args, kwargs, (GRAPH, id(self)), GRAPH, cell_updates)
+
+    compile_and_run.__wrapped__ = original
+    cell.compile_and_run = compile_and_run
+
+
+def install_executors(module):
+    """Hook jit calls and compilation, wherever this version keeps them."""
+    windows.WINDOWS.executor = getattr(module, "_pynative_executor", windows.WINDOWS.executor)
+    jit = getattr(module, "_JitExecutor", None)
+    if jit is not None and jit.__module__ == module.__name__:
+        _install_jit(jit)
+        _install_compile(jit, getattr(module, "ms_compile_cache", None))
+    graph = getattr(module, "_CellGraphExecutor", None)
+    if graph is not None and graph.__module__ == module.__name__:
+        _install_compile(graph, None)
+
+
+def _install_jit(jit):
+    original = jit.__call__
+
+    def __call__(self, *args, **kwargs):
+        function = getattr(self, "fn", None)
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        return _timed(original, self, args, kwargs, (JIT, code, id(self.obj)), JIT, jit_updates)
+
+    __call__.__wrapped__ = original
+    jit.__call__ = __call__
+
+
+def _install_compile(executor, cache):
+    original = executor.compile
+
+    def compiled(self, *args, **kwargs):
+        rec = recorder.REC
+        known = len(cache) if cache is not None else 0
+        begin = recorder.now()
+        result = original(self, *args, **kwargs)
+        fresh = len(cache) > known if cache is not None else isinstance(result, tuple) and result[-1] is True
+        if fresh and not rec.off:
+            try:
+                rec.open()
+                rec.mark(recorder.COMPILE, 0, 0, 0, begin, recorder.now())
+            except Exception:
+                rec.failed("compile")
+        return result
+
+    compiled.__wrapped__ = original
+    executor.compile = compiled
+
+
+def _timed(original, self, args, kwargs, key, flag, decide):
+    rec = recorder.REC
+    if rec.off or LOOP.inside:
+        return original(self, *args, **kwargs)
+    try:
+        number, updates = _unit(key, self, decide)
+        rec.open()
+        if updates:
+            LOOP.before_update(number)
+    except Exception:
+        rec.failed("call")
+        return original(self, *args, **kwargs)
+    LOOP.inside += 1
+    begin = recorder.now()
+    try:
+        return original(self, *args, **kwargs)
+    finally:
+        LOOP.inside -= 1
+        rec.mark(recorder.UPDATE if updates else recorder.CALL, flag, number, 0, begin, recorder.now())
+
+
+def _unit(key, owner, decide):
+    known = _units.get(key)
+    if known is None:
+        if len(_units) == 1:
+            tell_context()
+        known = _units[key] = (len(_units), bool(decide(owner)))
+        recorder.REC.event("unit", number=known[0], flag=key[0], updates=known[1], owner=type(owner).__name__)
+    return known
+
+
+def _always(_owner):
+    return True
+
+
+def cell_updates(cell):
+    """Whether a cell holds an optimizer, so that calling it in graph mode trains."""
+    optimizers = tuple(_optimizers)
+    return any(isinstance(child, optimizers) for _, child in cell.cells_and_names())
+
+
+def jit_updates(executor):
+    """Whether a jit function can train: it refers to an optimizer or to a gradient function, directly or through calls."""
+    todo = [executor.fn]
+    if getattr(executor, "obj", None) is not None:
+        todo.append(executor.obj)
+    seen = set()
+    while todo and len(seen) < SEARCH_LIMIT:
+        item = todo.pop()
+        if id(item) in seen:
+            continue
+        seen.add(id(item))
+        if _trains(item):
+            return True
+        todo.extend(_referred(item))
+    return False
+
+
+def _trains(item):
+    if isinstance(item, tuple(_optimizers)):
+        return True
+    kind = type(item)
+    if isinstance(item, types.FunctionType):
+        return item.__module__ in GRADIENT_MODULES
+    if (kind.__module__ or "").startswith(GRADIENT_MODULES):
+        return "Grad" in kind.__name__
+    return hasattr(item, "cells_and_names") and cell_updates(item)
+
+
+def _referred(item):
+    if isinstance(item, types.MethodType):
+        return [item.__func__, item.__self__]
+    if not isinstance(item, types.FunctionType) or (item.__module__ or "").startswith("mindspore."):
+        wrapped = getattr(item, "__wrapped__", None)
+        return [wrapped] if isinstance(wrapped, types.FunctionType) else _attributes(item)
+    found = [item.__globals__[name] for name in _names(item.__code__) if name in item.__globals__]
+    for cell in item.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:  # still empty
+            continue
+    if hasattr(item, "__wrapped__"):
+        found.append(item.__wrapped__)
+    return [value for value in found if callable(value) or hasattr(value, "__dict__")]
+
+
+def _names(code):
+    names = list(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names.extend(_names(constant))
+    return names
+
+
+def _attributes(item):
+    module = type(item).__module__ or ""
+    if isinstance(item, (type, types.ModuleType)) or module.startswith(("mindspore.", "numpy", "builtins")):
+        return []
+    values = list(getattr(item, "__dict__", {}).values())
+    return [value for value in values if callable(value)][:50]
+
+

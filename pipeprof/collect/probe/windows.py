@@ -1,0 +1,199 @@
+"""Operator executions, in windows of steps, through MindSpore's own op recorder.
+
+There is one op recorder per process, so no window is taken once the script uses a profiler itself. A window opens and
+closes between two steps, after everything launched before has finished, so that every execution lies in its step.
+"""
+
+import os
+
+
+from . import recorder
+
+AUTO_SHARE = 0.01  # of the training time may go into windows
+COST_PER_EXECUTION_NS = 6_000
+MAX_EXECUTIONS = 20_000  # of one window
+MAX_TOTAL = 250_000  # of all windows: the recorder keeps about 90 bytes of each for ever
+FIRST_STEPS = 3
+NEVER = 1 << 62
+
+
+class Schedule:
+    """skip_first, wait, warmup, active, repeat as in torch.profiler.schedule; `repeat` 0 means for ever."""
+
+    def __init__(self, skip_first=0, wait=0, warmup=0, active=1, repeat=0):
+        self.skip_first, self.wait, self.warmup, self.active, self.repeat = skip_first, wait, warmup, active, repeat
+
+    def next_window(self, done):
+        """First step (from 0) at or after `done` at which a window opens, or NEVER."""
+        cycle = self.wait + self.warmup + self.active
+        number = max(0, -(-(done - self.skip_first - self.wait) // cycle))
+        if self.repeat and number >= self.repeat:
+            return NEVER
+        return self.skip_first + number * cycle + self.wait
+
+
+class Windows:
+    """Opens and closes windows; driven by `step_done` at the end of every training step."""
+
+    def __init__(self):
+        self.executor = None
+        self.profiler = None
+        self.schedule = None
+        self.auto = False
+        self.done = 0
+        self.open_at = NEVER
+        self.close_at = NEVER
+        self.not_before = 0
+        self.gap = 0
+        self.began = 0
+        self.count = 0
+        self.folder = None
+        self.ticks = []
+        self.total = 0
+        self.per_step = 0
+        self.active = FIRST_STEPS
+        self.memory = False
+
+    def prepare(self):
+        """Choose the schedule from the options; find the op recorder. MindSpore has just been imported."""
+        rec = recorder.REC
+        mode = rec.options.get("ops", "window")
+        if mode == "off":
+            return
+        if "start" in os.environ.get("MS_PROFILER_OPTIONS", "") :
+            self.forbid("MS_PROFILER_OPTIONS is set: op windows were left to the script's own profiler")
+            return
+        try:
+            import mindspore._c_expression as expression
+
+            target = "CPU"
+            self.profiler = expression.Profiler.get_instance(target)
+            for name in ("init", "step_profiling_enable", "enable_op_time", "stop"):
+                getattr(self.profiler, name)
+        except Exception:
+            rec.warn("ops_off", "this MindSpore has no op recorder that pipeprof knows: no operator times")
+            self.profiler = None
+            return
+        self.memory = bool(rec.options.get("memory", True)) and hasattr(self.profiler, "enable_profile_memory")
+        schedule = rec.options.get("schedule")
+        if schedule:
+            self.schedule = Schedule(**schedule)
+        elif mode == "all":
+            self.schedule = Schedule(active=100)
+        else:
+            self.auto = True
+        self.open_at = 1 if self.auto else self.schedule.next_window(0)
+        if self.open_at == 0:
+            self._open()
+
+    def forbid(self, why):
+        """The script uses the profiler itself: close ours now and take no more."""
+        if self.folder is not None:
+            self._close()
+        self.profiler, self.open_at, self.close_at = None, NEVER, NEVER
+        recorder.REC.warn("ops_left_to_user", why)
+
+    def step_done(self):
+        """One more training step is over; cheap unless a window opens, is open, or closes."""
+        self.done += 1
+        done = self.done
+        if done < self.open_at and self.folder is None:
+            return
+        if recorder.REC.off or self.profiler is None:
+            return
+        try:
+            self._advance(done)
+        except Exception:
+            self.profiler, self.folder = None, None
+            recorder.REC.failed("window")
+
+    def _advance(self, done):
+        if self.folder is not None:
+            self._sync()
+            self.ticks.append(recorder.now())
+            if done >= self.close_at:
+                self._close()
+        if self.folder is None and done >= self.open_at and recorder.now() >= self.not_before:
+            self._open()
+
+    def pause(self):
+        """Training is over for now (evaluation or the end may follow): close what is open."""
+        if self.folder is not None and not recorder.REC.off:
+            try:
+                self._sync()
+                self._close()
+            except Exception:
+                recorder.REC.failed("window")
+
+    exit = pause
+
+    def _open(self):
+        rec = recorder.REC
+        rec.open()
+        self._sync()
+        self.count += 1
+        folder = os.path.join(rec.folder, "window-%d" % self.count)
+        os.makedirs(folder)
+        warmup = 0 if self.auto else self.schedule.warmup
+        active = self.active if self.auto else self.schedule.active
+        self.close_at = self.done + warmup + active
+        self.began = recorder.now()
+        self.profiler.init(folder)
+        self.profiler.step_profiling_enable(True)
+        self.profiler.enable_op_time()
+        if self.memory:
+            self.profiler.enable_profile_memory()
+        self.folder = folder
+        rec.event("window_open", number=self.count, warmup=warmup, begin=self.began, began=recorder.now())
+        self.ticks = [recorder.now()]
+
+    def _close(self):
+        folder, self.folder = self.folder, None
+        begin = recorder.now()
+        self.profiler.stop()
+        end = recorder.now()
+        executions = _executions(folder)
+        steps = max(1, len(self.ticks) - 1)
+        self.per_step = max(1, executions // steps)
+        self.total += executions
+        clock = _clock()
+        recorder.REC.event(
+            "window", number=self.count, ticks=self.ticks, begin=self.began, end=end, executions=executions, **clock
+        )
+        self._plan(executions, end - begin)
+
+    def _plan(self, executions, stop_ns):
+        if not self.auto:
+            self.open_at = self.schedule.next_window(self.done)
+            return
+        cost = executions * COST_PER_EXECUTION_NS + stop_ns * 2
+        self.gap = max(int(cost / AUTO_SHARE), min(self.gap * 2, 60_000_000_000))
+        self.not_before = recorder.now() + self.gap
+        self.active = max(1, min(10, MAX_EXECUTIONS // self.per_step))
+        self.open_at = NEVER if self.total + self.per_step > MAX_TOTAL else self.done + 1
+
+    def _sync(self):
+        if self.executor is not None:
+            self.executor.sync()
+
+
+def _clock():
+    before = recorder.now()
+    import time
+
+    real = time.time_ns()
+    after = recorder.now()
+    return {"monotonic": (before + after) // 2, "realtime": real}
+
+
+def _executions(folder):
+    """Number of executions in a window, from the size of its file (33 bytes each), without reading it."""
+    size = 0
+    for name in os.listdir(folder):
+        if name.startswith("cpu_op_execute_timestamp"):
+            size += os.path.getsize(os.path.join(folder, name))
+    return size // 33
+
+
+WINDOWS = Windows()
+

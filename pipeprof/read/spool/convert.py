@@ -1,0 +1,309 @@
+"""Turns a run's spool into its tables and completes the manifest. Also after a crash: whatever was flushed is used."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from pipeprof.read.spool import host, operators, pipelines
+from pipeprof.read.spool.process import Kind, Process, load_processes
+from pipeprof.read.spool.rank import RankRows
+from pipeprof.read.spool.steps import Step, Steps, find_steps
+from pipeprof.record import store
+from pipeprof.record.run import Manifest, Rank, Rep, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+POINT_VARIABLES = {"fp": ("PROFILING_FP_START", "FP_POINT"), "bp": ("PROFILING_BP_END", "BP_POINT")}
+
+
+@dataclass
+class Converted:
+    """One repetition after conversion."""
+
+    rep: Rep
+    rows: dict[str, int] = field(default_factory=dict)
+    processes: list[Process] = field(default_factory=list)
+    hello: int = 0
+
+
+def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _text: None) -> Converted:
+    """Write the tables of one repetition from `spool/rep=N` and add it to the manifest (which is not saved).
+
+    Converting again gives the same files. Raises RunError when the files cannot be written.
+    """
+    spool = run.spool / f"rep={rep}"
+    launch = _facts(spool / "launch.json")
+    ended = _facts(spool / "exit.json")
+    processes = load_processes(spool)
+    zero = int(launch.get("monotonic") or min((int(p.about["started"]) for p in processes), default=0))
+    real = int(launch.get("realtime") or 0)
+    samples = host.read_samples(spool / "host.jsonl")
+    end = int(ended.get("monotonic") or _last_sign(processes, samples, zero))
+    entry = Rep(rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=end - zero, exit_code=ended.get("status"))
+    result = Converted(entry, processes=processes, hello=_count_lines(spool / "hello.jsonl"))
+    ranks = assign_ranks(processes, run.manifest, rep)
+    points = user_points(run.manifest)
+    for rank, members in sorted(ranks.items()):
+        progress(f"rep {rep} rank {rank}: {len(members)} process(es)")
+        out = RankRows(rep, rank, zero)
+        for process in members:
+            _add_process(run.manifest, process, out, points)
+            entry.ranks.append(_rank_entry(process, rank, entry, end))
+        mine = {int(process.about["pid"]) for process in members}
+        others = {int(process.about["pid"]) for process in processes} - mine
+        host.add_host(samples, out, mine, others)
+        _write(run, out, result)
+    if not ranks and samples:
+        out = RankRows(rep, 0, zero)
+        host.add_host(samples, out, set(), set())
+        _write(run, out, result)
+    run.manifest.reps = sorted([*(r for r in run.manifest.reps if r.rep != rep), entry], key=lambda r: r.rep)
+    return result
+
+
+def assign_ranks(processes: Sequence[Process], manifest: Manifest, rep: int) -> dict[int, list[Process]]:
+    """Processes that trained, by rank: RANK_ID decides; processes of one rank that overlap in time become further ranks."""
+    ranks: dict[int, list[Process]] = {}
+    for process in processes:
+        if not any(mark.kind in (Kind.FETCH, Kind.TRAIN_STEP, Kind.UPDATE, Kind.CALL) for mark in process.marks):
+            continue
+        wanted = int(process.about.get("rank") or 0)
+        rank = wanted
+        while any(_overlap(process, other) for other in ranks.get(rank, [])):
+            rank += 1
+        if rank != wanted:
+            pid = process.about["pid"]
+            manifest.warn(
+                "rank_clash",
+                f"process {pid} ran at the same time as another one of rank {wanted} and is stored as rank {rank}",
+                rep=rep,
+                rank=rank,
+            )
+        ranks.setdefault(rank, []).append(process)
+    return ranks
+
+
+def user_points(manifest: Manifest) -> dict[str, str | None]:
+    """FP and BP as the user named them: an option, else PROFILING_*, else FP_POINT and BP_POINT."""
+    environment = manifest.fingerprint.get("environment", {})
+    chosen: dict[str, str | None] = {}
+    for point, (strong, weak) in POINT_VARIABLES.items():
+        option = manifest.options.get(f"{point}_point")
+        named = [name for name in (strong, weak) if environment.get(name)]
+        if not option and len(named) == 2 and environment[strong] != environment[weak]:
+            manifest.warn("points_differ", f"{strong} and {weak} differ; {strong} was used")
+        chosen[point] = option or (environment[named[0]] if named else None)
+    return chosen
+
+
+def processes_alive(run: Run) -> list[int]:
+    """Process ids of recorded processes that still run."""
+    alive = []
+    for path in run.spool.glob("rep=*/proc-*"):
+        pid = int(path.name.split("-")[1])
+        try:
+            process = psutil.Process(pid)
+            if str(path.parent.resolve()) == process.environ().get("PIPEPROF_SPOOL") and process.status() != "zombie":
+                alive.append(pid)
+        except psutil.Error:
+            continue
+    return sorted(alive)
+
+
+def _add_process(manifest: Manifest, process: Process, out: RankRows, points: Mapping[str, str | None]) -> None:
+    for warning in process.all("warning"):
+        manifest.warn(warning["code"], warning["message"], rep=out.rep, rank=out.rank)
+    for note in process.notes:
+        manifest.warn("spool", note, rep=out.rep, rank=out.rank)
+    hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
+    found = find_steps(process.marks, hidden, pipelines.pipeline_keys(process))
+    recorded = operators.load_windows(process)
+    notes: list[str] = list(recorded.notes)
+    tree = pipelines.add_pipelines(process, out, pipelines.roles_from_steps(found.steps), notes)
+    placed = operators.place(recorded.executions, found.steps)
+    first = out.steps
+    _add_steps(out, found, recorded, _points(manifest, placed, found.steps, points, out), tree)
+    step_of = {mark: first + index for index, step in enumerate(found.steps) for mark in step.fetches}
+    pipelines.add_fetches(process, out, tree, step_of)
+    _add_operators(out, placed, first)
+    _add_pool(out, process, recorded)
+    _add_stages(out, process, found.steps)
+    _add_spans(out, process, recorded)
+    process.about |= {"evidence": found.evidence, "counts": found.counts}
+    for note in notes:
+        manifest.warn("source", note, rep=out.rep, rank=out.rank)
+
+
+def _points(
+    manifest: Manifest,
+    placed: Sequence[operators.Placed],
+    steps: Sequence[Step],
+    points: Mapping[str, str | None],
+    out: RankRows,
+) -> dict[int, tuple[int | None, int | None]]:
+    try:
+        chosen = operators.choose_points(placed, steps, points["fp"], points["bp"])
+    except operators.PointNotFound as error:
+        manifest.warn("point_not_found", f"{error.message}; {error.hint}", rep=out.rep, rank=out.rank)
+        return {}
+    if chosen.fp or chosen.bp:
+        how = {name: "named by the user" if points[name] else "automatic" for name in ("fp", "bp")}
+        manifest.options.setdefault("points", {})[f"rank {out.rank}"] = {
+            "fp": chosen.fp, "fp_choice": how["fp"], "bp": chosen.bp, "bp_choice": how["bp"],
+        }  # fmt: skip
+    return operators.step_points(placed, chosen)
+
+
+def _add_steps(
+    out: RankRows,
+    found: Steps,
+    recorded: operators.Recorded,
+    points: Mapping[int, tuple[int | None, int | None]],
+    tree: Mapping[int, pipelines.Pipeline],
+) -> None:
+    windows = sorted(recorded.windows)
+    for index, step in enumerate(found.steps):
+        fp, bp = points.get(index, (None, None))
+        source = "op" if fp is not None and step.start <= fp <= step.end else None
+        if source is None:
+            fp, source = (step.handed_over, "fetch") if step.handed_over is not None else (None, None)
+        if bp is not None and not (step.start if fp is None else fp) <= bp <= step.end:
+            bp = None
+        group = "eval" if step.kind == "eval" else "train"
+        first = step.fetches[0].subject if step.fetches else None
+        out.add(
+            "step",
+            step=out.steps,
+            kind_step=out.kind_steps[group],
+            kind=step.kind,
+            epoch=step.epoch,
+            pipeline_id=tree[first].pipeline_id if first in tree and first is not None else None,
+            start_ns=out.at(step.start),
+            fp_ns=None if fp is None else out.at(fp),
+            bp_ns=None if bp is None else out.at(bp),
+            end_ns=out.at(step.end),
+            data_wait_ns=None if fp is None else fp - step.start,
+            fetch_wait_ns=sum(mark.end - mark.begin for mark in step.fetches) if step.fetches else None,
+            fp_source=source,
+            in_window=any(begin < step.end and step.start < end for begin, end in windows),
+            updates=step.updates or None,
+        )
+        out.steps += 1
+        out.kind_steps[group] += 1
+
+
+def _add_operators(out: RankRows, placed: Sequence[operators.Placed], first_step: int) -> None:
+    for item in placed:
+        execution = item.execution
+        kind = execution.type or operators.op_type(execution.name)
+        step = None if item.step is None else first_step + item.step
+        op_id = out.op_id(item.name, item.phase, type=kind, device="CPU", in_shapes=execution.shapes)
+        start = out.at(execution.start_ns)
+        out.add(
+            "op", op_id=op_id, step=step, start_ns=start, dur_ns=execution.dur_ns, self_ns=execution.dur_ns, track="CPU"
+        )
+        if kind in operators.COLLECTIVES:
+            out.add(
+                "collective", step=step, name=item.name, kind=operators.COLLECTIVES[kind], track="CPU", start_ns=start,
+                dur_ns=execution.dur_ns,
+            )  # fmt: skip
+
+
+def _add_pool(out: RankRows, process: Process, recorded: operators.Recorded) -> None:
+    for sample in recorded.pool:
+        out.add(
+            "memory", t_ns=out.at(sample.t_ns), device="CPU", pid=int(process.about["pid"]), name="pool",
+            allocated_bytes=sample.allocated, reserved_bytes=sample.reserved, active_bytes=sample.active,
+        )  # fmt: skip
+
+
+def _add_stages(out: RankRows, process: Process, steps: Sequence[Step]) -> None:
+    def stage(name: str, begin: int, end: int) -> None:
+        out.add("stage", stage=name, start_ns=out.at(begin), dur_ns=max(0, end - begin))
+
+    stage("start", out.zero, int(process.about["started"]))
+    imported = process.first("import")
+    ready = int(imported["end"]) if imported else int(process.about["started"])
+    if imported:
+        stage("import", int(imported["begin"]), ready)
+    training = [step for step in steps if step.kind != "eval"]
+    if training:
+        stage("build", ready, training[0].start)
+    for mark in process.marks:
+        if mark.kind == Kind.COMPILE:
+            stage("compile", mark.begin, mark.end)
+    if training:
+        lead = next((index for index, step in enumerate(training) if step.kind != "warmup"), len(training))
+        stage("warmup", training[0].start, training[lead - 1].end)
+        if lead < len(training):
+            stage("steady", training[lead].start, training[-1].end)
+
+
+def _add_spans(out: RankRows, process: Process, recorded: operators.Recorded) -> None:
+    def span(category: str, name: str, begin: int, end: int) -> None:
+        out.add("span", track="main", category=category, name=name, start_ns=out.at(begin), dur_ns=end - begin)
+
+    for mark in process.marks:
+        if mark.kind == Kind.COMPILE:
+            span("compile", "graph compilation", mark.begin, mark.end)
+    for begin, end in sorted(recorded.windows):
+        span("window", "op window", begin, end)
+    for event in process.all("iterator"):
+        span("pipeline", f"build of iterator {event['number']}", int(event["begin"]), int(event["end"]))
+
+
+def _rank_entry(process: Process, rank: int, rep: Rep, end: int) -> Rank:
+    about = process.about
+    imported = process.first("import") or {}
+    lost = not process.ended_normally
+    last_queue = max((path.stat().st_mtime_ns for path in process.folder.glob("tree-*/*-*/*.json")), default=None)
+    queue_end = None if last_queue is None else last_queue - int(about["realtime"]) + int(about["monotonic"])
+    return Rank(
+        rank=rank,
+        pid=int(about["pid"]),
+        host=str(about["host"]),
+        python=about.get("python"),
+        mindspore=imported.get("version"),
+        zero_realtime_ns=int(about["realtime"]) - int(about["monotonic"]) + rep.zero_monotonic_ns,
+        zero_monotonic_ns=rep.zero_monotonic_ns,
+        ended="lost" if lost else "normal",
+        step_evidence=about.get("evidence"),
+        evidence_counts=about.get("counts", {}),
+        missing_steps_s=max(0, end - process.last_ns) / 1e9 if lost else None,
+        missing_queue_s=max(0, end - queue_end) / 1e9 if lost and queue_end else None,
+    )
+
+
+def _write(run: Run, out: RankRows, result: Converted) -> None:
+    for table, rows in out.rows.items():
+        count = store.write(run, table, out.rep, out.rank, rows)
+        result.rows[table] = result.rows.get(table, 0) + count
+
+
+def _last_sign(processes: Sequence[Process], samples: Sequence[Mapping[str, Any]], zero: int) -> int:
+    """When the job was last seen: the best there is when the launcher died too."""
+    return max([zero, *(process.last_ns for process in processes), *(int(sample["t"]) for sample in samples)])
+
+
+def _overlap(one: Process, other: Process) -> bool:
+    return int(one.about["started"]) < other.last_ns and int(other.about["started"]) < one.last_ns
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _count_lines(path: Path) -> int:
+    return len(path.read_bytes().splitlines()) if path.is_file() else 0
+
+

@@ -1,0 +1,163 @@
+"""The verdict on a recording: complete, partial or failed, why, and what was not measured."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+import signal
+from typing import TYPE_CHECKING
+
+import psutil
+
+from pipeprof.errors import RunError
+from pipeprof.read.spool.convert import Converted, convert_rep, processes_alive
+from pipeprof.record.run import NotMeasured, Run, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+_EXPECTED = {
+    "step": "no training step was seen",
+    "op": "no op window was completed",
+    "queue": "no queue samples were recorded",
+    "op_service": "MindSpore printed no timing lines",
+    "memory": "no memory sample was taken",
+    "cpu": "no CPU sample was taken",
+}
+
+
+def finish(run: Run, *, keep_spool: bool = False, progress: Callable[[str], None] = lambda _text: None) -> Run:
+    """Convert every repetition of the spool, decide the state, save the manifest, and remove the spool.
+
+    The spool stays when something still writes to it, or when the conversion fails. Raises RunError then.
+    """
+    manifest = run.manifest
+    manifest.warnings = [warning for warning in manifest.warnings if warning.code == "launcher"]
+    results = [convert_rep(run, rep, progress) for rep in _reps(run)]
+    manifest.tables = {}
+    for result in results:
+        for table, rows in result.rows.items():
+            manifest.tables[table] = manifest.tables.get(table, 0) + rows
+    alive = processes_alive(run)
+    _describe(run, results)
+    _decide(run, results, alive)
+    run.save()
+    if not alive and not keep_spool:
+        shutil.rmtree(run.spool, ignore_errors=True)
+    return run
+
+
+def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text: None) -> Run:
+    """Open a run, recovering its spool first when the recording was cut off.
+
+    Raises RunError when it is no run, or is still being recorded.
+    """
+    run = load(path)
+    if run.manifest.state != "running" and not run.spool.is_dir():
+        return run
+    if run.manifest.state == "running" and _launcher_alive(run):
+        raise RunError(f"`{run.path}` is still being recorded", "wait until the command has ended")
+    alive = processes_alive(run)
+    if alive:
+        raise RunError(
+            f"`{run.path}` is still being recorded: the launcher is gone, but process {alive[0]} runs on",
+            "wait until it has ended, or end it",
+        )
+    if not run.spool.is_dir():
+        run.manifest.state, run.manifest.reason = "failed", "the recording ended before anything was recorded"
+        run.save()
+        return run
+    if run.manifest.options.get("keep_spool") and run.manifest.state != "running":
+        return run
+    return finish(run, keep_spool=bool(run.manifest.options.get("keep_spool")), progress=progress)
+
+
+def _reps(run: Run) -> list[int]:
+    return sorted(int(path.name.partition("=")[2]) for path in run.spool.glob("rep=*"))
+
+
+def _launcher_alive(run: Run) -> bool:
+    manifest = run.manifest
+    try:
+        process = psutil.Process(manifest.launcher_pid or 0)
+        return manifest.launcher_start is not None and abs(process.create_time() - manifest.launcher_start) < 1.0
+    except psutil.Error:
+        return False
+
+
+def _describe(run: Run, results: Sequence[Converted]) -> None:
+    """Fill in what only the recorded processes knew, and what is missing."""
+    manifest = run.manifest
+    for result in results:
+        for process in result.processes:
+            context = process.first("context") or {}
+            imported = process.first("import") or {}
+            found = {
+                "python": process.about.get("python"),
+                "mindspore": imported.get("version"),
+                "device": context.get("device_target"),
+                "mode": {"0": "graph", "1": "pynative"}.get(str(context.get("mode"))),
+                "numpy": context.get("numpy"),
+            }
+            manifest.fingerprint.update({name: value for name, value in found.items() if value is not None})
+    warned = {warning.code: warning.message for warning in manifest.warnings}
+    reasons = {"op_service": warned.get("service_off"), "queue": warned.get("queues_off"), "op": warned.get("ops_off")}
+    if manifest.options.get("ops") == "off":
+        reasons["op"] = "switched off with --ops off"
+    reasons["op"] = reasons["op"] or warned.get("ops_left_to_user")
+    why = _nothing_seen(results)
+    manifest.not_measured = [
+        NotMeasured(what=table, why=why if why and table not in ("memory", "cpu") else reasons.get(table) or text)
+        for table, text in _EXPECTED.items()
+        if not manifest.tables.get(table)
+    ]
+    if why:
+        manifest.warn("nothing_seen", why)
+
+
+def _nothing_seen(results: Sequence[Converted]) -> str | None:
+    if any(result.rows.get("step") or result.rows.get("fetch") for result in results):
+        return None
+    if not any(result.hello for result in results):
+        return (
+            "no Python of the command was watched: it starts none, or it was started with -I, -E or -S, "
+            "with its own PYTHONPATH, or in a container"
+        )
+    if not any(result.processes for result in results):
+        return "no MindSpore training was seen: no dataset iterator, callback, optimizer or graph call"
+    return "MindSpore was used, but no dataset was iterated and no training step was seen"
+
+
+def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> None:
+    manifest = run.manifest
+    manifest.ended_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    codes = [result.rep.exit_code for result in results]
+    bad = next((code for code in codes if code not in (0, None)), None)
+    lost = [rank for result in results for rank in result.rep.ranks if rank.ended == "lost"]
+    if alive:
+        manifest.state, manifest.reason = "partial", f"process {alive[0]} was still running when the command ended"
+    elif None in codes or not codes:
+        manifest.state, manifest.reason = "partial", "the launcher was killed; what had been written was recovered"
+    elif bad is not None and bad < 0:
+        manifest.state, manifest.reason = "partial", f"the command was ended by {_signal_name(bad)}"
+    elif bad is not None:
+        manifest.state, manifest.reason = "failed", f"the command exited with code {bad}"
+    elif lost:
+        manifest.state = "partial"
+        manifest.reason = f"process {lost[0].pid} (rank {lost[0].rank}) ended without its exit handlers"
+    else:
+        manifest.state, manifest.reason = "complete", None
+    if lost:
+        steps_s = max((rank.missing_steps_s or 0.0) for rank in lost)
+        queue_s = [rank.missing_queue_s for rank in lost if rank.missing_queue_s is not None]
+        text = f"; at most the last {steps_s:.1f} s of steps"
+        text += f" and {max(queue_s):.0f} s of queue samples are missing" if queue_s else " are missing, and all queue samples"
+        manifest.reason = (manifest.reason or "") + text
+
+
+def _signal_name(status: int) -> str:
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"

@@ -1,0 +1,78 @@
+"""The launcher's samples to CPU and memory rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pipeprof.read.spool.rank import RankRows
+
+
+def read_samples(path: Path) -> list[dict[str, Any]]:
+    """Samples in order; a cut-off last line is left out."""
+    samples = []
+    for line in path.read_bytes().splitlines() if path.is_file() else []:
+        try:
+            samples.append(json.loads(line))
+        except ValueError:
+            continue
+    return samples
+
+
+def add_host(samples: list[dict[str, Any]], out: RankRows, mine: Collection[int], others: Collection[int]) -> None:
+    """Rows of the host and of the processes of one rank: `mine` and whatever descends from them.
+
+    Ratios are of the time between two samples: of all cores for the host, of one core for a process.
+    """
+    previous: dict[str, Any] | None = None
+    peaks: dict[int, int] = {}
+    for sample in samples:
+        at = out.at(sample["t"])
+        out.add("memory", t_ns=at, device="host", allocated_bytes=sample["used"])
+        members = _members(sample["procs"], mine, others)
+        for process in sample["procs"]:
+            pid = process["pid"]
+            if pid in members:
+                peaks[pid] = max(peaks.get(pid, 0), process["rss"])
+                out.add(
+                    "memory", t_ns=at, device="process", pid=pid, name=members[pid], rss_bytes=process["rss"],
+                    rss_peak_bytes=peaks[pid],
+                )  # fmt: skip
+        if previous is not None:
+            _add_cpu(previous, sample, out, members)
+        previous = sample
+
+
+def _add_cpu(previous: dict[str, Any], sample: dict[str, Any], out: RankRows, members: dict[int, str]) -> None:
+    at = out.at(sample["t"])
+    parts = [sample[name] - previous[name] for name in ("user", "sys", "idle", "steal")]
+    total = sum(parts)
+    if total > 0:
+        user, system, idle = (part / total for part in parts[:3])
+        out.add("cpu", t_ns=at, scope="host", user_ratio=user, sys_ratio=system, idle_ratio=idle)
+    seconds = (sample["t"] - previous["t"]) / 1e9
+    before = {process["pid"]: process for process in previous["procs"]}
+    for process in sample["procs"]:
+        pid = process["pid"]
+        if pid in members and pid in before and seconds > 0:
+            user, system = (max(0.0, process[name] - before[pid][name]) / seconds for name in ("user", "sys"))
+            out.add("cpu", t_ns=at, scope="process", name=members[pid], pid=pid, user_ratio=user, sys_ratio=system)
+
+
+def _members(processes: list[dict[str, Any]], mine: Collection[int], others: Collection[int]) -> dict[int, str]:
+    """Role per process id: trainer, worker (a descendant of a trainer), launcher (anything above or beside)."""
+    parents = {process["pid"]: process["ppid"] for process in processes}
+    roles: dict[int, str] = {}
+    for pid in parents:
+        ancestor: int | None = pid
+        while ancestor is not None and ancestor not in mine and ancestor not in others:
+            ancestor = parents.get(ancestor)
+        if ancestor is None:
+            roles[pid] = "launcher"
+        elif ancestor in mine:
+            roles[pid] = "trainer" if pid == ancestor else "worker"
+    return roles

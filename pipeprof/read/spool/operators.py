@@ -1,0 +1,239 @@
+"""Op windows to operator executions: which step each ran in, its phase, and the steps' FP and BP points.
+
+While a window is open, everything launched in a step has finished before the step is over, so an execution belongs to
+the step in which it started.
+"""
+
+from __future__ import annotations
+
+import difflib
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import SourceError
+from pipeprof.read.mindspore_ops import Execution, PoolSample, op_type, read_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeprof.read.spool.process import Process
+    from pipeprof.read.spool.steps import Step
+
+COLLECTIVES = {
+    "AllReduce": "all_reduce", "ReduceScatter": "reduce_scatter", "AllGather": "all_gather", "Broadcast": "broadcast",
+    "Send": "send", "Receive": "receive", "AlltoAll": "all_to_all", "AllToAll": "all_to_all", "AlltoAllV": "all_to_all",
+    "NeighborExchange": "neighbor_exchange", "Reduce": "reduce", "CollectiveScatter": "scatter",
+    "CollectiveGather": "gather", "Barrier": "barrier",
+}  # fmt: skip
+UPDATES = frozenset(
+    "Adam AdamWeightDecay AdamNoUpdateParam FusedAdam FusedAdamWeightDecay Lamb LambApplyOptimizerAssign "
+    "LambApplyWeightAssign SGD Momentum FusedSparseAdam FusedSparseFtrl FusedSparseLazyAdam LARSUpdate AdamW".split()
+)
+SEED = "Ones"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An execution, the index of its step (None: between steps), its phase and its name within the rank."""
+
+    execution: Execution
+    step: int | None
+    phase: str
+    name: str
+
+
+@dataclass
+class Recorded:
+    """Everything the op recorder left of one process, times in ns of the monotonic clock."""
+
+    executions: list[Execution]
+    pool: list[PoolSample]
+    windows: list[tuple[int, int]]
+    notes: list[str]
+
+
+class PointNotFound(SourceError):
+    """A forward-start or backward-end point names no operator that was recorded."""
+
+
+def load_windows(process: Process) -> Recorded:
+    """Executions of all complete windows without their warm-up steps, and of the script's own profile."""
+    recorded = Recorded([], [], [], [])
+    warmup = {int(event["number"]): int(event["warmup"]) for event in process.all("window_open")}
+    closed = {int(event["number"]): event for event in process.all("window")}
+    for event in process.all("window_open"):
+        if int(event["number"]) not in closed:
+            recorded.windows.append((int(event["begin"]), process.last_ns))
+    for number, event in closed.items():
+        ticks = event["ticks"]
+        recorded.windows.append((int(event["begin"]), int(event["end"])))
+        skip_until = ticks[min(warmup.get(number, 0), len(ticks) - 1)]
+        _load(process.folder / f"window-{number}", event, skip_until, recorded)
+    seen: set[str] = set()
+    for event in process.all("user_profile"):
+        folder = event.get("folder")
+        if folder and folder not in seen:
+            seen.add(folder)
+            _load(Path(folder), event, 0, recorded)
+            if not recorded.executions:
+                recorded.notes.append(f"the script's own profile in `{folder}` has no operator executions to import")
+    recorded.executions.sort(key=lambda execution: execution.start_ns)
+    return recorded
+
+
+def _load(folder: Path, event: dict[str, Any], skip_until: int, recorded: Recorded) -> None:
+    offset = int(event["monotonic"]) - int(event["realtime"])
+    try:
+        executions, pool = read_folder(folder)
+    except SourceError as error:
+        recorded.notes.append(str(error))
+        return
+    for execution in executions:
+        start = execution.start_ns + offset
+        if start >= skip_until:
+            recorded.executions.append(replace(execution, start_ns=start))
+    recorded.pool.extend(replace(sample, t_ns=sample.t_ns + offset) for sample in pool)
+
+
+def place(executions: Sequence[Execution], steps: Sequence[Step]) -> list[Placed]:
+    """Give each execution its step and phase. `steps` must be in order of start; evaluation may lie inside training."""
+    starts = [step.start for step in steps]
+    by_step: dict[int | None, list[Execution]] = defaultdict(list)
+    for execution in executions:
+        by_step[_step_at(execution.start_ns, steps, starts)].append(execution)
+    placed: list[Placed] = []
+    for index, members in by_step.items():
+        step = steps[index] if index is not None else None
+        phases = _phases(members, step)
+        names = _instance_names(members)
+        placed.extend(
+            Placed(execution, index, phase, name)
+            for execution, phase, name in zip(members, phases, names, strict=True)
+        )
+    return sorted(placed, key=lambda item: item.execution.start_ns)
+
+
+def _step_at(time_ns: int, steps: Sequence[Step], starts: Sequence[int]) -> int | None:
+    """The innermost step that holds a time: the latest one that began before it and has not ended."""
+    index = bisect_right(starts, time_ns) - 1
+    for candidate in range(index, max(-1, index - 4096), -1):
+        if steps[candidate].end > time_ns:
+            return candidate
+        if steps[candidate].kind != "eval":
+            return None
+    return None
+
+
+def _phases(members: Sequence[Execution], step: Step | None) -> list[str]:
+    """Phase of each execution of one step. Graph mode: by scope. PyNative: by the gradient seed of each micro-step."""
+    fixed = [_fixed_phase(execution) for execution in members]
+    if step is not None and step.kind == "eval":
+        return [phase or "forward" for phase in fixed]
+    if any(execution.name.startswith("Gradients/") for execution in members):
+        return [phase or "forward" for phase in fixed]
+    micro_steps = [fetch.end for fetch in step.fetches] if step is not None else []
+    phases, backward, boundary = [], False, 0
+    for execution, phase in zip(members, fixed, strict=True):
+        while boundary < len(micro_steps) and execution.start_ns >= micro_steps[boundary]:
+            backward, boundary = False, boundary + 1
+        kind = execution.type or op_type(execution.name)
+        backward = backward or kind == SEED or kind.endswith("Grad") or "Backprop" in kind
+        phases.append(phase or ("backward" if backward else "forward"))
+    return phases
+
+
+def _fixed_phase(execution: Execution) -> str | None:
+    """The phase that the name alone decides, else None."""
+    name = execution.name
+    kind = op_type(name)
+    if kind in COLLECTIVES:
+        return "communication"
+    if "/optimizer-" in name or kind.startswith("Apply") or kind in UPDATES or kind.startswith("Assign"):
+        return "optimizer"
+    if "grad_reducer-" in name:
+        return "other"
+    if name.startswith("Gradients/"):
+        return "backward"
+    return None
+
+
+def _instance_names(members: Sequence[Execution]) -> list[str]:
+    """Names that tell instances apart: a bare PyNative name (`MatMul`) gets its ordinal within the step."""
+    seen: Counter[str] = Counter()
+    names = []
+    for execution in members:
+        name = execution.name
+        if "/" not in name and "-op" not in name:
+            seen[name] += 1
+            name = f"{name}#{seen[execution.name]}"
+        names.append(name)
+    return names
+
+
+@dataclass(frozen=True)
+class Points:
+    """Names of the operators that mark FP and BP, and how they were chosen."""
+
+    fp: str | None
+    bp: str | None
+
+
+def choose_points(placed: Sequence[Placed], steps: Sequence[Step], fp: str | None, bp: str | None) -> Points:
+    """FP: the forward operator that is first in most training steps. BP: the backward one that ends last in most.
+
+    A name given by the user wins: the full name, or a suffix that only one operator has. Raises PointNotFound for a name
+    that matches nothing.
+    """
+    training = [item for item in placed if item.step is not None and steps[item.step].kind != "eval"]
+    names = sorted({item.name for item in training})
+    first: dict[int, Placed] = {}
+    last: dict[int, Placed] = {}
+    for item in training:
+        index = item.step if item.step is not None else -1
+        if item.phase == "forward" and (index not in first or item.execution.start_ns < first[index].execution.start_ns):
+            first[index] = item
+        if item.phase == "backward" and (index not in last or _end(item) > _end(last[index])):
+            last[index] = item
+    return Points(
+        fp=match_point(fp, names, "FP_POINT") if fp else _most(first),
+        bp=match_point(bp, names, "BP_POINT") if bp else _most(last),
+    )
+
+
+def match_point(wanted: str, names: Sequence[str], what: str) -> str | None:
+    """The recorded operator that a point names; None when no operators were recorded at all."""
+    if not names or wanted in names:
+        return wanted if names else None
+    ending = [name for name in names if name.endswith(wanted)]
+    if len(ending) == 1:
+        return ending[0]
+    near = ending[:5] or difflib.get_close_matches(wanted, names, 5, 0.3) or list(names[:5])
+    problem = "matches several operators" if ending else "matches no operator that was recorded"
+    raise PointNotFound(f"{what} `{wanted}` {problem}", "did you mean: " + ", ".join(f"`{name}`" for name in near))
+
+
+def step_points(placed: Sequence[Placed], points: Points) -> dict[int, tuple[int | None, int | None]]:
+    """FP start and BP end per step index, ns of the monotonic clock; the last execution of BP counts."""
+    found: dict[int, tuple[int | None, int | None]] = {}
+    for item in placed:
+        if item.step is None or item.name not in (points.fp, points.bp):
+            continue
+        start, end = found.get(item.step, (None, None))
+        if item.name == points.fp:
+            start = item.execution.start_ns if start is None else min(start, item.execution.start_ns)
+        if item.name == points.bp:
+            end = _end(item) if end is None else max(end, _end(item))
+        found[item.step] = (start, end)
+    return found
+
+
+def _end(item: Placed) -> int:
+    return item.execution.start_ns + item.execution.dur_ns
+
+
+def _most(chosen: dict[int, Placed]) -> str | None:
+    counts = Counter(item.name for item in chosen.values())
+    return min(counts, key=lambda name: (-counts[name], name)) if counts else None

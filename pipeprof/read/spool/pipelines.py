@@ -1,0 +1,281 @@
+"""A process's dataset iterators: what they are made of, their queue samples, service times, fetches and CPU."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from bisect import bisect_right
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import SourceError
+from pipeprof.read import minddata
+from pipeprof.read.spool.process import OTHER_THREAD, Kind, Mark, Process
+from pipeprof.units import ns_from_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeprof.read.spool.rank import RankRows
+    from pipeprof.read.spool.steps import Step
+
+# Operators that only exist in the executed tree, or run inside their consumer: left out when trees are compared.
+INLINED = frozenset(
+    "EpochCtrlOp RepeatOp RenameOp ProjectOp TakeOp SkipOp ZipOp ConcatOp CacheOp CacheLookupOp CacheMergeOp "
+    "SyncWaitOp BarrierOp DataQueueOp RootOp TransferOp DeviceQueueOp".split()
+)
+
+
+@dataclass
+class Pipeline:
+    """One iterator of a process, and where it goes in the record."""
+
+    number: int
+    event: Mapping[str, Any]
+    pipeline_id: int
+    role: str
+    nodes: list[dict[str, Any]]
+    key: str
+
+
+def pipeline_keys(process: Process) -> dict[int, str]:
+    """Pipeline key per iterator number: equal for the same operators, names and creation site."""
+    return {int(event["number"]): _key(event) for event in process.all("iterator")}
+
+
+def add_pipelines(process: Process, out: RankRows, roles: Mapping[int, str], warnings: list[str]) -> dict[int, Pipeline]:
+    """Write the pipeline tables of a process and return its pipelines by iterator number."""
+    closed = {int(event["number"]): event for event in process.all("closed")}
+    pipelines: dict[int, Pipeline] = {}
+    for event in process.all("iterator"):
+        number = int(event["number"])
+        role = "hidden" if event.get("hidden") else roles.get(number, "other")
+        nodes = _flatten(event.get("graph") or {})
+        pipeline = Pipeline(number, event, out.pipelines, role, nodes, _key(event, role))
+        out.pipelines += 1
+        pipelines[number] = pipeline
+        queues = _add_samples(process, out, pipeline, warnings)
+        end = closed.get(number)
+        epochs = event.get("epochs")
+        out.add(
+            "pipeline",
+            pipeline_id=pipeline.pipeline_id,
+            pipeline_key=pipeline.key,
+            role=role,
+            site=event.get("site") or None,
+            created_ns=out.at(event["begin"]),
+            ready_ns=out.at(event["end"]),
+            closed_ns=out.at(end["t"]) if end else None,
+            batch_size=next((node["batch"] for node in nodes if node.get("batch")), None),
+            num_epochs=epochs if isinstance(epochs, int) and epochs > 0 else None,
+            queues=queues,
+        )
+    _add_service(process, out, pipelines)
+    return pipelines
+
+
+def add_fetches(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline], step_of: Mapping[Mark, int]) -> None:
+    """Write one row per batch, with what the dataset itself recorded about it where it did."""
+    records = {number: _fetch_records(process, pipeline) for number, pipeline in pipelines.items()}
+    for mark in process.marks:
+        if mark.kind != Kind.FETCH or mark.flag & ~OTHER_THREAD or mark.subject not in pipelines:
+            continue
+        record = records[mark.subject].get(mark.number)
+        out.add(
+            "fetch",
+            pipeline_id=pipelines[mark.subject].pipeline_id,
+            fetch=mark.number,
+            step=step_of.get(mark),
+            start_ns=out.at(mark.begin),
+            wait_ns=mark.end - mark.begin,
+            push_ns=record.push_ns if record else None,
+            batch_ns=record.batch_ns if record else None,
+            depth=record.depth if record else None,
+            capacity=record.capacity if record else None,
+            side="iterator",
+        )
+
+
+def roles_from_steps(steps: Sequence[Step]) -> dict[int, str]:
+    """`train` or `eval` per iterator number, from the steps that used its rows."""
+    roles: dict[int, str] = {}
+    for step in steps:
+        for mark in step.fetches:
+            role = "eval" if step.kind == "eval" else "train"
+            roles[mark.subject] = "train" if "train" in (role, roles.get(mark.subject)) else role
+    return roles
+
+
+def _add_samples(process: Process, out: RankRows, pipeline: Pipeline, warnings: list[str]) -> str:
+    """Operators, queue and CPU samples; returns what to say in `pipeline.queues`."""
+    said = str(pipeline.event.get("queues") or "")
+    data = None
+    if not said:
+        data, said = _load_samples(process, pipeline, warnings)
+    if data is None:
+        _add_described(out, pipeline)
+        return said
+    names = _names(pipeline.nodes, data.ops)
+    for op in data.ops:
+        node = names.get(op.op_id, {})
+        out.add(
+            "pipeline_op",
+            pipeline_id=pipeline.pipeline_id,
+            op_id=op.op_id,
+            op_type=op.op_type,
+            name=node.get("name") or None,
+            workers=op.workers,
+            capacity=op.capacity,
+            is_python=node.get("python"),
+            uses_processes=node.get("processes"),
+            inlined=op.capacity is None,
+        )
+        for child in op.children:
+            out.add("pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=child, consumer_id=op.op_id)
+    first, last = _active(process, pipeline)
+    for op in data.ops:
+        _add_op_samples(out, pipeline.pipeline_id, op, data.times, first, last)
+    return "recorded"
+
+
+def _add_op_samples(
+    out: RankRows, pipeline_id: int, op: minddata.PipelineOp, times: list[int], first: int, last: int
+) -> None:
+    period = (times[-1] - times[0]) // max(1, len(times) - 1) if len(times) > 1 else 0
+    begin, end = bisect_right(times, first), bisect_right(times, last + period)
+    for time_ns, depth in zip(times[begin:end], op.depths[begin:end], strict=False):
+        out.add(
+            "queue", pipeline_id=pipeline_id, op_id=op.op_id, t_ns=out.at(time_ns), depth=depth, capacity=op.capacity
+        )
+    for time_ns, (user, system) in zip(times[begin:end], op.cpu[begin:end], strict=False):
+        out.add(
+            "cpu",
+            t_ns=out.at(time_ns),
+            scope="pipeline_op",
+            pipeline_id=pipeline_id,
+            op_id=op.op_id,
+            user_ratio=user,
+            sys_ratio=system,
+        )
+
+
+def _active(process: Process, pipeline: Pipeline) -> tuple[int, int]:
+    """From the iterator's creation to its last fetch: samples of an idle tree say nothing."""
+    fetches = [mark.end for mark in process.marks if mark.kind == Kind.FETCH and mark.subject == pipeline.number]
+    begin = int(pipeline.event["begin"])
+    return begin, max(fetches, default=begin)
+
+
+def _load_samples(process: Process, pipeline: Pipeline, warnings: list[str]) -> tuple[minddata.MindData | None, str]:
+    folder = _newest_save(process.folder / f"tree-{pipeline.number}")
+    if folder is None:
+        return None, "not_recorded: the process ended before the first queue samples were saved"
+    try:
+        data = minddata.read_folder(folder)
+    except SourceError as error:
+        warnings.append(str(error))
+        return None, "not_recorded: damaged files"
+    warnings.extend(f"iterator {pipeline.number}: {note}" for note in data.notes)
+    if not data.ops:
+        return None, "not_recorded: MindSpore wrote no samples"
+    if pipeline.nodes and not _same_shape(pipeline.nodes, data.ops):
+        return None, "not_attributable: the sampled tree is not this iterator's"
+    return data, "recorded"
+
+
+def _newest_save(folder: Path) -> Path | None:
+    """A save holds everything so far, so only the newest complete one counts."""
+    saves = [path for path in folder.glob("*-*") if not path.name.startswith(".")] if folder.is_dir() else []
+    return max(saves, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+
+
+def _fetch_records(process: Process, pipeline: Pipeline) -> dict[int, minddata.FetchRecord]:
+    if pipeline.event.get("queues"):
+        return {}
+    folder = _newest_save(process.folder / f"tree-{pipeline.number}")
+    path = next(iter(sorted(folder.glob("dataset_iterator_profiling*.txt"))), None) if folder else None
+    return {record.batch - 1: record for record in minddata.read_fetches(path)}
+
+
+def _same_shape(nodes: Sequence[Mapping[str, Any]], ops: Sequence[minddata.PipelineOp]) -> bool:
+    """Whether the sampled tree has the described sources: optimisation may insert or fuse others, never those."""
+    described = sorted(node["type"] for node in nodes if not node["children"])
+    sampled = sorted(op.op_type for op in ops if not op.children)
+    return described == sampled or len(described) != len(sampled)
+
+
+def _names(nodes: Sequence[dict[str, Any]], ops: Sequence[minddata.PipelineOp]) -> dict[int, dict[str, Any]]:
+    """Described node per sampled operator: the k-th of its type, where both trees have the same number of the type."""
+    found: dict[int, dict[str, Any]] = {}
+    for kind in {op.op_type for op in ops}:
+        sampled = [op for op in ops if op.op_type == kind]
+        described = [node for node in nodes if node["type"] == kind]
+        if len(sampled) == len(described):
+            found.update({op.op_id: node for op, node in zip(sampled, described, strict=True)})
+    return found
+
+
+def _add_described(out: RankRows, pipeline: Pipeline) -> None:
+    """Operators of a tree that was not sampled: numbered as described, without capacities."""
+    for number, node in enumerate(pipeline.nodes):
+        out.add(
+            "pipeline_op",
+            pipeline_id=pipeline.pipeline_id,
+            op_id=number,
+            op_type=node["type"],
+            name=node.get("name") or None,
+            workers=node.get("workers"),
+            is_python=node.get("python"),
+            uses_processes=node.get("processes"),
+            inlined=node["type"] in INLINED,
+        )
+        if node["parent"] is not None:
+            out.add(
+                "pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=number, consumer_id=node["parent"]
+            )
+
+
+def _flatten(graph: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Nodes in pre-order from the sink, each with the index of its consumer."""
+    nodes: list[dict[str, Any]] = []
+    todo: list[tuple[Mapping[str, Any], int | None]] = [(graph, None)] if graph else []
+    while todo:
+        node, parent = todo.pop()
+        children = node.get("children") or []
+        nodes.append({**node, "parent": parent, "children": [child["type"] for child in children]})
+        number = len(nodes) - 1
+        todo.extend((child, number) for child in reversed(children))
+    return nodes
+
+
+def _key(event: Mapping[str, Any], role: str = "") -> str:
+    nodes = _flatten(event.get("graph") or {})
+    facts = [[node["type"], node.get("name"), node["parent"]] for node in nodes]
+    return hashlib.sha256(json.dumps([facts, event.get("site"), role]).encode()).hexdigest()[:12]
+
+
+def _add_service(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]) -> None:
+    for event in process.all("service"):
+        pipeline = pipelines.get(int(event["pipeline"]))
+        if pipeline is None:
+            continue
+        for kind, op_id, average, largest, smallest, rows, reading in event["ops"]:
+            del kind
+            out.add(
+                "op_service",
+                pipeline_id=pipeline.pipeline_id,
+                op_id=int(op_id),
+                t_ns=out.at(event["t"]),
+                avg_ns=ns_from_text(average, "ms"),
+                max_ns=_optional(largest),
+                min_ns=_optional(smallest),
+                rows=int(rows),
+                io_ns=_optional(reading),
+            )
+
+
+def _optional(text: str) -> int | None:
+    return ns_from_text(text, "ms") if text and text != "/" else None
+
+

@@ -1,0 +1,43 @@
+"""Collects the rows of one rank of one repetition. Several processes, one after the other, may make up a rank."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from pipeprof.record.schema import BY_NAME
+
+
+class RankRows:
+    """Rows per table, in schema order, with the rank's running numbers. `zero` is ns of the monotonic clock."""
+
+    def __init__(self, rep: int, rank: int, zero: int) -> None:
+        self.rep = rep
+        self.rank = rank
+        self.zero = zero
+        self.rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self.steps = 0
+        self.kind_steps: dict[str, int] = defaultdict(int)
+        self.pipelines = 0
+        self._ops: dict[tuple[str, str], int] = {}
+
+    def add(self, table: str, **values: Any) -> None:
+        """Append a row; columns that are not given are null. Raises KeyError for an unknown column."""
+        names = BY_NAME[table].column_names
+        unknown = values.keys() - set(names)
+        if unknown:
+            raise KeyError(f"{table}: {sorted(unknown)}")
+        self.rows[table].append(tuple(values.get(name) for name in names))
+
+    def at(self, monotonic_ns: int) -> int:
+        """A time of the monotonic clock as ns since the repetition's zero."""
+        return monotonic_ns - self.zero
+
+    def op_id(self, name: str, phase: str, **info: Any) -> int:
+        """Identity of an operator; its row in op_info is made the first time."""
+        key = (name, phase)
+        if key not in self._ops:
+            self._ops[key] = len(self._ops)
+            scope, _, _ = name.rpartition("/")
+            self.add("op_info", op_id=self._ops[key], name=name, phase=phase, scope=scope or None, **info)
+        return self._ops[key]

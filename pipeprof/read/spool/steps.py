@@ -1,0 +1,274 @@
+"""Where steps begin and end, from a process's marks. Pure: marks in, steps out.
+
+Order of evidence: callbacks of Model; optimizer updates (or graph calls that hold one); rows of the iterator. A step
+ends where the next one asks for its batch; callbacks belong to the step they follow.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipeprof.read.spool.process import OTHER_THREAD, Kind, Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+ROW, STOPPED = 0, 1
+ZIPPED_SHARE = 0.9
+
+
+@dataclass
+class Step:
+    """One step: times in ns of the monotonic clock; `fetches` are its marks of rows, in order."""
+
+    kind: str
+    start: int
+    end: int
+    epoch: int | None = None
+    fetches: list[Mark] = field(default_factory=list)
+    updates: int = 0
+
+    @property
+    def handed_over(self) -> int | None:
+        """When the first forward could start: the end of the last fetch before any iterator is asked a second time."""
+        seen: set[int] = set()
+        end = None
+        for fetch in self.fetches:
+            if fetch.subject in seen:
+                break
+            seen.add(fetch.subject)
+            end = fetch.end
+        return end
+
+
+@dataclass
+class Steps:
+    """The steps in order of start, what they were told from, and how often each kind of evidence was seen."""
+
+    steps: list[Step]
+    evidence: str
+    counts: dict[str, int]
+
+
+def find_steps(marks: Sequence[Mark], hidden: Iterable[int], keys: Mapping[int, str]) -> Steps:
+    """Steps of one process.
+
+    `hidden`: iterators that are not the training loop's own. `keys`: pipeline key per iterator; iterators that are the
+    same pipeline again play the same role.
+    """
+    unseen = set(hidden)
+    own = [mark for mark in marks if mark.kind != Kind.FETCH or mark.subject not in unseen]
+    model, loop = _split(own)
+    steps = _model_steps(model)
+    roles = _roles(loop, keys)
+    loop_steps = _LoopReader(roles).read(loop)
+    evidence = _evidence(steps, loop_steps, roles)
+    steps = sorted([*steps, *loop_steps], key=lambda step: (step.start, step.end))
+    _mark_warmup(steps, [mark for mark in marks if mark.kind == Kind.COMPILE])
+    return Steps(steps, evidence, _counts(own))
+
+
+def _split(marks: Sequence[Mark]) -> tuple[list[Mark], list[Mark]]:
+    """Marks inside Model.train, fit and eval, and the others; in order of their end."""
+    inside: list[Mark] = []
+    outside: list[Mark] = []
+    depth = 0
+    for mark in marks:
+        if mark.kind in (Kind.TRAIN_BEGIN, Kind.EVAL_BEGIN):
+            depth += 1
+        (inside if depth else outside).append(mark)
+        if mark.kind in (Kind.TRAIN_END, Kind.EVAL_END):
+            depth = max(0, depth - 1)
+    return inside, outside
+
+
+def _model_steps(marks: Sequence[Mark]) -> list[Step]:
+    """Steps of Model.train and Model.eval; an evaluation may run inside a training callback."""
+    steps: list[Step] = []
+    fetches: dict[bool, list[Mark]] = {False: [], True: []}
+    start: dict[bool, int | None] = {False: None, True: None}
+    evaluating = 0
+    for mark in marks:
+        in_eval = evaluating > 0
+        if mark.kind == Kind.FETCH:
+            if mark.flag & ~OTHER_THREAD == ROW:
+                fetches[in_eval].append(mark)
+            if start[in_eval] is None:
+                start[in_eval] = mark.begin
+        elif mark.kind in (Kind.TRAIN_BEGIN, Kind.EPOCH_BEGIN):
+            start[False], fetches[False] = mark.end, []
+        elif mark.kind == Kind.EPOCH_END:
+            start[False] = None
+        elif mark.kind == Kind.EVAL_BEGIN:
+            evaluating += 1
+            start[True], fetches[True] = mark.end, []
+        elif mark.kind == Kind.EVAL_END:
+            evaluating = max(0, evaluating - 1)
+        elif mark.kind in (Kind.TRAIN_STEP, Kind.EVAL_STEP):
+            is_eval = mark.kind == Kind.EVAL_STEP
+            began = start[is_eval]
+            steps.append(
+                Step(
+                    kind="eval" if is_eval else "train",
+                    start=mark.begin if began is None else began,
+                    end=mark.end,
+                    epoch=None if is_eval or not mark.subject else mark.subject - 1,
+                    fetches=fetches[is_eval],
+                    updates=0,
+                )
+            )
+            start[is_eval], fetches[is_eval] = mark.end, []
+    return steps
+
+
+def _roles(marks: Sequence[Mark], keys: Mapping[int, str]) -> dict[int, str]:
+    """`train` or `eval` for each iterator of hand-written loops, by what follows its rows.
+
+    An iterator trains when an update follows one of its rows (calls of graphs without an optimizer may lie between), or
+    when nearly all its rows are followed at once by a row of one that does (two datasets read side by side). One with a
+    single row plays the role of the same pipeline's others.
+    """
+    events = [mark for mark in marks if mark.kind in (Kind.FETCH, Kind.UPDATE, Kind.CALL)]
+    numbers = {mark.subject for mark in events if mark.kind == Kind.FETCH}
+    if not any(mark.kind == Kind.UPDATE for mark in events):
+        return dict.fromkeys(numbers, "train")
+    rows: Counter[int] = Counter()
+    updated: Counter[int] = Counter()
+    followed: dict[int, Counter[int]] = defaultdict(Counter)
+    row: Mark | None = None
+    called = False
+    for mark in events:
+        if mark.kind == Kind.CALL:
+            called = True
+            continue
+        if row is not None and mark.kind == Kind.UPDATE:
+            updated[row.subject] += 1
+        elif row is not None and not called:
+            followed[row.subject][mark.subject] += 1
+        row, called = None, False
+        if mark.kind == Kind.FETCH and mark.flag & ~OTHER_THREAD == ROW:
+            row = mark
+            rows[mark.subject] += 1
+    training = {number for number in rows if updated[number]}
+    beside = {
+        number
+        for number in rows
+        if number not in training
+        and sum(followed[number][other] for other in training) >= ZIPPED_SHARE * rows[number] > 1
+    }
+    keys_training = {keys.get(number) for number in training}
+    roles = {}
+    for number in numbers:
+        same = rows[number] < 2 and keys.get(number) in keys_training
+        roles[number] = "train" if number in training or number in beside or same else "eval"
+    return roles
+
+
+class _LoopReader:
+    """Steps of hand-written loops. A group collects fetches and updates until the next step asks for its batch."""
+
+    def __init__(self, roles: Mapping[int, str]) -> None:
+        self.roles = roles
+        self.steps: list[Step] = []
+        self.fetches: list[Mark] = []
+        self.units: Counter[int] = Counter()
+        self.begin: int | None = None
+        self.last_end = 0
+        self.epoch = 0
+        self.open_eval: Step | None = None
+        self.by_rows = False
+
+    def read(self, marks: Sequence[Mark]) -> list[Step]:
+        """All steps of these marks."""
+        self.by_rows = not any(mark.kind == Kind.UPDATE for mark in marks)
+        for mark in marks:
+            if mark.kind == Kind.FETCH:
+                self._fetch(mark)
+            elif mark.kind == Kind.UPDATE:
+                self._update(mark)
+            elif mark.kind == Kind.CALL:
+                self._call(mark)
+        self._close(None)
+        self._close_eval(None)
+        return self.steps
+
+    def _fetch(self, mark: Mark) -> None:
+        self._close_eval(mark.begin)
+        is_row = mark.flag & ~OTHER_THREAD == ROW
+        if self.roles.get(mark.subject) == "eval":
+            self._close(mark.begin)
+            if is_row:
+                self.open_eval = Step("eval", mark.begin, mark.end, fetches=[mark])
+            return
+        if self.units or (self.by_rows and self.fetches):
+            self._close(mark.begin)
+        if not is_row:
+            self.epoch += mark.flag & ~OTHER_THREAD == STOPPED
+            return
+        if self.begin is None:
+            self.begin = mark.begin
+        self.fetches.append(mark)
+        self.last_end = mark.end
+
+    def _update(self, mark: Mark) -> None:
+        self._close_eval(mark.begin)
+        if self.units[mark.subject]:
+            self._close(mark.begin)
+        if self.begin is None:
+            self.begin = mark.begin
+        self.units[mark.subject] += 1
+        self.last_end = mark.end
+
+    def _call(self, mark: Mark) -> None:
+        if self.open_eval is not None:
+            self.open_eval.end = max(self.open_eval.end, mark.end)
+        elif self.begin is not None:
+            self.last_end = max(self.last_end, mark.end)
+
+    def _close(self, end: int | None) -> None:
+        """End the group at `end`, or at its last mark. Rows that were never used make no step."""
+        if self.begin is not None and (self.units or (self.by_rows and self.fetches)):
+            finish = self.last_end if end is None else max(end, self.last_end)
+            updates = sum(self.units.values())
+            self.steps.append(Step("train", self.begin, finish, self.epoch, self.fetches, updates))
+        self.fetches, self.units, self.begin = [], Counter(), None
+
+    def _close_eval(self, end: int | None) -> None:
+        if self.open_eval is not None:
+            if end is not None:
+                self.open_eval.end = end
+            self.steps.append(self.open_eval)
+            self.open_eval = None
+
+
+def _evidence(model: Sequence[Step], loop: Sequence[Step], roles: Mapping[int, str]) -> str:
+    if any(step.kind == "train" for step in model):
+        return "callbacks"
+    if any(step.updates for step in loop):
+        return "updates"
+    if roles and loop:
+        return "rows"
+    return "none"
+
+
+def _counts(marks: Sequence[Mark]) -> dict[str, int]:
+    names = {Kind.TRAIN_STEP: "train_step_callbacks", Kind.UPDATE: "updates", Kind.EVAL_STEP: "eval_step_callbacks"}
+    counts: Counter[str] = Counter()
+    for mark in marks:
+        if mark.kind in names:
+            counts[names[mark.kind]] += 1
+        elif mark.kind == Kind.FETCH and mark.flag & ~OTHER_THREAD == ROW:
+            counts["rows"] += 1
+    return dict(counts)
+
+
+def _mark_warmup(steps: Sequence[Step], compiles: Sequence[Mark]) -> None:
+    """The first training step, and every one in which a graph was compiled."""
+    begins = sorted(mark.begin for mark in compiles)
+    training = [step for step in steps if step.kind == "train"]
+    for number, step in enumerate(training):
+        if number == 0 or bisect_left(begins, step.start) < bisect_left(begins, step.end):
+            step.kind = "warmup"

@@ -1,0 +1,95 @@
+-- Operator time by single operator of the network, most own time first.
+--
+-- Counts operators of training steps; of warm-up steps when no others were recorded.
+--
+-- Reads: train_op
+-- Takes:
+--   $top  bigint  how many of each rank
+-- Gives, one row per (rep, rank, position), in that order:
+--   rep               bigint   repetition
+--   rank              bigint   process rank
+--   position          bigint   1 has the most own time; of equals the lowest op_id
+--   op_id             bigint   the operator
+--   name              varchar  full name, scope included
+--   type              varchar  operator type
+--   scope             varchar  the path in front of the last part of the name
+--   phase             varchar  forward | backward | optimizer | communication | other
+--   device            varchar  where it ran
+--   in_shapes         varchar  input shapes and types as text
+--   out_shapes        varchar  output shapes and types as text
+--   count             bigint   executions
+--   steps             bigint   steps it was seen in
+--   total_ns          bigint   ns     children included
+--   self_ns           bigint   ns     without the operators it called
+--   mean_ns           double   ns     of an execution, children included
+--   max_ns            bigint   ns     longest execution, children included
+--   share             double   0..1   self_ns / self_ns of all operators, also those left out
+--   cumulative_ns     bigint   ns     self_ns of this row and those above it
+--   cumulative_share  double   0..1   share of this row and those above it
+--   flops             bigint   floating-point operations of one execution
+--   bytes             bigint   bytes  moved by one execution
+WITH total AS (
+  SELECT
+    rep,
+    rank,
+    op_id,
+    max(name) AS name,
+    max(type) AS type,
+    max(scope) AS scope,
+    max(phase) AS phase,
+    max(device) AS device,
+    max(in_shapes) AS in_shapes,
+    max(out_shapes) AS out_shapes,
+    count(*) AS executions,
+    count(DISTINCT step) AS steps,
+    CAST(sum(dur_ns) AS BIGINT) AS total_ns,
+    CAST(sum(self_ns) AS BIGINT) AS self_ns,
+    avg(dur_ns) AS mean_ns,
+    max(dur_ns) AS max_ns,
+    max(flops) AS flops,
+    max(bytes) AS bytes
+  FROM train_op
+  GROUP BY rep, rank, op_id
+),
+
+ranked AS (
+  SELECT
+    *,
+    row_number() OVER (PARTITION BY rep, rank ORDER BY self_ns DESC NULLS LAST, op_id ASC) AS position
+  FROM total
+),
+
+summed AS (
+  SELECT
+    *,
+    sum(self_ns) OVER (PARTITION BY rep, rank) AS all_ns,
+    sum(self_ns) OVER (PARTITION BY rep, rank ORDER BY position ROWS UNBOUNDED PRECEDING) AS running_ns
+  FROM ranked
+)
+
+SELECT
+  rep,
+  rank,
+  position,
+  op_id,
+  name,
+  type,
+  scope,
+  phase,
+  device,
+  in_shapes,
+  out_shapes,
+  executions AS count,
+  steps,
+  total_ns,
+  self_ns,
+  mean_ns,
+  max_ns,
+  self_ns / nullif(all_ns, 0) AS share,
+  CAST(running_ns AS BIGINT) AS cumulative_ns,
+  running_ns / nullif(all_ns, 0) AS cumulative_share,
+  flops,
+  bytes
+FROM summed
+WHERE position <= $top
+ORDER BY rep, rank, position

@@ -1,0 +1,29 @@
+-- Share of the training time that the loop spent waiting for its next batch.
+--
+-- Reads: train_step
+-- Gives, one row per (rep, rank), in that order:
+--   rep                   bigint   repetition
+--   rank                  bigint   process rank
+--   kind                  varchar  train, or warmup when the rank has no step of kind train
+--   steps                 bigint   steps outside op windows; all when every one is inside
+--   from_window           boolean  every step is in a window, so the step times are inflated
+--   fetch_steps           bigint   those that fetched a batch
+--   step_ns               bigint   ns    their summed time
+--   fetch_wait_ns         bigint   ns    their summed time inside the dataset iterator; null when none fetched
+--   data_wait_share       double   0..1  fetch_wait_ns / step_ns
+--   median_fetch_wait_ns  double   ns    of the steps that fetched a batch
+SELECT
+  rep,
+  rank,
+  min(kind) AS kind,
+  count(*) AS steps,
+  bool_and(in_window) AS from_window,
+  count(fetch_wait_ns) AS fetch_steps,
+  CAST(sum(dur_ns) AS BIGINT) AS step_ns,
+  CAST(sum(fetch_wait_ns) AS BIGINT) AS fetch_wait_ns,
+  sum(fetch_wait_ns) / nullif(sum(dur_ns), 0) AS data_wait_share,
+  median(fetch_wait_ns) AS median_fetch_wait_ns
+FROM train_step
+WHERE timed
+GROUP BY rep, rank
+ORDER BY rep, rank

@@ -1,0 +1,66 @@
+-- How far apart the ranks of a repetition are, by phase and for the whole step. Empty when there is one rank.
+--
+-- A rank that others wait for has long phases of its own, while the step of all ranks is equally long.
+--
+-- Reads: train_phase, train_step
+-- Gives, one row per (rep, phase), in that order:
+--   rep                bigint   repetition
+--   phase              varchar  compute | data_wait | forward_backward | step | tail | whole
+--   ranks              bigint   ranks that have the phase
+--   slowest_rank       bigint   largest median; of equals the lowest rank
+--   slowest_median_ns  double   ns  its median
+--   fastest_rank       bigint   smallest median; of equals the lowest rank
+--   fastest_median_ns  double   ns  its median
+--   spread_ratio       double   1..  slowest / fastest median; null when the fastest is 0
+WITH sample AS (
+  SELECT
+    rep,
+    rank,
+    phase,
+    total_ns
+  FROM train_phase
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    'step' AS phase,
+    dur_ns AS total_ns
+  FROM train_step
+  WHERE timed
+),
+
+middle AS (
+  SELECT
+    rep,
+    rank,
+    phase,
+    median(total_ns) AS median_ns
+  FROM sample
+  WHERE total_ns IS NOT NULL
+  GROUP BY rep, rank, phase
+),
+
+ranked AS (
+  SELECT
+    rep,
+    rank,
+    phase,
+    median_ns,
+    row_number() OVER (PARTITION BY rep, phase ORDER BY median_ns DESC, rank ASC) AS from_slowest,
+    row_number() OVER (PARTITION BY rep, phase ORDER BY median_ns ASC, rank ASC) AS from_fastest
+  FROM middle
+)
+
+SELECT
+  rep,
+  phase,
+  count(*) AS ranks,
+  max(CASE WHEN from_slowest = 1 THEN rank END) AS slowest_rank,
+  max(median_ns) AS slowest_median_ns,
+  max(CASE WHEN from_fastest = 1 THEN rank END) AS fastest_rank,
+  min(median_ns) AS fastest_median_ns,
+  max(median_ns) / nullif(min(median_ns), 0) AS spread_ratio
+FROM ranked
+GROUP BY rep, phase
+HAVING count(*) > 1
+ORDER BY rep, phase

@@ -1,0 +1,56 @@
+-- Operators of the dataset graphs with their consumers.
+--
+-- Reads: pipeline, pipeline_edge, pipeline_op
+-- Gives, one row per (rep, rank, pipeline_id, op_id):
+--   rep             bigint   repetition
+--   rank            bigint   process rank
+--   pipeline_id     bigint   the iterator's tree
+--   pipeline_key    varchar  equal keys are the same pipeline again; the pipeline_id as text when there is no key
+--   role            varchar  train | eval | hidden | other; null when not known
+--   op_id           bigint   operator of that pipeline; 0 is nearest the training loop
+--   op_type         varchar  such as MapOp
+--   name            varchar  what it does
+--   workers         bigint   parallel workers
+--   capacity        bigint   size of its output queue; null when it has none
+--   is_python       boolean  runs the user's Python; null when unknown
+--   uses_processes  boolean  its Python runs in worker processes; null when unknown
+--   inlined         boolean  runs inside its consumer and has no queue
+--   consumer_id     bigint   op_id of its consumer; null at the sink
+WITH consumer AS (
+  SELECT
+    rep,
+    rank,
+    pipeline_id,
+    producer_id,
+    min(consumer_id) AS consumer_id
+  FROM pipeline_edge
+  GROUP BY rep, rank, pipeline_id, producer_id
+)
+
+SELECT
+  pipeline_op.rep,
+  pipeline_op.rank,
+  pipeline_op.pipeline_id,
+  coalesce(pipeline.pipeline_key, CAST(pipeline_op.pipeline_id AS VARCHAR)) AS pipeline_key,
+  pipeline.role,
+  pipeline_op.op_id,
+  pipeline_op.op_type,
+  pipeline_op.name,
+  pipeline_op.workers,
+  pipeline_op.capacity,
+  pipeline_op.is_python,
+  pipeline_op.uses_processes,
+  coalesce(pipeline_op.inlined, FALSE) AS inlined,
+  consumer.consumer_id
+FROM pipeline_op
+LEFT JOIN pipeline
+  ON
+    pipeline_op.rep = pipeline.rep
+    AND pipeline_op.rank = pipeline.rank
+    AND pipeline_op.pipeline_id = pipeline.pipeline_id
+LEFT JOIN consumer
+  ON
+    pipeline_op.rep = consumer.rep
+    AND pipeline_op.rank = consumer.rank
+    AND pipeline_op.pipeline_id = consumer.pipeline_id
+    AND pipeline_op.op_id = consumer.producer_id

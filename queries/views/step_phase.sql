@@ -1,0 +1,58 @@
+-- How long each phase of a step took. The phases of a step add up to end_ns - start_ns exactly.
+--
+-- With fp_ns and bp_ns a step has data_wait (fp - start), forward_backward (bp - fp) and tail (end - bp); with fp_ns
+-- alone data_wait and compute (end - fp); without fp_ns the one phase whole (end - start).
+--
+-- Reads: step
+-- Gives, one row per (rep, rank, step, phase):
+--   rep          bigint   repetition
+--   rank         bigint   process rank
+--   step         bigint   position among all steps of the rank
+--   kind_step    bigint   position among the rank's training steps, or among its eval steps
+--   kind         varchar  warmup | train | eval
+--   epoch        bigint   from 0; null when the source cannot tell
+--   pipeline_id  bigint   the dataset iterator that fed it; null when none did
+--   in_window    boolean  operators were being recorded, so the step time is inflated
+--   phase        varchar  data_wait | forward_backward | tail | compute | whole
+--   total_ns     bigint   ns    length of the phase
+WITH part AS (
+  SELECT
+    rep,
+    rank,
+    step,
+    CASE WHEN fp_ns IS NULL THEN 'whole' ELSE 'data_wait' END AS phase,
+    coalesce(fp_ns, end_ns) - start_ns AS total_ns
+  FROM step
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    step,
+    CASE WHEN bp_ns IS NULL THEN 'compute' ELSE 'forward_backward' END AS phase,
+    coalesce(bp_ns, end_ns) - fp_ns AS total_ns
+  FROM step
+  WHERE fp_ns IS NOT NULL
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    step,
+    'tail' AS phase,
+    end_ns - bp_ns AS total_ns
+  FROM step
+  WHERE fp_ns IS NOT NULL AND bp_ns IS NOT NULL
+)
+
+SELECT
+  step.rep,
+  step.rank,
+  step.step,
+  step.kind_step,
+  step.kind,
+  step.epoch,
+  step.pipeline_id,
+  coalesce(step.in_window, FALSE) AS in_window,
+  part.phase,
+  part.total_ns
+FROM step
+INNER JOIN part ON step.rep = part.rep AND step.rank = part.rank AND step.step = part.step

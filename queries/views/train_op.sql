@@ -1,0 +1,63 @@
+-- The operator executions that stand for a rank: those of its training steps (kind train).
+--
+-- When there are none, those of its warm-up steps; when there are none either, those whose step is not known.
+-- Evaluation never counts.
+--
+-- Reads: op_exec
+-- Gives, one row per (rep, rank, op_id, start_ns, track):
+--   rep         bigint   repetition
+--   rank        bigint   process rank
+--   op_id       bigint   the operator
+--   step        bigint   the step it ran in; null when it cannot be told
+--   kind        varchar  train | warmup | null: the same for all rows of a rank
+--   start_ns    bigint   ns     start
+--   dur_ns      bigint   ns     duration, children included
+--   self_ns     bigint   ns     duration without the operators it called
+--   wait_ns     bigint   ns     time between launch and start, where the source has it
+--   track       varchar  stream, thread or device
+--   name        varchar  full name, scope included
+--   type        varchar  operator type, such as Conv2D
+--   scope       varchar  the path in front of the last part of the name
+--   phase       varchar  forward | backward | optimizer | communication | other
+--   device      varchar  where it ran, such as CPU
+--   in_shapes   varchar  input shapes and types as text
+--   out_shapes  varchar  output shapes and types as text
+--   flops       bigint   floating-point operations of one execution
+--   bytes       bigint   bytes  moved by one execution
+WITH choice AS (
+  SELECT
+    *,
+    CASE kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference
+  FROM op_exec
+  WHERE kind IS NULL OR kind IN ('train', 'warmup')
+),
+
+ranked AS (
+  SELECT
+    *,
+    min(preference) OVER (PARTITION BY rep, rank) AS best
+  FROM choice
+)
+
+SELECT
+  rep,
+  rank,
+  op_id,
+  step,
+  kind,
+  start_ns,
+  dur_ns,
+  self_ns,
+  wait_ns,
+  track,
+  name,
+  type,
+  scope,
+  phase,
+  device,
+  in_shapes,
+  out_shapes,
+  flops,
+  bytes
+FROM ranked
+WHERE preference = best
