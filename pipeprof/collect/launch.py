@@ -32,6 +32,7 @@ FORWARDED = tuple(
     if hasattr(signal, name)
 )
 RESTORED = tuple(getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name))
+POLL_S = 0.25  # SIGCHLD wakes us at once; this is for the case that another thread got it
 _TIMING_BLOCK = re.compile(
     rb"\[V10900\][^\n]*\n\[PROF Dataset\]\n(?:worker_time:[^\n]*\n)?(?:-- [^\n]*\n)*\n?"
     rb"|\[WARNING\][^\n]*Dataset Profiling is already enabled for a different data pipeline[^\n]*\n"
@@ -114,19 +115,16 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
             if time.monotonic() >= due:
                 sampler.sample()
                 due = time.monotonic() + interval_s
-            info = signal.sigtimedwait(watched, max(0.0, due - time.monotonic()))
-            if info is None:
-                continue
-            if info.si_signo != signal.SIGCHLD:
+            info = signal.sigtimedwait(watched, min(POLL_S, max(0.0, due - time.monotonic())))
+            if info is not None and info.si_signo != signal.SIGCHLD:
                 interrupted = interrupted or info.si_signo in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
                 if info.si_code <= 0:  # sent by a process; the kernel's (the terminal's) went to the whole group
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, info.si_signo)
-                continue
             done, status, usage = os.wait4(pid, os.WNOHANG)
             if done:
                 code = os.waitstatus_to_exitcode(status)
-                facts = {"status": code, "monotonic": time.monotonic_ns(), "realtime": time.time_ns()}
+                facts: dict[str, object] = {"status": code, "monotonic": time.monotonic_ns(), "realtime": time.time_ns()}
                 facts |= {"user_s": usage.ru_utime, "sys_s": usage.ru_stime, "rss_peak_bytes": usage.ru_maxrss * 1024}
                 _write(spool / "exit.json", facts)
                 return Outcome(code, interrupted)

@@ -170,7 +170,7 @@ node AS (
   FROM whole
 ),
 
-stage AS (
+measured AS (
   SELECT
     node.rep,
     node.rank,
@@ -231,7 +231,7 @@ judged AS (
     END AS flag,
     CASE WHEN place = 'source' THEN 1.0e0 ELSE input_ratio END
     - CASE WHEN place = 'consumer' THEN 0.0e0 ELSE output_ratio END AS drop_ratio
-  FROM stage
+  FROM measured
 )
 
 SELECT

@@ -2,7 +2,7 @@
 --
 -- Python threads of an operator are not attributed to it by every source: a small number is no proof of waiting.
 --
--- Reads: cpu, pipeline_tree
+-- Reads: cpu, pipeline, pipeline_op
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep           bigint   repetition
 --   rank          bigint   process rank
@@ -17,18 +17,23 @@ WITH sample AS (
   SELECT
     cpu.rep,
     cpu.rank,
-    coalesce(pipeline_tree.pipeline_key, CAST(cpu.pipeline_id AS VARCHAR)) AS pipeline_key,
+    coalesce(pipeline.pipeline_key, CAST(cpu.pipeline_id AS VARCHAR)) AS pipeline_key,
     cpu.op_id,
-    pipeline_tree.op_type,
-    pipeline_tree.workers,
+    pipeline_op.op_type,
+    pipeline_op.workers,
     cpu.user_ratio + cpu.sys_ratio AS cores
   FROM cpu
-  LEFT JOIN pipeline_tree
+  LEFT JOIN pipeline
     ON
-      cpu.rep = pipeline_tree.rep
-      AND cpu.rank = pipeline_tree.rank
-      AND cpu.pipeline_id = pipeline_tree.pipeline_id
-      AND cpu.op_id = pipeline_tree.op_id
+      cpu.rep = pipeline.rep
+      AND cpu.rank = pipeline.rank
+      AND cpu.pipeline_id = pipeline.pipeline_id
+  LEFT JOIN pipeline_op
+    ON
+      cpu.rep = pipeline_op.rep
+      AND cpu.rank = pipeline_op.rank
+      AND cpu.pipeline_id = pipeline_op.pipeline_id
+      AND cpu.op_id = pipeline_op.op_id
   WHERE cpu.scope = 'pipeline_op' AND cpu.pipeline_id IS NOT NULL AND cpu.op_id IS NOT NULL
 )
 

@@ -1,6 +1,6 @@
 -- How long each dataset operator worked for a row and for a batch.
 --
--- Reads: op_service, pipeline_tree
+-- Reads: op_service, pipeline, pipeline_op
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep                bigint   repetition
 --   rank               bigint   process rank
@@ -19,22 +19,27 @@ WITH service AS (
   SELECT
     op_service.rep,
     op_service.rank,
-    coalesce(pipeline_tree.pipeline_key, CAST(op_service.pipeline_id AS VARCHAR)) AS pipeline_key,
+    coalesce(pipeline.pipeline_key, CAST(op_service.pipeline_id AS VARCHAR)) AS pipeline_key,
     op_service.op_id,
-    pipeline_tree.op_type,
-    pipeline_tree.workers,
+    pipeline_op.op_type,
+    pipeline_op.workers,
     op_service.avg_ns,
     op_service.rows,
     coalesce(op_service.max_ns, op_service.avg_ns) AS max_ns,
     op_service.avg_ns * op_service.rows AS work_ns,
     op_service.io_ns * op_service.rows AS io_work_ns
   FROM op_service
-  LEFT JOIN pipeline_tree
+  LEFT JOIN pipeline
     ON
-      op_service.rep = pipeline_tree.rep
-      AND op_service.rank = pipeline_tree.rank
-      AND op_service.pipeline_id = pipeline_tree.pipeline_id
-      AND op_service.op_id = pipeline_tree.op_id
+      op_service.rep = pipeline.rep
+      AND op_service.rank = pipeline.rank
+      AND op_service.pipeline_id = pipeline.pipeline_id
+  LEFT JOIN pipeline_op
+    ON
+      op_service.rep = pipeline_op.rep
+      AND op_service.rank = pipeline_op.rank
+      AND op_service.pipeline_id = pipeline_op.pipeline_id
+      AND op_service.op_id = pipeline_op.op_id
 )
 
 SELECT

@@ -1,6 +1,6 @@
 -- Queue samples with the pipeline they belong to and when, within that pipeline's sampled time, they were taken.
 --
--- Reads: pipeline_tree, queue
+-- Reads: pipeline, pipeline_op, queue
 -- Gives, one row per (rep, rank, pipeline_id, op_id, t_ns):
 --   rep            bigint   repetition
 --   rank           bigint   process rank
@@ -32,19 +32,24 @@ SELECT
   ranged.rep,
   ranged.rank,
   ranged.pipeline_id,
-  coalesce(pipeline_tree.pipeline_key, CAST(ranged.pipeline_id AS VARCHAR)) AS pipeline_key,
-  pipeline_tree.role,
+  coalesce(pipeline.pipeline_key, CAST(ranged.pipeline_id AS VARCHAR)) AS pipeline_key,
+  pipeline.role,
   ranged.op_id,
-  pipeline_tree.op_type,
+  pipeline_op.op_type,
   ranged.t_ns,
   ranged.depth,
   ranged.capacity,
   ranged.depth / nullif(ranged.capacity, 0) AS fill_ratio,
   coalesce((ranged.t_ns - ranged.first_ns) / nullif(ranged.last_ns - ranged.first_ns, 0), 1.0e0) AS elapsed_share
 FROM ranged
-LEFT JOIN pipeline_tree
+LEFT JOIN pipeline
   ON
-    ranged.rep = pipeline_tree.rep
-    AND ranged.rank = pipeline_tree.rank
-    AND ranged.pipeline_id = pipeline_tree.pipeline_id
-    AND ranged.op_id = pipeline_tree.op_id
+    ranged.rep = pipeline.rep
+    AND ranged.rank = pipeline.rank
+    AND ranged.pipeline_id = pipeline.pipeline_id
+LEFT JOIN pipeline_op
+  ON
+    ranged.rep = pipeline_op.rep
+    AND ranged.rank = pipeline_op.rank
+    AND ranged.pipeline_id = pipeline_op.pipeline_id
+    AND ranged.op_id = pipeline_op.op_id

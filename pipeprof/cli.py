@@ -1,0 +1,253 @@
+"""The verbs. Parse words, call a room, set the exit code; the one place that catches errors."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from pipeprof import __version__
+from pipeprof.errors import PipeprofError, UsageError
+
+if TYPE_CHECKING:
+    from pipeprof.record.run import Run
+
+_RUN = click.argument("run", type=click.Path(path_type=Path))
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="pipeprof")
+@click.option("--no-color", is_flag=True, help="No colours (also: the NO_COLOR variable).")
+def cli(*, no_color: bool) -> None:
+    """Why is my MindSpore training slow, and did this change make it slower?
+
+    \b
+      pipeprof demo                                 the whole story on a small training
+      pipeprof collect -o slow -- python train.py   profile an unchanged script
+      pipeprof report slow                          phases, data pipeline, operators, diagnosis
+      pipeprof sql slow "SELECT * FROM step"        the tables behind it
+    """  # noqa: D301 - \b is click's mark for text that must not be wrapped
+    if no_color:
+        os.environ["NO_COLOR"] = "1"
+
+
+@cli.command(context_settings={"ignore_unknown_options": False})
+@click.option("-o", "--output", "path", type=click.Path(path_type=Path), help="Folder of the run.  [default: pipeprof-run-TIME]")
+@click.option("--reps", type=click.IntRange(1), default=1, show_default=True, help="Repetitions, each in fresh processes.")
+@click.option("--ops", type=click.Choice(["off", "window", "all"]), default="window", show_default=True,
+              help="Record operator executions: never, in windows, or in every step.")
+@click.option("--schedule", metavar="SPEC", help="Windows as skip_first=,wait=,warmup=,active=,repeat= (steps).  "
+              "[default: a few steps early on, then ever more rarely, at most 1 % of the time]")
+@click.option("--queue-interval", type=click.IntRange(0), default=100, show_default=True, metavar="MS",
+              help="Queue sampling interval; 0 switches it off.")
+@click.option("--host-interval", type=click.FloatRange(0.05), default=1.0, show_default=True, metavar="S",
+              help="Interval of host and process samples.")
+@click.option("--service/--no-service", default=True, show_default=True, help="Service time of each dataset operator.")
+@click.option("--memory/--no-memory", default=True, show_default=True, help="Memory pool samples inside op windows.")
+@click.option("--fp-point", metavar="OP", help="Full name of the operator that starts the forward pass (also: FP_POINT).")
+@click.option("--bp-point", metavar="OP", help="Full name of the operator that ends the backward pass (also: BP_POINT).")
+@click.option("--force", is_flag=True, help="Replace the run if it exists.")
+@click.option("--keep-spool", is_flag=True, help="Keep the raw files that the tables were made from.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None:  # fmt: skip
+    """Profile an unchanged MindSpore script.
+
+    \b
+      pipeprof collect -- python train.py --epochs 3
+      pipeprof collect -o base --reps 5 -- python -m mypkg.train
+      pipeprof collect -- msrun --worker_num=2 --local_worker_num=2 train.py
+      pipeprof collect --schedule skip_first=10,wait=5,warmup=1,active=3 -- bash run.sh
+
+    Input, output, signals, working directory and exit code of the command pass through untouched.
+    """  # noqa: D301
+    from pipeprof.collect.launch import ProbeOptions, die_like
+    from pipeprof.collect.session import create_run, default_name, parse_schedule, record
+
+    if not command:
+        raise UsageError("no command to run", "pipeprof collect -- python train.py")
+    quiet, reps = options["quiet"], options["reps"]
+    schedule = parse_schedule(options["schedule"]) if options["schedule"] else None
+    kept = {name: options[name] for name in ("ops", "queue_interval", "host_interval", "service", "memory", "fp_point",
+                                             "bp_point", "keep_spool")} | {"schedule": schedule, "reps": reps}  # fmt: skip
+    run = create_run(path or default_name(), command, kept, force=options["force"])
+    probe = ProbeOptions(options["queue_interval"], options["ops"], schedule, options["service"], options["memory"])
+
+    def started(rep: int) -> None:
+        if not quiet and (rep or reps > 1):
+            _say(f"pipeprof: repetition {rep + 1} of {reps}")
+
+    outcomes = record(run, command, probe, reps=reps, host_interval_s=options["host_interval"], started=started)
+    from pipeprof.read.spool.finish import finish  # brings threads, which must not be there while signals are passed on
+
+    with _progress("pipeprof: writing the tables", quiet=quiet) as progress:
+        finish(run, keep_spool=options["keep_spool"], progress=progress)
+    if not quiet:
+        _summary(run)
+    status = next((outcome.status for outcome in outcomes if outcome.status), 0)
+    if status < 0:
+        die_like(status)
+    problem = next((warning for warning in run.manifest.warnings if warning.code == "point_not_found"), None)
+    if problem is not None:
+        text, _, hint = problem.message.partition("; ")
+        _error(text, hint)
+    sys.exit(status or (2 if problem else 0))
+
+
+@cli.command()
+@_RUN
+@click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal", show_default=True)
+@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the longest tables.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
+def report(run: Path, form: str, top: int, output: Path | None) -> None:
+    """Step phases, data pipeline, operators, memory, and what to change.
+
+    \b
+      pipeprof report RUN
+      pipeprof report RUN --format markdown -o report.md
+      pipeprof report RUN --format json | jq .diagnosis
+    """  # noqa: D301
+    from pipeprof.report import build, json_text, markdown, terminal
+
+    content = build.build(_open(run), top=top)
+    if form == "terminal" and output is None:
+        terminal.show(content)
+        return
+    text = {"terminal": terminal.text, "markdown": markdown.text, "json": json_text.text}[form](content)
+    _write(text, output)
+
+
+@cli.command()
+@_RUN
+@click.option("-t", "--top", type=click.IntRange(0), default=20, show_default=True, help="Rows; 0 shows all.")
+@click.option("--group-by", type=click.Choice(["name", "type"]), default="type", show_default=True)
+@click.option("--format", "form", type=click.Choice(["terminal", "json", "csv"]), default="terminal", show_default=True)
+def ops(run: Path, top: int, group_by: str, form: str) -> None:
+    """Operator table: executions, total and self time, share.
+
+    \b
+      pipeprof ops RUN
+      pipeprof ops RUN --group-by name --top 50
+      pipeprof ops RUN --format csv > ops.csv
+    """  # noqa: D301
+    from pipeprof.report import optable
+
+    optable.show(_open(run), group_by=group_by, top=top, form=form)
+
+
+@cli.command()
+@_RUN
+@click.argument("query", required=False)
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+def sql(run: Path, query: str | None, form: str) -> None:
+    """Ask the tables of a run in SQL (DuckDB, read-only). Without a query: the tables and views there are.
+
+    \b
+      pipeprof sql RUN
+      pipeprof sql RUN "SELECT kind, count(*) FROM step GROUP BY kind"
+      echo "SELECT * FROM stage" | pipeprof sql RUN - --format csv
+    """  # noqa: D301
+    from pipeprof.report import rows
+
+    opened = _open(run)
+    text = sys.stdin.read() if query == "-" else query
+    rows.show(opened, text, form)
+
+
+@cli.command()
+@click.option("-o", "--output", "folder", type=click.Path(path_type=Path), default=Path("pipeprof-demo"), show_default=True,
+              help="Folder for the two runs.")
+@click.option("--seconds", type=click.IntRange(10), default=50, show_default=True, help="Time to stay within.")
+def demo(folder: Path, seconds: int) -> None:  # fmt: skip
+    """Profile a small real training with a planted bottleneck, name it, fix it, and confirm the fix.
+
+    \b
+      pipeprof demo
+    """  # noqa: D301
+    from pipeprof.experiment.demo import run_demo
+
+    sys.exit(run_demo(folder, seconds))
+
+
+@cli.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the shell's completion script.
+
+    \b
+      eval "$(pipeprof completion bash)"
+    """  # noqa: D301
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    if found is not None:
+        click.echo(found(cli, {}, "pipeprof", "_PIPEPROF_COMPLETE").source())
+
+
+def main() -> NoReturn:
+    """Entry point: run a verb; every expected error ends as `error:` and `hint:` on stderr and an exit code."""
+    try:
+        cli.main(standalone_mode=False, prog_name="pipeprof")
+    except PipeprofError as error:
+        _error(error.message, error.hint)
+        sys.exit(error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else str(error))
+        sys.exit(0)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        _error(error.format_message(), f"see `{context.command_path} --help`" if context else "")
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(0)
+    sys.exit(0)
+
+
+def _open(path: Path) -> Run:
+    from pipeprof.read.spool.finish import open_run
+
+    with _progress("pipeprof: recovering the run", quiet=False) as progress:
+        return open_run(path, progress=progress)
+
+
+def _progress(title: str, *, quiet: bool) -> Any:
+    from pipeprof.report.progress import status_line
+
+    return status_line(title, quiet=quiet)
+
+
+def _summary(run: Run) -> None:
+    from pipeprof.report.summary import three_lines
+
+    for line in three_lines(run):
+        _say(line)
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        click.echo(text, nl=not text.endswith("\n"))
+        return
+    temporary = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(output)
+    except OSError as error:
+        raise UsageError(f"cannot write `{output}`: {error.strerror}", "choose another file with -o") from error
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _error(message: str, hint: str) -> None:
+    styled = click.style("error:", fg="red", bold=True) if sys.stderr.isatty() and not os.environ.get("NO_COLOR") else "error:"
+    click.echo(f"{styled} {message}", err=True)
+    if hint:
+        click.echo(f"hint: {hint}", err=True)

@@ -1,0 +1,35 @@
+"""Runs made of hand-written rows, for every room's tests."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from pipeprof.record import store
+from pipeprof.record.run import Manifest, Run
+from pipeprof.record.schema import BY_NAME
+
+
+def write_run(folder, tables):
+    """A run folder from {table: [{column: value}]}; `rep` and `rank` are 0 and other columns null when not given."""
+    run = Run(
+        folder, Manifest(run_id="20260101T000000-abcdef", started_at="2026-01-01T00:00:00Z", pipeprof_version="0")
+    )
+    folder.mkdir(parents=True)
+    for name, rows in tables.items():
+        columns = BY_NAME[name].column_names
+        unknown = {key for row in rows for key in row} - {"rep", "rank", *columns}
+        assert not unknown, f"not columns of {name}: {unknown}"
+        places = sorted({(row.get("rep", 0), row.get("rank", 0)) for row in rows})
+        for rep, rank in places:
+            here = [row for row in rows if (row.get("rep", 0), row.get("rank", 0)) == (rep, rank)]
+            store.write(run, name, rep, rank, [[row.get(column) for column in columns] for row in here])
+    run.save()
+    return run
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    """`make_run(tables)` writes a new run folder, see `write_run`."""
+    numbers = count()
+    return lambda tables: write_run(tmp_path / f"run{next(numbers)}", tables)

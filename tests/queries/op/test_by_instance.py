@@ -1,0 +1,47 @@
+def op(op_id, start, self_ns, step=0, **more):
+    return {
+        "op_id": op_id,
+        "step": step,
+        "start_ns": start,
+        "dur_ns": self_ns,
+        "self_ns": self_ns,
+        "track": "0",
+        **more,
+    }
+
+
+STEPS = [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 100}]
+
+
+def test_each_operator_for_itself_with_its_facts(ask):
+    facts = {
+        "scope": "Default/net",
+        "device": "CPU",
+        "in_shapes": "[2,3]",
+        "out_shapes": "[2]",
+        "flops": 12,
+        "bytes": 48,
+    }
+    tables = {
+        "step": STEPS,
+        "op_info": [{"op_id": 1, "name": "Default/net/MatMul-op1", "type": "MatMul", "phase": "forward", **facts}],
+        "op": [op(1, 0, 30), op(1, 30, 10)],
+    }
+    row = ask("op/by_instance", tables, top=5)[0]
+    assert row.items() >= facts.items()
+    assert row.items() >= {"name": "Default/net/MatMul-op1", "type": "MatMul", "phase": "forward"}.items()
+    assert row.items() >= {"count": 2, "steps": 1, "total_ns": 40, "self_ns": 40, "mean_ns": 20.0, "max_ns": 30}.items()
+
+
+def test_shares_are_of_all_operators_also_of_those_left_out(ask):
+    tables = {"step": STEPS, "op": [op(1, 0, 10), op(2, 10, 30), op(3, 40, 60)]}
+    rows = ask("op/by_instance", tables, top=2, give="position op_id share cumulative_ns cumulative_share")
+    assert rows == [(1, 3, 0.6, 60, 0.6), (2, 2, 0.3, 90, 0.9)]
+
+
+def test_top_is_for_each_rank_and_equals_go_by_id(ask):
+    tables = {
+        "step": [*STEPS, {**STEPS[0], "rank": 1}],
+        "op": [op(2, 0, 5), op(1, 5, 5), op(9, 0, 5, rank=1)],
+    }
+    assert ask("op/by_instance", tables, top=1, give="rank op_id") == [(0, 1), (1, 9)]

@@ -1,0 +1,52 @@
+def samples(depths, op=0, pipeline=0, start=0, **more):
+    row = {"pipeline_id": pipeline, "op_id": op, "capacity": 4, **more}
+    return [{**row, "t_ns": start + 10 * number, "depth": depth} for number, depth in enumerate(depths)]
+
+
+def pipelines(*keys):
+    return {
+        "pipeline": [{"pipeline_id": number, "pipeline_key": key, "role": "train"} for number, key in enumerate(keys)],
+        "pipeline_op": [{"pipeline_id": number, "op_id": 0, "op_type": "BatchOp"} for number in range(len(keys))],
+    }
+
+
+COLUMNS = "op_id samples mean_depth capacity mean_ratio empty_share full_share"
+
+
+def test_how_full_each_queue_was(ask):
+    queue = samples([0, 4, 2, 2]) + samples([4, 4, 4, 4], op=1)
+    rows = ask("queue/utilisation", {"queue": queue, **pipelines("a")}, skip_share=0.0, give=COLUMNS)
+    assert rows == [(0, 4, 2.0, 4, 0.5, 0.25, 0.25), (1, 4, 4.0, 4, 1.0, 0.0, 1.0)]
+
+
+def test_the_start_is_left_out_by_time_the_border_kept(ask):
+    rows = ask("queue/utilisation", {"queue": samples([4, 2, 0, 0, 0])}, skip_share=0.25, give="samples mean_depth")
+    assert rows == [(4, 0.5)]
+
+
+def test_each_pipeline_skips_its_own_start_and_equal_keys_are_pooled(ask):
+    queue = samples([4, 1, 1], pipeline=0) + samples([4, 3, 3], pipeline=1, start=1000) + samples([0, 2, 2], pipeline=2)
+    tables = {"queue": queue, **pipelines("a", "a", "b")}
+    rows = ask("queue/utilisation", tables, skip_share=0.5, give="pipeline_key op_type role samples mean_depth")
+    assert rows == [("a", "BatchOp", "train", 4, 2.0), ("b", "BatchOp", "train", 2, 2.0)]
+
+
+def test_pipelines_without_a_key_stay_apart(ask):
+    queue = samples([1], pipeline=0) + samples([3], pipeline=1)
+    rows = ask("queue/utilisation", {"queue": queue}, skip_share=0.25, give="pipeline_key op_type mean_depth")
+    assert rows == [("0", None, 1.0), ("1", None, 3.0)]
+
+
+def test_a_lone_sample_is_kept(ask):
+    assert ask("queue/utilisation", {"queue": samples([3])}, skip_share=0.9, give="samples mean_ratio") == [(1, 0.75)]
+
+
+def test_an_unknown_capacity_gives_no_ratio(ask):
+    queue = samples([0, 2], capacity=None)
+    rows = ask("queue/utilisation", {"queue": queue}, skip_share=0.0, give=COLUMNS)
+    assert rows == [(0, 2, 1.0, None, None, 0.5, None)]
+
+
+def test_a_sample_without_depth_is_no_reading(ask):
+    rows = ask("queue/utilisation", {"queue": samples([None, 4])}, skip_share=0.0, give=COLUMNS)
+    assert rows == [(0, 1, 4.0, 4, 1.0, 0.0, 1.0)]

@@ -1,0 +1,148 @@
+"""Every .sql file: its header says what it does, and it stays in the portable subset."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+import sqlfluff
+import sqlglot
+from pipeprof.query import catalog
+from pipeprof.query.engine import Engine
+from pipeprof.record.schema import BY_NAME, TABLES
+from portable import violations
+from sqlfluff.core import FluffConfig
+from sqlglot import exp
+
+ROOT = Path(__file__).resolve().parents[2]
+VIEWS = {catalog.view_name(view): view for view in catalog.views()}
+EVERY = (*VIEWS.values(), *catalog.all_queries())
+DUCKDB_TYPES = {
+    "bigint": "BIGINT",
+    "integer": "INTEGER",
+    "double": "DOUBLE",
+    "varchar": "VARCHAR",
+    "boolean": "BOOLEAN",
+}
+VALUES = {"bigint": 3, "integer": 3, "double": 0.25, "varchar": "x", "boolean": True}
+
+every_query = pytest.mark.parametrize("query", EVERY, ids=lambda query: query.name)
+
+
+def values(query):
+    return {parameter.name: VALUES[parameter.type] for parameter in query.takes}
+
+
+@pytest.fixture(scope="module")
+def empty_engine(tmp_path_factory):
+    from pipeprof.record.run import Manifest, Run  # noqa: PLC0415 - only this fixture
+
+    folder = tmp_path_factory.mktemp("empty")
+    with Engine.open(Run(folder, Manifest(run_id="x", started_at="", pipeprof_version="0"))) as engine:
+        yield engine
+
+
+def test_every_file_is_known():
+    files = {path.relative_to(catalog.queries_root()).with_suffix("").as_posix() for path in ROOT.glob("queries/**/*")}
+    files -= {path.name for path in ROOT.glob("queries/*")}
+    assert files == {query.name for query in EVERY}
+
+
+@every_query
+def test_is_one_statement(query):
+    assert len(sqlglot.parse(query.sql, dialect="duckdb")) == 1
+    assert len(duckdb.extract_statements(query.sql)) == 1
+
+
+@every_query
+def test_takes_the_parameters_it_uses(query):
+    used = duckdb.extract_statements(query.sql)[0].named_parameters
+    assert {parameter.name for parameter in query.takes} == set(used)
+
+
+@every_query
+def test_reads_what_it_says(query):
+    tree = sqlglot.parse_one(query.sql, dialect="duckdb")
+    own = {cte.alias for cte in tree.find_all(exp.CTE)}
+    touched = {table.name for table in tree.find_all(exp.Table)} - own
+    assert set(query.reads) == touched
+    assert list(query.reads) == sorted(query.reads)
+    assert touched <= BY_NAME.keys() | VIEWS.keys()
+    assert not own & (BY_NAME.keys() | VIEWS.keys()), "a CTE hides a table"
+
+
+@every_query
+def test_gives_what_duckdb_says(query, empty_engine):
+    described = empty_engine._connection.execute(f"DESCRIBE {query.sql}", values(query) or None).fetchall()
+    assert [(field.name, DUCKDB_TYPES[field.type]) for field in query.gives] == [(row[0], row[1]) for row in described]
+
+
+@every_query
+def test_gives_units_with_names_that_end_in_them(query):
+    for field in query.gives:
+        if field.name.endswith("_ns"):
+            assert field.unit == "ns", field
+        if field.name.endswith("_bytes"):
+            assert field.unit == "bytes", field
+        if field.name.endswith("_share"):
+            assert field.unit == "0..1", field
+
+
+@every_query
+def test_rows_come_in_the_order_of_their_key(query):
+    order = sqlglot.parse_one(query.sql, dialect="duckdb").args.get("order")
+    if query.name.startswith("views/"):
+        assert order is None
+        assert not query.ordered
+    else:
+        columns = [item.this.name for item in order.expressions]
+        assert not any(item.args.get("desc") for item in order.expressions)
+        assert query.ordered
+        assert columns == list(query.key)
+
+
+@every_query
+def test_stays_in_the_portable_subset(query):
+    stored = {column.name for table in TABLES for column in table.columns if column.type == "double"}
+    viewed = {field.name for view in VIEWS.values() for field in view.gives if field.type == "double"}
+    params = {parameter.name for parameter in query.takes if parameter.type == "double"}
+    doubles = frozenset(stored | viewed | params)
+    assert violations(query.sql, doubles=doubles, ordered=query.ordered) == []
+
+
+@every_query
+def test_is_clean_for_sqlfluff(query):
+    config = FluffConfig.from_path(str(ROOT))
+    found = sqlfluff.lint(query.sql, config=config)
+    assert [(item["start_line_no"], item["code"], item["description"]) for item in found] == []
+
+
+@every_query
+def test_is_short(query):
+    assert len(query.sql.splitlines()) < 300
+    assert query.sql.endswith("\n")
+    assert not query.sql.rstrip().endswith(";")
+
+
+@every_query
+def test_an_empty_run_has_no_rows(query, empty_engine):
+    assert empty_engine.ask(query.name, **values(query)).num_rows == 0
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_table_that_was_not_recorded_is_empty_with_its_columns(table, empty_engine):
+    described = empty_engine._connection.execute(f'DESCRIBE "{table.name}"').fetchall()
+    expected = [
+        ("rep", "BIGINT"),
+        ("rank", "BIGINT"),
+        *((column.name, column.type.upper()) for column in table.columns),
+    ]
+    assert [(row[0], row[1]) for row in described] == expected
+
+
+@pytest.mark.parametrize(
+    "query", [query for query in EVERY if not query.name.startswith("views/")], ids=lambda query: query.name
+)
+def test_has_a_test_of_its_own(query):
+    family, name = query.name.split("/")
+    folder = ROOT / "tests/queries" / family
+    assert any(folder.joinpath(f"test_{stem}.py").is_file() for stem in (name, f"{family}_{name}"))

@@ -1,0 +1,140 @@
+"""The order of rows, and the files they are in, change no answer; on data with ties, nulls and zeros."""
+
+from random import Random
+
+import pyarrow.parquet as pq
+import pytest
+from pipeprof.query import catalog
+from pipeprof.query.engine import Engine
+
+VALUES = {"bigint": 3, "double": 0.25}
+
+
+def nasty_tables():
+    """Two repetitions of three ranks; values from few choices, so that there are ties, nulls and zeros."""
+    chance = Random(20260101)  # noqa: S311 - test data
+    tables = {}
+
+    def add(table, **row):
+        tables.setdefault(table, []).append(row)
+
+    for rep, rank in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]:
+        here = {"rep": rep, "rank": rank}
+        add_steps(add, chance, here)
+        add_pipelines(add, chance, here)
+        add_samples(add, chance, here)
+    return tables
+
+
+def add_steps(add, chance, here):
+    clock = 0
+    for number in range(12):
+        parts = [chance.choice([0, 10, 10, 30]) for _ in range(3)]
+        times = {
+            "start_ns": clock,
+            "fp_ns": clock + parts[0],
+            "bp_ns": clock + sum(parts[:2]),
+            "end_ns": clock + sum(parts),
+        }
+        for column in ("fp_ns", "bp_ns"):
+            times[column] = chance.choice([times[column], None])
+        kind = "warmup" if number < 2 else chance.choice(["train", "train", "eval"])
+        facts = {
+            "kind_step": number,
+            "fetch_wait_ns": chance.choice([None, 0, 5]),
+            "in_window": chance.choice([True, False, None]),
+        }
+        add("step", step=number, kind=kind, **facts, **times, **here)
+        for _ in range(4):
+            start = clock + chance.choice([0, 5, 20])
+            step = chance.choice([number, number, None])
+            op = {
+                "op_id": chance.randrange(4),
+                "self_ns": chance.choice([None, 0, 5, 5]),
+                "dur_ns": chance.choice([0, 5, 9]),
+            }
+            add("op", step=step, start_ns=start, track="0", **op, **here)
+            kind = chance.choice(["all_reduce", "broadcast", None])
+            add("collective", step=step, kind=kind, start_ns=start, dur_ns=chance.choice([0, 5, 40]), **here)
+        clock = times["end_ns"]
+    for op_id in range(3):
+        add(
+            "op_info",
+            op_id=op_id,
+            type=chance.choice(["Add", "MatMul"]),
+            phase=chance.choice(["forward", "backward"]),
+            **here,
+        )
+
+
+def add_pipelines(add, chance, here):
+    for number in range(3):
+        pipeline = {"pipeline_id": number, **here}
+        add("pipeline", **pipeline, pipeline_key="a" if number < 2 else "b", role="train")
+        for op_id in range(4):
+            capacity = chance.choice([4, None]) if number == 2 else 4
+            add("pipeline_op", **pipeline, op_id=op_id, op_type=f"Op{op_id}", workers=1, capacity=capacity)
+        for op_id in range(1, 4):
+            add("pipeline_edge", **pipeline, producer_id=op_id, consumer_id=op_id - 1)
+        for _ in range(20):
+            op = {**pipeline, "op_id": chance.randrange(4), "t_ns": chance.randrange(5)}
+            add("queue", **op, depth=chance.choice([0, 0, 2, 4, None]), capacity=chance.choice([4, 4, 0]))
+            add("op_service", **op, avg_ns=chance.choice([None, 0, 7, 7]), rows=chance.choice([0, 1, 4]))
+            add("fetch", **pipeline, depth=chance.choice([0, 1, None]), side=chance.choice(["iterator", "data_queue"]))
+
+
+def add_samples(add, chance, here):
+    for number in range(20):
+        at = {"t_ns": number // 2, "name": chance.choice(["trainer", "worker", None]), "pid": chance.choice([1, 2])}
+        ratios = {"user_ratio": chance.choice([0.0, 0.1, 0.7, None]), "sys_ratio": chance.choice([0.0, 0.3])}
+        scope = chance.choice(["host", "process", "pipeline_op"])
+        add("cpu", scope=scope, idle_ratio=chance.choice([0.2, None]), pipeline_id=0, op_id=1, **ratios, **at, **here)
+        add("memory", device=chance.choice(["process", "CPU"]), rss_bytes=chance.choice([None, 5, 9]), **at, **here)
+
+
+def shuffled(tables, seed):
+    chance = Random(seed)  # noqa: S311 - test data
+    return {name: chance.sample(rows, len(rows)) for name, rows in tables.items()}
+
+
+def split_files(run):
+    """Make two files of each, the second half first."""
+    for path in run.path.glob("*/rep=*/rank=*/part-00000.parquet"):
+        data = pq.ParquetFile(path).read()
+        half = data.num_rows // 2
+        pq.write_table(data.slice(half), path)
+        pq.write_table(data.slice(0, half), path.with_name("part-00001.parquet"))
+
+
+def answers(run):
+    with Engine.open(run) as engine:
+        return {
+            query.name: engine.rows(query.name, **{parameter.name: VALUES[parameter.type] for parameter in query.takes})
+            for query in catalog.all_queries()
+        }
+
+
+def close(value):
+    return pytest.approx(value, rel=1e-9, nan_ok=True) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_shuffled_rows_in_other_files_give_the_same_answers(make_run, seed):
+    tables = nasty_tables()
+    expected = answers(make_run(tables))
+    other = make_run(shuffled(tables, seed))
+    split_files(other)
+    found = answers(other)
+    for name, rows in expected.items():
+        assert rows, f"{name} was not tried: it has no rows"
+        assert len(found[name]) == len(rows)
+        for row, same in zip(rows, found[name], strict=True):
+            assert same == {column: close(value) for column, value in row.items()}, name
+
+
+@pytest.mark.parametrize("query", catalog.all_queries(), ids=lambda query: query.name)
+def test_keys_tell_rows_apart_and_sort_them(make_run, query):
+    params = {parameter.name: VALUES[parameter.type] for parameter in query.takes}
+    with Engine.open(make_run(nasty_tables())) as engine:
+        keys = [tuple(row[column] for column in query.key) for row in engine.rows(query.name, **params)]
+    assert keys == sorted(set(keys))

@@ -1,0 +1,119 @@
+"""Writes docs/tables.md from the record's schema and docs/queries.md from the headers of the .sql files.
+
+python tools/make_docs.py          write them
+python tools/make_docs.py --check  exit with 1 when one of them is not up to date
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeprof.query import catalog
+from pipeprof.record.schema import SCHEMA_VERSION, TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pipeprof.query.header import Query
+    from pipeprof.record.schema import Table
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+_TABLES_HEAD = f"""# Tables
+
+What a run holds, `schema_version` {SCHEMA_VERSION}. Made by `tools/make_docs.py` from `pipeprof/record/schema.py`.
+
+A table is a folder of Parquet files, `RUN/<table>/rep=<n>/rank=<n>/part-*.parquet`. In SQL every table begins with the
+columns `rep` (repetition) and `rank` (process), both bigint. Times are whole nanoseconds since the repetition's zero,
+the launch of the command. Unknown is null, never 0; what a run did not measure is an empty table. A name that SQL
+reserves (`"fetch"`) is written in double quotes.
+"""
+
+_QUERIES_HEAD = """# Queries
+
+The SQL behind every number of a report. Made by `tools/make_docs.py` from the headers of the files in `queries/`.
+
+The views can be used in `pipeprof sql RUN "SELECT ..."` like tables. The queries are asked by name from Python:
+`Engine.open(run).ask("step/slowest", top=5)`.
+"""
+
+
+def tables_page() -> str:
+    """The text of docs/tables.md."""
+    return "\n".join([_TABLES_HEAD, *map(_table_section, TABLES)])
+
+
+def queries_page() -> str:
+    """The text of docs/queries.md."""
+    parts = [_QUERIES_HEAD, "## Views\n", *(_query_section(view, catalog.view_name(view)) for view in _sorted_views())]
+    family = ""
+    for query in catalog.all_queries():
+        if query.name.split("/")[0] != family:
+            family = query.name.split("/")[0]
+            parts.append(f"## {family}\n")
+        parts.append(_query_section(query, query.name))
+    return "\n".join(parts)
+
+
+def pages() -> dict[Path, str]:
+    """Every page that this program writes, by its path."""
+    return {DOCS / "tables.md": tables_page(), DOCS / "queries.md": queries_page()}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages, or with `--check` say which are not up to date."""
+    stale = [path for path, text in pages().items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    if "--check" in arguments:
+        for path in stale:
+            print(f"not up to date: {path}; run `python tools/make_docs.py`", file=sys.stderr)
+        return 1 if stale else 0
+    for path in stale:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(pages()[path], encoding="utf-8")
+        print(f"wrote {path}")
+    return 0
+
+
+def _sorted_views() -> list[Query]:
+    return sorted(catalog.views(), key=catalog.view_name)
+
+
+def _table_section(table: Table) -> str:
+    columns = [(f"`{column.name}`", column.type, column.unit, column.doc) for column in table.columns]
+    return f"## {table.name}\n\nOne row per {table.row}.\n\n{_grid(('column', 'type', 'unit', 'meaning'), columns)}"
+
+
+def _query_section(query: Query, name: str) -> str:
+    order = ", in that order" if query.ordered else ""
+    lines = [f"### {name}\n", f"{query.title}\n", f"Reads {_code(query.reads)}.\n"]
+    if query.takes:
+        takes = [(f"`${parameter.name}`", parameter.type, parameter.doc) for parameter in query.takes]
+        lines.append(_grid(("parameter", "type", "meaning"), takes))
+    lines.append(f"One row per {_code(query.key)}{order}.\n")
+    gives = [(f"`{field.name}`", field.type, field.unit, field.doc) for field in query.gives]
+    lines.append(_grid(("column", "type", "unit", "meaning"), gives))
+    return "\n".join(lines)
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(_grid_lines(head, rows)) + "\n"
+
+
+def _grid_lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield _row(head)
+    yield _row(["---"] * len(head))
+    yield from map(_row, rows)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
