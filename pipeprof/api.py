@@ -1,0 +1,86 @@
+"""The user's edge in Python: a run's tables and answers as pandas DataFrames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.query.engine import Engine
+from pipeprof.read.spool.finish import open_run
+from pipeprof.record.schema import BY_NAME
+
+if TYPE_CHECKING:
+    import os
+    from types import TracebackType
+
+    import pandas as pd
+    from typing_extensions import Self
+
+    from pipeprof.record.run import Manifest, Run
+
+
+class OpenRun:
+    """A run that can be asked.
+
+    Every table of the record is an attribute (`run.step`, `run.queue`, ...) and a DataFrame with `rep` and `rank`;
+    `run.ops` are the operators' totals by instance. Numbers are in the units of the column names.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._engine = Engine.open(run)
+
+    @property
+    def manifest(self) -> Manifest:
+        """State, fingerprint, warnings, what was not measured."""
+        return self._run.manifest
+
+    @property
+    def ops(self) -> pd.DataFrame:
+        """Operators by instance, most self time first (query op/by_instance)."""
+        return self.ask("op/by_instance", top=1 << 40)
+
+    def table(self, name: str) -> pd.DataFrame:
+        """All rows of a table or view; no rows when the run does not have it. Raises QueryError for an unknown name."""
+        return self.sql(f'SELECT * FROM "{name}" ORDER BY ALL')  # noqa: S608 - one quoted name, in a read-only engine
+
+    def ask(self, query: str, **params: Any) -> pd.DataFrame:
+        """The rows of a stored query, such as `ask("step/slowest", top=5)`."""
+        return self._frame(self._engine.ask(query, **params))
+
+    def sql(self, text: str) -> pd.DataFrame:
+        """The rows of any read-only SQL over the tables and views."""
+        return self._frame(self._engine.sql(text))
+
+    def report(self, *, top: int = 10) -> dict[str, Any]:
+        """What `pipeprof report --format json` prints, as a dict."""
+        from pipeprof.report.build import build
+
+        return build(self._run, top=top)
+
+    def close(self) -> None:
+        """Free the memory."""
+        self._engine.close()
+
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        if name in BY_NAME:
+            return self.table(name)
+        raise AttributeError(name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *BY_NAME]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @staticmethod
+    def _frame(data: Any) -> pd.DataFrame:
+        frame: pd.DataFrame = data.to_pandas()
+        return frame
+
+
+def open(path: str | os.PathLike[str]) -> OpenRun:  # noqa: A001 - `pipeprof.open(path)` is what users expect
+    """Open a run folder, recovering it first when its recording was cut off. Raises RunError when it is no run."""
+    return OpenRun(open_run(str(path)))

@@ -1,0 +1,39 @@
+"""The report as GitHub-flavoured Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.sections import Block, sections
+
+
+def text(content: dict[str, Any]) -> str:
+    """The whole report; the first heading is of level 1."""
+    lines: list[str] = []
+    for level, section in enumerate(sections(content)):
+        lines += [f"{'#' if level == 0 else '##'} {_escape(section.title)}", ""]
+        lines += [f"**{_escape(sentence)}**  " for sentence in section.strong]
+        lines += [""] if section.strong else []
+        lines += [f"- {_escape(sentence.strip())}" for sentence in section.notes]
+        lines += [""] if section.notes else []
+        for block in section.blocks:
+            lines += [*table(block), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def table(block: Block) -> list[str]:
+    """A table's lines. Leading blanks, which show the depth in a tree, stay visible."""
+    marks = ["---:" if index in block.right else "---" for index in range(len(block.head))]
+    rows = [list(block.head), marks, *block.rows]
+    return ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
+
+
+def _cell(cell: str) -> str:
+    stripped = cell.lstrip(" ")
+    return "&nbsp;" * (len(cell) - len(stripped)) + _escape(stripped)
+
+
+def _escape(words: str) -> str:
+    for character in "\\|<>*_":
+        words = words.replace(character, "\\" + character)
+    return words.replace("\n", " ")

@@ -1,0 +1,57 @@
+"""The report for a terminal; readable without colour, and at any width from 80 columns on."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipeprof.report.sections import Block, Section, sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PLAIN_WIDTH = 120
+
+
+def show(content: dict[str, Any]) -> None:
+    """Print the report to stdout."""
+    width = None if sys.stdout.isatty() else PLAIN_WIDTH
+    _print(Console(width=width, highlight=False, soft_wrap=False), sections(content))
+
+
+def text(content: dict[str, Any]) -> str:
+    """The report as plain text, 120 columns wide."""
+    buffer = io.StringIO()
+    _print(Console(file=buffer, width=PLAIN_WIDTH, highlight=False, no_color=True), sections(content))
+    return buffer.getvalue()
+
+
+def print_block(console: Console, block: Block) -> None:
+    """One table; cells fold rather than being cut."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    for index, title in enumerate(block.head):
+        right = index in block.right
+        table.add_column(title, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for row in block.rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console.print(table)
+
+
+def _print(console: Console, found: Iterable[Section]) -> None:
+    for section in found:
+        console.print()
+        console.rule(Text(section.title, style="bold"), align="left")
+        for sentence in section.strong:
+            console.print(Text(sentence, style="bold"))
+        for sentence in section.notes:
+            console.print(Text(sentence))
+        for block in section.blocks:
+            console.print()
+            print_block(console, block)
+    console.print()
