@@ -206,11 +206,11 @@ def gradient_accumulation():
 def broken_off_one_row_late():
     parts.pynative()
     trainer, data = Trainer(), rows(9)
-    for _ in range(3):
+    for epoch in range(3):
         for number, (x, y) in enumerate(data.create_tuple_iterator(num_epochs=1)):
             if number == 5:
                 break
-            mark("train")
+            mark("train", epoch)
             trainer.step(x, y)
 
 
@@ -357,7 +357,7 @@ def update_by_hand():
         mark("train")
         _, gradients = trainer.gradients(x, y)
         for parameter, gradient in zip(trainer.optimizer.parameters, gradients, strict=True):
-            ops.assign_sub(parameter, 0.01 * gradient)
+            ops.assign_sub(parameter, gradient)
 
 
 @style
