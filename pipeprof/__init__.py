@@ -3,6 +3,7 @@
 In Python: `pipeprof.open("RUN")` gives the tables and answers of a run as pandas DataFrames.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,7 +15,5 @@ __all__ = ["__version__", "open"]
 
 def __getattr__(name: str) -> Any:
     if name == "open":
-        from pipeprof.api import open as found  # noqa: PLC0415 - pandas and DuckDB only for those who ask
-
-        return found
+        return importlib.import_module("pipeprof.api").open  # pandas and DuckDB only for those who ask
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

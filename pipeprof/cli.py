@@ -16,6 +16,9 @@ from pipeprof.errors import PipeprofError, UsageError
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
+# Options of `collect` that are written into the manifest.
+KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "fp_point", "bp_point", "keep_spool")
+
 _RUN = click.argument("run", type=click.Path(path_type=Path))
 
 
@@ -36,20 +39,49 @@ def cli(*, no_color: bool) -> None:
 
 
 @cli.command(context_settings={"ignore_unknown_options": False})
-@click.option("-o", "--output", "path", type=click.Path(path_type=Path), help="Folder of the run.  [default: pipeprof-run-TIME]")
-@click.option("--reps", type=click.IntRange(1), default=1, show_default=True, help="Repetitions, each in fresh processes.")
-@click.option("--ops", type=click.Choice(["off", "window", "all"]), default="window", show_default=True,
-              help="Record operator executions: never, in windows, or in every step.")
-@click.option("--schedule", metavar="SPEC", help="Windows as skip_first=,wait=,warmup=,active=,repeat= (steps).  "
-              "[default: a few steps early on, then ever more rarely, at most 1 % of the time]")
-@click.option("--queue-interval", type=click.IntRange(0), default=100, show_default=True, metavar="MS",
-              help="Queue sampling interval; 0 switches it off.")
-@click.option("--host-interval", type=click.FloatRange(0.05), default=1.0, show_default=True, metavar="S",
-              help="Interval of host and process samples.")
+@click.option(
+    "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder of the run.  [default: pipeprof-run-TIME]"
+)
+@click.option(
+    "--reps", type=click.IntRange(1), default=1, show_default=True, help="Repetitions, each in fresh processes."
+)
+@click.option(
+    "--ops",
+    type=click.Choice(["off", "window", "all"]),
+    default="window",
+    show_default=True,
+    help="Record operator executions: never, in windows, or in every step.",
+)
+@click.option(
+    "--schedule",
+    metavar="SPEC",
+    help="Windows as skip_first=,wait=,warmup=,active=,repeat= (steps).  "
+    "[default: a few steps early on, then ever more rarely, at most 1 % of the time]",
+)
+@click.option(
+    "--queue-interval",
+    type=click.IntRange(0),
+    default=100,
+    show_default=True,
+    metavar="MS",
+    help="Queue sampling interval; 0 switches it off.",
+)
+@click.option(
+    "--host-interval",
+    type=click.FloatRange(0.05),
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="Interval of host and process samples.",
+)
 @click.option("--service/--no-service", default=True, show_default=True, help="Service time of each dataset operator.")
 @click.option("--memory/--no-memory", default=True, show_default=True, help="Memory pool samples inside op windows.")
-@click.option("--fp-point", metavar="OP", help="Full name of the operator that starts the forward pass (also: FP_POINT).")
-@click.option("--bp-point", metavar="OP", help="Full name of the operator that ends the backward pass (also: BP_POINT).")
+@click.option(
+    "--fp-point", metavar="OP", help="Full name of the operator that starts the forward pass (also: FP_POINT)."
+)
+@click.option(
+    "--bp-point", metavar="OP", help="Full name of the operator that ends the backward pass (also: BP_POINT)."
+)
 @click.option("--force", is_flag=True, help="Replace the run if it exists.")
 @click.option("--keep-spool", is_flag=True, help="Keep the raw files that the tables were made from.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
@@ -72,8 +104,7 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
         raise UsageError("no command to run", "pipeprof collect -- python train.py")
     quiet, reps = options["quiet"], options["reps"]
     schedule = parse_schedule(options["schedule"]) if options["schedule"] else None
-    kept = {name: options[name] for name in ("ops", "queue_interval", "host_interval", "service", "memory", "fp_point",
-                                             "bp_point", "keep_spool")} | {"schedule": schedule, "reps": reps}  # fmt: skip
+    kept = {name: options[name] for name in KEPT_OPTIONS} | {"schedule": schedule, "reps": reps}
     run = create_run(path or default_name(), command, kept, force=options["force"])
     probe = ProbeOptions(options["queue_interval"], options["ops"], schedule, options["service"], options["memory"])
 
@@ -100,7 +131,9 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
 
 @cli.command()
 @_RUN
-@click.option("--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal", show_default=True
+)
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the longest tables.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 def report(run: Path, form: str, top: int, output: Path | None) -> None:
@@ -159,8 +192,15 @@ def sql(run: Path, query: str | None, form: str) -> None:
 
 
 @cli.command()
-@click.option("-o", "--output", "folder", type=click.Path(path_type=Path), default=Path("pipeprof-demo"), show_default=True,
-              help="Folder for the two runs.")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=Path("pipeprof-demo"),
+    show_default=True,
+    help="Folder for the two runs.",
+)
 @click.option("--seconds", type=click.IntRange(10), default=50, show_default=True, help="Time to stay within.")
 def demo(folder: Path, seconds: int) -> None:  # fmt: skip
     """Profile a small real training with a planted bottleneck, name it, fix it, and confirm the fix.
@@ -247,7 +287,11 @@ def _say(line: str) -> None:
 
 
 def _error(message: str, hint: str) -> None:
-    styled = click.style("error:", fg="red", bold=True) if sys.stderr.isatty() and not os.environ.get("NO_COLOR") else "error:"
+    styled = (
+        click.style("error:", fg="red", bold=True)
+        if sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+        else "error:"
+    )
     click.echo(f"{styled} {message}", err=True)
     if hint:
         click.echo(f"hint: {hint}", err=True)

@@ -24,11 +24,11 @@ def ns_from_text(text: str, unit: str) -> int:
         message = f"not a decimal number: {text!r}"
         raise ValueError(message)
     shift = scale - len(fraction)
-    number = int(digits)
+    number = sign * int(digits)
     if shift >= 0:
-        return sign * number * 10**shift
-    divisor = 10**-shift
-    return sign * ((number * 2 + divisor) // (2 * divisor))
+        return number * int(10**shift)
+    divisor = int(10**-shift)
+    return sign * ((abs(number) * 2 + divisor) // (2 * divisor))
 
 
 def format_ns(ns: float | None) -> str:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from typing_extensions import Self
+
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
 
 
@@ -29,10 +31,12 @@ class HostSampler:
         self._refused = False
         self._file = path.open("a", encoding="utf-8", buffering=1)
 
-    def __enter__(self) -> HostSampler:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with contextlib.suppress(OSError):
             self._file.close()
 
@@ -60,7 +64,9 @@ class HostSampler:
     def _processes(self) -> list[psutil.Process]:
         with contextlib.suppress(*_GONE):
             current = {self._root.pid: self._root}
-            current.update({child.pid: self._known.get(child.pid, child) for child in self._root.children(recursive=True)})
+            current.update(
+                {child.pid: self._known.get(child.pid, child) for child in self._root.children(recursive=True)}
+            )
             self._known = current
         return list(self._known.values())
 

@@ -65,7 +65,9 @@ def command_path(command: Sequence[str]) -> str:
     if found is not None:
         return found
     if os.sep in name and Path(name).exists():
-        raise UsageError(f"cannot execute `{name}`: it is not an executable file", f"try `python {name}` or `chmod +x {name}`")
+        raise UsageError(
+            f"cannot execute `{name}`: it is not an executable file", f"try `python {name}` or `chmod +x {name}`"
+        )
     raise UsageError(f"command not found: `{name}`", "put the command that you would type yourself after `--`")
 
 
@@ -85,7 +87,11 @@ def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host
                 path, list(command), _environment(spool, options), setsigmask=list(before), setsigdef=list(RESTORED)
             )
         except OSError as error:
-            hint = "its first line must name an interpreter (#!/usr/bin/env python3)" if error.errno == errno.ENOEXEC else ""
+            hint = (
+                "its first line must name an interpreter (#!/usr/bin/env python3)"
+                if error.errno == errno.ENOEXEC
+                else ""
+            )
             raise UsageError(f"cannot start `{command[0]}`: {error.strerror}", hint) from error
         outcome = _wait(pid, spool, host_interval_s, watched)
     finally:
@@ -109,6 +115,7 @@ def die_like(status: int) -> None:
 
 def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]) -> Outcome:
     interrupted = False
+    launcher_cpu_s = time.process_time()
     with HostSampler(pid, spool / "host.jsonl") as sampler:
         due = time.monotonic()
         while True:
@@ -124,7 +131,12 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
             done, status, usage = os.wait4(pid, os.WNOHANG)
             if done:
                 code = os.waitstatus_to_exitcode(status)
-                facts: dict[str, object] = {"status": code, "monotonic": time.monotonic_ns(), "realtime": time.time_ns()}
+                facts: dict[str, object] = {
+                    "status": code,
+                    "monotonic": time.monotonic_ns(),
+                    "realtime": time.time_ns(),
+                }
+                facts["launcher_cpu_s"] = time.process_time() - launcher_cpu_s
                 facts |= {"user_s": usage.ru_utime, "sys_s": usage.ru_stime, "rss_peak_bytes": usage.ru_maxrss * 1024}
                 _write(spool / "exit.json", facts)
                 return Outcome(code, interrupted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import os
 import shutil
 from pathlib import Path
@@ -30,7 +30,7 @@ def create_run(path: Path, command: Sequence[str], options: dict[str, Any], *, f
     """
     command_path(command)
     _make_folder(path, force=force)
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = dt.datetime.now(dt.timezone.utc)
     launcher = psutil.Process()
     manifest = Manifest(
         run_id=new_run_id(),
@@ -81,7 +81,8 @@ def parse_schedule(text: str) -> dict[str, int]:
         name, equals, value = part.strip().partition("=")
         if name not in SCHEDULE_FIELDS or not equals or not value.strip().isdigit():
             raise UsageError(
-                f"cannot read `{part.strip()}` in the schedule, expected name=number with one of {', '.join(SCHEDULE_FIELDS)}",
+                f"cannot read `{part.strip()}` in the schedule, expected name=number "
+                f"with one of {', '.join(SCHEDULE_FIELDS)}",
                 "for example --schedule skip_first=10,wait=5,warmup=1,active=3,repeat=2",
             )
         schedule[name] = int(value)
@@ -93,7 +94,7 @@ def parse_schedule(text: str) -> dict[str, int]:
 
 def default_name() -> Path:
     """A new folder in the working directory, named for the time."""
-    stem = "pipeprof-run-" + datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    stem = "pipeprof-run-" + dt.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     path, number = Path(stem), 1
     while path.exists():
         number += 1

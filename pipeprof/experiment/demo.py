@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shlex
 import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
-from pipeprof.read.spool.finish import open_run
-from pipeprof.report.build import build
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 PLANTED = "mask_from_storage"
 STEPS = 150
@@ -34,8 +33,8 @@ def run_demo(folder: Path, seconds: int) -> int:
     began = time.monotonic()
     _say(
         "A small CNN learns to tell two kinds of synthetic pictures apart, with MindSpore on this machine's CPU. "
-        f"In its data pipeline one operator was made slow on purpose: `{PLANTED}` waits 2 ms for every picture, as it would "
-        "for a slow disk. pipeprof does not know that."
+        f"In its data pipeline one operator was made slow on purpose: `{PLANTED}` waits 2 ms for every picture, "
+        "as it would for a slow disk. pipeprof does not know that."
     )
     slow = _train(folder / "slow", "1/4  Train with the planted bottleneck", "map", seconds * 0.4)
     _head("2/4  What pipeprof sees")
@@ -48,7 +47,8 @@ def run_demo(folder: Path, seconds: int) -> int:
     confirmed = _compare(slow, fixed)
     _farewell(folder, time.monotonic() - began)
     if not named:
-        _say(f"The planted operator was not named: found {slow['diagnosis']['op_name'] or 'none'}. The machine may be very busy.")
+        other = slow["diagnosis"]["op_name"] or "none"
+        _say(f"The planted operator was not named: found {other}. The machine may be very busy.")
     return 0 if named and confirmed else 1
 
 
@@ -62,10 +62,17 @@ def _train(path: Path, title: str, slow: str, seconds: float) -> dict[str, Any]:
     done = subprocess.run([*command, "--seconds", f"{limit:.1f}"], check=False)
     if done.returncode:
         raise UsageError(f"the demo's training ended with exit code {done.returncode}", "its messages are above")
-    content = build(open_run(path))
+    content = _report(path)
     steps = sum(row["steps"] for row in content["steps"]["summary"])
     if steps < STEPS:
         _say(f"This machine is busy: the training was stopped after {steps} of {STEPS} steps to stay in time.")
+    return content
+
+
+def _report(path: Path) -> dict[str, Any]:
+    """The run's report, as any program would get it."""
+    command = [sys.executable, "-m", "pipeprof", "report", str(path), "--format", "json"]
+    content: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return content
 
 
@@ -98,7 +105,8 @@ def _service(content: dict[str, Any]) -> str:
     slowest = max(timed, key=lambda op: op["service"]["work_per_batch_ns"], default=None)
     if slowest is None:
         return "not measured"
-    return f"{format_ns(slowest['service']['work_per_batch_ns'])} of work for a batch in `{slowest['name'] or slowest['op_type']}`"
+    name = slowest["name"] or slowest["op_type"]
+    return f"{format_ns(slowest['service']['work_per_batch_ns'])} of work for a batch in `{name}`"
 
 
 def _main_pipeline(content: dict[str, Any]) -> dict[str, Any]:
@@ -113,13 +121,20 @@ def _compare(slow: dict[str, Any], fixed: dict[str, Any]) -> bool:
         ("", "slow", "fixed"),
         ("median step", format_ns(before), format_ns(after)),
         ("data wait", format_ratio(waits[0]), format_ratio(waits[1])),
-        ("bottleneck", slow["diagnosis"]["op_name"] or "-", fixed["diagnosis"]["op_name"] or fixed["diagnosis"]["op_type"] or "none"),
+        (
+            "bottleneck",
+            slow["diagnosis"]["op_name"] or "-",
+            fixed["diagnosis"]["op_name"] or fixed["diagnosis"]["op_type"] or "none",
+        ),
         ("work for a batch", _slowest_work(slow), _slowest_work(fixed)),
     ]
     for name, one, other in rows:
         print(f"  {name:<18}{one:>22}{other:>22}")
     if after < before:
-        _say(f"The fix is confirmed: a step takes {after / before:.2f} of the time it took, that is {before / after:.1f} times as fast.")
+        _say(
+            f"The fix is confirmed: a step takes {after / before:.2f} of the time it took, "
+            f"that is {before / after:.1f} times as fast."
+        )
         return True
     _say("The fix is not confirmed: the step did not get faster. The machine may be very busy.")
     return False
@@ -148,7 +163,7 @@ def _farewell(folder: Path, seconds: float) -> None:
     lines: Sequence[tuple[str, str]] = (
         (f"pipeprof report {slow}", "everything that was measured"),
         (f"pipeprof ops {fixed}", "the operators of the network"),
-        (f'pipeprof sql {slow} "SELECT * FROM stage"', "the tables behind it"),
+        (f'pipeprof sql {slow} "FROM stage"', "the tables behind it"),
         ("pipeprof collect -- python train.py", "your own training"),
     )
     width = max(len(command) for command, _ in lines)

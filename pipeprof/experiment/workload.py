@@ -1,6 +1,6 @@
 """The training that `pipeprof demo` profiles: a small CNN on synthetic pictures. An ordinary script; knows no pipeprof.
 
-    python -m pipeprof.experiment.workload --slow map --steps 150
+python -m pipeprof.experiment.workload --slow map --steps 150
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
@@ -45,7 +46,10 @@ class FetchRecord:
 
 @dataclass
 class MindData:
-    """What one folder holds. `times` are the stamps of the samples, ns of the monotonic clock; `notes` say what was odd."""
+    """What one folder holds.
+
+    `times` are the stamps of the samples, ns of the monotonic clock; `notes` say what was odd.
+    """
 
     ops: list[PipelineOp]
     times: list[int]
@@ -61,12 +65,12 @@ def read_folder(folder: Path) -> MindData:
     notes: list[str] = []
     ops = _read_pipeline(_first(folder, "pipeline_profiling*.json"))
     times = _read_cpu(_first(folder, "minddata_cpu_utilization*.json"), ops, notes)
-    for op in ops:
-        if op.depths and abs(len(op.depths) - len(times)) > 1:
-            notes.append(
-                f"queue sizes and sample times differ in length for operator {op.op_id}: "
-                f"{len(op.depths)} sizes, {len(times)} times; the surplus was left out"
-            )
+    notes += [
+        f"queue sizes and sample times differ in length for operator {op.op_id}: "
+        f"{len(op.depths)} sizes, {len(times)} times; the surplus was left out"
+        for op in ops
+        if op.depths and abs(len(op.depths) - len(times)) > 1
+    ]
     return MindData(ops, times, read_fetches(_first(folder, "dataset_iterator_profiling*.txt")), notes)
 
 
@@ -109,13 +113,16 @@ def _read_cpu(path: Path | None, ops: list[PipelineOp], notes: list[str]) -> lis
         user, system = metrics.get("user_utilization") or [], metrics.get("sys_utilization") or []
         if op is not None:
             op.cpu = [(one / 100, other / 100) for one, other in zip(user, system, strict=False)]
-    if any(later < earlier for earlier, later in zip(times, times[1:], strict=False)):
+    if any(later < earlier for earlier, later in pairwise(times)):
         notes.append(f"time stamps in `{path.name}` go backwards")
     return times
 
 
 def read_fetches(path: Path | None) -> list[FetchRecord]:
-    """Records of a dataset_iterator_profiling or device_queue_profiling file, by batch; ragged last lines are left out."""
+    """Records of a dataset_iterator_profiling or device_queue_profiling file, by batch.
+
+    Ragged lines (the last one, when the process was killed) are left out.
+    """
     if path is None:
         return []
     batches: dict[int, dict[str, int]] = {}
@@ -149,7 +156,9 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise SourceError(f"cannot read `{path}`: {error}", "the process may have been killed while writing it") from error
+        raise SourceError(
+            f"cannot read `{path}`: {error}", "the process may have been killed while writing it"
+        ) from error
     if not isinstance(content, dict):
         raise SourceError(f"`{path}` holds {type(content).__name__}, expected a JSON object")
     return content

@@ -108,7 +108,9 @@ def _with_launches(executions: list[Execution], path: Path) -> list[Execution]:
         if fields[1:2] and fields[1] and fields[1] != execution.name.rpartition("/")[2]:
             return executions
         shapes = "; ".join(field.partition(":")[2] for field in fields[3:] if ":" in field)
-        joined.append(Execution(execution.name, execution.start_ns, execution.dur_ns, fields[0] or None, shapes or None))
+        joined.append(
+            Execution(execution.name, execution.start_ns, execution.dur_ns, fields[0] or None, shapes or None)
+        )
     return joined
 
 

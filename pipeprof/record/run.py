@@ -39,7 +39,7 @@ class Rank(msgspec.Struct, kw_only=True):
     """One process of the job within one repetition.
 
     `zero_realtime_ns` and `zero_monotonic_ns` are the two clocks at the repetition's zero, as this process saw them.
-    `missing_steps_s` and `missing_queue_s` bound what was lost at the end, in seconds; None means nothing is known to be.
+    `missing_steps_s` and `missing_queue_s` bound what was lost at the end, in seconds; None: nothing is known to be.
     """
 
     rank: int
@@ -140,7 +140,9 @@ def load(path: str | os.PathLike[str]) -> Run:
         raise RunError(f"no such run: `{folder}`", "record one with `pipeprof collect -o RUN -- python train.py`")
     if not manifest.is_file():
         found = "a file" if folder.is_file() else "a folder without `run.json`"
-        raise RunError(f"`{folder}` is not a pipeprof run: found {found}", "give the folder that `pipeprof collect` made")
+        raise RunError(
+            f"`{folder}` is not a pipeprof run: found {found}", "give the folder that `pipeprof collect` made"
+        )
     text = manifest.read_bytes()
     try:
         version = msgspec.json.decode(text, type=_Version).schema_version
@@ -151,7 +153,9 @@ def load(path: str | os.PathLike[str]) -> Run:
             )
         return Run(folder, msgspec.json.decode(text, type=Manifest))
     except msgspec.DecodeError as error:
-        raise RunError(f"damaged manifest `{manifest}`: {error}", "restore the file, or collect the run again") from error
+        raise RunError(
+            f"damaged manifest `{manifest}`: {error}", "restore the file, or collect the run again"
+        ) from error
 
 
 class _Version(msgspec.Struct):

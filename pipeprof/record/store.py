@@ -58,7 +58,9 @@ def write_arrow(run: Run, table: str, rep: int, rank: int, data: pa.Table) -> in
         temporary.replace(final)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise RunError(f"cannot write `{final}`: {error.strerror or error}", "free some space, then run the same command again") from error
+        raise RunError(
+            f"cannot write `{final}`: {error.strerror or error}", "free some space, then run the same command again"
+        ) from error
     return int(data.num_rows)
 
 
@@ -70,7 +72,9 @@ def read(run: Run, table: str) -> pa.Table:
         keys = dict(part.split("=") for part in path.parts[-3:-1])
         data = pq.ParquetFile(path).read()
         for name in ("rank", "rep"):
-            data = data.add_column(0, pa.field(name, pa.int64()), pa.array([int(keys[name])] * data.num_rows, pa.int64()))
+            data = data.add_column(
+                0, pa.field(name, pa.int64()), pa.array([int(keys[name])] * data.num_rows, pa.int64())
+            )
         parts.append(data)
     full = pa.schema([pa.field("rep", pa.int64()), pa.field("rank", pa.int64()), *schema])
     return pa.concat_tables(parts) if parts else full.empty_table()
@@ -85,5 +89,7 @@ def _to_arrow(table: Table, columns: Sequence[Sequence[Any]]) -> pa.Table:
         try:
             arrays.append(pa.array(values, field.type))
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise RunError(f"column `{field.name}` of table `{table.name}` does not hold {field.type}: {error}") from error
+            raise RunError(
+                f"column `{field.name}` of table `{table.name}` does not hold {field.type}: {error}"
+            ) from error
     return pa.Table.from_arrays(arrays, schema=schema)

@@ -77,9 +77,7 @@ def _of(main: dict[tuple[int, int], str], rows: list[dict[str, Any]]) -> list[di
     return [row for row in rows if main.get((row["rep"], row["rank"])) == row["pipeline_key"]]
 
 
-def _pipelines(
-    engine: Engine, pipelines: list[dict[str, Any]], usage: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _pipelines(engine: Engine, pipelines: list[dict[str, Any]], usage: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each pipeline with its operators, and each operator with what was measured of it."""
     parts = {
         "queue": usage,

@@ -68,7 +68,10 @@ def _table(run: Run, rows: list[dict[str, Any]], everything: int, group_by: str)
         ]
         for row in rows
     ]
-    print_block(console, Block(head, cells, frozenset(index for index, title in enumerate(head) if title in (*RIGHT, "rep", "rank"))))
+    print_block(
+        console,
+        Block(head, cells, frozenset(index for index, title in enumerate(head) if title in (*RIGHT, "rep", "rank"))),
+    )
     hidden = everything - len(rows)
     if hidden:
         console.print(f"{hidden} more: --top 0 shows all")

@@ -40,7 +40,9 @@ def show_rows(data: pa.Table, form: str) -> None:
         for batch in data.to_batches():
             writer.writerows(zip(*(column.to_pylist() for column in batch.columns), strict=True))
     elif form == "json":
-        json.dump([{name: _plain(value) for name, value in row.items()} for row in data.to_pylist()], sys.stdout, default=str)
+        json.dump(
+            [{name: _plain(value) for name, value in row.items()} for row in data.to_pylist()], sys.stdout, default=str
+        )
         sys.stdout.write("\n")
     else:
         _table(data)
@@ -49,7 +51,9 @@ def show_rows(data: pa.Table, form: str) -> None:
 def _table(data: pa.Table) -> None:
     rows = data.slice(0, MOST_ROWS).to_pylist()
     numbers = frozenset(
-        index for index, field in enumerate(data.schema) if str(field.type).startswith(("int", "double", "float", "decimal"))
+        index
+        for index, field in enumerate(data.schema)
+        if str(field.type).startswith(("int", "double", "float", "decimal"))
     )
     cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
     console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False)

@@ -115,7 +115,9 @@ def _diagnosis(content: dict[str, Any]) -> Section:
     section.strong.append(text if share is None else f"{text} ({format_ratio(share)} of the step time)")
     if found["op_id"] is not None:
         name = f" `{found['op_name']}`" if found["op_name"] else ""
-        section.strong.append(f"bottleneck: {found['op_type']} {found['op_id']}{name} (confidence: {found['confidence']})")
+        section.strong.append(
+            f"bottleneck: {found['op_type']} {found['op_id']}{name} (confidence: {found['confidence']})"
+        )
     for item in found["evidence"]:
         value = format_ratio(item["value"])
         section.notes.append(f"{item['what']}: {value} ({item['unit']}; {item['basis']}; query {item['source']})")
@@ -135,22 +137,30 @@ def _steps(content: dict[str, Any], focus: tuple[int, int]) -> Section:
         for row in _at(steps["summary"], focus)
     ]
     if rows:
-        head = ("kind", "steps", "mean", "median", "p90", "max", "std dev")
-        section.blocks.append(Block(head, rows, frozenset(range(1, 7))))
+        section.blocks.append(
+            Block(("kind", "steps", "mean", "median", "p90", "max", "std dev"), rows, frozenset(range(1, 7)))
+        )
     phases = [
         [PHASES[row["phase"]], str(row["steps"]), *_times(row), format_ratio(row["share"])]
         for row in sorted(_at(steps["phases"], focus), key=lambda row: list(PHASES).index(row["phase"]))
     ]
     if phases:
-        head = ("phase of a training step", "steps", "mean", "median", "p90", "max", "share")
-        section.blocks.append(Block(head, phases, frozenset(range(1, 7))))
+        section.blocks.append(
+            Block(
+                ("phase of a training step", "steps", "mean", "median", "p90", "max", "share"),
+                phases,
+                frozenset(range(1, 7)),
+            )
+        )
         section.notes.append(
             "data wait ends where the forward pass begins; forward+backward and tail are from op windows, "
             "whose steps are a little slower"
         )
     _slowest(section, _at(steps["slowest"], focus)[:5])
     for name, point in steps["points"].items():
-        section.notes.append(f"{name}: FP {point['fp']} ({point['fp_choice']}), BP {point['bp']} ({point['bp_choice']})")
+        section.notes.append(
+            f"{name}: FP {point['fp']} ({point['fp_choice']}), BP {point['bp']} ({point['bp_choice']})"
+        )
     stages = {row["stage"]: row for row in _at(steps["stages"], focus)}
     listed = [
         [text, str(stages[name]["count"]), format_ns(stages[name]["dur_ns"])]
@@ -174,8 +184,9 @@ def _slowest(section: Section, rows: Sequence[dict[str, Any]]) -> None:
         for row in rows
     ]
     if listed:
-        head = ("slowest step", "epoch", "time", "waiting for data", "in op window")
-        section.blocks.append(Block(head, listed, frozenset(range(4))))
+        section.blocks.append(
+            Block(("slowest step", "epoch", "time", "waiting for data", "in op window"), listed, frozenset(range(4)))
+        )
 
 
 def _ranks(content: dict[str, Any]) -> Section:
@@ -184,11 +195,22 @@ def _ranks(content: dict[str, Any]) -> Section:
     if len(rows) > 1:
         waits = {(row["rep"], row["rank"]): row["data_wait_share"] for row in content["steps"]["data_wait"]}
         listed = [
-            [str(row["rep"]), str(row["rank"]), str(row["steps"]), *_times(row), format_ratio(waits.get((row["rep"], row["rank"])))]
+            [
+                str(row["rep"]),
+                str(row["rank"]),
+                str(row["steps"]),
+                *_times(row),
+                format_ratio(waits.get((row["rep"], row["rank"]))),
+            ]
             for row in rows
         ]
-        head = ("rep", "rank", "steps", "mean", "median", "p90", "max", "waiting for data")
-        section.blocks.append(Block(head, listed, frozenset(range(8))))
+        section.blocks.append(
+            Block(
+                ("rep", "rank", "steps", "mean", "median", "p90", "max", "waiting for data"),
+                listed,
+                frozenset(range(8)),
+            )
+        )
     spread = [
         [
             str(row["rep"]), PHASES.get(row["phase"], row["phase"]), str(row["slowest_rank"]),
@@ -198,8 +220,13 @@ def _ranks(content: dict[str, Any]) -> Section:
         for row in content["steps"]["rank_spread"]
     ]  # fmt: skip
     if spread:
-        head = ("rep", "phase", "slowest rank", "median", "fastest rank", "median", "spread")
-        section.blocks.append(Block(head, spread, frozenset((0, 2, 3, 4, 5, 6))))
+        section.blocks.append(
+            Block(
+                ("rep", "phase", "slowest rank", "median", "fastest rank", "median", "spread"),
+                spread,
+                frozenset((0, 2, 3, 4, 5, 6)),
+            )
+        )
     return section
 
 
@@ -235,7 +262,9 @@ def _tree(ops: Sequence[dict[str, Any]]) -> Block:
             [
                 "  " * depth[op["op_id"]] + f"{op['op_type']} {op['op_id']}",
                 op["name"] or "",
-                "-" if op["workers"] is None or op["inlined"] else str(op["workers"]) + (" proc" if op["uses_processes"] else ""),
+                "-"
+                if op["workers"] is None or op["inlined"]
+                else str(op["workers"]) + (" proc" if op["uses_processes"] else ""),
                 "-" if op["capacity"] is None else str(op["capacity"]),
                 format_ratio(queue["mean_ratio"]) if queue else "-",
                 format_ratio(queue["empty_share"]) if queue else "-",
@@ -252,21 +281,26 @@ def _tree(ops: Sequence[dict[str, Any]]) -> Block:
 def _operators(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     section = Section("Operators (from op windows)")
     types = _at(content["ops"], focus)
-    rows = [
-        [row["type"] or "-", row["phase"], str(row["count"]), *_costs(row)]
-        for row in types[:10]
-    ]
+    rows = [[row["type"] or "-", row["phase"], str(row["count"]), *_costs(row)] for row in types[:10]]
     if rows:
-        head = ("type", "phase", "count", "total", "mean", "max", "share")
-        section.blocks.append(Block(head, rows, frozenset(range(2, 7))))
-        section.notes.append(f"{len(rows)} of {len(types)} types; all of them: pipeprof ops {content['run']['path']} --top 0")
+        section.blocks.append(
+            Block(("type", "phase", "count", "total", "mean", "max", "share"), rows, frozenset(range(2, 7)))
+        )
+        section.notes.append(
+            f"{len(rows)} of {len(types)} types; all of them: pipeprof ops {content['run']['path']} --top 0"
+        )
     instances = [
         [_short(row["name"]), row["phase"], row["in_shapes"] or "-", str(row["count"]), *_costs(row)]
         for row in _at(content["op_instances"], focus)[:5]
     ]
     if instances:
-        head = ("operator", "phase", "input shapes", "count", "total", "mean", "max", "share")
-        section.blocks.append(Block(head, instances, frozenset(range(3, 8))))
+        section.blocks.append(
+            Block(
+                ("operator", "phase", "input shapes", "count", "total", "mean", "max", "share"),
+                instances,
+                frozenset(range(3, 8)),
+            )
+        )
     return section
 
 
@@ -275,13 +309,14 @@ def _communication(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     rows = [
         [
             row["kind"], str(row["events"]), "-" if row["events_per_step"] is None else f"{row['events_per_step']:.1f}",
-            format_ns(row["total_ns"]), format_ns(row["median_ns"]), format_ns(row["max_ns"]), format_ns(row["tail_ns"]),
+            *(format_ns(row[f"{name}_ns"]) for name in ("total", "median", "max", "tail")),
         ]
         for row in _at(content["steps"]["communication"], focus)
     ]  # fmt: skip
     if rows:
-        head = ("kind", "events", "per step", "total", "median", "max", "in the tail")
-        section.blocks.append(Block(head, rows, frozenset(range(1, 7))))
+        section.blocks.append(
+            Block(("kind", "events", "per step", "total", "median", "max", "in the tail"), rows, frozenset(range(1, 7)))
+        )
     return section
 
 
@@ -301,7 +336,13 @@ def _resources(content: dict[str, Any], focus: tuple[int, int]) -> Section:
         if row["scope"] == "host":
             cpu.append(["whole machine", f"{format_ratio(row['mean_busy_share'])} busy", str(row["samples"])])
         elif row["total_cores"] is not None:
-            cpu.append([f"{row['name'] or 'process'} ({row['processes']})", f"{row['total_cores']:.2f} cores", str(row["samples"])])
+            cpu.append(
+                [
+                    f"{row['name'] or 'process'} ({row['processes']})",
+                    f"{row['total_cores']:.2f} cores",
+                    str(row["samples"]),
+                ]
+            )
     if cpu:
         section.blocks.append(Block(("CPU", "mean", "samples"), cpu, frozenset((1, 2))))
     return section

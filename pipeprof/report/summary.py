@@ -30,8 +30,8 @@ def _measured(run: Run) -> str:
         waits = engine.rows("step/data_wait")
     training = [row for row in summary if row["kind"] in ("train", "warmup")]
     if not training:
-        nothing = next((w.message for w in run.manifest.warnings if w.code == "nothing_seen"), "no training step was seen")
-        return nothing
+        said = [warning.message for warning in run.manifest.warnings if warning.code == "nothing_seen"]
+        return said[0] if said else "no training step was seen"
     steps = sum(row["steps"] for row in training)
     ranks = {(row["rep"], row["rank"]) for row in training}
     text = f"{steps} training steps"

@@ -31,7 +31,9 @@ ADVICE_OTHER = "this operator limits the pipeline: move it behind a cache, or do
 ADVICE_CONSUMER = "data is ready in time: look at the operator table and the step's phases instead"
 
 
-def diagnose(waits: Sequence[Row], rules: Sequence[Row], samples: Sequence[Row], theirs: Sequence[Row]) -> dict[str, Any]:
+def diagnose(
+    waits: Sequence[Row], rules: Sequence[Row], samples: Sequence[Row], theirs: Sequence[Row]
+) -> dict[str, Any]:
     """Verdict over all repetitions and ranks.
 
     `waits`: rows of step/data_wait; `rules`: diagnose/queue_rule; `samples`: queue/utilisation; `theirs`:

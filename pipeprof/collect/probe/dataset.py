@@ -14,7 +14,15 @@ import weakref
 from . import describe, recorder, service, steps, swap
 
 GETTERS = frozenset(
-    "get_dataset_size output_shapes output_types get_col_names get_class_indexing num_classes dataset_sizes".split()
+    [
+        "get_dataset_size",
+        "output_shapes",
+        "output_types",
+        "get_col_names",
+        "get_class_indexing",
+        "num_classes",
+        "dataset_sizes",
+    ]
 )
 SOURCE_FILE = "datasets_user_defined.py"
 
@@ -25,7 +33,7 @@ SERVICE = None
 TREES = None
 SWAP = swap.Swap(re.compile(service.BLOCK + b"|" + NOTICE))
 _nesting = threading.local()
-_alive = []
+_alive = []  # type: list[object]
 _counter = [0]
 
 
@@ -191,7 +199,9 @@ def _before_build(iterator, dataset, args, kwargs):
 def _built(tree, facts, begin):
     if tree.registered and tree.nested:
         facts["queues"] = "not_attributable: another iterator was made while this one was being built"
-    recorder.REC.event("iterator", number=tree.number, begin=begin, end=recorder.now(), thread=tree.other_thread, **facts)
+    recorder.REC.event(
+        "iterator", number=tree.number, begin=begin, end=recorder.now(), thread=tree.other_thread, **facts
+    )
 
 
 def _install_next(iterator):
@@ -282,7 +292,9 @@ def _prepare():
             TREES = Trees(engine.GlobalContext.profiling_manager(), config, interval)
             rec.periodic.append(TREES.checkpoint)
         except Exception:
-            rec.warn("queues_off", "this MindSpore has no dataset profiling manager that pipeprof knows: no queue samples")
+            rec.warn(
+                "queues_off", "this MindSpore has no dataset profiling manager that pipeprof knows: no queue samples"
+            )
     SERVICE = service.make_sampler(SWAP)
     rec.periodic.append(SWAP.pump)
     if hasattr(os, "register_at_fork"):

@@ -27,7 +27,7 @@ def _kind(node):
         if name in ("GeneratorDataset", "BatchDataset", "MapDataset"):
             return name[: -len("Dataset")] + "Op"
     name = type(node).__name__
-    return (name[: -len("Dataset")] if name.endswith("Dataset") else name) + "Op"
+    return (name.removesuffix("Dataset")) + "Op"
 
 
 def _details(node, kind):

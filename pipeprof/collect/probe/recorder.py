@@ -77,7 +77,9 @@ class Recorder:
         """Record that a hook failed (called in an except block); the training goes on."""
         try:
             lines = traceback.format_exc(limit=-3).strip().splitlines()
-            self.warn("probe_failed:" + where, where + ": " + lines[-1] + " | " + " ".join(x.strip() for x in lines[1:-1]))
+            self.warn(
+                "probe_failed:" + where, where + ": " + lines[-1] + " | " + " ".join(x.strip() for x in lines[1:-1])
+            )
         except Exception:
             self.off = True
 

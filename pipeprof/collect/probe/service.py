@@ -19,7 +19,7 @@ BLOCK = rb"\[V10900\][^\n]*\n\[PROF Dataset\]\n(?:worker_time:[^\n]*\n)?(?:-- [^
 LINE = re.compile(
     rb"^-- (\w+)\(ID:(\d+)\)\s*: worker_time \(avg:([\d.]+)ms, max: ?([\d./]+)(?:ms)?, min: ?([\d./]+)(?:ms)?, "
     rb"count:(\d+)\)(?:, io_time \(avg:([\d.]+)ms)?",
-    re.M,
+    re.MULTILINE,
 )
 ENOUGH = 64  # fetches, after which only slow pipelines go on being timed
 FAST_PER_SECOND = 30.0

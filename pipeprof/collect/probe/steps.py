@@ -15,8 +15,8 @@ GRADIENT_MODULES = ("mindspore.ops.composite", "mindspore.ops.function.grad", "m
 SUPPORTED = ((2, 7), (2, 10))
 
 _import_began = [0]
-_units = {}
-_optimizers = []
+_units = {}  # type: dict[object, object]
+_optimizers = []  # type: list[object]
 
 
 class Loop:
@@ -68,7 +68,9 @@ def install_package(module):
     parts = version.split(".")
     number = tuple(int(part) for part in parts[:2] if part.isdigit())
     if len(number) == 2 and not SUPPORTED[0] <= number <= SUPPORTED[1]:
-        rec.warn("version", "MindSpore %s is outside the supported range 2.7 to 2.10: some tables may be missing" % version)
+        rec.warn(
+            "version", "MindSpore %s is outside the supported range 2.7 to 2.10: some tables may be missing" % version
+        )
     _when_opened(rec)
 
 
@@ -270,7 +272,7 @@ def cell_updates(cell):
 
 
 def jit_updates(executor):
-    """Whether a jit function can train: it refers to an optimizer or to a gradient function, directly or through calls."""
+    """Whether a jit function can train: it refers to an optimizer or a gradient function, directly or through calls."""
     todo = [executor.fn]
     if getattr(executor, "obj", None) is not None:
         todo.append(executor.obj)
@@ -328,5 +330,3 @@ def _attributes(item):
         return []
     values = list(getattr(item, "__dict__", {}).values())
     return [value for value in values if callable(value)][:50]
-
-

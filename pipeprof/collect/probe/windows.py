@@ -6,7 +6,6 @@ closes between two steps, after everything launched before has finished, so that
 
 import os
 
-
 from . import recorder
 
 AUTO_SHARE = 0.01  # of the training time may go into windows
@@ -60,7 +59,7 @@ class Windows:
         mode = rec.options.get("ops", "window")
         if mode == "off":
             return
-        if "start" in os.environ.get("MS_PROFILER_OPTIONS", "") :
+        if "start" in os.environ.get("MS_PROFILER_OPTIONS", ""):
             self.forbid("MS_PROFILER_OPTIONS is set: op windows were left to the script's own profiler")
             return
         try:
@@ -196,4 +195,3 @@ def _executions(folder):
 
 
 WINDOWS = Windows()
-

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.spool import host, operators, pipelines
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.rank import RankRows
@@ -18,6 +18,7 @@ from pipeprof.record.run import Manifest, Rank, Rep, Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 POINT_VARIABLES = {"fp": ("PROFILING_FP_START", "FP_POINT"), "bp": ("PROFILING_BP_END", "BP_POINT")}
 
@@ -45,7 +46,9 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     real = int(launch.get("realtime") or 0)
     samples = host.read_samples(spool / "host.jsonl")
     end = int(ended.get("monotonic") or _last_sign(processes, samples, zero))
-    entry = Rep(rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=end - zero, exit_code=ended.get("status"))
+    entry = Rep(
+        rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=end - zero, exit_code=ended.get("status")
+    )
     result = Converted(entry, processes=processes, hello=_count_lines(spool / "hello.jsonl"))
     ranks = assign_ranks(processes, run.manifest, rep)
     points = user_points(run.manifest)
@@ -68,7 +71,10 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
 
 
 def assign_ranks(processes: Sequence[Process], manifest: Manifest, rep: int) -> dict[int, list[Process]]:
-    """Processes that trained, by rank: RANK_ID decides; processes of one rank that overlap in time become further ranks."""
+    """Processes that trained, by rank.
+
+    RANK_ID decides; processes of one rank that overlap in time become further ranks.
+    """
     ranks: dict[int, list[Process]] = {}
     for process in processes:
         if not any(mark.kind in (Kind.FETCH, Kind.TRAIN_STEP, Kind.UPDATE, Kind.CALL) for mark in process.marks):
@@ -149,7 +155,7 @@ def _points(
 ) -> dict[int, tuple[int | None, int | None]]:
     try:
         chosen = operators.choose_points(placed, steps, points["fp"], points["bp"])
-    except operators.PointNotFound as error:
+    except operators.PointNotFoundError as error:
         manifest.warn("point_not_found", f"{error.message}; {error.hint}", rep=out.rep, rank=out.rank)
         return {}
     if chosen.fp or chosen.bp:
@@ -201,7 +207,7 @@ def _add_steps(
 def _add_operators(out: RankRows, placed: Sequence[operators.Placed], first_step: int) -> None:
     for item in placed:
         execution = item.execution
-        kind = execution.type or operators.op_type(execution.name)
+        kind = execution.type or op_type(execution.name)
         step = None if item.step is None else first_step + item.step
         op_id = out.op_id(item.name, item.phase, type=kind, device="CPU", in_shapes=execution.shapes)
         start = out.at(execution.start_ns)
@@ -305,5 +311,3 @@ def _facts(path: Path) -> dict[str, Any]:
 
 def _count_lines(path: Path) -> int:
     return len(path.read_bytes().splitlines()) if path.is_file() else 0
-
-

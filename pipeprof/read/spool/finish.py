@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import shutil
 import signal
 from typing import TYPE_CHECKING
@@ -131,7 +131,7 @@ def _nothing_seen(results: Sequence[Converted]) -> str | None:
 
 def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> None:
     manifest = run.manifest
-    manifest.ended_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    manifest.ended_at = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
     codes = [result.rep.exit_code for result in results]
     bad = next((code for code in codes if code not in (0, None)), None)
     lost = [rank for result in results for rank in result.rep.ranks if rank.ended == "lost"]
@@ -152,7 +152,11 @@ def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> Non
         steps_s = max((rank.missing_steps_s or 0.0) for rank in lost)
         queue_s = [rank.missing_queue_s for rank in lost if rank.missing_queue_s is not None]
         text = f"; at most the last {steps_s:.1f} s of steps"
-        text += f" and {max(queue_s):.0f} s of queue samples are missing" if queue_s else " are missing, and all queue samples"
+        text += (
+            f" and {max(queue_s):.0f} s of queue samples are missing"
+            if queue_s
+            else " are missing, and all queue samples"
+        )
         manifest.reason = (manifest.reason or "") + text
 
 

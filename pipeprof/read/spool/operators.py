@@ -29,8 +29,23 @@ COLLECTIVES = {
     "CollectiveGather": "gather", "Barrier": "barrier",
 }  # fmt: skip
 UPDATES = frozenset(
-    "Adam AdamWeightDecay AdamNoUpdateParam FusedAdam FusedAdamWeightDecay Lamb LambApplyOptimizerAssign "
-    "LambApplyWeightAssign SGD Momentum FusedSparseAdam FusedSparseFtrl FusedSparseLazyAdam LARSUpdate AdamW".split()
+    [
+        "Adam",
+        "AdamWeightDecay",
+        "AdamNoUpdateParam",
+        "FusedAdam",
+        "FusedAdamWeightDecay",
+        "Lamb",
+        "LambApplyOptimizerAssign",
+        "LambApplyWeightAssign",
+        "SGD",
+        "Momentum",
+        "FusedSparseAdam",
+        "FusedSparseFtrl",
+        "FusedSparseLazyAdam",
+        "LARSUpdate",
+        "AdamW",
+    ]
 )
 SEED = "Ones"
 
@@ -55,7 +70,7 @@ class Recorded:
     notes: list[str]
 
 
-class PointNotFound(SourceError):
+class PointNotFoundError(SourceError):
     """A forward-start or backward-end point names no operator that was recorded."""
 
 
@@ -110,8 +125,7 @@ def place(executions: Sequence[Execution], steps: Sequence[Step]) -> list[Placed
         phases = _phases(members, step)
         names = _instance_names(members)
         placed.extend(
-            Placed(execution, index, phase, name)
-            for execution, phase, name in zip(members, phases, names, strict=True)
+            Placed(execution, index, phase, name) for execution, phase, name in zip(members, phases, names, strict=True)
         )
     return sorted(placed, key=lambda item: item.execution.start_ns)
 
@@ -151,7 +165,7 @@ def _fixed_phase(execution: Execution) -> str | None:
     kind = op_type(name)
     if kind in COLLECTIVES:
         return "communication"
-    if "/optimizer-" in name or kind.startswith("Apply") or kind in UPDATES or kind.startswith("Assign"):
+    if "/optimizer-" in name or kind.startswith(("Apply", "Assign")) or kind in UPDATES:
         return "optimizer"
     if "grad_reducer-" in name:
         return "other"
@@ -184,8 +198,8 @@ class Points:
 def choose_points(placed: Sequence[Placed], steps: Sequence[Step], fp: str | None, bp: str | None) -> Points:
     """FP: the forward operator that is first in most training steps. BP: the backward one that ends last in most.
 
-    A name given by the user wins: the full name, or a suffix that only one operator has. Raises PointNotFound for a name
-    that matches nothing.
+    A name given by the user wins: the full name, or a suffix that only one operator has. Raises PointNotFoundError for
+    a name that matches nothing.
     """
     training = [item for item in placed if item.step is not None and steps[item.step].kind != "eval"]
     names = sorted({item.name for item in training})
@@ -193,7 +207,9 @@ def choose_points(placed: Sequence[Placed], steps: Sequence[Step], fp: str | Non
     last: dict[int, Placed] = {}
     for item in training:
         index = item.step if item.step is not None else -1
-        if item.phase == "forward" and (index not in first or item.execution.start_ns < first[index].execution.start_ns):
+        if item.phase == "forward" and (
+            index not in first or item.execution.start_ns < first[index].execution.start_ns
+        ):
             first[index] = item
         if item.phase == "backward" and (index not in last or _end(item) > _end(last[index])):
             last[index] = item
@@ -212,7 +228,7 @@ def match_point(wanted: str, names: Sequence[str], what: str) -> str | None:
         return ending[0]
     near = ending[:5] or difflib.get_close_matches(wanted, names, 5, 0.3) or list(names[:5])
     problem = "matches several operators" if ending else "matches no operator that was recorded"
-    raise PointNotFound(f"{what} `{wanted}` {problem}", "did you mean: " + ", ".join(f"`{name}`" for name in near))
+    raise PointNotFoundError(f"{what} `{wanted}` {problem}", "did you mean: " + ", ".join(f"`{name}`" for name in near))
 
 
 def step_points(placed: Sequence[Placed], points: Points) -> dict[int, tuple[int | None, int | None]]:

@@ -6,7 +6,6 @@ import hashlib
 import json
 from bisect import bisect_right
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
@@ -16,14 +15,32 @@ from pipeprof.units import ns_from_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from pipeprof.read.spool.rank import RankRows
     from pipeprof.read.spool.steps import Step
 
 # Operators that only exist in the executed tree, or run inside their consumer: left out when trees are compared.
 INLINED = frozenset(
-    "EpochCtrlOp RepeatOp RenameOp ProjectOp TakeOp SkipOp ZipOp ConcatOp CacheOp CacheLookupOp CacheMergeOp "
-    "SyncWaitOp BarrierOp DataQueueOp RootOp TransferOp DeviceQueueOp".split()
+    [
+        "EpochCtrlOp",
+        "RepeatOp",
+        "RenameOp",
+        "ProjectOp",
+        "TakeOp",
+        "SkipOp",
+        "ZipOp",
+        "ConcatOp",
+        "CacheOp",
+        "CacheLookupOp",
+        "CacheMergeOp",
+        "SyncWaitOp",
+        "BarrierOp",
+        "DataQueueOp",
+        "RootOp",
+        "TransferOp",
+        "DeviceQueueOp",
+    ]
 )
 
 
@@ -44,7 +61,9 @@ def pipeline_keys(process: Process) -> dict[int, str]:
     return {int(event["number"]): _key(event) for event in process.all("iterator")}
 
 
-def add_pipelines(process: Process, out: RankRows, roles: Mapping[int, str], warnings: list[str]) -> dict[int, Pipeline]:
+def add_pipelines(
+    process: Process, out: RankRows, roles: Mapping[int, str], warnings: list[str]
+) -> dict[int, Pipeline]:
     """Write the pipeline tables of a process and return its pipelines by iterator number."""
     closed = {int(event["number"]): event for event in process.all("closed")}
     pipelines: dict[int, Pipeline] = {}
@@ -75,7 +94,9 @@ def add_pipelines(process: Process, out: RankRows, roles: Mapping[int, str], war
     return pipelines
 
 
-def add_fetches(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline], step_of: Mapping[Mark, int]) -> None:
+def add_fetches(
+    process: Process, out: RankRows, pipelines: Mapping[int, Pipeline], step_of: Mapping[Mark, int]
+) -> None:
     """Write one row per batch, with what the dataset itself recorded about it where it did."""
     records = {number: _fetch_records(process, pipeline) for number, pipeline in pipelines.items()}
     for mark in process.marks:
@@ -133,17 +154,17 @@ def _add_samples(process: Process, out: RankRows, pipeline: Pipeline, warnings: 
         )
         for child in op.children:
             out.add("pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=child, consumer_id=op.op_id)
-    first, last = _active(process, pipeline)
+    active = _active(process, pipeline)
     for op in data.ops:
-        _add_op_samples(out, pipeline.pipeline_id, op, data.times, first, last)
+        _add_op_samples(out, pipeline.pipeline_id, op, data.times, active)
     return "recorded"
 
 
 def _add_op_samples(
-    out: RankRows, pipeline_id: int, op: minddata.PipelineOp, times: list[int], first: int, last: int
+    out: RankRows, pipeline_id: int, op: minddata.PipelineOp, times: list[int], active: tuple[int, int]
 ) -> None:
     period = (times[-1] - times[0]) // max(1, len(times) - 1) if len(times) > 1 else 0
-    begin, end = bisect_right(times, first), bisect_right(times, last + period)
+    begin, end = bisect_right(times, active[0]), bisect_right(times, active[1] + period)
     for time_ns, depth in zip(times[begin:end], op.depths[begin:end], strict=False):
         out.add(
             "queue", pipeline_id=pipeline_id, op_id=op.op_id, t_ns=out.at(time_ns), depth=depth, capacity=op.capacity
@@ -231,9 +252,7 @@ def _add_described(out: RankRows, pipeline: Pipeline) -> None:
             inlined=node["type"] in INLINED,
         )
         if node["parent"] is not None:
-            out.add(
-                "pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=number, consumer_id=node["parent"]
-            )
+            out.add("pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=number, consumer_id=node["parent"])
 
 
 def _flatten(graph: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -277,5 +296,3 @@ def _add_service(process: Process, out: RankRows, pipelines: Mapping[int, Pipeli
 
 def _optional(text: str) -> int | None:
     return ns_from_text(text, "ms") if text and text != "/" else None
-
-

@@ -1,0 +1,60 @@
+# Two commands are enough to begin with: `make demo` and `make test`.
+# They need Python 3.11 (3.10 to 3.12 work) and make; everything else goes into .venv.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.pipeprof-installed
+
+.PHONY: demo test test-slow check lint types floors docs bench bench-overhead wheel test-wheel clean help
+
+demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
+	$(BIN)/pipeprof demo
+
+test: $(READY)  ## all tests but the slow ones
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(READY)  ## long ones: stress, accuracy, fault injection
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow
+
+check: lint types floors test  ## what CI runs
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/sqlfluff lint --disable-progress-bar queries
+	$(BIN)/python tools/make_docs.py --check
+
+types: $(READY)
+	$(BIN)/mypy
+
+floors: $(READY)
+	$(BIN)/lint-imports
+
+docs: $(READY)  ## table and query reference from schema.py and the query headers
+	$(BIN)/python tools/make_docs.py
+
+bench: $(READY)  ## pytest-benchmark: query and conversion time
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tests/benchmarks --benchmark-enable
+
+bench-overhead: $(READY)  ## what profiling costs a training: alternating profiled and unprofiled runs (about 25 minutes)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/overhead.py
+
+wheel: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build
+
+test-wheel: wheel  ## end-to-end tests on the installed wheel, without the source tree
+	bash tests/e2e/on_wheel.sh "$(abspath $(VENV))" "$(abspath dist)"
+
+clean:
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+help:
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev]"
+	touch $@

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Runs the end-to-end tests on the installed wheel: a new environment, and no source tree in sight.
+#   on_wheel.sh VENV DIST     VENV: environment with the test tools and MindSpore; DIST: folder with the built wheel
+set -euo pipefail
+venv=$1
+dist=$2
+here=$(cd "$(dirname "$0")" && pwd)
+away=$(mktemp -d)
+trap 'rm -rf "$away"' EXIT
+
+# A copy of the environment without the editable install would cost 3 GB: a second one that sees the first one's
+# packages, with the wheel in front of them, is the same to the tests.
+"$venv/bin/python" -m venv "$away/venv"
+site=$("$away/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+"$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$site/zz-test-tools.pth"
+"$away/venv/bin/python" -m pip install --quiet --no-deps --force-reinstall "$dist"/pipeprof-*.whl
+for tool in msrun; do
+  printf '#!/bin/sh\nexec "%s" -c "from mindspore.parallel.cluster.run import main; main()" "$@"\n' \
+    "$away/venv/bin/python" > "$away/venv/bin/$tool"
+  chmod +x "$away/venv/bin/$tool"
+done
+
+cp -r "$here" "$away/e2e"
+cd "$away"
+found=$("$away/venv/bin/python" -c 'import pipeprof; print(pipeprof.__file__)')
+case "$found" in
+  "$away"/*) ;;
+  *) echo "not the wheel: $found"; exit 1 ;;
+esac
+PATH="$away/venv/bin:$PATH" PIPEPROF_E2E_PYTHON="$away/venv/bin/python" \
+  "$away/venv/bin/python" -m pytest "$away/e2e" -m "not slow" -p no:cacheprovider \
+  --rootdir "$away" -o "markers=mindspore: real training
+slow: long" -o timeout=600

@@ -1,0 +1,340 @@
+"""The command cannot tell that it is recorded, and neither can whoever started it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+FACTS = """
+import json, os, signal, sys, threading
+facts = {
+    "path": sys.path, "argv": sys.argv, "cwd": os.getcwd(), "environment": dict(os.environ),
+    "files": sorted(int(fd) for fd in os.listdir("/proc/self/fd")),
+    "targets": sorted(os.readlink(f"/proc/self/fd/{fd}") for fd in (0, 1, 2)),
+    "hook": sys.excepthook is sys.__excepthook__, "trace": sys.gettrace(), "profile": sys.getprofile(),
+    "displayhook": sys.displayhook is sys.__displayhook__, "unraisable": sys.unraisablehook is sys.__unraisablehook__,
+    "signals": {str(number): str(signal.getsignal(number)) for number in signal.valid_signals()},
+    "blocked": sorted(int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+    "ignored": next(line for line in open("/proc/self/status") if line.startswith("SigIgn")),
+    "limits": [__import__("resource").getrlimit(number) for number in range(10)],
+    "threads": threading.active_count(), "umask": os.umask(0), "nice": os.nice(0),
+    "group": os.getpgrp() == os.getpgid(os.getppid()), "session": os.getsid(0) == os.getsid(os.getppid()),
+    "main": sorted(name for name in vars(__import__("__main__")) if name.startswith("_")),
+    "flags": str(sys.flags), "warnings": sys.warnoptions,
+}
+json.dump(facts, sys.stdout)
+"""
+
+
+@pytest.fixture
+def facts_script(tmp_path):
+    path = tmp_path / "facts.py"
+    path.write_text(FACTS, encoding="utf-8")
+    return path
+
+
+def both(pipeprof, command, **how):
+    """Results of a command without and with pipeprof, which itself is told to be quiet."""
+    how = {"text": False} | how
+    plain = pipeprof.plain(command, **how)
+    return plain, pipeprof.collect(command, "-q", **how).done
+
+
+@pytest.mark.parametrize("name", [
+    "path", "argv", "cwd", "files", "targets", "hook", "trace", "profile", "displayhook", "unraisable", "signals", "blocked",
+    "ignored", "limits", "threads", "umask", "nice", "group", "session", "main", "flags", "warnings",
+])  # fmt: skip
+def test_process_finds_everything_as_without(pipeprof, facts_script, tmp_path, name):
+    plain, done = both(pipeprof, [pipeprof.python, str(facts_script), "--lr", "1"], cwd=tmp_path, stdin=subprocess.DEVNULL)
+    expected, found = json.loads(plain.stdout)[name], json.loads(done.stdout)[name]
+    assert json.dumps(found).replace(str(done.args), "") == json.dumps(expected).replace(str(plain.args), "")
+
+
+def test_only_its_own_variables_are_added_to_the_environment(pipeprof, facts_script):
+    plain, done = both(pipeprof, [pipeprof.python, str(facts_script)])
+    expected, found = (json.loads(result.stdout)["environment"] for result in (plain, done))
+    changed = {name for name in {*expected, *found} if expected.get(name) != found.get(name)}
+    assert all(name == "PYTHONPATH" or name.startswith("PIPEPROF_") for name in changed), changed
+
+
+def test_users_pythonpath_still_leads_to_modules(pipeprof, tmp_path):
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "mine.py").write_text("word = 'found'\n", encoding="utf-8")
+    command = [pipeprof.python, "-c", "import mine, sys; print(mine.word, sys.path)"]
+    plain, done = both(pipeprof, command, env=pipeprof.environment(PYTHONPATH=str(folder)))
+    assert done.stdout == plain.stdout
+    assert b"found" in done.stdout
+
+
+def test_users_sitecustomize_still_runs_once(pipeprof, tmp_path):
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("import sys; print('custom', __file__, __name__)\n", encoding="utf-8")
+    command = [pipeprof.python, "-c", "import sitecustomize; print(sitecustomize.__file__)"]
+    plain, done = both(pipeprof, command, env=pipeprof.environment(PYTHONPATH=str(folder)))
+    assert done.stdout == plain.stdout
+    assert done.stdout.count(b"custom ") == 1
+
+
+def test_failing_sitecustomize_of_the_user_is_told_as_without(pipeprof, tmp_path):
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("raise ValueError('broken custom')\n", encoding="utf-8")
+    plain, done = both(pipeprof, [pipeprof.python, "-c", "print(1)"], env=pipeprof.environment(PYTHONPATH=str(folder)))
+    assert done.stdout == plain.stdout
+    assert done.returncode == plain.returncode
+    assert b"broken custom" in plain.stderr
+    assert b"broken custom" in done.stderr
+
+
+def test_open_files_of_the_caller_are_inherited_and_no_others(pipeprof, tmp_path):
+    with (tmp_path / "open").open("wb") as file:
+        os.set_inheritable(file.fileno(), True)
+        command = [pipeprof.python, "-c", f"import os; print(sorted(os.listdir('/proc/self/fd'))); os.write({file.fileno()}, b'x')"]
+        plain, done = both(pipeprof, command, close_fds=False)
+    assert done.stdout == plain.stdout
+    assert (tmp_path / "open").read_bytes() == b"xx"
+
+
+def test_bytes_pass_unchanged(pipeprof):
+    data = bytes(range(256)) * 5000
+    code = "import shutil, sys; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer); sys.stderr.buffer.write(bytes(range(256)))"
+    _, done = both(pipeprof, [pipeprof.python, "-c", code], input=data)
+    assert done.stdout == data
+    assert done.stderr == bytes(range(256))
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "told"),
+    [
+        ("pass", 0, b""),
+        ("raise SystemExit(3)", 3, b""),
+        ("import sys; sys.exit('in words')", 1, b"in words\n"),
+        ("1 / 0", 1, b"ZeroDivisionError: division by zero\n"),
+        ("import os; os._exit(200)", 200, b""),
+    ],
+)
+def test_exit_code_and_last_words_are_the_commands(pipeprof, code, status, told):
+    plain, done = both(pipeprof, [pipeprof.python, "-c", code])
+    assert done.returncode == plain.returncode == status
+    assert done.stderr == plain.stderr
+    assert done.stderr.endswith(told)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGSEGV", "SIGABRT", "SIGINT", "SIGUSR1"])
+def test_death_by_a_signal_is_the_callers_to_see(pipeprof, name):
+    number = getattr(signal, name)
+    code = f"import os, signal; signal.signal({int(number)}, signal.SIG_DFL)" if name == "SIGINT" else "import os"
+    recording = pipeprof.collect([pipeprof.python, "-c", f"{code}; os.kill(os.getpid(), {int(number)})"], "-q")
+    assert recording.done.returncode == -number
+    assert name in recording.manifest.reason
+
+
+def test_broken_pipe_ends_the_command_as_without(pipeprof):
+    script = "set -o pipefail; {} | head -c 10 > /dev/null"
+    code = f"{pipeprof.python} -c \"import signal; print(signal.getsignal(signal.SIGPIPE)); [print('x' * 1000) for _ in range(10000)]\""
+    plain = subprocess.run(["bash", "-c", script.format(code)], capture_output=True, check=False, env=pipeprof.environment())
+    words = f"{pipeprof.python} -m pipeprof collect -q -o {pipeprof.out()} -- {code}"
+    done = subprocess.run(["bash", "-c", script.format(words)], capture_output=True, check=False, env=pipeprof.environment())
+    assert done.returncode == plain.returncode
+    assert done.stderr == plain.stderr
+
+
+@pytest.mark.parametrize("name", ["SIGPIPE", "SIGINT", "SIGHUP"])
+@pytest.mark.parametrize("ignored", [False, True])
+def test_signals_are_ignored_by_the_command_only_if_the_caller_did(pipeprof, name, ignored):
+    number = getattr(signal, name)
+
+    def ignore():
+        signal.signal(number, signal.SIG_IGN if ignored else signal.SIG_DFL)
+
+    code = "print(next(line for line in open('/proc/self/status') if line.startswith('SigIgn')))"
+    command = ["grep", "SigIgn", "/proc/self/status"]
+    plain, done = both(pipeprof, command, preexec_fn=ignore, restore_signals=False)
+    assert done.stdout == plain.stdout, code
+
+
+COUNTER = """
+import os, signal, sys, time
+got = []
+for name in sys.argv[1:]:
+    signal.signal(getattr(signal, name), lambda number, frame: got.append(number))
+print("ready", os.getpid(), flush=True)
+end = time.monotonic() + 20
+while not got and time.monotonic() < end:
+    time.sleep(0.01)
+time.sleep(0.7)
+print("got", len(got), flush=True)
+"""
+
+
+def start_counter(pipeprof, name, **how):
+    launcher, out = pipeprof.start([pipeprof.python, "-u", "-c", COUNTER, name], "-q", **how)
+    return launcher, out
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH"])
+def test_signal_to_pipeprof_reaches_the_command_once(pipeprof, name):
+    launcher, _ = start_counter(pipeprof, name)
+    assert launcher.stdout.readline().startswith(b"ready")
+    os.kill(launcher.pid, getattr(signal, name))
+    text, errors = launcher.communicate(timeout=60)
+    assert text == b"got 1\n"
+    assert errors == b""
+    assert launcher.returncode == 0
+
+
+def test_signal_right_at_the_start_is_not_lost(pipeprof):
+    launcher, out = pipeprof.start(["sleep", "20"], "-q")
+    while not list(out.glob("spool/rep=0/launch.json")):
+        time.sleep(0.005)
+    began = time.monotonic()
+    os.kill(launcher.pid, signal.SIGTERM)
+    launcher.wait(timeout=60)
+    assert launcher.returncode == -signal.SIGTERM
+    assert time.monotonic() - began < 15  # the sleep itself takes 20
+
+
+class Terminal:
+    """A command on a terminal of its own, as the leader of its session."""
+
+    def __init__(self, command, env):
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.execvpe(command[0], command, env)
+        self.text = b""
+
+    def read_until(self, word, limit_s=90):
+        end = time.monotonic() + limit_s
+        while word not in self.text:
+            assert time.monotonic() < end, self.text
+            ready, _, _ = select.select([self.master], [], [], 1.0)
+            if not ready:
+                continue
+            try:
+                data = os.read(self.master, 65536)
+            except OSError:
+                break
+            if not data:
+                break
+            self.text += data
+        assert word in self.text, self.text
+
+    def end(self):
+        try:
+            while data := os.read(self.master, 65536):
+                self.text += data
+        except OSError:
+            pass
+        os.close(self.master)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def on_terminal(pipeprof, command, *options):
+    words = [pipeprof.python, "-m", "pipeprof", "collect", "-o", str(pipeprof.out()), *options, "--", *command]
+    return Terminal(words, pipeprof.environment())
+
+
+def test_all_three_streams_stay_the_terminal(pipeprof):
+    terminal = on_terminal(pipeprof, [pipeprof.python, "-c", "import os; print('tty', *map(os.isatty, (0, 1, 2)))"])
+    assert terminal.end() == 0
+    assert b"tty True True True" in terminal.text
+
+
+def test_ctrl_c_on_a_terminal_reaches_the_command_once(pipeprof):
+    terminal = on_terminal(pipeprof, [pipeprof.python, "-c", COUNTER, "SIGINT"], "-q")
+    terminal.read_until(b"ready")
+    os.write(terminal.master, b"\x03")
+    terminal.read_until(b"got")
+    status = terminal.end()
+    assert b"got 1\r\n" in terminal.text
+    assert status == 0
+
+
+def test_typed_words_reach_the_command(pipeprof):
+    terminal = on_terminal(pipeprof, [pipeprof.python, "-c", "print('read', input('name? '))"], "-q")
+    terminal.read_until(b"name? ")
+    os.write(terminal.master, b"somebody\n")
+    terminal.read_until(b"read somebody")
+    assert terminal.end() == 0
+
+
+def test_stopping_and_going_on_work(pipeprof):
+    terminal = on_terminal(pipeprof, [pipeprof.python, "-c", COUNTER, "SIGCONT"], "-q")
+    terminal.read_until(b"ready")
+    child = int(terminal.text.split()[-1])
+    os.kill(child, signal.SIGSTOP)
+    time.sleep(0.3)
+    os.kill(child, signal.SIGCONT)
+    terminal.read_until(b"got 1")
+    assert terminal.end() == 0
+
+
+def test_nothing_but_the_run_is_written(pipeprof, tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    recording = pipeprof.collect([pipeprof.python, "-c", "print(1)"], cwd=folder)
+    assert recording.done.stdout == "1\n"
+    assert list(folder.iterdir()) == []
+    assert not recording.run.spool.exists()
+    assert stat.S_IMODE(recording.path.stat().st_mode) & 0o700 == 0o700
+
+
+def numbered(text, who):
+    return Counter(line for line in text.splitlines() if line.startswith(who + " "))
+
+
+@pytest.mark.mindspore
+@pytest.mark.parametrize("place", ["main", "map", "thread", "process", "subprocess"])
+def test_stderr_lines_of_a_training_come_once_and_alone(pipeprof, place):
+    recording = pipeprof.collect(pipeprof.script("chatter.py", place), "-q", "--queue-interval", "10")
+    assert recording.done.returncode == 0, recording.done.stderr
+    text = recording.done.stderr
+    assert "PROF Dataset" not in text
+    assert "worker_time" not in text
+    assert "-- " not in text
+    expected = {
+        "main": ("main", 30), "map": ("map", 120), "process": ("process", 120), "subprocess": ("child", 30),
+        "thread": ("thread", int(recording.done.stdout.split()[1]) if place == "thread" else 0),
+    }[place]  # fmt: skip
+    found = numbered(text, expected[0])
+    assert sum(found.values()) == expected[1]
+    assert place == "process" or set(found.values()) == {1}
+    assert len(text.splitlines()) == (60 if place == "main" else expected[1]), text
+    assert recording.rows("op_service")
+
+
+@pytest.mark.mindspore
+def test_stderr_of_a_dying_training_is_not_lost(pipeprof):
+    command = pipeprof.script("endings.py", "exception", "20")
+    plain, done = both(pipeprof, command, text=True)
+    assert done.stderr == plain.stderr
+    assert "broken on purpose" in done.stderr
+
+
+@pytest.mark.mindspore
+def test_terminal_stays_one_for_the_threads_of_a_training(pipeprof):
+    terminal = on_terminal(pipeprof, pipeprof.script("chatter.py", "silent"), "-q")
+    assert terminal.end() == 0, terminal.text
+    assert b"tty 120 of 120, files 1" in terminal.text
+
+
+@pytest.mark.mindspore
+def test_output_of_a_training_is_the_same(pipeprof, tmp_path):
+    code = Path(__file__).parent / "workloads" / "endings.py"
+    plain, done = both(pipeprof, [sys.executable if False else pipeprof.python, str(code), "exit0", "10"], text=True)
+    shape = [[line.split()[:2] for line in result.stdout.splitlines()] for result in (plain, done)]
+    assert shape[0] == shape[1]
+    assert done.stderr == plain.stderr
