@@ -52,6 +52,8 @@ def explained(error: duckdb.Error, tables: Sequence[str]) -> QueryError:
         hint = "only the run's own tables and files can be read"
     elif isinstance(error, duckdb.OutOfMemoryException):
         hint = "ask for fewer rows or columns at once, or on a machine with more memory"
+    elif isinstance(error, duckdb.ParserException) and 'near "fetch"' in message:
+        hint = 'fetch is a reserved word of SQL: write "fetch" with double quotes'
     elif isinstance(error, duckdb.ParserException) and not hint:
         hint = next((line for line in lines[1:] if line.startswith("LINE")), "")
     return QueryError(f"SQL failed: {message}", hint)

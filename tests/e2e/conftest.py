@@ -137,6 +137,12 @@ def pipeprof(tmp_path):
 
 
 @pytest.fixture(scope="session")
+def pipeprof_in(tmp_path_factory):
+    """`pipeprof_in(name)` works in a folder that lives as long as the session."""
+    return lambda name: Pipeprof(tmp_path_factory.mktemp(name))
+
+
+@pytest.fixture(scope="session")
 def recorded(tmp_path_factory):
     """`recorded("loops.py", "gan")`: one recording per workload, shared by all tests that only look at it."""
     session = Pipeprof(tmp_path_factory.mktemp("recorded"))

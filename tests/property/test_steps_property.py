@@ -1,0 +1,70 @@
+"""Steps of hand-written loops, however rows, calls and updates are mixed."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pipeprof.read.spool.process import Kind, Mark
+from pipeprof.read.spool.steps import find_steps
+
+EVENT = st.tuples(
+    st.sampled_from(["row", "stop", "update", "call", "compile"]), st.integers(0, 30), st.integers(1, 30)
+)
+KINDS = {"row": Kind.FETCH, "stop": Kind.FETCH, "update": Kind.UPDATE, "call": Kind.CALL, "compile": Kind.COMPILE}
+
+
+def marks(events):
+    """One thread's marks: each begins a gap after the one before has ended."""
+    now, found = 1, []
+    for kind, gap, length in events:
+        begin = now + gap
+        now = begin + length
+        found.append(Mark(KINDS[kind], int(kind == "stop"), 0, 0, begin, now))
+    return found
+
+
+loops = st.lists(EVENT, max_size=60).map(marks)
+
+
+@given(loops)
+def test_steps_are_in_order_and_never_overlap(recorded):
+    steps = find_steps(recorded, [], {}).steps
+    assert all(step.start <= step.end for step in steps)
+    assert all(one.end <= other.start for one, other in zip(steps, steps[1:], strict=False))
+
+
+@given(loops)
+def test_with_one_optimizer_there_are_as_many_training_steps_as_updates(recorded):
+    updates = sum(mark.kind == Kind.UPDATE for mark in recorded)
+    training = [step for step in find_steps(recorded, [], {}).steps if step.kind != "eval"]
+    if updates:
+        assert len(training) == updates
+        assert all(step.updates == 1 for step in training)
+    else:
+        assert len(training) == sum(mark.kind == Kind.FETCH and mark.flag == 0 for mark in recorded)
+
+
+@given(loops)
+def test_every_row_is_in_at_most_one_step_and_inside_it(recorded):
+    steps = find_steps(recorded, [], {}).steps
+    used = [mark for step in steps for mark in step.fetches]
+    assert len(used) == len(set(used))
+    assert all(step.start <= mark.begin and mark.end <= step.end for step in steps for mark in step.fetches)
+
+
+@given(loops)
+def test_every_update_lies_in_a_step(recorded):
+    steps = find_steps(recorded, [], {}).steps
+    for mark in recorded:
+        if mark.kind == Kind.UPDATE:
+            assert sum(step.start <= mark.begin and mark.end <= step.end for step in steps) == 1
+
+
+@given(loops, st.integers(-(10**15), 10**15))
+def test_moving_the_clock_moves_the_steps_and_nothing_else(recorded, shift):
+    moved = [mark._replace(begin=mark.begin + shift, end=mark.end + shift) for mark in recorded]
+    here, there = find_steps(recorded, [], {}), find_steps(moved, [], {})
+    assert [(step.start + shift, step.end + shift, step.kind) for step in here.steps] == [
+        (step.start, step.end, step.kind) for step in there.steps
+    ]
+    assert here.counts == there.counts

@@ -1,0 +1,281 @@
+"""Where steps begin and end: one hand-made recording per style of loop. Every interval lasts 10, one after the other."""
+
+from __future__ import annotations
+
+import pytest
+from pipeprof.read.spool.process import OTHER_THREAD, Kind, Mark
+from pipeprof.read.spool.steps import find_steps
+
+TRAIN, CHECK = 0, 1  # iterators
+
+
+class Recording:
+    """Marks in the order of their end, on a clock that moves 10 per interval."""
+
+    def __init__(self):
+        self.now = 0
+        self.marks = []
+
+    def add(self, kind, subject=0, flag=0, begin=None):
+        start = self.now if begin is None else begin
+        self.now += 10
+        self.marks.append(Mark(kind, flag, subject, 0, start, self.now))
+        return self
+
+    def fetch(self, iterator=TRAIN, **how):
+        return self.add(Kind.FETCH, iterator, **how)
+
+    def stop(self, iterator=TRAIN):
+        return self.add(Kind.FETCH, iterator, flag=1)
+
+    def update(self, unit=0):
+        return self.add(Kind.UPDATE, unit)
+
+    def call(self, unit=9):
+        return self.add(Kind.CALL, unit)
+
+    def compile(self):
+        return self.add(Kind.COMPILE)
+
+    def steps(self, hidden=(), keys=None):
+        """The steps; iterators are different pipelines unless `keys` says otherwise."""
+        return find_steps(self.marks, hidden, keys or {mark.subject: str(mark.subject) for mark in self.marks})
+
+
+def times(found, *kinds):
+    wanted = kinds or ("warmup", "train", "eval")
+    return [(step.start, step.end) for step in found.steps if step.kind in wanted]
+
+
+@pytest.fixture
+def rec():
+    return Recording()
+
+
+def test_a_step_lasts_until_the_next_one_asks_for_its_batch(rec):
+    rec.fetch().update()
+    rec.now += 7  # the loop logs something
+    rec.fetch().update().stop()
+    found = rec.steps()
+    assert times(found) == [(0, 27), (27, 47)]
+    assert found.evidence == "updates"
+    assert [step.updates for step in found.steps] == [1, 1]
+
+
+def test_the_last_step_ends_with_its_last_mark_when_nothing_follows(rec):
+    assert times(rec.fetch().update().steps()) == [(0, 20)]
+
+
+def test_time_between_epochs_belongs_to_no_step(rec):
+    rec.fetch().update().stop()
+    rec.now += 1000
+    found = rec.fetch().update().stop().steps()
+    assert times(found) == [(0, 20), (1030, 1050)]
+    assert [step.epoch for step in found.steps] == [0, 1]
+
+
+def test_an_iterator_that_ends_begins_the_next_epoch_only_for_later_steps(rec):
+    for _ in range(3):
+        rec.fetch().update().fetch().update().stop()
+    assert [step.epoch for step in rec.steps().steps] == [0, 0, 1, 1, 2, 2]
+
+
+def model_step(rec, epoch, iterator=TRAIN):
+    rec.fetch(iterator).add(Kind.UPDATE).add(Kind.TRAIN_STEP, epoch)
+
+
+def test_model_train_has_the_steps_and_epochs_of_its_callbacks(rec):
+    rec.add(Kind.TRAIN_BEGIN)
+    for epoch in (1, 2):
+        rec.add(Kind.EPOCH_BEGIN)
+        model_step(rec, epoch)
+        model_step(rec, epoch)
+        rec.stop().add(Kind.EPOCH_END)
+    found = rec.add(Kind.TRAIN_END).steps()
+    assert times(found) == [(20, 50), (50, 80), (110, 140), (140, 170)]
+    assert [step.epoch for step in found.steps] == [0, 0, 1, 1]
+    assert [len(step.fetches) for step in found.steps] == [1, 1, 1, 1]
+    assert found.evidence == "callbacks"
+    assert found.counts == {"train_step_callbacks": 4, "rows": 4, "updates": 4}
+
+
+def test_the_callback_of_a_step_is_part_of_it(rec):
+    rec.add(Kind.TRAIN_BEGIN).add(Kind.EPOCH_BEGIN)
+    rec.fetch().add(Kind.UPDATE)
+    rec.now += 500  # a callback that saves a checkpoint
+    rec.add(Kind.TRAIN_STEP, 1, begin=40).add(Kind.TRAIN_END)
+    assert times(rec.steps()) == [(20, 550)]
+
+
+def test_an_evaluation_from_a_training_callback_lies_inside_that_step(rec):
+    rec.add(Kind.TRAIN_BEGIN).add(Kind.EPOCH_BEGIN)
+    rec.fetch(TRAIN).add(Kind.UPDATE)
+    began = rec.now
+    rec.add(Kind.EVAL_BEGIN)
+    rec.fetch(CHECK).add(Kind.EVAL_STEP).fetch(CHECK).add(Kind.EVAL_STEP).stop(CHECK).add(Kind.EVAL_END)
+    rec.add(Kind.TRAIN_STEP, 1, begin=began)
+    model_step(rec, 1)
+    found = rec.add(Kind.TRAIN_END).steps()
+    assert times(found, "eval") == [(50, 70), (70, 90)]
+    assert times(found, "warmup", "train") == [(20, 120), (120, 150)]
+    assert [[mark.subject for mark in step.fetches] for step in found.steps] == [[TRAIN], [CHECK], [CHECK], [TRAIN]]
+
+
+def test_training_after_an_evaluation_does_not_inherit_its_rows(rec):
+    rec.add(Kind.EVAL_BEGIN).fetch(CHECK).add(Kind.EVAL_STEP).fetch(CHECK).add(Kind.EVAL_END)
+    rec.add(Kind.TRAIN_BEGIN).add(Kind.EPOCH_BEGIN)
+    model_step(rec, 1)
+    found = rec.add(Kind.TRAIN_END).steps()
+    assert [[mark.subject for mark in step.fetches] for step in found.steps] == [[CHECK], [TRAIN]]
+
+
+def test_two_optimizers_make_one_step(rec):
+    found = rec.fetch().update(0).update(1).fetch().update(0).update(1).steps()
+    assert times(found) == [(0, 30), (30, 60)]
+    assert [step.updates for step in found.steps] == [2, 2]
+
+
+def test_gradient_accumulation_makes_one_step_of_several_rows(rec):
+    for _ in range(2):
+        rec.fetch().call().fetch().call().update()
+    found = rec.steps()
+    assert times(found) == [(0, 50), (50, 100)]
+    assert [len(step.fetches) for step in found.steps] == [2, 2]
+    assert [step.handed_over for step in found.steps] == [10, 60]
+
+
+def test_without_updates_every_row_is_a_step(rec):
+    found = rec.fetch().call().fetch().call().fetch().stop().steps()
+    assert times(found) == [(0, 20), (20, 40), (40, 50)]
+    assert found.evidence == "rows"
+    assert {step.kind for step in found.steps} == {"warmup", "train"}
+
+
+def test_two_datasets_read_side_by_side_make_one_step(rec):
+    for _ in range(4):
+        rec.fetch(0).fetch(1).update()
+    found = rec.steps()
+    assert times(found) == [(0, 30), (30, 60), (60, 90), (90, 120)]
+    assert [step.handed_over for step in found.steps] == [20, 50, 80, 110]
+
+
+def test_rows_that_no_update_follows_are_evaluation(rec):
+    rec.fetch(TRAIN).update().fetch(TRAIN).update().stop(TRAIN)
+    rec.fetch(CHECK).call().fetch(CHECK).call().stop(CHECK)
+    found = rec.steps()
+    assert times(found, "warmup", "train") == [(0, 20), (20, 40)]
+    assert times(found, "eval") == [(50, 70), (70, 90)]
+
+
+def test_evaluation_in_the_middle_of_an_epoch_ends_the_training_step_before_it(rec):
+    rec.fetch(TRAIN).update().fetch(CHECK).call().fetch(CHECK).call().fetch(TRAIN).update()
+    found = rec.steps()
+    assert times(found, "warmup", "train") == [(0, 20), (60, 80)]
+    assert times(found, "eval") == [(20, 40), (40, 60)]
+
+
+def test_a_graph_call_without_an_optimizer_between_row_and_update_is_part_of_training(rec):
+    found = rec.fetch().call().update().fetch().call().update().steps()
+    assert [step.kind for step in found.steps] == ["warmup", "train"]
+    assert times(found) == [(0, 30), (30, 60)]
+
+
+def test_a_new_iterator_with_a_single_row_plays_the_role_of_its_pipeline(rec):
+    rec.fetch(0).update().fetch(0).update().stop(0).fetch(1)
+    keys = {0: "same", 1: "same"}
+    found = rec.steps(keys=keys)
+    assert [step.kind for step in found.steps] == ["warmup", "train"]
+    assert [step.kind for step in rec.steps().steps] == ["warmup", "train", "eval"]
+
+
+def test_a_row_that_was_fetched_when_the_loop_broke_off_makes_no_step(rec):
+    rec.fetch(0).update().fetch(0).update().fetch(0)
+    assert times(rec.steps()) == [(0, 20), (20, 40)]
+
+
+def test_a_row_left_by_a_loop_that_broke_off_is_not_part_of_the_next_epoch(rec):
+    rec.fetch(0).update().fetch(0).update().fetch(0)
+    rec.now += 1000  # a checkpoint is saved
+    rec.fetch(1).update().fetch(1).update()
+    found = rec.steps(keys={0: "same", 1: "same"})
+    assert times(found) == [(0, 20), (20, 40), (1050, 1070), (1070, 1090)]
+    assert [len(step.fetches) for step in found.steps] == [1, 1, 1, 1]
+
+
+def test_rows_fetched_by_another_thread_count_as_rows(rec):
+    for _ in range(2):
+        rec.fetch(flag=OTHER_THREAD).update()
+    rec.add(Kind.FETCH, TRAIN, flag=OTHER_THREAD | 1)
+    found = rec.steps()
+    assert times(found) == [(0, 20), (20, 40)]
+    assert found.counts == {"rows": 2, "updates": 2}
+
+
+def test_a_fetch_that_another_thread_began_during_the_update_does_not_make_steps_overlap(rec):
+    rec.fetch(flag=OTHER_THREAD).update()
+    rec.fetch(flag=OTHER_THREAD, begin=rec.now - 5).update()
+    first, second = times(rec.steps())
+    assert first[1] <= second[0]
+
+
+def test_rows_fetched_before_the_first_update_are_all_of_training(rec):
+    rec.fetch().fetch().fetch().stop().update().update().update()
+    found = rec.steps()
+    assert [step.kind for step in found.steps] == ["warmup", "train", "train"]
+    assert times(found)[1:] == [(50, 60), (60, 70)]
+    assert [step.epoch for step in found.steps] in ([0, 0, 0], [None, None, None])
+
+
+def test_one_row_fetched_ahead_still_makes_one_step_per_update(rec):
+    rec.fetch()
+    for _ in range(3):
+        rec.fetch().update()
+    found = rec.stop().update().steps()
+    assert sum(step.kind != "eval" for step in found.steps) == 4
+
+
+def test_updates_without_a_dataset_are_steps_without_rows(rec):
+    found = rec.update().update().update().steps()
+    assert times(found) == [(0, 10), (10, 20), (20, 30)]
+    assert [step.handed_over for step in found.steps] == [None, None, None]
+    assert [step.fetches for step in found.steps] == [[], [], []]
+
+
+def test_iterators_that_mindspore_made_itself_are_no_evidence(rec):
+    found = rec.fetch(7).fetch(TRAIN).update().fetch(7).steps(hidden=[7])
+    assert times(found) == [(10, 30)]
+    assert found.counts == {"rows": 1, "updates": 1}
+
+
+def test_the_first_training_step_is_warmup(rec):
+    found = rec.fetch().update().fetch().update().fetch().update().steps()
+    assert [step.kind for step in found.steps] == ["warmup", "train", "train"]
+
+
+def test_a_step_in_which_a_graph_was_compiled_is_warmup_too(rec):
+    rec.fetch().update().fetch().update().fetch().compile().update().fetch().update()
+    assert [step.kind for step in rec.steps().steps] == ["warmup", "train", "warmup", "train"]
+
+
+def test_a_compilation_between_two_steps_makes_neither_of_them_warmup(rec):
+    rec.fetch().update().stop().compile().fetch().update().fetch().update().stop()
+    assert [step.kind for step in rec.steps().steps] == ["warmup", "train", "train"]
+
+
+def test_evaluation_is_never_warmup(rec):
+    rec.fetch(TRAIN).update().stop(TRAIN).fetch(CHECK).compile().call().stop(CHECK)
+    assert [step.kind for step in rec.steps().steps] == ["warmup", "eval"]
+
+
+def test_nothing_recorded_is_no_steps_and_says_so():
+    found = find_steps([], [], {})
+    assert (found.steps, found.evidence, found.counts) == ([], "none", {})
+
+
+def test_callbacks_win_over_updates_when_both_were_seen(rec):
+    rec.add(Kind.TRAIN_BEGIN).add(Kind.EPOCH_BEGIN)
+    model_step(rec, 1)
+    rec.add(Kind.TRAIN_END)
+    found = rec.fetch(3).update(5).steps()
+    assert found.evidence == "callbacks"
+    assert len(found.steps) == 2
