@@ -103,7 +103,7 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
     if not command:
         raise UsageError("no command to run", "pipeprof collect -- python train.py")
     quiet, reps = options["quiet"], options["reps"]
-    schedule = parse_schedule(options["schedule"]) if options["schedule"] else None
+    schedule = parse_schedule(options["schedule"]) if options["schedule"] is not None else None
     kept = {name: options[name] for name in KEPT_OPTIONS} | {"schedule": schedule, "reps": reps}
     run = create_run(path or default_name(), command, kept, force=options["force"])
     probe = ProbeOptions(options["queue_interval"], options["ops"], schedule, options["service"], options["memory"])
@@ -115,10 +115,13 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
     outcomes = record(run, command, probe, reps=reps, host_interval_s=options["host_interval"], started=started)
     from pipeprof.read.spool.finish import finish  # brings threads, which must not be there while signals are passed on
 
-    with _progress("pipeprof: writing the tables", quiet=quiet) as progress:
-        finish(run, keep_spool=options["keep_spool"], progress=progress)
-    if not quiet:
-        _summary(run)
+    try:
+        with _progress("pipeprof: writing the tables", quiet=quiet) as progress:
+            finish(run, keep_spool=options["keep_spool"], progress=progress)
+        if not quiet:
+            _summary(run)
+    except PipeprofError as error:  # ours, not the command's: its exit code stands
+        _error(error.message, error.hint)
     status = next((outcome.status for outcome in outcomes if outcome.status), 0)
     if status < 0:
         die_like(status)
@@ -240,7 +243,7 @@ def main() -> NoReturn:
         sys.exit(0)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
-        _error(error.format_message(), f"see `{context.command_path} --help`" if context else "")
+        _error(error.format_message().rstrip("."), f"see `{context.command_path} --help`" if context else "")
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(128 + signal.SIGINT)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
 
+_DECIMAL = re.compile(r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?:[eE](?P<exponent>[+-]?[0-9]+))?")
 _SCALE = {"ns": 0, "us": 3, "ms": 6, "s": 9}
 
 
@@ -15,14 +18,13 @@ def ns_from_text(text: str, unit: str) -> int:
     for anything that is not one decimal number.
     """
     scale = _SCALE[unit]
-    mantissa, _, exponent = text.strip().lower().partition("e")
-    scale += int(exponent) if exponent else 0
-    sign = -1 if mantissa.startswith("-") else 1
-    whole, _, fraction = mantissa.lstrip("+-").partition(".")
-    digits = whole + fraction
-    if not digits.isdigit():
-        message = f"not a decimal number: {text!r}"
-        raise ValueError(message)
+    found = _DECIMAL.fullmatch(text.strip())
+    if found is None or not (found["whole"] or found["fraction"]):
+        raise ValueError(f"not a decimal number: {text!r}")
+    scale += int(found["exponent"] or 0)
+    sign = -1 if found["sign"] == "-" else 1
+    fraction = found["fraction"] or ""
+    digits = found["whole"] + fraction
     shift = scale - len(fraction)
     number = sign * int(digits)
     if shift >= 0:

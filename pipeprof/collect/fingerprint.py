@@ -25,7 +25,12 @@ KEPT_VARIABLES = (
     "FP_POINT", "BP_POINT", "PROFILING_FP_START", "PROFILING_BP_END", "PROFILING_ITER_END",
 )  # fmt: skip
 _SECRET = re.compile(r"(token|secret|passw|credential|api[-_]?key|access[-_]?key|private[-_]?key|auth)", re.IGNORECASE)
-_URL_PASSWORD = re.compile(r"(://[^/\s:@]+:)[^/\s@]+@")
+_SECRET_INSIDE = re.compile(
+    r"([\w-]*(?:token|secret|passw|credential|api[-_]?key|access[-_]?key|private[-_]?key|authorization)[\w-]*"
+    r"(?:\s*[=:]\s*|\s+)[\"']?(?:Bearer\s+|Basic\s+)?)(?!\*\*\*)[^\s;\"'&|]+",
+    re.IGNORECASE,
+)
+_URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
 
 
 def machine() -> dict[str, Any]:
@@ -57,18 +62,18 @@ def git_state(folder: str) -> dict[str, Any] | None:
 
 
 def without_secrets(command: Sequence[str]) -> list[str]:
-    """The command with the values of options that look like secrets replaced by `***`."""
+    """The command with the values of options that look like secrets replaced by `***`, also inside words."""
     kept: list[str] = []
     hide_next = False
     for part in command:
         name, equals, _ = part.partition("=")
         shown = part
-        if hide_next and not part.startswith("-"):
+        if hide_next and not part.startswith("--"):
             shown = "***"
-        elif equals and _SECRET.search(name):
+        elif equals and _SECRET.search(name) and not re.search(r"\s", name):
             shown = f"{name}=***"
-        hide_next = part.startswith("-") and not equals and bool(_SECRET.search(part))
-        kept.append(_URL_PASSWORD.sub(r"\1***@", shown))
+        hide_next = part.startswith("-") and not equals and bool(_SECRET.search(part)) and not re.search(r"\s", part)
+        kept.append(_URL_PASSWORD.sub(r"\1***@", _SECRET_INSIDE.sub(r"\1***", shown)))
     return kept
 
 

@@ -161,12 +161,18 @@ def _environment(spool: Path, options: ProbeOptions) -> dict[str, str]:
 
 
 def _write(path: Path, facts: Mapping[str, object]) -> None:
-    try:
-        temporary = path.with_name("." + path.name)
-        temporary.write_text(json.dumps(facts), encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        sys.stderr.write(f"pipeprof: cannot write `{path}`: {error.strerror}; the command goes on\n")
+    """Write small facts whole; on a full disk from the space that was kept back for them."""
+    temporary = path.with_name("." + path.name)
+    for _ in range(2):
+        try:
+            temporary.write_text(json.dumps(facts), encoding="utf-8")
+            temporary.replace(path)
+        except OSError as error:
+            problem = error.strerror
+            (path.parent.parent / "reserve").unlink(missing_ok=True)  # Run.reserve
+        else:
+            return
+    sys.stderr.write(f"pipeprof: cannot write `{path}`: {problem}; the command goes on\n")
 
 
 def _pass_on_leftovers(spool: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import os
 import shutil
@@ -19,6 +20,7 @@ from pipeprof.record.run import MANIFEST, Manifest, Run, new_run_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+RESERVE_BYTES = 16 * 1024
 SCHEDULE_FIELDS = ("skip_first", "wait", "warmup", "active", "repeat")
 
 
@@ -59,6 +61,7 @@ def record(
     started: Callable[[int], None] = lambda _rep: None,
 ) -> list[Outcome]:
     """Run the command `reps` times, or until it fails or is interrupted; returns how each ended."""
+    _make_reserve(run)
     outcomes = []
     for rep in range(reps):
         spool = run.spool / f"rep={rep}"
@@ -102,6 +105,13 @@ def default_name() -> Path:
     return path
 
 
+def _make_reserve(run: Run) -> None:
+    """Space for the last words of a recording that filled its disk."""
+    with contextlib.suppress(OSError):
+        run.spool.mkdir()
+        run.reserve.write_bytes(bytes(RESERVE_BYTES))
+
+
 def _make_folder(path: Path, *, force: bool) -> None:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         if not force:
@@ -110,9 +120,9 @@ def _make_folder(path: Path, *, force: bool) -> None:
             raise UsageError(
                 f"`{path}` is not a pipeprof run, so --force does not replace it", "give a new name with -o"
             )
-        shutil.rmtree(path)
+        shutil.rmtree(path.resolve())
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.resolve().mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot write `{path}`: {error.strerror}", "choose another folder with -o") from error
     if not os.access(path, os.W_OK):

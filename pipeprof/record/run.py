@@ -114,19 +114,33 @@ class Run:
         """Where the recorded process writes until its data is converted."""
         return self.path / SPOOL
 
+    @property
+    def reserve(self) -> Path:
+        """A file that holds space for `run.json` and the exit status when the disk is full; removed to use it."""
+        return self.spool / "reserve"
+
     def files(self, table: str) -> list[Path]:
         """The Parquet files of a table, in a stable order; empty when the run does not have it."""
         return sorted(self.path.joinpath(BY_NAME[table].name).glob("rep=*/rank=*/part-*.parquet"))
 
     def save(self) -> None:
-        """Write the manifest: to a temporary name, then renamed, so that it is whole at every moment."""
+        """Write the manifest: to a temporary name, then renamed, so that it is whole at every moment.
+
+        Raises RunError when it cannot be written; the old one is still whole then.
+        """
         text = msgspec.json.format(msgspec.json.encode(self.manifest), indent=2)
         temporary = self.path / f".{MANIFEST}.{os.getpid()}"
-        with temporary.open("wb") as file:
-            file.write(text + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.path / MANIFEST)
+        try:
+            with temporary.open("wb") as file:
+                file.write(text + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path / MANIFEST)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise RunError(
+                f"cannot write `{self.path / MANIFEST}`: {error.strerror}", "free some space, then open the run again"
+            ) from error
 
 
 def load(path: str | os.PathLike[str]) -> Run:

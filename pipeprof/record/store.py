@@ -87,9 +87,19 @@ def _to_arrow(table: Table, columns: Sequence[Sequence[Any]]) -> pa.Table:
     arrays = []
     for field, values in zip(schema, columns, strict=True):
         try:
-            arrays.append(pa.array(values, field.type))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            arrays.append(_array(values, field.type))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
             raise RunError(
                 f"column `{field.name}` of table `{table.name}` does not hold {field.type}: {error}"
             ) from error
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
+    """An array of exactly the wanted type; only integers may become floating-point numbers."""
+    array = pa.array(values)
+    if array.type.equals(wanted) or pa.types.is_null(array.type):
+        return array.cast(wanted)
+    if pa.types.is_integer(array.type) and pa.types.is_floating(wanted):
+        return array.cast(wanted)
+    raise TypeError(f"found {array.type}")

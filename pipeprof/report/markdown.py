@@ -34,6 +34,6 @@ def _cell(cell: str) -> str:
 
 
 def _escape(words: str) -> str:
-    for character in "\\|<>*_":
+    for character in "\\|<>*_[]~":
         words = words.replace(character, "\\" + character)
     return words.replace("\n", " ")

@@ -133,8 +133,7 @@ def _steps(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     steps = content["steps"]
     section = Section("Steps")
     rows = [
-        [row["kind"], str(row["steps"]), *_times(row), format_ns(row["stddev_ns"])]
-        for row in _at(steps["summary"], focus)
+        [row["kind"], _counted(row), *_times(row), format_ns(row["stddev_ns"])] for row in _at(steps["summary"], focus)
     ]
     if rows:
         section.blocks.append(
@@ -352,6 +351,12 @@ def _missing(content: dict[str, Any]) -> Section:
     section = Section("Not measured")
     section.notes += [f"{item['what']}: {item['why']}" for item in content["not_measured"]]
     return section
+
+
+def _counted(row: dict[str, Any]) -> str:
+    """Steps whose time counts, and of how many when op windows took some out."""
+    timed, steps = row["timed_steps"], row["steps"]
+    return str(steps) if timed == steps else f"{timed} of {steps}"
 
 
 def _times(row: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+
 from pipeprof.query.engine import Engine
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record import store
@@ -123,7 +124,13 @@ class Pipeprof:
     @staticmethod
     def plain(command, **how):
         """The command without pipeprof."""
-        how = {"capture_output": True, "text": True, "timeout": LIMIT_S, "check": False, "env": clean_environment()} | how
+        how = {
+            "capture_output": True,
+            "text": True,
+            "timeout": LIMIT_S,
+            "check": False,
+            "env": clean_environment(),
+        } | how
         return subprocess.run(command, **how)
 
     script = staticmethod(script)

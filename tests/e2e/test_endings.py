@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 
 import psutil
 import pytest
+
 from pipeprof.errors import RunError
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record import store
@@ -169,7 +170,9 @@ def small_disk(tmp_path):
         pytest.skip("mounting a small disk needs root")
     folder = tmp_path / "disk"
     folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "pipeprof-e2e", folder], capture_output=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=300k", "pipeprof-e2e", folder], capture_output=True, check=False
+    )
     if done.returncode:
         pytest.skip(f"cannot mount a small disk: {done.stderr.decode()}")
     yield folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ SOURCE = Path(__file__).parent / "workloads" / "loops.py"
 STYLES = [
     node.name
     for node in ast.parse(SOURCE.read_text(encoding="utf-8")).body
-    if isinstance(node, ast.FunctionDef) and any(isinstance(d, ast.Name) and d.id == "style" for d in node.decorator_list)
+    if isinstance(node, ast.FunctionDef)
+    and any(isinstance(d, ast.Name) and d.id == "style" for d in node.decorator_list)
 ]
 
 
@@ -61,7 +63,7 @@ def test_phases_add_up_to_the_step_exactly(styled):
 
 def test_training_steps_do_not_overlap(styled):
     rows = styled.training()
-    assert all(one["end_ns"] <= other["start_ns"] for one, other in zip(rows, rows[1:], strict=False))
+    assert all(one["end_ns"] <= other["start_ns"] for one, other in pairwise(rows))
 
 
 def test_run_is_complete_and_no_hook_failed(styled):

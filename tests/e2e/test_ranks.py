@@ -33,7 +33,13 @@ def two_ranks(pipeprof_in):
             pipeprof = pipeprof_in("ranks-" + mode)
             logs = pipeprof.folder / "logs"
             msrun = Path(pipeprof.python).with_name("msrun")
-            words = ["--worker_num=2", "--local_worker_num=2", f"--master_port={free_port()}", f"--log_dir={logs}", "--join=True"]
+            words = [
+                "--worker_num=2",
+                "--local_worker_num=2",
+                f"--master_port={free_port()}",
+                f"--log_dir={logs}",
+                "--join=True",
+            ]
             command = [str(msrun), *words, *pipeprof.script("distributed.py", mode, str(steps))[1:]]
             recording = pipeprof.collect(command, "--schedule", "active=100")
             texts = {path.name: path.read_text(errors="replace") for path in sorted(logs.glob("worker_*.log"))}

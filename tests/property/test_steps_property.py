@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pipeprof.read.spool.process import Kind, Mark
 from pipeprof.read.spool.steps import find_steps
 
-EVENT = st.tuples(
-    st.sampled_from(["row", "stop", "update", "call", "compile"]), st.integers(0, 30), st.integers(1, 30)
-)
+EVENT = st.tuples(st.sampled_from(["row", "stop", "update", "call", "compile"]), st.integers(0, 30), st.integers(1, 30))
 KINDS = {"row": Kind.FETCH, "stop": Kind.FETCH, "update": Kind.UPDATE, "call": Kind.CALL, "compile": Kind.COMPILE}
 
 

@@ -174,6 +174,31 @@ def _install_init(iterator):
     iterator.__init__ = __init__
 
 
+def install_workers(module):
+    """Keep MindSpore from remembering half of an operator's worker processes.
+
+    Its sampler asks for their process ids as soon as it runs. While they are still being started the answer is
+    incomplete, and MindSpore keeps it for good: ending the workers then fails. So an incomplete answer is not kept.
+    """
+    owner = getattr(module, "_PythonMultiprocessing", None)
+    if owner is None or not hasattr(owner, "get_pids"):
+        return
+    original = owner.get_pids
+
+    def get_pids(self):
+        pids = original(self)
+        try:
+            if self.pids and (None in self.pids or len(self.pids) < self.num_parallel_workers):
+                self.pids = None
+                return [pid for pid in pids if pid is not None]
+        except AttributeError:
+            pass
+        return pids
+
+    get_pids.__wrapped__ = original
+    owner.get_pids = get_pids
+
+
 def _before_build(iterator, dataset, args, kwargs):
     try:
         _prepare()

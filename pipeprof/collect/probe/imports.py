@@ -7,6 +7,7 @@ from . import dataset, profiler_guard, recorder, steps
 HOOKS = {
     "mindspore": steps.install_package,
     "mindspore.dataset.engine.iterators": dataset.install,
+    "mindspore.dataset.engine.datasets": dataset.install_workers,
     "mindspore.train.callback._callback": steps.install_callbacks,
     "mindspore.nn.cell": steps.install_cell,
     "mindspore.nn.optim.optimizer": steps.install_optimizer,

@@ -18,6 +18,8 @@ def install_platform(module):
     for owner in list(vars(module).values()):
         if isinstance(owner, type) and owner.__module__ == module.__name__ and "start" in owner.__dict__:
             _before(owner, "start", _started)
+            if "stop" in owner.__dict__:
+                _before(owner, "stop", _stopped)
 
 
 def _before(owner, name, call):
@@ -48,3 +50,8 @@ def _started(self):
     context = getattr(self, "_prof_ctx", None)
     folder = getattr(context, "framework_path", None)
     recorder.REC.event("user_profile", folder=str(folder) if folder else None, **windows._clock())
+
+
+def _stopped(_self):
+    if not recorder.REC.off:
+        recorder.REC.event("user_profile_end")

@@ -48,6 +48,7 @@ class Recorder:
         self._lock = threading.RLock()
         self._warned = set()
         self._dropped = 0
+        self._torn = set()
 
     def mark(self, kind, flag, subject, number, begin, end):
         """Record one interval; about 0.4 us."""
@@ -135,20 +136,26 @@ class Recorder:
         try:
             written = os.write(fd, data)
         except OSError as error:
-            self._refused(error, queue)
+            self._refused(error, fd, queue)
             return
         del queue[:count]
+        self._torn.discard(fd)
         if written < len(data):
+            self._torn.add(fd)
             queue.insert(0, data[written:] if not end else data[written : -len(end)])
 
-    def _refused(self, error, queue):
+    def _refused(self, error, fd, queue):
         if "disk" not in self._warned:
             self._warned.add("disk")
             text = "pipeprof: cannot write its record (%s); the training goes on\n" % error.strerror
-            os.write(2, text.encode())
+            try:
+                os.write(2, text.encode())
+            except OSError:
+                pass
         if len(queue) > KEEP_AT_MOST:
-            self._dropped += len(queue)
-            del queue[:]
+            torn = 1 if fd in self._torn else 0  # the rest of a record whose beginning is on the disk
+            self._dropped += len(queue) - torn
+            del queue[torn:]
 
     def _run(self):
         while not self.off:

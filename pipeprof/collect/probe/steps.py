@@ -20,23 +20,24 @@ _optimizers = []  # type: list[object]
 
 
 class Loop:
-    """Counts finished training steps as they happen."""
+    """Counts finished training steps as they happen, with the rules that the reader applies afterwards."""
 
     def __init__(self):
         self.model = 0
         self.inside = 0  # nested calls belong to the outermost one
         self.updates_seen = False
         self.pending = set()
+        self.fetched = False
+        self.last = None  # the unit that was updated last
+        self.closing = None  # the unit that ends a step when no fetch separates steps
 
     def before_fetch(self, tree):
         """The loop asks for a batch: whatever was updated since the last one was a step."""
         if self.model:
             return
-        if self.pending:
-            self.pending.clear()
-            windows.WINDOWS.step_done()
-        elif not self.updates_seen and tree.rows:
-            windows.WINDOWS.step_done()
+        if self.pending or (not self.updates_seen and tree.rows):
+            self._boundary()
+        self.fetched = True
 
     def before_update(self, unit):
         """An optimizer, or a graph that holds one, is called: again without a fetch in between means a new step."""
@@ -44,9 +45,22 @@ class Loop:
             return
         self.updates_seen = True
         if unit in self.pending:
-            self.pending.clear()
-            windows.WINDOWS.step_done()
+            self.closing = self.last
+            self._boundary()
         self.pending.add(unit)
+
+    def after_update(self, unit):
+        """It has returned. Without fetches the step is over with the update that ended the one before."""
+        if self.model:
+            return
+        self.last = unit
+        if not self.fetched and unit == self.closing:
+            self._boundary()
+
+    def _boundary(self):
+        self.pending.clear()
+        self.fetched = False
+        windows.WINDOWS.step_done()
 
 
 LOOP = Loop()
@@ -248,7 +262,11 @@ def _timed(original, self, args, kwargs, key, flag, decide):
         return original(self, *args, **kwargs)
     finally:
         LOOP.inside -= 1
+        if updates and windows.WINDOWS.folder is not None and not LOOP.model:
+            windows.WINDOWS.settle()
         rec.mark(recorder.UPDATE if updates else recorder.CALL, flag, number, 0, begin, recorder.now())
+        if updates:
+            LOOP.after_update(number)
 
 
 def _unit(key, owner, decide):
@@ -272,61 +290,87 @@ def cell_updates(cell):
 
 
 def jit_updates(executor):
-    """Whether a jit function can train: it refers to an optimizer or a gradient function, directly or through calls."""
-    todo = [executor.fn]
-    if getattr(executor, "obj", None) is not None:
-        todo.append(executor.obj)
+    """Whether a jit function can train: its code names an optimizer or a gradient function, directly or through calls.
+
+    Of the objects that it names, only the attributes that the code names are followed.
+    """
+    todo = [(executor.fn, ())]
+    owner = getattr(executor, "obj", None)
+    if owner is not None:
+        todo.append((owner, _names(getattr(executor.fn, "__code__", None))))
     seen = set()
     while todo and len(seen) < SEARCH_LIMIT:
-        item = todo.pop()
-        if id(item) in seen:
+        item, names = todo.pop()
+        if (id(item), names) in seen:
             continue
-        seen.add(id(item))
-        if _trains(item):
+        seen.add((id(item), names))
+        parts = _attributes(item, names)
+        if _trains(item, whole=not parts):
             return True
         todo.extend(_referred(item))
+        todo.extend((part, names) for part in parts)
     return False
 
 
-def _trains(item):
+def _trains(item, whole):
+    """`whole`: the item itself is used, not only some of its attributes."""
     if isinstance(item, tuple(_optimizers)):
         return True
-    kind = type(item)
+    module = str(getattr(item, "__module__", ""))
     if isinstance(item, types.FunctionType):
-        return item.__module__ in GRADIENT_MODULES
+        return module.startswith(GRADIENT_MODULES) and "grad" in (item.__name__ + item.__qualname__).lower()
+    kind = type(item)
     if (kind.__module__ or "").startswith(GRADIENT_MODULES):
         return "Grad" in kind.__name__
-    return hasattr(item, "cells_and_names") and cell_updates(item)
+    return whole and hasattr(item, "cells_and_names") and cell_updates(item)
 
 
 def _referred(item):
+    """What a function's code can reach, with the names that the code uses."""
     if isinstance(item, types.MethodType):
-        return [item.__func__, item.__self__]
-    if not isinstance(item, types.FunctionType) or (item.__module__ or "").startswith("mindspore."):
-        wrapped = getattr(item, "__wrapped__", None)
-        return [wrapped] if isinstance(wrapped, types.FunctionType) else _attributes(item)
-    found = [item.__globals__[name] for name in _names(item.__code__) if name in item.__globals__]
+        return [(item.__func__, ()), (item.__self__, _names(getattr(item.__func__, "__code__", None)))]
+    if not isinstance(item, types.FunctionType):
+        return []
+    found = []
+    if isinstance(getattr(item, "__wrapped__", None), types.FunctionType):
+        found.append(item.__wrapped__)
+    names = _names(item.__code__)
     for cell in item.__closure__ or ():
         try:
             found.append(cell.cell_contents)
         except ValueError:  # still empty
             continue
-    if hasattr(item, "__wrapped__"):
-        found.append(item.__wrapped__)
-    return [value for value in found if callable(value) or hasattr(value, "__dict__")]
+    if not str(item.__globals__.get("__name__", "")).startswith("mindspore."):
+        found += [item.__globals__[name] for name in names if name in item.__globals__]
+    return [(value, names) for value in found if callable(value) or hasattr(value, "__dict__")]
 
 
 def _names(code):
+    if code is None:
+        return ()
     names = list(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             names.extend(_names(constant))
-    return names
+    return tuple(sorted(set(names)))
 
 
-def _attributes(item):
+def _attributes(item, names):
+    """The attributes of an object that are among the names: its values, and the methods of its class."""
     module = type(item).__module__ or ""
-    if isinstance(item, (type, types.ModuleType)) or module.startswith(("mindspore.", "numpy", "builtins")):
+    if isinstance(item, (type, types.ModuleType, types.FunctionType, types.MethodType)):
         return []
-    values = list(getattr(item, "__dict__", {}).values())
-    return [value for value in values if callable(value)][:50]
+    if module.startswith(("mindspore.", "numpy", "builtins")):
+        return []
+    found = []
+    children = getattr(item, "_cells", None) or {}
+    for name in names:
+        if name in vars(item):
+            found.append(vars(item)[name])
+        elif name in children:
+            found.append(children[name])
+        else:
+            method = getattr(type(item), name, None)
+            if isinstance(method, types.FunctionType) and not str(method.__module__).startswith("mindspore."):
+                found.append(types.MethodType(method, item))
+    return [value for value in found if callable(value) or hasattr(value, "__dict__")]

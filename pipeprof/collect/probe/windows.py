@@ -171,6 +171,13 @@ class Windows:
         self.active = max(1, min(10, MAX_EXECUTIONS // self.per_step))
         self.open_at = NEVER if self.total + self.per_step > MAX_TOTAL else self.done + 1
 
+    def settle(self):
+        """Inside a window: wait for what the step launched, so that it lies in the step."""
+        try:
+            self._sync()
+        except Exception:
+            recorder.REC.failed("window")
+
     def _sync(self):
         if self.executor is not None:
             self.executor.sync()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+UNFINISHED = "unfinished"  # option of the manifest: the spool holds more than the tables
 _EXPECTED = {
     "step": "no training step was seen",
     "op": "no op window was completed",
@@ -30,19 +31,28 @@ _EXPECTED = {
 def finish(run: Run, *, keep_spool: bool = False, progress: Callable[[str], None] = lambda _text: None) -> Run:
     """Convert every repetition of the spool, decide the state, save the manifest, and remove the spool.
 
-    The spool stays when something still writes to it, or when the conversion fails. Raises RunError then.
+    The spool stays when something still writes to it, or when the conversion fails (on a full disk, say): the run is
+    partial then, says why, and the next verb that opens it tries again. Raises RunError in the second case.
     """
     manifest = run.manifest
     manifest.warnings = [warning for warning in manifest.warnings if warning.code == "launcher"]
-    results = [convert_rep(run, rep, progress) for rep in _reps(run)]
-    manifest.tables = {}
-    for result in results:
-        for table, rows in result.rows.items():
-            manifest.tables[table] = manifest.tables.get(table, 0) + rows
-    alive = processes_alive(run)
-    _describe(run, results)
-    _decide(run, results, alive)
-    run.save()
+    try:
+        results = [convert_rep(run, rep, progress) for rep in _reps(run)]
+        manifest.tables = {}
+        for result in results:
+            for table, rows in result.rows.items():
+                manifest.tables[table] = manifest.tables.get(table, 0) + rows
+        alive = processes_alive(run)
+        manifest.options[UNFINISHED] = bool(alive)
+        _describe(run, results)
+        _decide(run, results, alive)
+        run.save()
+    except RunError as error:
+        run.reserve.unlink(missing_ok=True)
+        manifest.state, manifest.reason = "partial", f"its tables could not be written: {error.message}"
+        manifest.options[UNFINISHED] = True
+        run.save()
+        raise
     if not alive and not keep_spool:
         shutil.rmtree(run.spool, ignore_errors=True)
     return run
@@ -68,7 +78,8 @@ def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text
         run.manifest.state, run.manifest.reason = "failed", "the recording ended before anything was recorded"
         run.save()
         return run
-    if run.manifest.options.get("keep_spool") and run.manifest.state != "running":
+    options = run.manifest.options
+    if options.get("keep_spool") and not options.get(UNFINISHED) and run.manifest.state != "running":
         return run
     return finish(run, keep_spool=bool(run.manifest.options.get("keep_spool")), progress=progress)
 

@@ -87,8 +87,11 @@ def load_windows(process: Process) -> Recorded:
         recorded.windows.append((int(event["begin"]), int(event["end"])))
         skip_until = ticks[min(warmup.get(number, 0), len(ticks) - 1)]
         _load(process.folder / f"window-{number}", event, skip_until, recorded)
+    ends = [int(event["t"]) for event in process.all("user_profile_end")]
     seen: set[str] = set()
     for event in process.all("user_profile"):
+        begin = int(event["t"])
+        recorded.windows.append((begin, min((end for end in ends if end >= begin), default=process.last_ns)))
         folder = event.get("folder")
         if folder and folder not in seen:
             seen.add(folder)
@@ -142,20 +145,26 @@ def _step_at(time_ns: int, steps: Sequence[Step], starts: Sequence[int]) -> int 
 
 
 def _phases(members: Sequence[Execution], step: Step | None) -> list[str]:
-    """Phase of each execution of one step. Graph mode: by scope. PyNative: by the gradient seed of each micro-step."""
+    """Phase of each execution of one step. Graph mode: by scope. PyNative: by the gradient seed of each micro-step.
+
+    In PyNative what follows the first collective is arithmetic on reduced gradients, unless its type says otherwise.
+    """
     fixed = [_fixed_phase(execution) for execution in members]
     if step is not None and step.kind == "eval":
         return [phase or "forward" for phase in fixed]
     if any(execution.name.startswith("Gradients/") for execution in members):
         return [phase or "forward" for phase in fixed]
     micro_steps = [fetch.end for fetch in step.fetches] if step is not None else []
-    phases, backward, boundary = [], False, 0
+    phases, backward, reduced, boundary = [], False, False, 0
     for execution, phase in zip(members, fixed, strict=True):
         while boundary < len(micro_steps) and execution.start_ns >= micro_steps[boundary]:
-            backward, boundary = False, boundary + 1
+            backward, reduced, boundary = False, False, boundary + 1
         kind = execution.type or op_type(execution.name)
-        backward = backward or kind == SEED or kind.endswith("Grad") or "Backprop" in kind
-        phases.append(phase or ("backward" if backward else "forward"))
+        gradient = kind.endswith("Grad") or "Backprop" in kind
+        backward = backward or kind == SEED or gradient
+        reduced = reduced or phase == "communication"
+        plain = "other" if reduced and not gradient else "backward" if backward else "forward"
+        phases.append(phase or plain)
     return phases
 
 

@@ -16,7 +16,7 @@ from pipeprof.read.spool.process import OTHER_THREAD, Kind, Mark
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-ROW, STOPPED = 0, 1
+ROW = 0  # flag of a fetch that returned a batch
 ZIPPED_SHARE = 0.9
 
 
@@ -64,7 +64,7 @@ def find_steps(marks: Sequence[Mark], hidden: Iterable[int], keys: Mapping[int, 
     model, loop = _split(own)
     steps = _model_steps(model)
     roles = _roles(loop, keys)
-    loop_steps = _LoopReader(roles).read(loop)
+    loop_steps = _LoopReader(roles, keys).read(loop)
     evidence = _evidence(steps, loop_steps, roles)
     steps = sorted([*steps, *loop_steps], key=lambda step: (step.start, step.end))
     _mark_warmup(steps, [mark for mark in marks if mark.kind == Kind.COMPILE])
@@ -144,12 +144,14 @@ def _roles(marks: Sequence[Mark], keys: Mapping[int, str]) -> dict[int, str]:
         if mark.kind == Kind.CALL:
             called = True
             continue
+        if mark.kind == Kind.FETCH and mark.flag & ~OTHER_THREAD != ROW:
+            continue
         if row is not None and mark.kind == Kind.UPDATE:
             updated[row.subject] += 1
         elif row is not None and not called:
             followed[row.subject][mark.subject] += 1
         row, called = None, False
-        if mark.kind == Kind.FETCH and mark.flag & ~OTHER_THREAD == ROW:
+        if mark.kind == Kind.FETCH:
             row = mark
             rows[mark.subject] += 1
     training = {number for number in rows if updated[number]}
@@ -168,15 +170,24 @@ def _roles(marks: Sequence[Mark], keys: Mapping[int, str]) -> dict[int, str]:
 
 
 class _LoopReader:
-    """Steps of hand-written loops. A group collects fetches and updates until the next step asks for its batch."""
+    """Steps of hand-written loops. A group collects fetches and updates until the next step asks for its batch.
 
-    def __init__(self, roles: Mapping[int, str]) -> None:
+    Without a fetch in between, a step ends with its last update and the next one begins there.
+    """
+
+    def __init__(self, roles: Mapping[int, str], keys: Mapping[int, str]) -> None:
         self.roles = roles
+        self.keys = keys
         self.steps: list[Step] = []
         self.fetches: list[Mark] = []
         self.units: Counter[int] = Counter()
         self.begin: int | None = None
         self.last_end = 0
+        self.finish: int | None = None  # end of the step just closed, while nothing else came between
+        self.passes: Counter[str] = Counter()
+        self.rows: Counter[int] = Counter()
+        self.stopped: set[int] = set()
+        self.epochs: dict[Mark, int] = {}
         self.epoch = 0
         self.open_eval: Step | None = None
         self.by_rows = False
@@ -200,40 +211,71 @@ class _LoopReader:
         is_row = mark.flag & ~OTHER_THREAD == ROW
         if self.roles.get(mark.subject) == "eval":
             self._close(mark.begin)
+            self.finish = None
             if is_row:
                 self.open_eval = Step("eval", mark.begin, mark.end, fetches=[mark])
             return
         if self.units or (self.by_rows and self.fetches):
             self._close(mark.begin)
         if not is_row:
-            self.epoch += mark.flag & ~OTHER_THREAD == STOPPED
+            self.stopped.add(mark.subject)
             return
+        self._drop_unused(mark)
+        self._count_pass(mark)
         if self.begin is None:
-            self.begin = mark.begin
+            self.begin = mark.begin if self.finish is None else max(mark.begin, self.finish)
         self.fetches.append(mark)
         self.last_end = mark.end
+
+    def _drop_unused(self, mark: Mark) -> None:
+        """A loop that was broken off after a fetch leaves a row that no step of the next iterator uses."""
+        if self.rows[mark.subject]:
+            return
+        key = self._key(mark.subject)
+        kept = [
+            old
+            for old in self.fetches
+            if old.subject == mark.subject or self._key(old.subject) != key or self.rows[old.subject] < 2
+        ]
+        if len(kept) != len(self.fetches):
+            self.fetches = kept
+            self.begin, self.finish = (kept[0].begin if kept else None), None
+
+    def _count_pass(self, mark: Mark) -> None:
+        """The epoch of a row: how often this pipeline was begun before, as a new iterator or after its end."""
+        key = self._key(mark.subject)
+        if not self.rows[mark.subject] or mark.subject in self.stopped:
+            self.stopped.discard(mark.subject)
+            self.passes[key] += 1
+        self.rows[mark.subject] += 1
+        self.epochs[mark] = self.passes[key] - 1
+
+    def _key(self, number: int) -> str:
+        return self.keys.get(number, str(number))
 
     def _update(self, mark: Mark) -> None:
         self._close_eval(mark.begin)
         if self.units[mark.subject]:
-            self._close(mark.begin)
+            self._close(None)
         if self.begin is None:
-            self.begin = mark.begin
+            self.begin = mark.begin if self.finish is None else self.finish
         self.units[mark.subject] += 1
         self.last_end = mark.end
 
     def _call(self, mark: Mark) -> None:
         if self.open_eval is not None:
             self.open_eval.end = max(self.open_eval.end, mark.end)
-        elif self.begin is not None:
-            self.last_end = max(self.last_end, mark.end)
+        elif self.units or (self.by_rows and self.fetches):
+            self.last_end = max(self.last_end, mark.end) if self.fetches else self.last_end
 
     def _close(self, end: int | None) -> None:
         """End the group at `end`, or at its last mark. Rows that were never used make no step."""
         if self.begin is not None and (self.units or (self.by_rows and self.fetches)):
-            finish = self.last_end if end is None else max(end, self.last_end)
+            self.finish = self.last_end if end is None else max(end, self.last_end)
             updates = sum(self.units.values())
-            self.steps.append(Step("train", self.begin, finish, self.epoch, self.fetches, updates))
+            if self.fetches:
+                self.epoch = self.epochs[self.fetches[0]]
+            self.steps.append(Step("train", self.begin, self.finish, self.epoch, self.fetches, updates))
         self.fetches, self.units, self.begin = [], Counter(), None
 
     def _close_eval(self, end: int | None) -> None:

@@ -62,13 +62,15 @@ def main():
         trainer.step(x, y).asnumpy()
         if PLACE == "main":
             say("main", number)
-            logging.warning("logged %d", number)
+            logging.getLogger("chatter").warning("logged %d", number)
         if PLACE == "subprocess":
             subprocess.run(["sh", "-c", f"echo child {number} >&2"], check=True)
     stop.set()
     if PLACE == "thread":
         helper.join()
-    print(f"tty {sum(tty for tty, _ in places)} of {len(places)}, files {len({inode for _, inode in places})}", flush=True)
+    print(
+        f"tty {sum(tty for tty, _ in places)} of {len(places)}, files {len({inode for _, inode in places})}", flush=True
+    )
 
 
 main()

@@ -25,7 +25,7 @@ class Marks(Callback):
     def on_train_step_begin(self, run_context):
         mark("train", run_context.original_args().cur_epoch_num - 1)
 
-    def on_eval_step_begin(self, run_context):
+    def on_eval_step_begin(self, run_context):  # noqa: ARG002 - MindSpore passes it
         mark("eval")
 
 
@@ -435,6 +435,18 @@ def map_in_processes():
 
 
 @style
+def new_worker_processes_every_epoch():
+    parts.pynative()
+    trainer = Trainer()
+    source = ds.GeneratorDataset(parts.Rows(3), ["x", "y"], shuffle=False)
+    for _ in range(10):
+        data = source.map(doubled, ["x"], num_parallel_workers=2, python_multiprocessing=True).batch(BATCH)
+        for x, y in data.create_tuple_iterator(num_epochs=1):
+            mark("train")
+            trainer.step(x, y)
+
+
+@style
 def generator_with_workers():
     parts.pynative()
     trainer, data = Trainer(), rows(6, num_parallel_workers=2, python_multiprocessing=True)
@@ -489,7 +501,9 @@ def varying_shapes_compile_again():
     parts.graph()
     cell = one_step_cell()
     for size in (4, 4, 2, 2, 4, 3):
-        for x, y in ds.GeneratorDataset(parts.Rows(2), ["x", "y"]).batch(size).take(1).create_tuple_iterator(num_epochs=1):
+        for x, y in (
+            ds.GeneratorDataset(parts.Rows(2), ["x", "y"]).batch(size).take(1).create_tuple_iterator(num_epochs=1)
+        ):
             mark("train")
             cell(x, y)
 

@@ -16,10 +16,10 @@ class Marks(Callback):
         super().__init__()
         self.profiler = profiler
 
-    def on_train_step_begin(self, run_context):
+    def on_train_step_begin(self, run_context):  # noqa: ARG002 - MindSpore passes it
         parts.mark("train", 0)
 
-    def on_train_step_end(self, run_context):
+    def on_train_step_end(self, run_context):  # noqa: ARG002 - MindSpore passes it
         if self.profiler is not None:
             self.profiler.step()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from pipeprof.read.spool.process import OTHER_THREAD, Kind, Mark
 from pipeprof.read.spool.steps import find_steps
 

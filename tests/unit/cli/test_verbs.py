@@ -1,0 +1,240 @@
+"""What each verb prints, and how it ends when it cannot."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from pipeprof import cli as verbs
+from pipeprof.cli import cli, main
+from pipeprof.record.run import NotMeasured
+
+MS = 1_000_000
+VERBS = sorted(cli.commands)
+
+
+@pytest.fixture
+def run(make_run):
+    steps = [
+        {"step": n, "kind_step": n, "kind": "train", "start_ns": n * MS, "end_ns": (n + 1) * MS, "in_window": False}
+        for n in range(4)
+    ]
+    ops = [
+        {"op_id": n % 2, "step": n, "start_ns": n * MS, "dur_ns": 10, "self_ns": 10, "track": "CPU"} for n in range(4)
+    ]
+    infos = [
+        {"op_id": n, "name": f"Default/{name}-op0", "type": name, "phase": "forward"}
+        for n, name in enumerate(("Add", "Mul"))
+    ]
+    made = make_run({"step": steps, "op": ops, "op_info": infos})
+    made.manifest.state = "complete"
+    made.save()
+    return made
+
+
+@pytest.fixture
+def call(monkeypatch, capfd):
+    """`call(*words)` is the installed program: (exit code, stdout, stderr)."""
+
+    def run_main(*words, stdin=""):
+        monkeypatch.setattr(sys, "argv", ["pipeprof", *map(str, words)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capfd.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return run_main
+
+
+def failed(result, code):
+    """An expected error: nothing on stdout, `error:` and `hint:`, one line each, no traceback."""
+    status, out, err = result
+    lines = err.splitlines()
+    assert (status, out) == (code, "")
+    assert lines[0].startswith("error: ")
+    assert all(line.startswith("hint: ") for line in lines[1:])
+    assert len(lines) <= 2
+    return err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_explains_and_shows_an_example(verb):
+    result = CliRunner().invoke(cli, [verb, "--help"])
+    assert result.exit_code == 0
+    assert f"pipeprof {verb}" in result.output.split("Options:")[0].replace(f"Usage: cli {verb}", "")
+
+
+def test_help_of_the_program_lists_every_verb():
+    output = CliRunner().invoke(cli, ["--help"]).output
+    assert all(f"\n  {verb} " in output for verb in VERBS)
+
+
+def test_without_words_the_program_shows_its_help(call):
+    status, out, _ = call()
+    assert status == 0
+    assert "pipeprof demo" in out
+
+
+def test_the_version_is_told(call):
+    status, out, _ = call("--version")
+    assert (status, out.split()[0]) == (0, "pipeprof,")
+
+
+@pytest.mark.parametrize(
+    ("words", "found", "code"),
+    [
+        (["report", "/no/such/run"], "no such run: `/no/such/run`", 3),
+        (["ops", "/no/such/run"], "no such run", 3),
+        (["sql", "/no/such/run", "SELECT 1"], "no such run", 3),
+        (["collect"], "no command to run", 2),
+        (["collect", "--", "no-such-command-at-all"], "command not found: `no-such-command-at-all`", 2),
+        (["collect", "--schedule", "active=x", "--", "true"], "cannot read `active=x` in the schedule", 2),
+        (["collect", "--reps", "0", "--", "true"], "--reps", 2),
+        (["nonsense"], "nonsense", 2),
+        (["report"], "RUN", 2),
+        (["report", "--format", "pdf", "x"], "pdf", 2),
+        (["completion", "tcsh"], "tcsh", 2),
+    ],
+)
+def test_an_error_is_one_line_and_a_hint(call, tmp_path, monkeypatch, words, found, code):
+    monkeypatch.chdir(tmp_path)
+    assert found in failed(call(*words), code)
+
+
+@pytest.mark.parametrize("words", [["/no/such/run"], [], ["--format", "pdf", "x"], ["x", "--nonsense"]])
+def test_a_lone_sentence_has_no_full_stop(call, words):
+    assert not failed(call("report", *words), 3 if words == ["/no/such/run"] else 2).splitlines()[0].endswith(".")
+
+
+@pytest.mark.parametrize("verb", ["report", "ops"])
+def test_a_folder_that_is_no_run_is_an_error(call, tmp_path, verb):
+    assert "is not a pipeprof run" in failed(call(verb, tmp_path), 3)
+
+
+def test_a_damaged_table_is_an_error_that_names_the_file(call, run):
+    path = run.files("step")[0]
+    path.write_bytes(path.read_bytes()[:-20])
+    assert str(path) in failed(call("report", run.path), 3)
+
+
+def test_collecting_into_a_folder_that_exists_is_an_error(call, run):
+    assert "exists" in failed(call("collect", "-o", run.path, "--", "true"), 2)
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "json"])
+def test_a_report_is_printed_in_each_format(call, run, form):
+    status, out, err = call("report", run.path, "--format", form)
+    assert (status, err) == (0, "")
+    assert run.path.name in out
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "json"])
+def test_a_report_in_a_file_is_what_would_have_been_printed(call, run, tmp_path, form):
+    _, printed, _ = call("report", run.path, "--format", form)
+    status, out, _ = call("report", run.path, "--format", form, "-o", tmp_path / "report")
+    assert (status, out) == (0, "")
+    assert tmp_path.joinpath("report").read_text(encoding="utf-8") == printed
+
+
+def test_a_report_that_cannot_be_written_is_an_error(call, run):
+    assert "cannot write" in failed(call("report", run.path, "-o", "/no/such/folder/report"), 2)
+
+
+def test_operators_as_json_have_totals_over_all_and_rows_for_the_top(call, run):
+    document = json.loads(call("ops", run.path, "--format", "json", "--top", "1")[1])
+    assert next(iter(document)) == "schema_version"
+    assert document["total"] == {"count": 4, "self_ns": 40, "total_ns": 40}
+    assert [row["count"] for row in document["rows"]] == [2]
+
+
+def test_operators_by_name_and_without_bound(call, run):
+    rows = json.loads(call("ops", run.path, "--format", "json", "--top", "0", "--group-by", "name")[1])["rows"]
+    assert sorted(row["name"] for row in rows) == ["Default/Add-op0", "Default/Mul-op0"]
+
+
+def test_operators_as_csv_have_one_line_each(call, run):
+    lines = list(csv.DictReader(io.StringIO(call("ops", run.path, "--format", "csv")[1])))
+    assert {line["type"]: line["count"] for line in lines} == {"Add": "2", "Mul": "2"}
+
+
+def test_operators_that_are_not_shown_are_counted(call, run):
+    assert "1 more: --top 0 shows all" in call("ops", run.path, "--top", "1")[1]
+
+
+def test_a_run_without_operators_says_why(call, make_run):
+    made = make_run({})
+    made.manifest.state = "complete"
+    made.manifest.not_measured = [NotMeasured(what="op", why="switched off with --ops off")]
+    made.save()
+    status, out, _ = call("ops", made.path)
+    assert (status, out) == (0, "no operators: switched off with --ops off\n")
+
+
+def test_sql_answers_as_a_table_csv_and_json(call, run):
+    query = "SELECT step, kind, NULL AS nothing FROM step WHERE step < 2 ORDER BY step"
+    assert "2 row(s)" in call("sql", run.path, query)[1]
+    assert call("sql", run.path, query, "--format", "csv")[1] == "step,kind,nothing\n0,train,\n1,train,\n"
+    assert json.loads(call("sql", run.path, query, "--format", "json")[1])[1] == {
+        "step": 1,
+        "kind": "train",
+        "nothing": None,
+    }
+
+
+def test_sql_numbers_that_json_does_not_have_are_null(call, run):
+    assert json.loads(call("sql", run.path, "SELECT 1e0/0 AS a, 'nan'::DOUBLE AS b", "--format", "json")[1]) == [
+        {"a": None, "b": None}
+    ]
+
+
+def test_sql_is_read_from_stdin(call, run):
+    assert call("sql", run.path, "-", "--format", "csv", stdin="SELECT count(*) AS n FROM step")[1] == "n\n4\n"
+
+
+def test_sql_without_a_query_lists_the_tables_and_views(call, run):
+    out = call("sql", run.path)[1]
+    assert all(name in out for name in ("step_phase", "queue", "op_info"))
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["DELETE FROM step", "CREATE TABLE x AS SELECT 1", "COPY step TO '/tmp/x'", "SELECT 1; SELECT 2", "SET threads = 1",
+     "ATTACH '/tmp/x.db'", "INSERT INTO step SELECT * FROM step", ""],
+)  # fmt: skip
+def test_sql_that_does_more_than_read_is_refused(call, run, query):
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    failed(call("sql", run.path, query or ";"), 2)
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+
+
+def test_sql_sees_no_file_outside_the_run(call, run, tmp_path):
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\n1\n", encoding="utf-8")
+    failed(call("sql", run.path, f"SELECT * FROM read_csv('{secret}')"), 2)
+
+
+def test_sql_that_is_wrong_is_an_error_in_words(call, run):
+    assert "stepp" in failed(call("sql", run.path, "SELECT * FROM stepp"), 2)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(call, shell):
+    status, out, _ = call("completion", shell)
+    assert status == 0
+    assert "_PIPEPROF_COMPLETE" in out
+
+
+def test_names_in_rows_are_not_taken_for_markup(call, run):
+    assert "[bold]x[/bold]" in call("sql", run.path, "SELECT '[bold]x[/bold]' AS a")[1]
+
+
+def test_no_color_reaches_the_renderer(call, run, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "")
+    call("--no-color", "report", run.path)
+    assert verbs.os.environ["NO_COLOR"] == "1"

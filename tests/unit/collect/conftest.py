@@ -1,0 +1,62 @@
+"""The probe, loaded as it is in a recorded process, with a recorder that has no thread and a clock of its own."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module, util
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import pipeprof.collect
+
+PROBE = Path(pipeprof.collect.__file__).parent / "probe"
+NAME = "_pipeprof_probe"
+MODULES = ("recorder", "windows", "steps", "describe", "swap", "service", "dataset", "profiler_guard", "imports")
+
+
+class NoThread:
+    def __init__(self, **_options):
+        pass
+
+    def start(self):
+        pass
+
+
+@pytest.fixture
+def probe():
+    """The probe's modules, fresh for each test."""
+    spec = util.spec_from_file_location(NAME, PROBE / "__init__.py", submodule_search_locations=[str(PROBE)])
+    package = util.module_from_spec(spec)
+    sys.modules[NAME] = package
+    spec.loader.exec_module(package)
+    yield SimpleNamespace(package=package, **{name: import_module(f"{NAME}.{name}") for name in MODULES})
+    for name in [name for name in sys.modules if name.partition(".")[0] == NAME]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def rec(probe, tmp_path, monkeypatch):
+    """The recorder of this process, writing below tmp_path; every look at the clock is 1 us later than the one before."""
+    ticks = count(1_000_000, 1_000)
+    monkeypatch.setattr(probe.recorder, "now", lambda: next(ticks))
+    monkeypatch.setattr(probe.recorder.threading, "Thread", NoThread)
+    made = probe.recorder.REC = probe.recorder.Recorder(str(tmp_path), {})
+    yield made
+    made.off = True
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Text that loads the probe in a Python of its own, with a recorder in `tmp_path/spool`."""
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    return (
+        "import os, sys\nfrom importlib import import_module, util\n"
+        f"spec = util.spec_from_file_location({NAME!r}, {str(PROBE / '__init__.py')!r}, "
+        f"submodule_search_locations=[{str(PROBE)!r}])\n"
+        f"probe = sys.modules[{NAME!r}] = util.module_from_spec(spec)\nspec.loader.exec_module(probe)\n"
+        f"recorder = import_module({NAME + '.recorder'!r})\nREC = recorder.open_recorder({str(spool)!r}, '{{}}')\n"
+    )

@@ -1,0 +1,140 @@
+"""Whether a jit function trains, told from its code without running it."""
+
+from __future__ import annotations
+
+import functools
+import types
+
+import pytest
+
+
+class Optimizer:
+    """Stands for MindSpore's base class of optimizers."""
+
+    def __call__(self, gradients):
+        raise AssertionError("it was called")
+
+
+class Momentum(Optimizer):
+    pass
+
+
+optimizer = Momentum()
+gradient = types.FunctionType((lambda fn: fn).__code__, globals(), "value_and_grad")
+gradient.__module__ = "mindspore.ops.composite"
+
+
+def net(x):
+    return x
+
+
+def straight(x):
+    return optimizer(net(x))
+
+
+def helper(x):
+    return straight(x)
+
+
+def through_helpers(x):
+    return helper(x)
+
+
+def by_gradient(x):
+    return gradient(net)(x)
+
+
+def inside(x):
+    def hidden(y):
+        return optimizer(y)
+
+    return hidden(x)
+
+
+def only_looks(x):
+    return net(net(x))
+
+
+def endless(x):
+    return endless(other_endless(x))
+
+
+def other_endless(x):
+    return endless(x)
+
+
+def closed_over(inner):
+    return lambda x: inner(x)
+
+
+def decorated(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        return args
+
+    return wrapper
+
+
+class Trainer:
+    def __init__(self):
+        self.optimizer = Momentum()
+        self.net = net
+
+    def train(self, x):
+        return self.optimizer(self.net(x))
+
+    def look(self, x):
+        return self.net(x)
+
+
+@pytest.fixture
+def updates(probe):
+    probe.steps._optimizers.append(Optimizer)
+    return lambda function, owner=None: probe.steps.jit_updates(types.SimpleNamespace(fn=function, obj=owner))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        straight,
+        helper,
+        through_helpers,
+        by_gradient,
+        inside,
+        closed_over(Momentum()),
+        closed_over(helper),
+        decorated(straight),
+    ],
+    ids=["straight", "helper", "helpers", "gradient", "inner function", "closure", "closure of a helper", "decorated"],
+)
+def test_a_function_that_reaches_an_optimizer_or_a_gradient_trains(updates, function):
+    assert updates(function)
+
+
+@pytest.mark.parametrize("function", [only_looks, net, endless, closed_over(net), decorated(net), print])
+def test_a_function_that_reaches_none_does_not(updates, function):
+    assert not updates(function)
+
+
+def test_a_bound_method_that_uses_its_objects_optimizer_trains(updates):
+    assert updates(Trainer().train)
+
+
+def test_a_plain_function_with_an_owner_that_holds_an_optimizer_trains(updates):
+    assert updates(Trainer.train, Trainer())
+
+
+def test_a_method_that_only_looks_is_no_training_though_its_object_holds_an_optimizer(updates):
+    assert not updates(Trainer.look, Trainer())
+
+
+def test_a_closure_that_is_still_empty_is_no_error(updates):
+    def outer():
+        def looks():
+            return later
+
+        found = updates(looks)
+        later = 1
+        return found, later
+
+    assert outer()[0] is False

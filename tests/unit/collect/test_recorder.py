@@ -1,0 +1,211 @@
+"""The spool of one process: whole records, never in the way of the training."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeprof.read.spool import process as reader
+
+MS = 1_000_000
+
+
+def written(rec):
+    return reader.load(Path(rec.folder))
+
+
+def fetch(rec, number, end=2 * MS):
+    rec.mark(reader.Kind.FETCH, 0, 0, number, end - 10, end)
+
+
+def test_nothing_is_on_disk_until_there_is_something_to_record(rec, tmp_path):
+    fetch(rec, 0)
+    rec.flush()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_marks_and_events_come_back_in_order(rec):
+    rec.open()
+    for number in range(3):
+        fetch(rec, number)
+    rec.event("thing", value=1)
+    rec.close()
+    process = written(rec)
+    assert [mark.number for mark in process.marks] == [0, 1, 2]
+    assert [event["e"] for event in process.events] == ["process", "thing", "bye"]
+    assert process.notes == []
+
+
+def test_marks_are_flushed_when_half_a_second_has_passed(rec, probe):
+    rec.open()
+    flushed = rec._flushed
+    fetch(rec, 0, flushed + probe.recorder.FLUSH_NS)
+    assert written(rec).marks == []
+    fetch(rec, 1, flushed + probe.recorder.FLUSH_NS + 1)
+    assert [mark.number for mark in written(rec).marks] == [0, 1]
+
+
+def test_numbers_beyond_32_bits_wrap_and_do_not_raise(rec):
+    rec.open()
+    rec.mark(reader.Kind.FETCH, 0, 1 << 40, (1 << 32) + 5, 1, 2)
+    rec.flush()
+    (mark,) = written(rec).marks
+    assert (mark.subject, mark.number) == (0, 5)
+
+
+def test_a_warning_is_recorded_once_per_code(rec):
+    for code in ("a", "a", "b"):
+        rec.warn(code, "words")
+    assert [event["code"] for event in written(rec).all("warning")] == ["a", "b"]
+
+
+def test_a_failed_hook_leaves_its_place_and_error(rec):
+    try:
+        raise ValueError("the reason")
+    except ValueError:
+        rec.failed("window")
+    (event,) = written(rec).all("warning")
+    assert event["code"] == "probe_failed:window"
+    assert "ValueError: the reason" in event["message"]
+
+
+def test_values_that_are_no_json_become_text(rec):
+    rec.event("thing", value={1}, path=os)
+    assert written(rec).first("thing")["value"] == "{1}"
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    """`disk["room"]`: bytes each write takes, None for all, 0 for a full disk; `disk["said"]`: what went to stderr."""
+    real = os.write
+    state = {"room": None, "said": [], "stderr": True}
+
+    def write(descriptor, data):
+        if descriptor == 2:
+            if not state["stderr"]:
+                raise OSError(errno.EBADF, "Bad file descriptor")
+            state["said"].append(bytes(data))
+            return len(data)
+        if state["room"] == 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(descriptor, data if state["room"] is None else data[: state["room"]])
+
+    monkeypatch.setattr(os, "write", write)
+    return state
+
+
+def test_a_full_disk_is_said_once_and_nothing_is_lost_when_there_is_room_again(rec, disk):
+    rec.open()
+    disk["room"] = 0
+    for number in range(5):
+        fetch(rec, number)
+        rec.event("thing", value=number)
+    assert disk["said"] == [b"pipeprof: cannot write its record (No space left on device); the training goes on\n"]
+    disk["room"] = None
+    rec.flush()
+    process = written(rec)
+    assert [mark.number for mark in process.marks] == [0, 1, 2, 3, 4]
+    assert [event["value"] for event in process.all("thing")] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("room", [1, 10, 26, 27, 40])
+def test_a_write_that_takes_only_a_part_is_continued(rec, disk, room):
+    rec.open()
+    disk["room"] = room
+    for number in range(4):
+        fetch(rec, number)
+        rec.line("thing", value=number)
+    for _ in range(400):
+        rec.flush()
+    process = written(rec)
+    assert [mark.number for mark in process.marks] == [0, 1, 2, 3]
+    assert [event["value"] for event in process.all("thing")] == [0, 1, 2, 3]
+    assert process.notes == []
+
+
+def test_a_disk_that_stays_full_bounds_the_memory_and_counts_what_was_dropped(rec, disk, probe, monkeypatch):
+    monkeypatch.setattr(probe.recorder, "KEEP_AT_MOST", 10)
+    rec.open()
+    disk["room"] = 0
+    for number in range(50):
+        fetch(rec, number)
+        rec.flush()
+        assert len(rec._pending) <= 11
+    disk["room"] = None
+    rec.close()
+    process = written(rec)
+    assert process.first("bye")["dropped"] + len(process.marks) == 50
+
+
+def test_dropping_marks_after_half_of_one_was_written_keeps_the_file_readable(rec, disk, probe, monkeypatch):
+    monkeypatch.setattr(probe.recorder, "KEEP_AT_MOST", 3)
+    rec.open()
+    disk["room"] = 10
+    fetch(rec, 0)
+    rec.flush()
+    disk["room"] = 0
+    for number in range(1, 6):
+        fetch(rec, number)
+        rec.flush()
+    disk["room"] = None
+    for number in range(100, 105):
+        fetch(rec, number)
+    rec.flush()
+    marks = written(rec).marks
+    assert [mark.number for mark in marks if mark.number >= 100] == [100, 101, 102, 103, 104]
+    assert {mark.kind for mark in marks} == {reader.Kind.FETCH}
+
+
+def test_a_full_disk_without_stderr_does_not_reach_the_training(rec, disk):
+    rec.open()
+    disk["room"], disk["stderr"] = 0, False
+    fetch(rec, 0)
+    rec.flush()
+    fetch(rec, 1, 10_000 * MS)
+    disk["room"] = None
+    rec.flush()
+    assert [mark.number for mark in written(rec).marks] == [0, 1]
+
+
+def test_a_child_of_a_training_process_falls_silent(rec):
+    rec.open()
+    fetch(rec, 0)
+    rec.forked()
+    fetch(rec, 1)
+    rec.close()
+    assert rec.off
+    process = written(rec)
+    assert process.marks == []
+    assert not process.ended_normally
+
+
+def test_a_child_forked_before_anything_was_recorded_records_for_itself(rec, monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: 4_000_007)
+    rec.forked()
+    rec.open()
+    assert not rec.off
+    assert Path(rec.folder).name.startswith("proc-4000007-")
+
+
+def test_a_real_fork_leaves_one_recording(script, tmp_path):
+    body = """
+REC.open()
+REC.mark(1, 0, 0, 7, 1, 2)
+pid = os.fork()
+REC.mark(1, 0, 0, 8 if pid else 9, 3, 4)
+REC.flush()
+if pid:
+    os.waitpid(pid, 0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script + body], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    (process,) = reader.load_processes(tmp_path / "spool")
+    assert [mark.number for mark in process.marks] == [7, 8]
+    assert len(process.all("bye")) == 1

@@ -1,0 +1,89 @@
+"""How the probe enters a Python: quietly, first, and without displacing the user's own sitecustomize."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pipeprof.collect.launch import PROBE
+
+TELL = "import sys; print([p for p in sys.path if 'probe' in p]); print(sys.modules['sitecustomize'].__file__)"
+
+
+@pytest.fixture
+def user(tmp_path):
+    folder = tmp_path / "user"
+    folder.mkdir()
+    folder.joinpath("sitecustomize.py").write_text("print('the user was here')\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def spool(tmp_path):
+    folder = tmp_path / "spool"
+    folder.mkdir()
+    return folder
+
+
+def python(*words, path=(), spool=None, **extra):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIPEPROF_", "PYTHON"))}
+    environment["PYTHONPATH"] = os.pathsep.join([str(PROBE), *map(str, path)])
+    environment |= {"PIPEPROF_SPOOL": str(spool)} if spool else {}
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, check=False, timeout=60, env=environment | extra
+    )
+
+
+def test_the_users_own_sitecustomize_still_runs_and_is_the_one_in_sys_modules(user, spool):
+    done = python("-c", TELL, path=[user], spool=spool)
+    assert done.stdout == f"the user was here\n[]\n{user / 'sitecustomize.py'}\n"
+    assert done.stderr == ""
+
+
+def test_sys_path_is_as_it_would_be_without_us(user, spool):
+    show = "import sys; print(sys.path)"
+    plain = subprocess.run(
+        [sys.executable, "-c", show], capture_output=True, text=True, check=True, timeout=60,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {"PYTHONPATH": str(user)},
+    )  # fmt: skip
+    assert python("-c", show, path=[user], spool=spool).stdout == plain.stdout
+
+
+def test_a_python_that_is_watched_leaves_one_line(spool):
+    assert python("-c", "pass", spool=spool).returncode == 0
+    (line,) = spool.joinpath("hello.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(line)["argv0"][1] == "-c"
+    assert sorted(path.name for path in spool.iterdir()) == ["hello.jsonl"]
+
+
+def test_without_a_spool_nothing_is_hooked():
+    done = python("-c", "import sys; print([m for m in sys.modules if 'pipeprof' in m])")
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_nothing_heavy_is_imported_into_the_users_process(spool):
+    heavy = "('mindspore', 'numpy', 'pipeprof', 'psutil', 'importlib.metadata')"
+    done = python("-c", f"import sys; print([m for m in {heavy} if m in sys.modules])", spool=spool)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("broken", [{"PIPEPROF_SPOOL": "/nowhere/at/all"}, {"PIPEPROF_OPTIONS": "{no json"}])
+def test_a_probe_that_cannot_start_is_silent_and_the_script_runs(spool, broken):
+    done = python("-c", "print('ran')", **({"PIPEPROF_SPOOL": str(spool)} | broken))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
+
+
+def test_when_debugging_a_probe_that_cannot_start_says_why():
+    done = python("-c", "print('ran')", PIPEPROF_SPOOL="/nowhere/at/all", PIPEPROF_DEBUG="1")
+    assert "FileNotFoundError" in done.stderr
+
+
+def test_an_error_in_the_users_sitecustomize_looks_as_it_does_without_us(user, spool):
+    user.joinpath("sitecustomize.py").write_text("import sys\nraise RuntimeError('mine')\n", encoding="utf-8")
+    done = python("-c", "print('ran')", path=[user], spool=spool)
+    assert done.stdout == "ran\n"
+    assert "RuntimeError: mine" in done.stderr

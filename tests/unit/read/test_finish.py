@@ -1,0 +1,229 @@
+"""The state of a run after its recording, however it ended, and what was not measured."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psutil
+import pytest
+
+from pipeprof.errors import RunError
+from pipeprof.read.spool import finish as finishing
+from pipeprof.read.spool.finish import finish, open_run
+from pipeprof.record import store
+from pipeprof.record.run import load
+
+
+def state(run):
+    return run.manifest.state, run.manifest.reason
+
+
+def test_exit_code_zero_is_complete(spooled):
+    spooled.rep(status=0)
+    spooled.process()
+    assert state(finish(spooled.run)) == ("complete", None)
+
+
+def test_an_exit_code_is_failed_and_named(spooled):
+    spooled.rep(status=3)
+    spooled.process()
+    assert state(finish(spooled.run)) == ("failed", "the command exited with code 3")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_a_signal_is_partial_and_named(spooled, number):
+    spooled.rep(status=-number)
+    spooled.process()
+    assert state(finish(spooled.run)) == ("partial", f"the command was ended by {number.name}")
+
+
+def test_a_signal_without_a_name_is_numbered(spooled):
+    spooled.rep(status=-63)
+    spooled.process()
+    assert finish(spooled.run).manifest.reason == "the command was ended by signal 63"
+
+
+def test_a_launcher_that_was_killed_leaves_a_partial_run(spooled):
+    spooled.rep(status=None)
+    spooled.process()
+    assert state(finish(spooled.run)) == ("partial", "the launcher was killed; what had been written was recovered")
+
+
+def test_a_process_that_vanished_makes_the_run_partial_and_bounds_what_is_missing(spooled):
+    spooled.rep(end=2_000_000_000)
+    spooled.process(pid=4_000_001, bye=False)
+    done = finish(spooled.run)
+    assert done.manifest.state == "partial"
+    assert done.manifest.reason.startswith(
+        "process 4000001 (rank 0) ended without its exit handlers; at most the last 2.0 s"
+    )
+    (rank,) = done.manifest.reps[0].ranks
+    assert rank.ended == "lost"
+    assert rank.missing_steps_s == pytest.approx(2.0, abs=0.001)
+
+
+def test_the_worst_repetition_decides(spooled):
+    for rep, status in ((0, 0), (1, 4)):
+        spooled.rep(rep, status=status)
+        spooled.process(rep=rep)
+    done = finish(spooled.run)
+    assert state(done) == ("failed", "the command exited with code 4")
+    assert [rep.exit_code for rep in done.manifest.reps] == [0, 4]
+
+
+def test_the_spool_goes_once_the_tables_are_there(spooled):
+    spooled.rep()
+    spooled.process()
+    finish(spooled.run)
+    assert not spooled.run.spool.exists()
+    assert load(spooled.run.path).manifest.tables["step"] == 3
+
+
+def test_the_spool_stays_when_asked_to(spooled):
+    spooled.rep()
+    spooled.process()
+    finish(spooled.run, keep_spool=True)
+    assert spooled.run.spool.is_dir()
+
+
+def test_the_spool_stays_while_a_recorded_process_still_runs(spooled, monkeypatch):
+    spooled.rep()
+    spooled.process()
+    monkeypatch.setattr(finishing, "processes_alive", lambda _run: [77])
+    done = finish(spooled.run)
+    assert state(done) == ("partial", "process 77 was still running when the command ended")
+    assert done.spool.is_dir()
+
+
+def test_the_spool_stays_when_the_tables_cannot_be_written(spooled, monkeypatch):
+    spooled.rep()
+    spooled.process()
+
+    def refuse(*_words):
+        raise RunError("no space")
+
+    monkeypatch.setattr(store, "write", refuse)
+    with pytest.raises(RunError):
+        finish(spooled.run)
+    assert spooled.run.spool.is_dir()
+    assert state(load(spooled.run.path)) == ("partial", "its tables could not be written: no space")
+    monkeypatch.undo()
+    assert open_run(spooled.run.path).manifest.state == "complete"
+
+
+def test_opening_a_run_whose_launcher_died_recovers_it(spooled):
+    spooled.rep(status=None)
+    spooled.process(bye=False)
+    done = open_run(spooled.run.path)
+    assert done.manifest.state == "partial"
+    assert len(store.read(done, "step")) == 3
+    assert not done.spool.exists()
+    assert load(done.path).manifest.state == "partial"
+
+
+def test_a_recovered_run_keeps_whole_marks_of_a_file_that_was_cut_off(spooled):
+    spooled.rep(status=None)
+    folder = spooled.process(steps=3, bye=False)
+    marks = folder / "marks.bin"
+    marks.write_bytes(marks.read_bytes()[:-10])
+    done = open_run(spooled.run.path)
+    assert len(store.read(done, "step")) == 2
+    assert "ends in the middle of a record" in done.manifest.warnings[0].message
+
+
+def test_a_run_that_is_still_being_recorded_is_refused(spooled):
+    me = psutil.Process()
+    spooled.rep()
+    spooled.run.manifest.launcher_pid, spooled.run.manifest.launcher_start = os.getpid(), me.create_time()
+    spooled.run.save()
+    with pytest.raises(RunError, match="is still being recorded"):
+        open_run(spooled.run.path)
+    assert load(spooled.run.path).manifest.state == "running"
+
+
+def test_another_process_with_the_launchers_number_is_not_the_launcher(spooled):
+    spooled.rep()
+    spooled.process()
+    spooled.run.manifest.launcher_pid, spooled.run.manifest.launcher_start = os.getpid(), 12345.0
+    spooled.run.save()
+    assert open_run(spooled.run.path).manifest.state == "complete"
+
+
+def test_a_run_whose_training_outlived_the_launcher_is_refused_by_process(spooled, monkeypatch):
+    spooled.rep()
+    monkeypatch.setattr(finishing, "processes_alive", lambda _run: [88])
+    with pytest.raises(RunError, match="process 88 runs on"):
+        open_run(spooled.run.path)
+
+
+def test_a_run_that_recorded_nothing_is_failed(spooled):
+    assert state(open_run(spooled.run.path)) == ("failed", "the recording ended before anything was recorded")
+
+
+def test_a_finished_run_is_opened_as_it_is(spooled):
+    spooled.rep()
+    spooled.process()
+    finish(spooled.run)
+    before = spooled.run.path.joinpath("run.json").read_bytes()
+    open_run(spooled.run.path)
+    assert spooled.run.path.joinpath("run.json").read_bytes() == before
+
+
+def missing(run):
+    return {item.what: item.why for item in run.manifest.not_measured}
+
+
+def test_what_was_not_measured_says_why(spooled):
+    spooled.rep()
+    spooled.process(events=[{"e": "warning", "t": 1_300, "code": "queues_off", "message": "no manager"}])
+    spooled.run.manifest.options["ops"] = "off"
+    why = missing(finish(spooled.run))
+    assert why["op"] == "switched off with --ops off"
+    assert why["queue"] == "no manager"
+    assert "step" not in why
+
+
+def test_a_command_without_python_is_explained(spooled):
+    spooled.rep().joinpath("hello.jsonl").unlink()
+    done = finish(spooled.run)
+    assert missing(done)["step"].startswith("no Python of the command was watched")
+    assert [warning.code for warning in done.manifest.warnings] == ["nothing_seen"]
+
+
+def test_a_python_without_mindspore_is_explained(spooled):
+    spooled.rep()
+    assert missing(finish(spooled.run))["step"].startswith("no MindSpore training was seen")
+
+
+def test_mindspore_without_training_is_explained(spooled):
+    spooled.rep()
+    spooled.process(marks=[])
+    assert missing(finish(spooled.run))["step"].startswith("MindSpore was used, but no dataset was iterated")
+
+
+def test_what_only_the_process_knew_reaches_the_fingerprint(spooled):
+    spooled.rep()
+    spooled.process(events=[{"e": "context", "t": 1_300, "device_target": "CPU", "mode": "1", "numpy": "2.0"}])
+    found = finish(spooled.run).manifest.fingerprint
+    assert (found["mindspore"], found["device"], found["mode"], found["numpy"]) == ("2.10.0", "CPU", "pynative", "2.0")
+
+
+def test_the_table_counts_are_those_of_all_repetitions(spooled):
+    for rep in (0, 1):
+        spooled.rep(rep)
+        spooled.process(rep=rep)
+    done = finish(spooled.run)
+    assert done.manifest.tables["step"] == len(store.read(done, "step")) == 6
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_a_process_recorded_after_the_launcher_ended_is_there_when_the_run_is_opened(spooled, monkeypatch, kept):
+    spooled.run.manifest.options["keep_spool"] = kept
+    spooled.rep()
+    folder = spooled.process(started=1_100, steps=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(finishing, "processes_alive", lambda _run: [77])
+        finish(spooled.run, keep_spool=kept)
+    spooled.marks(folder, spooled.loop(1_300, 2))
+    assert len(store.read(open_run(spooled.run.path), "step")) == 2

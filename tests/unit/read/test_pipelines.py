@@ -1,0 +1,157 @@
+"""A process's dataset iterators: operators, queues, service times, and what to say when there are none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pipeprof.read.spool.convert import convert_rep
+from pipeprof.record import store
+
+MS = 1_000_000
+GRAPH = {
+    "type": "BatchOp", "workers": 2, "name": "", "python": False, "processes": False, "batch": 4,
+    "children": [
+        {"type": "MapOp", "workers": 1, "name": "double", "python": True, "processes": True,
+         "children": [{"type": "GeneratorOp", "workers": 1, "name": "Source", "python": True, "processes": False, "children": []}]}
+    ],
+}  # fmt: skip
+BEGIN = 5 * MS
+
+
+@pytest.fixture
+def tree(spooled):
+    """`tree(saves, queues="")`: a process with one iterator made at 5 ms, a batch fetched at 40 ms, and these saves."""
+
+    def make(saves, queues="", graph=GRAPH, service=(), fetch_end=40 * MS):
+        spooled.rep(end=100 * MS)
+        iterator = {"e": "iterator", "t": BEGIN + 10, "number": 1, "begin": BEGIN, "end": BEGIN + 10, "hidden": False,
+                    "site": "train.py:9", "epochs": 2, "queues": queues, "graph": graph}  # fmt: skip
+        lines = (
+            [{"e": "service", "t": fetch_end, "pipeline": 1, "ops": [list(one) for one in service]}] if service else []
+        )
+        marks = [(1, 0, 1, 0, fetch_end - 1000, fetch_end), (10, 0, 2, 0, fetch_end, fetch_end + 100)]
+        folder = spooled.process(events=[iterator, *lines], marks=marks)
+        for name, (ops, stamps) in saves.items():
+            save = folder / "tree-1" / name
+            save.mkdir(parents=True)
+            save.joinpath("pipeline_profiling_0.json").write_text(json.dumps({"op_info": ops}), encoding="utf-8")
+            save.joinpath("minddata_cpu_utilization_0.json").write_text(
+                json.dumps({"time_stamp": stamps, "op_info": []}), encoding="utf-8"
+            )
+        convert_rep(spooled.run, 0)
+        return spooled.run
+
+    return make
+
+
+def sampled(sizes, kinds=("BatchOp", "MapOp", "GeneratorOp")):
+    ops = []
+    for number, kind in enumerate(kinds):
+        children = [number + 1] if number + 1 < len(kinds) else None
+        metrics = {"output_queue": {"length": 8, "size": sizes}}
+        ops.append({"op_id": number, "op_type": kind, "num_workers": 3, "children": children, "metrics": metrics})
+    return ops
+
+
+def rows(run, table, pipeline=1):
+    return [row for row in store.read(run, table).to_pylist() if row["pipeline_id"] == pipeline]
+
+
+def said(run):
+    (row,) = rows(run, "pipeline")
+    return row["queues"]
+
+
+def test_sampled_operators_get_the_names_of_the_described_ones(tree):
+    run = tree({"final-1": (sampled([1, 2, 3]), [10, 20, 30])})
+    assert said(run) == "recorded"
+    assert [(row["op_type"], row["name"], row["workers"], row["capacity"], row["is_python"]) for row in rows(run, "pipeline_op")] == [
+        ("BatchOp", None, 3, 8, False), ("MapOp", "double", 3, 8, True), ("GeneratorOp", "Source", 3, 8, True),
+    ]  # fmt: skip
+    assert [(row["producer_id"], row["consumer_id"]) for row in rows(run, "pipeline_edge")] == [(1, 0), (2, 1)]
+
+
+def test_samples_have_their_own_stamps(tree):
+    run = tree({"final-1": (sampled([1, 2, 3]), [10, 21, 30])})
+    found = [(row["t_ns"] + 1_000, row["depth"], row["capacity"]) for row in rows(run, "queue") if row["op_id"] == 0]
+    assert found == [(10 * MS, 1, 8), (21 * MS, 2, 8), (30 * MS, 3, 8)]
+
+
+def test_samples_before_the_iterator_and_long_after_its_last_batch_are_left_out(tree):
+    run = tree({"final-1": (sampled([1, 2, 3, 4, 5, 6, 7]), [3, 13, 23, 33, 43, 53, 63])})
+    assert [row["depth"] for row in rows(run, "queue") if row["op_id"] == 0] == [2, 3, 4, 5]
+
+
+def test_only_the_newest_save_counts_whatever_its_kind(tree):
+    run = tree(
+        {
+            "part-2": (sampled([1]), [10]),
+            "part-9": (sampled([1, 2]), [10, 20]),
+            "final-10": (sampled([1, 2, 3]), [10, 20, 30]),
+        }
+    )
+    assert len([row for row in rows(run, "queue") if row["op_id"] == 0]) == 3
+
+
+def test_a_save_that_was_not_finished_is_ignored(tree):
+    run = tree({"part-1": (sampled([1]), [10]), ".final-2": (sampled([1, 2]), [10, 20])})
+    assert len([row for row in rows(run, "queue") if row["op_id"] == 0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("saves", "text"),
+    [
+        ({}, "not_recorded: the process ended before the first queue samples were saved"),
+        ({"final-1": ([], [10])}, "not_recorded: MindSpore wrote no samples"),
+        (
+            {"final-1": (sampled([1], ("BatchOp", "MapOp", "MnistOp")), [10])},
+            "not_attributable: the sampled tree is not this iterator's",
+        ),
+    ],
+)
+def test_without_samples_of_its_own_a_pipeline_says_why_and_keeps_its_description(tree, saves, text):
+    run = tree(saves)
+    assert said(run) == text
+    assert rows(run, "queue") == []
+    assert [row["op_type"] for row in rows(run, "pipeline_op")] == ["BatchOp", "MapOp", "GeneratorOp"]
+    assert len(rows(run, "pipeline_edge")) == 2
+
+
+def test_what_the_probe_said_about_the_queues_stands(tree):
+    run = tree({"final-1": (sampled([1]), [10])}, queues="not_recorded: iterator 0 was still alive")
+    assert said(run) == "not_recorded: iterator 0 was still alive"
+    assert rows(run, "queue") == []
+
+
+def test_damaged_samples_are_a_warning_and_no_samples(tree, monkeypatch):
+    ops = sampled([1])
+    ops[0]["op_id"] = "zero"
+    run = tree({"final-1": (ops, [10])})
+    assert said(run) == "not_recorded: damaged files"
+    assert any("pipeline_profiling_0.json" in warning.message for warning in run.manifest.warnings)
+
+
+def test_operators_that_mindspore_inserted_leave_the_other_names_alone(tree):
+    run = tree({"final-1": (sampled([1], ("EpochCtrlOp", "BatchOp", "MapOp", "GeneratorOp")), [10])})
+    assert [row["name"] for row in rows(run, "pipeline_op")] == [None, None, "double", "Source"]
+
+
+def test_service_times_are_exact_and_unknown_is_null(tree):
+    service = [("GeneratorOp", "2", "3.25", "3.35", "3.14", "4", "0.5"), ("BatchOp", "0", "0.02", "/", "/", "1", "")]
+    found = rows(tree({}, service=service), "op_service")
+    assert [(r["op_id"], r["avg_ns"], r["max_ns"], r["min_ns"], r["rows"], r["io_ns"]) for r in found] == [
+        (2, 3_250_000, 3_350_000, 3_140_000, 4, 500_000), (0, 20_000, None, None, 1, None),
+    ]  # fmt: skip
+
+
+def test_the_facts_of_the_iterator_are_in_its_row(tree):
+    (row,) = rows(tree({}), "pipeline")
+    assert (row["role"], row["site"], row["batch_size"], row["num_epochs"], row["closed_ns"]) == (
+        "train",
+        "train.py:9",
+        4,
+        2,
+        None,
+    )

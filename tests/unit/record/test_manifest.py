@@ -1,0 +1,144 @@
+"""`run.json`: whole at every moment, refused by name when it cannot be read."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pipeprof.errors import RunError
+from pipeprof.record.run import Manifest, NotMeasured, Rank, Rep, Run, load, new_run_id
+from pipeprof.record.schema import SCHEMA_VERSION
+
+
+@pytest.fixture
+def run(tmp_path):
+    rank = Rank(
+        rank=1, pid=7, host="machine", zero_realtime_ns=1_795_186_330_489_203_848, zero_monotonic_ns=2, ended="lost"
+    )
+    manifest = Manifest(
+        run_id="20260101T000000-abcdef",
+        command=["python", "train.py", "--name", "a b"],
+        started_at="2026-01-01T00:00:00Z",
+        pipeprof_version="0",
+        options={"schedule": {"active": 3}},
+        reps=[Rep(rep=0, zero_realtime_ns=1, zero_monotonic_ns=2, exit_code=-9, ranks=[rank])],
+        not_measured=[NotMeasured(what="op", why="off")],
+    )
+    manifest.warn("code", "words", rep=0)
+    made = Run(tmp_path, manifest)
+    made.save()
+    return made
+
+
+def test_a_manifest_comes_back_as_it_was_saved(run):
+    assert load(run.path).manifest == run.manifest
+
+
+def test_the_schema_version_stands_first(run):
+    assert next(iter(json.loads(run.path.joinpath("run.json").read_text(encoding="utf-8")))) == "schema_version"
+
+
+def test_fields_of_the_same_version_that_are_unknown_do_not_matter(run):
+    path = run.path / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"later": 1}), encoding="utf-8")
+    assert load(run.path).manifest == run.manifest
+
+
+def test_a_newer_schema_version_is_refused_by_name(run):
+    path = run.path / "run.json"
+    path.write_text(json.dumps({"schema_version": SCHEMA_VERSION + 1, "entirely": "different"}), encoding="utf-8")
+    with pytest.raises(
+        RunError, match=f"run.json` has schema_version {SCHEMA_VERSION + 1}, .* up to {SCHEMA_VERSION}"
+    ) as caught:
+        load(run.path)
+    assert "upgrade" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b'{"schema_version": 1, "run_id": "x', b"[]", b'{"run_id": "x"}', b'{"schema_version": "1"}', b"\xff"],
+)
+def test_a_damaged_manifest_is_refused_by_name(run, damage):
+    path = run.path / "run.json"
+    path.write_bytes(damage)
+    with pytest.raises(RunError, match="damaged manifest `.*run.json`"):
+        load(run.path)
+
+
+def test_a_manifest_without_a_needed_field_is_damaged_and_the_field_is_named(run):
+    path = run.path / "run.json"
+    path.write_text(json.dumps({"schema_version": 1}), encoding="utf-8")
+    with pytest.raises(RunError, match="run_id"):
+        load(run.path)
+
+
+def test_a_folder_that_does_not_exist_is_no_run(tmp_path):
+    with pytest.raises(RunError, match="no such run: `.*nothing`"):
+        load(tmp_path / "nothing")
+
+
+def test_a_folder_without_a_manifest_is_no_run(tmp_path):
+    with pytest.raises(RunError, match=r"is not a pipeprof run: found a folder without `run.json`"):
+        load(tmp_path)
+
+
+def test_a_file_is_no_run(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("x", encoding="utf-8")
+    with pytest.raises(RunError, match="is not a pipeprof run: found a file"):
+        load(path)
+
+
+def test_a_save_that_fails_leaves_the_old_manifest_whole(run, monkeypatch):
+    before = run.path.joinpath("run.json").read_bytes()
+
+    def refuse(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    run.manifest.state = "failed"
+    with pytest.raises((OSError, RunError)):
+        run.save()
+    assert run.path.joinpath("run.json").read_bytes() == before
+    assert load(run.path).manifest.state == "running"
+
+
+def test_a_save_that_fails_leaves_no_other_file(run, monkeypatch):
+    def refuse(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises((OSError, RunError)):
+        run.save()
+    assert sorted(path.name for path in run.path.iterdir()) == ["run.json"]
+
+
+def test_a_save_that_fails_is_an_error_in_the_users_words(run, monkeypatch):
+    def refuse(_self, _target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(RunError, match="cannot write `.*run.json`: No space left on device"):
+        run.save()
+
+
+def test_the_same_warning_is_kept_once_and_another_rank_has_its_own(run):
+    for rank in (0, 0, 1):
+        run.manifest.warn("code", "words", rep=0, rank=rank)
+    assert [(warning.rep, warning.rank) for warning in run.manifest.warnings] == [(0, None), (0, 0), (0, 1)]
+
+
+def test_run_ids_are_unique_and_sort_by_time():
+    ids = [new_run_id() for _ in range(50)]
+    assert len(set(ids)) == 50
+    assert [one[:15] for one in ids] == sorted(one[:15] for one in ids)
+
+
+def test_a_manifest_is_json_that_any_program_reads(run):
+    text = run.path.joinpath("run.json").read_text(encoding="utf-8")
+    assert json.loads(text)["reps"][0]["ranks"][0]["zero_realtime_ns"] == 1_795_186_330_489_203_848
+    assert msgspec.json.decode(text, type=Manifest) == run.manifest

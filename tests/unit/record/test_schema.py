@@ -1,0 +1,30 @@
+"""The one place that says what the tables are."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.record.schema import PARTITIONS, TABLES
+
+TYPES = {"bigint", "double", "varchar", "boolean"}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_columns_are_named_once_typed_and_described(table):
+    assert len(set(table.column_names)) == len(table.columns)
+    assert not set(PARTITIONS) & set(table.column_names)
+    for column in table.columns:
+        assert column.type in TYPES, column
+        assert column.doc, column
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_times_are_integer_ns_and_sizes_integer_bytes(table):
+    for column in table.columns:
+        for ending in ("ns", "bytes"):
+            if column.name.endswith("_" + ending) or column.name == ending:
+                assert (column.type, column.unit) == ("bigint", ending), column
+
+
+def test_table_names_are_unique():
+    assert len({table.name for table in TABLES}) == len(TABLES)

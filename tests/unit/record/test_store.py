@@ -1,0 +1,114 @@
+"""Parquet files of a run: exactly the schema, whole or not at all."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeprof.errors import RunError
+from pipeprof.record import store
+from pipeprof.record.run import Manifest, Run
+from pipeprof.record.schema import BY_NAME, TABLES
+
+VALUES = {"bigint": 1 << 62, "double": 0.25, "varchar": "größer", "boolean": True}
+WRONG = {"bigint": "text", "double": "text", "varchar": 7, "boolean": "yes"}
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Run(tmp_path, Manifest(run_id="x", started_at="x", pipeprof_version="0"))
+
+
+def row(table):
+    return tuple(VALUES[column.type] for column in BY_NAME[table].columns)
+
+
+@pytest.mark.parametrize("table", [table.name for table in TABLES])
+def test_a_file_has_exactly_the_schema_and_gives_back_what_was_written(run, table):
+    nothing = (None,) * len(BY_NAME[table].columns)
+    assert store.write(run, table, 2, 3, [row(table), nothing]) == 2
+    (path,) = run.files(table)
+    assert path.relative_to(run.path).as_posix() == f"{table}/rep=2/rank=3/part-00000.parquet"
+    stored = pq.ParquetFile(path).read()
+    assert stored.schema.equals(BY_NAME[table].arrow())
+    assert [tuple(one.values()) for one in stored.to_pylist()] == [row(table), nothing]
+
+
+@pytest.mark.parametrize("table", [table.name for table in TABLES])
+def test_a_value_of_another_type_is_refused_with_its_column(run, table):
+    for index, column in enumerate(BY_NAME[table].columns):
+        values = [*row(table)]
+        values[index] = WRONG[column.type]
+        with pytest.raises(RunError, match=f"column `{column.name}` of table `{table}` does not hold"):
+            store.write(run, table, 0, 0, [values])
+    assert run.files(table) == []
+
+
+@pytest.mark.parametrize("value", [1 << 63, -(1 << 63) - 1, 1.5])
+def test_a_number_that_is_no_64_bit_integer_is_refused(run, value):
+    values = [*row("step")]
+    values[0] = value
+    with pytest.raises(RunError, match="column `step` of table `step`"):
+        store.write(run, "step", 0, 0, [values])
+
+
+def test_too_few_columns_are_refused(run):
+    with pytest.raises(RunError, match=f"table `step` has {len(BY_NAME['step'].columns)} columns, got 2"):
+        store.write(run, "step", 0, 0, [(1, 2)])
+
+
+def test_no_rows_make_no_file(run):
+    assert store.write(run, "step", 0, 0, []) == 0
+    assert store.write_columns(run, "step", 0, 0, {name: [] for name in BY_NAME["step"].column_names}) == 0
+    assert list(run.path.iterdir()) == []
+
+
+def test_columns_and_rows_make_the_same_file(run):
+    rows = [row("queue"), row("queue")]
+    store.write(run, "queue", 0, 0, rows)
+    names = BY_NAME["queue"].column_names
+    store.write_columns(run, "queue", 0, 1, {name: [one[index] for one in rows] for index, name in enumerate(names)})
+    first, second = run.files("queue")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def cut_off(_data, path, **_how):
+    path.write_bytes(b"PAR1half")
+    raise OSError(28, "No space left on device")
+
+
+def test_a_write_that_was_interrupted_leaves_no_file(run, monkeypatch):
+    monkeypatch.setattr(pq, "write_table", cut_off)
+    with pytest.raises(RunError, match=r"cannot write `.*part-00000.parquet`: No space left on device"):
+        store.write(run, "step", 0, 0, [row("step")])
+    assert [path for path in run.path.rglob("*") if path.is_file()] == []
+
+
+def test_a_write_that_was_interrupted_leaves_the_older_file_whole(run, monkeypatch):
+    store.write(run, "step", 0, 0, [row("step")])
+    before = run.files("step")[0].read_bytes()
+    monkeypatch.setattr(pq, "write_table", cut_off)
+    with pytest.raises(RunError):
+        store.write(run, "step", 0, 0, [row("step")] * 3)
+    assert run.files("step")[0].read_bytes() == before
+
+
+def test_writing_again_replaces(run):
+    store.write(run, "step", 0, 0, [row("step")] * 3)
+    store.write(run, "step", 0, 0, [row("step")])
+    assert len(store.read(run, "step")) == 1
+
+
+def test_reading_adds_rep_and_rank_from_the_folders(run):
+    for rep, rank in ((0, 0), (0, 10), (2, 1)):
+        store.write(run, "queue", rep, rank, [row("queue")])
+    data = store.read(run, "queue")
+    assert data.column_names == ["rep", "rank", *BY_NAME["queue"].column_names]
+    assert {(one["rep"], one["rank"]) for one in data.to_pylist()} == {(0, 0), (0, 10), (2, 1)}
+
+
+def test_a_table_that_is_not_there_reads_as_empty_with_all_its_columns(run):
+    data = store.read(run, "queue")
+    assert data.num_rows == 0
+    assert data.schema == pa.schema([("rep", pa.int64()), ("rank", pa.int64()), *BY_NAME["queue"].arrow()])

@@ -1,0 +1,148 @@
+"""The report in its formats: for terminals of any width, for GitHub, for programs."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from pipeprof.report import json_text, markdown, terminal
+from pipeprof.report.build import build
+from pipeprof.report.sections import Block, sections
+
+KINDS = ["empty", "normal", "ranks", "odd"]
+
+
+@pytest.fixture(params=KINDS)
+def any_run(request):
+    return request.getfixturevalue(request.param)
+
+
+def titles(run):
+    return [section.title for section in sections(build(run))]
+
+
+def printed(run, width, **how):
+    buffer = io.StringIO()
+    terminal._print(Console(file=buffer, width=width, highlight=False, **how), sections(build(run)))
+    return buffer.getvalue()
+
+
+def test_an_empty_run_says_what_was_not_measured_and_nothing_more(empty):
+    assert titles(empty) == [f"Run {empty.path}", "Diagnosis", "Not measured"]
+    text = terminal.text(build(empty))
+    assert "not measured" in text
+    assert "step: no training step was seen" in text
+
+
+def test_a_normal_run_has_its_sections_the_answer_first(normal):
+    assert titles(normal) == [
+        f"Run {normal.path}", "Diagnosis", "Steps", "Data pipeline", "Operators (from op windows)", "Memory and CPU",
+    ]  # fmt: skip
+
+
+def test_several_ranks_get_a_section_and_the_details_are_of_the_slowest(ranks):
+    assert "Ranks and repetitions" in titles(ranks)
+    assert "details are of repetition 0, rank 1: the slowest of 2" in terminal.text(build(ranks))
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_no_line_is_wider_than_the_terminal(any_run, width):
+    assert max(len(line) for line in printed(any_run, width).splitlines()) <= width
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_no_cell_is_cut_off(any_run, width):
+    assert "…" not in printed(any_run, width)
+
+
+def test_the_plain_text_has_no_control_characters(any_run):
+    assert "\x1b" not in terminal.text(build(any_run))
+
+
+def test_no_color_is_honoured_on_a_terminal(normal, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with_colour = printed(normal, 100, force_terminal=True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    without = printed(normal, 100, force_terminal=True)
+    assert "\x1b[" in with_colour
+    assert not any(code in without for code in ("\x1b[3", "\x1b[9", ";3"))
+
+
+def test_names_are_shown_as_they_are_not_as_markup(odd):
+    text = printed(odd, 300)
+    assert "<b>a|b*_[red]\\x</b>" in text
+    assert "'[bold]*x*'" in text
+
+
+def test_the_number_of_steps_beside_a_time_is_of_those_that_count_in_it(normal):
+    section = next(section for section in sections(build(normal)) if section.title == "Steps")
+    train = next(row for row in section.blocks[0].rows if row[0] == "train")
+    assert train[1] in ("7", "7 of 9")
+
+
+def test_markdown_starts_with_one_heading_and_the_others_are_below_it(any_run):
+    lines = markdown.text(build(any_run)).splitlines()
+    assert lines[0].startswith("# Run")
+    assert [line for line in lines if line.startswith("# ")] == lines[:1]
+
+
+def test_markdown_tables_have_the_same_number_of_cells_in_every_row(any_run):
+    unescaped = markdown.text(build(any_run)).replace("\\\\", "").replace("\\|", "")
+    tables = [block.splitlines() for block in unescaped.split("\n\n") if block.startswith("| ")]
+    for table in tables:
+        assert len({line.count("|") for line in table}) == 1, table
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a|b", "a\\|b"), ("*x*", "\\*x\\*"), ("a_b", "a\\_b"), ("<b>", "\\<b\\>"), ("a\\b", "a\\\\b"), ("a\nb", "a b")],
+)
+def test_markdown_escapes_what_would_be_markup(text, shown):
+    assert markdown.table(Block(("h",), [[text]]))[2] == f"| {shown} |"
+
+
+@pytest.mark.parametrize("text", ["[text](https://example.org)", "~~gone~~"])
+def test_markdown_makes_no_link_or_strike_of_a_name(text):
+    (cell,) = markdown.table(Block(("h",), [[text]]))[2:]
+    assert text not in cell
+
+
+def test_markdown_keeps_the_depth_of_a_tree_visible():
+    assert markdown.table(Block(("h",), [["  MapOp"]]))[2] == "| &nbsp;&nbsp;MapOp |"
+
+
+def test_markdown_aligns_numbers_to_the_right():
+    assert markdown.table(Block(("a", "b"), [], frozenset((1,))))[1] == "| --- | ---: |"
+
+
+def test_json_has_the_schema_version_first_and_the_documented_fields(any_run):
+    document = json.loads(json_text.text(build(any_run)))
+    assert next(iter(document)) == "schema_version"
+    assert {"schema_version", "run", "steps", "pipeline", "ops", "diagnosis", "not_measured"} <= set(document)
+    assert document["schema_version"] == 1
+
+
+def test_json_holds_no_number_that_json_does_not_have(any_run):
+    def refuse(name):
+        raise AssertionError(name)
+
+    json.loads(json_text.text(build(any_run)), parse_constant=refuse)
+
+
+def test_the_diagnosis_of_a_source_that_is_full_behind_an_empty_map_is_the_map(normal):
+    found = build(normal)["diagnosis"]
+    assert (found["verdict"], found["op_type"], found["op_name"]) == ("input_bound", "MapOp", "halve")
+
+
+def test_top_bounds_the_slowest_steps(normal):
+    assert len(build(normal, top=3)["steps"]["slowest"]) == 3
+
+
+def test_building_a_report_changes_nothing_in_the_run(normal):
+    before = {path: path.read_bytes() for path in normal.path.rglob("*") if path.is_file()}
+    build(normal)
+    assert {path: path.read_bytes() for path in normal.path.rglob("*") if path.is_file()} == before

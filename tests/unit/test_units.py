@@ -1,0 +1,85 @@
+"""Text to integer nanoseconds and numbers to text for people."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeprof.units import format_bytes, format_ns, format_ratio, ns_from_text
+
+SCALE = {"ns": 0, "us": 3, "ms": 6, "s": 9}
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "ns"),
+    [
+        ("1795186330489203.848", "us", 1795186330489203848),
+        ("12", "ms", 12_000_000),
+        ("0.5", "s", 500_000_000),
+        ("1e-05", "ms", 10),
+        ("1E3", "us", 1_000_000),
+        ("1.5e+2", "ns", 150),
+        ("-2.5", "us", -2500),
+        ("+1", "ns", 1),
+        (" 7 ", "ns", 7),
+        ("0.5", "ns", 1),
+        ("0.49", "ns", 0),
+        (".5", "us", 500),
+    ],
+)
+def test_decimal_text_becomes_exact_ns(text, unit, ns):
+    assert ns_from_text(text, unit) == ns
+
+
+@pytest.mark.parametrize(
+    "text", ["", "abc", "1,5", "1.2.3", "1e", "e5", "0x10", "--1", "+-1", "nan", "inf", "1_0", "1e1.5", "/"]
+)
+def test_what_is_no_decimal_number_is_refused(text):
+    with pytest.raises(ValueError):
+        ns_from_text(text, "ms")
+
+
+@given(
+    st.decimals(allow_nan=False, allow_infinity=False, min_value=0, max_value=10**12, places=12),
+    st.sampled_from(sorted(SCALE)),
+)
+def test_it_agrees_with_decimal_arithmetic(number, unit):
+    exact = (number.scaleb(SCALE[unit])).quantize(Decimal(1), rounding=ROUND_HALF_UP)
+    assert ns_from_text(f"{number:f}", unit) == int(exact)
+
+
+@given(st.integers(-(10**18), 10**18))
+def test_whole_ns_come_back_through_every_unit(number):
+    for unit, digits in SCALE.items():
+        assert ns_from_text(str(Decimal(number).scaleb(-digits)), unit) == number
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (None, "-"), (0, "0 ns"), (999, "999 ns"), (1000, "1.00 us"), (12_345, "12.3 us"), (999_499, "999 us"),
+        (999_999, "1.00 ms"), (4_560_000, "4.56 ms"), (1_230_000_000, "1.23 s"), (59_900_000_000, "59.9 s"),
+        (125_000_000_000, "2 min 05 s"), (-12_345, "-12.3 us"), (59_999_999_999, "1 min 00 s"),
+    ],
+)  # fmt: skip
+def test_durations_for_people(ns, text):
+    assert format_ns(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (None, "-"), (0, "0 B"), (1023, "1023 B"), (1536, "1.50 KiB"), (10 * 1024, "10.0 KiB"),
+        (3 * 2**30, "3.00 GiB"), (2**40, "1.0 TiB"),
+    ],
+)  # fmt: skip
+def test_sizes_for_people(count, text):
+    assert format_bytes(count) == text
+
+
+@pytest.mark.parametrize(("ratio", "text"), [(None, "-"), (0.1234, "12.3 %"), (0.0, "0.0 %"), (1, "100.0 %")])
+def test_shares_for_people(ratio, text):
+    assert format_ratio(ratio) == text
