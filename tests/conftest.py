@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
+
 from pipeprof.record import store
 from pipeprof.record.run import Manifest, Run
 from pipeprof.record.schema import BY_NAME

@@ -21,14 +21,15 @@ _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
 class HostSampler:
     """Appends one JSON line a sample: cumulative CPU seconds of the host and of each process, memory in bytes.
 
-    The reader takes differences. A sample that fails is left out; the command is never disturbed.
+    `problem` says why samples could not be written, if so. The reader takes differences. A sample that fails is left
+    out; the command is never disturbed.
     """
 
     def __init__(self, pid: int, path: Path) -> None:
         self._root = psutil.Process(pid)
         self._path = path
         self._known: dict[int, psutil.Process] = {}
-        self._refused = False
+        self.problem: str | None = None
         self._file = path.open("a", encoding="utf-8", buffering=1)
 
     def __enter__(self) -> Self:
@@ -42,7 +43,7 @@ class HostSampler:
 
     def sample(self) -> None:
         """Take one sample."""
-        if self._refused:
+        if self.problem is not None:
             return
         cpu = psutil.cpu_times()
         memory = psutil.virtual_memory()
@@ -58,8 +59,8 @@ class HostSampler:
         }
         try:
             self._file.write(json.dumps(facts) + "\n")
-        except OSError:
-            self._refused = True
+        except OSError as error:
+            self.problem = error.strerror
 
     def _processes(self) -> list[psutil.Process]:
         with contextlib.suppress(*_GONE):

@@ -25,7 +25,19 @@ def one_run(kind, steps, profiled, extra=()):
     with tempfile.TemporaryDirectory() as folder:
         if profiled:
             run = f"{folder}/run"
-            command = [sys.executable, "-m", "pipeprof", "collect", "-q", "--keep-spool", "-o", run, *extra, "--", *command]
+            command = [
+                sys.executable,
+                "-m",
+                "pipeprof",
+                "collect",
+                "-q",
+                "--keep-spool",
+                "-o",
+                run,
+                *extra,
+                "--",
+                *command,
+            ]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
         facts = json.loads(done.stdout.strip().splitlines()[-1])
         if profiled:
@@ -66,7 +78,10 @@ def measure(kind, pairs, extra):
         cores.append(pair[True]["cores"] - pair[False]["cores"])
         launcher.append(pair[True]["launcher_cores"])
         rate = 1e9 / pair[False]["median_ns"]
-        print(f"  {kind} pair {number + 1}: {rate:.0f} steps/s, median x{medians[-1]:.4f}, mean x{means[-1]:.4f}", flush=True)
+        print(
+            f"  {kind} pair {number + 1}: {rate:.0f} steps/s, median x{medians[-1]:.4f}, mean x{means[-1]:.4f}",
+            flush=True,
+        )
     rows = {"median step": interval(medians), "mean step": interval(means)}
     print(f"{kind}: {pairs} pairs")
     for name, (middle, low, high) in rows.items():

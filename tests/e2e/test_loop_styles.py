@@ -30,8 +30,10 @@ def test_every_step_is_one_row_at_its_time(styled):
         times = [at for told, _, at in truth if told == kind]
         assert len(rows) == len(times), kind
         assert [row["kind_step"] for row in rows] == list(range(len(times)))
+        # The very first step of a loop that fetches nothing begins, as far as can be seen, with its forward pass.
+        blind = [n == 0 and row["fetch_wait_ns"] is None for n, row in enumerate(rows)]
         wrong = [(n, r["start_ns"], at, r["end_ns"]) for n, (r, at) in enumerate(zip(rows, times, strict=True))
-                 if not r["start_ns"] <= at <= r["end_ns"]]  # fmt: skip
+                 if not (r["start_ns"] <= at or blind[n]) or not at <= r["end_ns"]]  # fmt: skip
         assert not wrong, f"{kind} steps elsewhere than the script made them: {wrong}"
 
 

@@ -346,8 +346,8 @@ def test_stderr_of_a_dying_training_is_not_lost(pipeprof):
 
 
 @pytest.mark.mindspore
-def test_terminal_stays_one_for_the_threads_of_a_training(pipeprof):
-    terminal = on_terminal(pipeprof, pipeprof.script("chatter.py", "silent"), "-q")
+def test_terminal_stays_one_for_the_threads_of_a_training_without_service_times(pipeprof):
+    terminal = on_terminal(pipeprof, pipeprof.script("chatter.py", "silent"), "-q", "--no-service")
     assert terminal.end() == 0, terminal.text
     assert b"tty 120 of 120, files 1" in terminal.text
 

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from pipeprof.query.engine import Engine
 
 # `make_run` makes a new run folder each time, so one of them serves all examples.

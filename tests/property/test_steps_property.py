@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +31,7 @@ loops = st.lists(EVENT, max_size=60).map(marks)
 def test_steps_are_in_order_and_never_overlap(recorded):
     steps = find_steps(recorded, [], {}).steps
     assert all(step.start <= step.end for step in steps)
-    assert all(one.end <= other.start for one, other in zip(steps, steps[1:], strict=False))
+    assert all(one.end <= other.start for one, other in pairwise(steps))
 
 
 @given(loops)

@@ -6,12 +6,13 @@ import duckdb
 import pytest
 import sqlfluff
 import sqlglot
-from pipeprof.query import catalog
-from pipeprof.query.engine import Engine
-from pipeprof.record.schema import BY_NAME, TABLES
 from portable import violations
 from sqlfluff.core import FluffConfig
 from sqlglot import exp
+
+from pipeprof.query import catalog
+from pipeprof.query.engine import Engine
+from pipeprof.record.schema import BY_NAME, TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS = {catalog.view_name(view): view for view in catalog.views()}
@@ -34,7 +35,7 @@ def values(query):
 
 @pytest.fixture(scope="module")
 def empty_engine(tmp_path_factory):
-    from pipeprof.record.run import Manifest, Run  # noqa: PLC0415 - only this fixture
+    from pipeprof.record.run import Manifest, Run
 
     folder = tmp_path_factory.mktemp("empty")
     with Engine.open(Run(folder, Manifest(run_id="x", started_at="", pipeprof_version="0"))) as engine:

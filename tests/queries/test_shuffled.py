@@ -4,6 +4,7 @@ from random import Random
 
 import pyarrow.parquet as pq
 import pytest
+
 from pipeprof.query import catalog
 from pipeprof.query.engine import Engine
 

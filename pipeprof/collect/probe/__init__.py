@@ -14,7 +14,7 @@ user's training. It writes to the spool and nowhere else.
 
 
 def start():
-    """Set the hooks. Called once per process, before the user's code; costs well under a millisecond."""
+    """Set the hooks. Called once per process, before the user's code, so it imports next to nothing."""
     import os
     import sys
 

@@ -2,22 +2,24 @@
 
 import sys
 
-from . import dataset, profiler_guard, recorder, steps
+from . import recorder
 
+# Module of MindSpore -> module and function of ours. Ours are loaded when mindspore itself is asked for: most Pythons
+# of a process tree never do, and pay nothing.
 HOOKS = {
-    "mindspore": steps.install_package,
-    "mindspore.dataset.engine.iterators": dataset.install,
-    "mindspore.dataset.engine.datasets": dataset.install_workers,
-    "mindspore.train.callback._callback": steps.install_callbacks,
-    "mindspore.nn.cell": steps.install_cell,
-    "mindspore.nn.optim.optimizer": steps.install_optimizer,
-    "mindspore.experimental.optim.optimizer": steps.install_optimizer,
-    "mindspore.graph.api": steps.install_executors,
-    "mindspore.common.api": steps.install_executors,
-    "mindspore.profiler.profiler": profiler_guard.install_classes,
-    "mindspore.profiler.platform.cpu_profiler": profiler_guard.install_platform,
-    "mindspore.profiler.platform.npu_profiler": profiler_guard.install_platform,
-    "mindspore.profiler.platform.gpu_profiler": profiler_guard.install_platform,
+    "mindspore": ("steps", "install_package"),
+    "mindspore.dataset.engine.iterators": ("dataset", "install"),
+    "mindspore.dataset.engine.datasets": ("dataset", "install_workers"),
+    "mindspore.train.callback._callback": ("steps", "install_callbacks"),
+    "mindspore.nn.cell": ("steps", "install_cell"),
+    "mindspore.nn.optim.optimizer": ("steps", "install_optimizer"),
+    "mindspore.experimental.optim.optimizer": ("steps", "install_optimizer"),
+    "mindspore.graph.api": ("steps", "install_executors"),
+    "mindspore.common.api": ("steps", "install_executors"),
+    "mindspore.profiler.profiler": ("profiler_guard", "install_classes"),
+    "mindspore.profiler.platform.cpu_profiler": ("profiler_guard", "install_platform"),
+    "mindspore.profiler.platform.npu_profiler": ("profiler_guard", "install_platform"),
+    "mindspore.profiler.platform.gpu_profiler": ("profiler_guard", "install_platform"),
 }
 
 
@@ -30,7 +32,7 @@ class Finder:
         if hook is None:
             return None
         if name == "mindspore":
-            steps.package_import_began()
+            _ours("steps").package_import_began()
         for finder in sys.meta_path:
             if finder is self or not hasattr(finder, "find_spec"):
                 continue
@@ -40,6 +42,13 @@ class Finder:
                     _wrap(spec.loader, hook)
                 return spec
         return None
+
+
+def _ours(name):
+    """A module of the probe, imported when it is first needed."""
+    import importlib
+
+    return importlib.import_module("." + name, __package__)
 
 
 def _wrap(loader, hook):
@@ -52,7 +61,7 @@ def _wrap(loader, hook):
             pass
         execute(module)
         try:
-            hook(module)
+            getattr(_ours(hook[0]), hook[1])(module)
         except Exception:
             recorder.REC.failed("hook " + module.__name__)
 

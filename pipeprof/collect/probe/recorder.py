@@ -4,15 +4,12 @@
 there is something of MindSpore to record, except one line in `hello.jsonl` that says that this Python is watched.
 """
 
+import _thread
 import atexit
-import json
 import os
-import platform
 import struct
 import sys
-import threading
 import time
-import traceback
 
 # kind, flag, subject, sequence number, begin, end (ns of the monotonic clock); `<`: no padding, any machine
 MARK = struct.Struct("<BBIIqq")
@@ -35,7 +32,8 @@ class Recorder:
 
     def __init__(self, root, options):
         self.root = root
-        self.options = options
+        self._options_text = options
+        self._options = None
         self.off = False
         self.folder = None
         self.pid = os.getpid()
@@ -45,10 +43,19 @@ class Recorder:
         self._lines = []
         self._flushed = self.started
         self._fds = None
-        self._lock = threading.RLock()
+        self._lock = _thread.RLock()
         self._warned = set()
         self._dropped = 0
         self._torn = set()
+
+    @property
+    def options(self):
+        """What the launcher said, as a dict."""
+        if self._options is None:
+            import json
+
+            self._options = json.loads(self._options_text)
+        return self._options
 
     def mark(self, kind, flag, subject, number, begin, end):
         """Record one interval; about 0.4 us."""
@@ -63,6 +70,8 @@ class Recorder:
 
     def line(self, name, **fields):
         """Record something less rare, as a JSON line, to be flushed with the next marks."""
+        import json
+
         fields["e"] = name
         fields.setdefault("t", now())
         self.open()
@@ -77,6 +86,8 @@ class Recorder:
     def failed(self, where):
         """Record that a hook failed (called in an except block); the training goes on."""
         try:
+            import traceback
+
             lines = traceback.format_exc(limit=-3).strip().splitlines()
             self.warn(
                 "probe_failed:" + where, where + ": " + lines[-1] + " | " + " ".join(x.strip() for x in lines[1:-1])
@@ -98,10 +109,14 @@ class Recorder:
             self._fds = [os.open(os.path.join(folder, leaf), flags, 0o644) for leaf in ("marks.bin", "events.jsonl")]
             self.folder = folder
         self.event("process", **self._about())
+        import threading
+
         thread = threading.Thread(target=self._run, name="pipeprof", daemon=True)
         thread.start()
 
     def _about(self):
+        import platform
+
         environ = os.environ
         rank = next((environ[key] for key in ("RANK_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK") if key in environ), None)
         return {
@@ -175,7 +190,7 @@ class Recorder:
     def forked(self):
         """In a forked child: fall silent if the parent was already training, otherwise start afresh."""
         self._pending, self._lines = [], []
-        self._lock = threading.RLock()
+        self._lock = _thread.RLock()
         if self.folder is not None:
             self.off = True
             return
@@ -185,9 +200,8 @@ class Recorder:
 def open_recorder(root, options):
     """Make the one recorder of this process and leave a trace that this Python is watched."""
     global REC
-    REC = Recorder(root, json.loads(options))
-    argv = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
-    line = json.dumps({"pid": os.getpid(), "ppid": os.getppid(), "argv0": [str(x)[:200] for x in argv[:2]]}) + "\n"
+    REC = Recorder(root, options)
+    line = '{"pid": %d, "ppid": %d}\n' % (os.getpid(), os.getppid())
     fd = os.open(os.path.join(root, "hello.jsonl"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         os.write(fd, line.encode())

@@ -9,7 +9,7 @@ import types
 
 from . import recorder, windows
 
-OPTIMIZER, GRAPH, JIT = 0, 1, 2  # flags of UPDATE and CALL
+OPTIMIZER, GRAPH, JIT, GRADIENT = 0, 1, 2, 3  # flags of UPDATE and CALL; GRADIENT: a PyNative forward begins
 SEARCH_LIMIT = 400
 GRADIENT_MODULES = ("mindspore.ops.composite", "mindspore.ops.function.grad", "mindspore.common._grad_function")
 SUPPORTED = ((2, 7), (2, 10))
@@ -202,6 +202,9 @@ def install_cell(module):
 def install_executors(module):
     """Hook jit calls and compilation, wherever this version keeps them."""
     windows.WINDOWS.executor = getattr(module, "_pynative_executor", windows.WINDOWS.executor)
+    pynative = getattr(module, "_PyNativeExecutor", None)
+    if pynative is not None and pynative.__module__ == module.__name__ and hasattr(pynative, "new_graph"):
+        _install_gradient(pynative)
     jit = getattr(module, "_JitExecutor", None)
     if jit is not None and jit.__module__ == module.__name__:
         _install_jit(jit)
@@ -209,6 +212,25 @@ def install_executors(module):
     graph = getattr(module, "_CellGraphExecutor", None)
     if graph is not None and graph.__module__ == module.__name__:
         _install_compile(graph, None)
+
+
+def _install_gradient(pynative):
+    """Where a PyNative forward begins: the only sign of it when a loop fetches nothing."""
+    original = pynative.new_graph
+
+    def new_graph(self, *args, **kwargs):
+        rec = recorder.REC
+        if not rec.off and not LOOP.model and not LOOP.inside:
+            try:
+                rec.open()
+                begin = recorder.now()
+                rec.mark(recorder.CALL, GRADIENT, 0, 0, begin, begin)
+            except Exception:
+                rec.failed("gradient")
+        return original(self, *args, **kwargs)
+
+    new_graph.__wrapped__ = original
+    pynative.new_graph = new_graph
 
 
 def _install_jit(jit):

@@ -8,7 +8,8 @@ import os
 
 from . import recorder
 
-AUTO_SHARE = 0.01  # of the training time may go into windows
+AUTO_SHARE = 0.01  # of the training time may go into recording
+QUIET_TIMES = 19  # after a window, this many times its length without one: most steps stay as they are
 COST_PER_EXECUTION_NS = 6_000
 MAX_EXECUTIONS = 20_000  # of one window
 MAX_TOTAL = 250_000  # of all windows: the recorder keeps about 90 bytes of each for ever
@@ -166,7 +167,8 @@ class Windows:
             self.open_at = self.schedule.next_window(self.done)
             return
         cost = executions * COST_PER_EXECUTION_NS + stop_ns * 2
-        self.gap = max(int(cost / AUTO_SHARE), min(self.gap * 2, 60_000_000_000))
+        length = self.ticks[-1] - self.ticks[0]
+        self.gap = max(int(cost / AUTO_SHARE), QUIET_TIMES * length, min(self.gap * 2, 60_000_000_000))
         self.not_before = recorder.now() + self.gap
         self.active = max(1, min(10, MAX_EXECUTIONS // self.per_step))
         self.open_at = NEVER if self.total + self.per_step > MAX_TOTAL else self.done + 1

@@ -31,6 +31,7 @@ class Converted:
     rows: dict[str, int] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
     hello: int = 0
+    problem: str | None = None
 
 
 def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _text: None) -> Converted:
@@ -50,6 +51,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=end - zero, exit_code=ended.get("status")
     )
     result = Converted(entry, processes=processes, hello=_count_lines(spool / "hello.jsonl"))
+    result.problem = ended.get("problem")
     ranks = assign_ranks(processes, run.manifest, rep)
     points = user_points(run.manifest)
     for rank, members in sorted(ranks.items()):

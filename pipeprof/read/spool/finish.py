@@ -12,6 +12,7 @@ import psutil
 from pipeprof.errors import RunError
 from pipeprof.read.spool.convert import Converted, convert_rep, processes_alive
 from pipeprof.record.run import NotMeasured, Run, load
+from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,7 +49,7 @@ def finish(run: Run, *, keep_spool: bool = False, progress: Callable[[str], None
         _decide(run, results, alive)
         run.save()
     except RunError as error:
-        run.reserve.unlink(missing_ok=True)
+        _remove_tables(run)
         manifest.state, manifest.reason = "partial", f"its tables could not be written: {error.message}"
         manifest.options[UNFINISHED] = True
         run.save()
@@ -82,6 +83,14 @@ def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text
     if options.get("keep_spool") and not options.get(UNFINISHED) and run.manifest.state != "running":
         return run
     return finish(run, keep_spool=bool(run.manifest.options.get("keep_spool")), progress=progress)
+
+
+def _remove_tables(run: Run) -> None:
+    """Tables of a conversion that failed are incomplete; the spool has everything."""
+    run.reserve.unlink(missing_ok=True)
+    for table in BY_NAME:
+        shutil.rmtree(run.path / table, ignore_errors=True)
+    run.manifest.tables = {}
 
 
 def _reps(run: Run) -> list[int]:
@@ -144,6 +153,7 @@ def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> Non
     manifest = run.manifest
     manifest.ended_at = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
     codes = [result.rep.exit_code for result in results]
+    problems = [result.problem for result in results if result.problem]
     bad = next((code for code in codes if code not in (0, None)), None)
     lost = [rank for result in results for rank in result.rep.ranks if rank.ended == "lost"]
     if alive:
@@ -154,6 +164,8 @@ def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> Non
         manifest.state, manifest.reason = "partial", f"the command was ended by {_signal_name(bad)}"
     elif bad is not None:
         manifest.state, manifest.reason = "failed", f"the command exited with code {bad}"
+    elif problems:
+        manifest.state, manifest.reason = "partial", f"the record could not be written: {problems[0]}"
     elif lost:
         manifest.state = "partial"
         manifest.reason = f"process {lost[0].pid} (rank {lost[0].rank}) ended without its exit handlers"

@@ -207,6 +207,8 @@ class Points:
 def choose_points(placed: Sequence[Placed], steps: Sequence[Step], fp: str | None, bp: str | None) -> Points:
     """FP: the forward operator that is first in most training steps. BP: the backward one that ends last in most.
 
+    With communication, BP feeds the step's last collective: it has ended when that begins.
+
     A name given by the user wins: the full name, or a suffix that only one operator has. Raises PointNotFoundError for
     a name that matches nothing.
     """
@@ -214,18 +216,29 @@ def choose_points(placed: Sequence[Placed], steps: Sequence[Step], fp: str | Non
     names = sorted({item.name for item in training})
     first: dict[int, Placed] = {}
     last: dict[int, Placed] = {}
+    reduced = _last_collectives(training)
     for item in training:
         index = item.step if item.step is not None else -1
         if item.phase == "forward" and (
             index not in first or item.execution.start_ns < first[index].execution.start_ns
         ):
             first[index] = item
-        if item.phase == "backward" and (index not in last or _end(item) > _end(last[index])):
+        feeds = index not in reduced or _end(item) <= reduced[index]
+        if item.phase == "backward" and feeds and (index not in last or _end(item) > _end(last[index])):
             last[index] = item
     return Points(
         fp=match_point(fp, names, "FP_POINT") if fp else _most(first),
         bp=match_point(bp, names, "BP_POINT") if bp else _most(last),
     )
+
+
+def _last_collectives(placed: Sequence[Placed]) -> dict[int, int]:
+    """Start of the last collective per step index."""
+    starts: dict[int, int] = {}
+    for item in placed:
+        if item.phase == "communication" and item.step is not None:
+            starts[item.step] = max(starts.get(item.step, 0), item.execution.start_ns)
+    return starts
 
 
 def match_point(wanted: str, names: Sequence[str], what: str) -> str | None:

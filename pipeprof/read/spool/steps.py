@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 ROW = 0  # flag of a fetch that returned a batch
+GRADIENT = 3  # flag of a call: a PyNative forward begins
 ZIPPED_SHARE = 0.9
 
 
@@ -183,6 +184,7 @@ class _LoopReader:
         self.units: Counter[int] = Counter()
         self.begin: int | None = None
         self.last_end = 0
+        self.forward: int | None = None
         self.finish: int | None = None  # end of the step just closed, while nothing else came between
         self.passes: Counter[str] = Counter()
         self.rows: Counter[int] = Counter()
@@ -258,11 +260,15 @@ class _LoopReader:
         if self.units[mark.subject]:
             self._close(None)
         if self.begin is None:
-            self.begin = mark.begin if self.finish is None else self.finish
+            forward = mark.begin if self.forward is None else self.forward
+            self.begin = forward if self.finish is None else self.finish
         self.units[mark.subject] += 1
         self.last_end = mark.end
 
     def _call(self, mark: Mark) -> None:
+        if mark.flag == GRADIENT:
+            self.forward = mark.begin if self.forward is None else self.forward
+            return
         if self.open_eval is not None:
             self.open_eval.end = max(self.open_eval.end, mark.end)
         elif self.units or (self.by_rows and self.fetches):
@@ -276,7 +282,7 @@ class _LoopReader:
             if self.fetches:
                 self.epoch = self.epochs[self.fetches[0]]
             self.steps.append(Step("train", self.begin, self.finish, self.epoch, self.fetches, updates))
-        self.fetches, self.units, self.begin = [], Counter(), None
+        self.fetches, self.units, self.begin, self.forward = [], Counter(), None, None
 
     def _close_eval(self, end: int | None) -> None:
         if self.open_eval is not None:

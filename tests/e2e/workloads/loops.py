@@ -438,8 +438,8 @@ def map_in_processes():
 def new_worker_processes_every_epoch():
     parts.pynative()
     trainer = Trainer()
-    source = ds.GeneratorDataset(parts.Rows(3), ["x", "y"], shuffle=False)
     for _ in range(10):
+        source = ds.GeneratorDataset(parts.Rows(3), ["x", "y"], shuffle=False)
         data = source.map(doubled, ["x"], num_parallel_workers=2, python_multiprocessing=True).batch(BATCH)
         for x, y in data.create_tuple_iterator(num_epochs=1):
             mark("train")

@@ -216,7 +216,7 @@ def test_sql_that_does_more_than_read_is_refused(call, run, query):
 def test_sql_sees_no_file_outside_the_run(call, run, tmp_path):
     secret = tmp_path / "secret.csv"
     secret.write_text("a\n1\n", encoding="utf-8")
-    failed(call("sql", run.path, f"SELECT * FROM read_csv('{secret}')"), 2)
+    failed(call("sql", run.path, "SELECT * FROM read_csv('FILE')".replace("FILE", str(secret))), 2)
 
 
 def test_sql_that_is_wrong_is_an_error_in_words(call, run):

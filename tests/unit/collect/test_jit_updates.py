@@ -11,7 +11,7 @@ import pytest
 class Optimizer:
     """Stands for MindSpore's base class of optimizers."""
 
-    def __call__(self, gradients):
+    def __call__(self, _gradients):
         raise AssertionError("it was called")
 
 
@@ -64,7 +64,7 @@ def other_endless(x):
 
 
 def closed_over(inner):
-    return lambda x: inner(x)
+    return lambda x: (inner(x),)
 
 
 def decorated(function):

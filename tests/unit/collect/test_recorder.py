@@ -66,12 +66,12 @@ def test_a_warning_is_recorded_once_per_code(rec):
 
 def test_a_failed_hook_leaves_its_place_and_error(rec):
     try:
-        raise ValueError("the reason")
+        int("the reason")
     except ValueError:
         rec.failed("window")
     (event,) = written(rec).all("warning")
     assert event["code"] == "probe_failed:window"
-    assert "ValueError: the reason" in event["message"]
+    assert "ValueError: invalid literal for int() with base 10: 'the reason'" in event["message"]
 
 
 def test_values_that_are_no_json_become_text(rec):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,7 @@ def test_windows_hold_exactly_the_steps_that_torch_would_record(probe, rec, tmp_
     rec.__init__(str(tmp_path_factory.mktemp("spool")), {})
     made = windows_of(probe, rec, schedule)
     inside = []
-    for step in range(30):
+    for _ in range(30):
         inside.append(made.profiler.folder is not None)
         made.step_done()
     made.exit()
@@ -150,9 +151,24 @@ def test_automatic_windows_grow_rarer_and_stay_below_their_share(probe, rec):
     assert not recorded[0]
     assert recorded[1]
     assert sum(recorded) < 0.05 * len(recorded)
-    openings = [n for n, (one, other) in enumerate(zip(recorded, recorded[1:], strict=False)) if other and not one]
-    gaps = [later - earlier for earlier, later in zip(openings, openings[1:], strict=False)]
+    openings = [n for n, (one, other) in enumerate(pairwise(recorded)) if other and not one]
+    gaps = [later - earlier for earlier, later in pairwise(openings)]
     assert gaps == sorted(gaps)
+
+
+@pytest.mark.parametrize("step_ms", [1, 100, 1_000])
+def test_automatic_windows_leave_most_steps_alone_however_long_a_step_is(probe, rec, monkeypatch, step_ms):
+    clock = [1_000_000]
+    monkeypatch.setattr(probe.recorder, "now", lambda: clock[0])
+    made = probe.windows.Windows()
+    made.executor, made.profiler, made.auto, made.open_at = Executor(), Profiler(), True, 1
+    recorded = []
+    for _ in range(200):
+        recorded.append(made.profiler.folder is not None)
+        clock[0] += step_ms * 1_000_000
+        made.step_done()
+    assert sum(recorded) >= 3
+    assert sum(recorded) < 0.5 * len(recorded)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +188,7 @@ def test_a_schedule_is_read_and_what_is_not_named_is_0(text, schedule):
     ["active", "active=", "active=x", "active=-1", "active=1.5", "actve=3", "=3", "", "active=3,", "active=3;wait=1"],
 )
 def test_a_part_that_cannot_be_read_is_refused_and_shown(text):
-    with pytest.raises(UsageError, match="cannot read `.*` in the schedule, expected name=number") as caught:
+    with pytest.raises(UsageError, match=r"cannot read `.*` in the schedule, expected name=number") as caught:
         parse_schedule(text)
     assert "--schedule" in caught.value.hint
 

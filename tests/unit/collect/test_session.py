@@ -73,7 +73,7 @@ def test_force_on_a_link_to_a_run_replaces_it_or_says_why_not(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_refused_in_words(tmp_path):
     tmp_path.joinpath("file").write_text("x", encoding="utf-8")
-    with pytest.raises(UsageError, match="cannot write `.*file/run`: Not a directory"):
+    with pytest.raises(UsageError, match=r"cannot write `.*file/run`: Not a directory"):
         create(tmp_path / "file" / "run")
 
 

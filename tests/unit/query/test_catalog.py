@@ -1,7 +1,8 @@
 from pathlib import Path
 
-import pipeprof
 import pytest
+
+import pipeprof
 from pipeprof.errors import QueryError
 from pipeprof.query import catalog
 

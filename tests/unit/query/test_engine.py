@@ -3,6 +3,7 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from pipeprof.errors import QueryError, RunError
 from pipeprof.query.engine import Engine
 from pipeprof.record.run import Run

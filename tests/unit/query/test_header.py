@@ -1,4 +1,5 @@
 import pytest
+
 from pipeprof.errors import QueryError
 from pipeprof.query.header import Field, Parameter, parse
 

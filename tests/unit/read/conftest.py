@@ -64,7 +64,9 @@ class HandMade:
     def marks(folder, marks):
         folder.joinpath("marks.bin").write_bytes(b"".join(MARK.pack(*mark) for mark in marks))
 
-    loop = staticmethod(lambda start, steps: loop(start, steps))
+    @staticmethod
+    def loop(start, steps):
+        return loop(start, steps)
 
     @staticmethod
     def window(folder, begin, end, executions, number=1):

@@ -84,14 +84,14 @@ def test_stamps_that_go_backwards_are_noted(folder):
 )
 def test_a_damaged_pipeline_file_is_refused_by_name(tmp_path, content):
     tmp_path.joinpath("pipeline_profiling_0.json").write_bytes(content)
-    with pytest.raises(SourceError, match="pipeline_profiling_0.json"):
+    with pytest.raises(SourceError, match=r"pipeline_profiling_0.json"):
         read_folder(tmp_path)
 
 
 def test_a_damaged_cpu_file_is_refused_by_name(folder):
     path = folder([op(0, "BatchOp", [3])])
     path.joinpath("minddata_cpu_utilization_0.json").write_text('{"time_stamp": [1, 2', encoding="utf-8")
-    with pytest.raises(SourceError, match="minddata_cpu_utilization_0.json"):
+    with pytest.raises(SourceError, match=r"minddata_cpu_utilization_0.json"):
         read_folder(path)
 
 

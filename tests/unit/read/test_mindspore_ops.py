@@ -80,7 +80,7 @@ def test_a_damaged_line_is_refused_with_its_file_and_number(folder, line):
 
 
 def test_a_file_that_cannot_be_read_is_refused_by_name(tmp_path):
-    with pytest.raises(SourceError, match="cannot read `.*nothing.txt`"):
+    with pytest.raises(SourceError, match=r"cannot read `.*nothing.txt`"):
         read_executions(tmp_path / "nothing.txt")
 
 

@@ -65,7 +65,7 @@ def test_a_newer_schema_version_is_refused_by_name(run):
 def test_a_damaged_manifest_is_refused_by_name(run, damage):
     path = run.path / "run.json"
     path.write_bytes(damage)
-    with pytest.raises(RunError, match="damaged manifest `.*run.json`"):
+    with pytest.raises(RunError, match=r"damaged manifest `.*run.json`"):
         load(run.path)
 
 
@@ -77,7 +77,7 @@ def test_a_manifest_without_a_needed_field_is_damaged_and_the_field_is_named(run
 
 
 def test_a_folder_that_does_not_exist_is_no_run(tmp_path):
-    with pytest.raises(RunError, match="no such run: `.*nothing`"):
+    with pytest.raises(RunError, match=r"no such run: `.*nothing`"):
         load(tmp_path / "nothing")
 
 
@@ -122,7 +122,7 @@ def test_a_save_that_fails_is_an_error_in_the_users_words(run, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", refuse)
-    with pytest.raises(RunError, match="cannot write `.*run.json`: No space left on device"):
+    with pytest.raises(RunError, match=r"cannot write `.*run.json`: No space left on device"):
         run.save()
 
 
