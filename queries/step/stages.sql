@@ -4,7 +4,8 @@
 -- Gives, one row per (rep, rank, stage), in that order:
 --   rep       bigint   repetition
 --   rank      bigint   process rank
---   stage     varchar  build | compile | import | start | steady | warmup, and first_step: from the launch to the end of the first training step
+--   stage     varchar  build | compile | import | start | steady | warmup; first_step: from the launch to the end of
+--                      the first training step
 --   count     bigint   how often, such as graphs compiled
 --   start_ns  bigint   ns  start of the first
 --   dur_ns    bigint   ns  summed duration

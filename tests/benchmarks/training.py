@@ -47,12 +47,12 @@ class Clock(Callback):
         self.ends = []
         self.marks = {}
 
-    def on_train_step_end(self, _run_context):
+    def on_train_step_end(self, run_context):  # noqa: ARG002 - MindSpore passes it by this name
         self.ends.append(time.perf_counter_ns())
         if len(self.ends) in (SKIP, self.marks.get("half")):
             self.marks[len(self.ends)] = (time.perf_counter(), time.process_time(), peak_rss())
 
-    def on_train_end(self, _run_context):
+    def on_train_end(self, run_context):  # noqa: ARG002
         self.marks["end"] = (time.perf_counter(), time.process_time(), peak_rss())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from importlib import import_module, util
 from itertools import count
 from pathlib import Path
@@ -42,7 +43,7 @@ def rec(probe, tmp_path, monkeypatch):
     """The recorder of this process, writing below tmp_path; every look at the clock is 1 us later than the one before."""
     ticks = count(1_000_000, 1_000)
     monkeypatch.setattr(probe.recorder, "now", lambda: next(ticks))
-    monkeypatch.setattr(probe.recorder.threading, "Thread", NoThread)
+    monkeypatch.setattr(threading, "Thread", NoThread)
     made = probe.recorder.REC = probe.recorder.Recorder(str(tmp_path), {})
     yield made
     made.off = True
