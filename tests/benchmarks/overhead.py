@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-STEPS = {"cnn": 240, "tiny": 6000, "input": 320}
+STEPS = {"cnn": 160, "tiny": 4000, "input": 240}
 TRAINING = Path(__file__).with_name("training.py")
 T95 = {2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 10: 2.23, 11: 2.20, 14: 2.14, 19: 2.09}
 

@@ -66,8 +66,8 @@ def wait_for_disk(picture):
 
 
 KINDS = {
-    "cnn": {"batch": 32, "channels": 3, "pixels": 64, "width": 32, "slow": False},
-    "tiny": {"batch": 2, "channels": 1, "pixels": 8, "width": 2, "slow": False},
+    "cnn": {"batch": 32, "channels": 3, "pixels": 64, "width": 20, "slow": False},
+    "tiny": {"batch": 16, "channels": 1, "pixels": 16, "width": 8, "slow": False},
     "input": {"batch": 8, "channels": 1, "pixels": 16, "width": 4, "slow": True},
 }
 

@@ -11,7 +11,7 @@ import sys
 import threading
 import weakref
 
-from . import describe, recorder, service, steps, swap
+from . import describe, recorder, service, smaps, steps, swap
 
 GETTERS = frozenset(
     [
@@ -314,6 +314,7 @@ def _prepare():
             import mindspore._c_dataengine as engine
             from mindspore.dataset import config
 
+            _guarded("smaps", smaps.install)
             TREES = Trees(engine.GlobalContext.profiling_manager(), config, interval)
             rec.periodic.append(TREES.checkpoint)
         except Exception:
