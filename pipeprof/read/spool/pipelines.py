@@ -286,10 +286,12 @@ def _add_service(process: Process, out: RankRows, pipelines: Mapping[int, Pipeli
                 pipeline_id=pipeline.pipeline_id,
                 op_id=int(op_id),
                 t_ns=out.at(event["t"]),
+                source="log",
                 avg_ns=ns_from_text(average, "ms"),
                 max_ns=_optional(largest),
                 min_ns=_optional(smallest),
                 rows=int(rows),
+                batches=1,
                 io_ns=_optional(reading),
             )
 
