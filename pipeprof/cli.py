@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from pipeprof import __version__
-from pipeprof.errors import PipeprofError, UsageError
+from pipeprof.errors import PipeprofError, RunError, UsageError
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
@@ -216,6 +217,87 @@ def demo(folder: Path, seconds: int) -> None:  # fmt: skip
     sys.exit(run_demo(folder, seconds))
 
 
+@cli.command(context_settings={"ignore_unknown_options": False})
+@_RUN
+@click.option("--op", required=True, metavar="NAME|ID", help="The dataset operator: its number, name, or type.")
+@click.option("--workers", type=click.IntRange(1), metavar="K", help="num_parallel_workers of the operator.")
+@click.option("--prefetch", type=click.IntRange(1), metavar="P", help="Prefetch size (of every operator).")
+@click.option("--processes/--threads", default=None, help="Run its Python in worker processes, or in threads.")
+@click.option("--pairs", type=click.IntRange(1), default=3, show_default=True, help="Pairs of runs.")
+@click.option(
+    "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-whatif-TIME]"
+)
+@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def whatif(run: Path, path: Path | None, form: str, pairs: int, command: tuple[str, ...], **wish: Any) -> None:
+    """Predict what another setting of a dataset operator would buy, then measure it.
+
+    \b
+      pipeprof whatif RUN --op mask_from_storage --workers 2
+      pipeprof whatif RUN --op 3 --workers 4 --processes --pairs 5 -- python train.py --epochs 2
+      pipeprof whatif RUN --op GeneratorOp --prefetch 64
+
+    Runs the command (that of RUN, if none is given) unchanged and unprofiled, in turn without and with the change.
+    """  # noqa: D301
+    from pipeprof.collect.session import default_name
+    from pipeprof.experiment import runs
+    from pipeprof.experiment import whatif as room
+
+    folder = path or default_name("pipeprof-whatif-")
+    content = room.run_whatif(run, room.Wish(**wish), command, pairs, folder, _say)
+    click.echo(runs.json_text(content) if form == "json" else room.text(content), nl=False)
+
+
+@cli.command(context_settings={"ignore_unknown_options": False})
+@click.option("--pairs", type=click.IntRange(1), default=2, show_default=True, help="Pairs of runs.")
+@click.option(
+    "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-headspace-TIME]"
+)
+@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def headspace(path: Path | None, form: str, pairs: int, command: tuple[str, ...]) -> None:
+    """Measure how fast the training would be with a perfect data pipeline.
+
+    \b
+      pipeprof headspace -- python train.py --epochs 2
+      pipeprof headspace -o bound --pairs 3 --format json -- python train.py
+
+    Runs the command unchanged, and with training iterators that hand out one cached batch for ever, in turn.
+    """  # noqa: D301
+    from pipeprof.collect.session import default_name
+    from pipeprof.experiment import headspace as room
+    from pipeprof.experiment import runs
+
+    if not command:
+        raise UsageError("no command to run", "pipeprof headspace -- python train.py")
+    content = room.run_headspace(command, pairs, path or default_name("pipeprof-headspace-"), _say)
+    click.echo(runs.json_text(content) if form == "json" else room.text(content), nl=False)
+
+
+@cli.command("import")
+@click.argument("source", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder of the run.  [default: pipeprof-run-TIME]"
+)
+@click.option("--kind", type=click.Choice(["minddata"]), help="Read only files of this kind.  [default: all known]")
+@click.option("--force", is_flag=True, help="Replace the run if it exists.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def import_files(source: Path, path: Path | None, kind: str | None, *, force: bool, quiet: bool) -> None:
+    """Read files that MindSpore's own dataset profiling wrote into a run.
+
+    \b
+      pipeprof import profiler/ -o old
+      pipeprof report old
+    """  # noqa: D301
+    from pipeprof.collect.session import default_name
+    from pipeprof.read.foreign import import_path
+
+    with _progress("pipeprof: import", quiet=quiet) as progress:
+        run = import_path(source, path or default_name(), kind=kind, force=force, progress=progress)
+    if not quiet:
+        _summary(run)
+
+
 @cli.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
@@ -256,8 +338,15 @@ def main() -> NoReturn:
 def _open(path: Path) -> Run:
     from pipeprof.read.spool.finish import open_run
 
-    with _progress("pipeprof: recovering the run", quiet=False) as progress:
-        return open_run(path, progress=progress)
+    try:
+        with _progress("pipeprof: recovering the run", quiet=False) as progress:
+            return open_run(path, progress=progress)
+    except RunError as error:
+        from pipeprof.read.foreign import holds_known
+
+        if not holds_known(path):
+            raise
+        raise RunError(error.message, f"pipeprof import {shlex.quote(str(path))} -o RUN") from error
 
 
 def _progress(title: str, *, quiet: bool) -> Any:

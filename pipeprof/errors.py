@@ -33,3 +33,15 @@ class SourceError(PipeprofError):
 
 class QueryError(PipeprofError):
     """A SQL text is refused or fails."""
+
+
+class WorkloadError(PipeprofError):
+    """The user's command failed while it was being measured."""
+
+    exit_code = 5
+
+
+class MeasureError(PipeprofError):
+    """The command ran, but what was asked for could not be measured."""
+
+    exit_code = 3

@@ -17,7 +17,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect.host import HostSampler
 from pipeprof.errors import UsageError
@@ -41,13 +41,19 @@ _TIMING_BLOCK = re.compile(
 
 @dataclass(frozen=True)
 class ProbeOptions:
-    """What the probe is told. `queue_interval_ms` 0 switches queue samples off; `schedule` None means automatic."""
+    """What the probe is told. `queue_interval_ms` 0 switches queue samples off; `schedule` None means automatic.
+
+    `override`: settings of one dataset operator (probe/override.py). `cached`: iterators that hand out one batch for
+    ever (probe/cached.py).
+    """
 
     queue_interval_ms: int = 100
     ops: str = "window"
     schedule: Mapping[str, int] | None = None
     service: bool = True
     memory: bool = True
+    override: Mapping[str, Any] | None = None
+    cached: Sequence[Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True)

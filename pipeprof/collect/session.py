@@ -95,9 +95,9 @@ def parse_schedule(text: str) -> dict[str, int]:
     return schedule
 
 
-def default_name() -> Path:
+def default_name(prefix: str = "pipeprof-run-") -> Path:
     """A new folder in the working directory, named for the time."""
-    stem = "pipeprof-run-" + dt.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    stem = prefix + dt.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     path, number = Path(stem), 1
     while path.exists():
         number += 1

@@ -87,8 +87,8 @@ def _explain(content: dict[str, Any]) -> None:
     _aside("each operator, and how full the queue behind it was; full before and empty behind means: too slow")
     print(f"  bottleneck       {found['op_type']} `{found['op_name']}` (confidence: {found['confidence']})")
     _aside("the operator where the fill drops; with service times it is: " + _service(content))
-    for text in found["suggestions"]:
-        print(textwrap.fill("try              " + text, 100, initial_indent="  ", subsequent_indent=" " * 19))
+    for item in found["suggestions"]:
+        print(textwrap.fill("try              " + item["text"], 100, initial_indent="  ", subsequent_indent=" " * 19))
 
 
 def _queues(content: dict[str, Any]) -> list[str]:

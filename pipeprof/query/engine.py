@@ -55,6 +55,7 @@ class Engine:
     def __init__(self, connection: duckdb.DuckDBPyConnection, run: Run) -> None:
         self._connection = connection
         self._run = run
+        self._kept: set[str] = set()
 
     @classmethod
     def open(cls, run: Run) -> Engine:
@@ -93,6 +94,7 @@ class Engine:
         Raises QueryError for an unknown query, and for parameters that are unknown, missing or of another type.
         """
         query = catalog.find(name)
+        self._keep(query)
         return self._fetch(query.sql, _checked(query, params))
 
     def rows(self, name: str, **params: Any) -> list[dict[str, Any]]:
@@ -107,6 +109,26 @@ class Engine:
         """
         statement.check(text)
         return self._fetch(text, None)
+
+    def _keep(self, query: Query) -> None:
+        """Compute, once, the kept views that the query reads, directly or not."""
+        views = {catalog.view_name(view): view for view in catalog.views()}
+        needed: set[str] = set()
+        waiting = list(query.reads)
+        while waiting:
+            name = waiting.pop()
+            if name in views and name not in needed:
+                needed.add(name)
+                waiting += views[name].reads
+        try:
+            for name, view in views.items():
+                if view.kept and name in needed - self._kept:
+                    self._connection.execute(f'CREATE TABLE "{name} kept" AS {view.sql}')
+                    self._connection.execute(f'DROP VIEW "{name}"')
+                    self._connection.execute(f'ALTER TABLE "{name} kept" RENAME TO "{name}"')
+                    self._kept.add(name)
+        except duckdb.Error as error:
+            raise self._explained(error) from error
 
     def _fetch(self, text: str, params: Mapping[str, Any] | None) -> pa.Table:
         try:

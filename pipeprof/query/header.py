@@ -3,6 +3,7 @@
     -- Time each rank spent in each phase of a step.
     --
     -- Reads: step_phase
+    -- Kept: yes
     -- Takes:
     --   $skip_steps  bigint   steps left out at the start
     -- Gives, one row per (rep, rank), in that order:
@@ -10,7 +11,8 @@
     --   total_ns     bigint   ns    sum of span lengths
 
 Fields are two or more spaces apart; a unit stands between type and description. A deeper line continues the
-description above it. `Takes:` is left out when there are no parameters, `, in that order` in a view.
+description above it. `Takes:` is left out when there are no parameters, `, in that order` in a view. `Kept: yes` is
+for views that have few rows and are read often: an engine computes them once.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ class Query:
     """One .sql file.
 
     `name` is "family/file". `reads` are tables and views. `key` are the columns that tell the rows apart; the rows
-    come sorted by them when `ordered`. `sql` is the whole text, header included.
+    come sorted by them when `ordered`. The rows of a `kept` view are computed once. `sql` is the whole text, header included.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Query:
     gives: tuple[Field, ...]
     key: tuple[str, ...]
     ordered: bool
+    kept: bool
     sql: str
     path: Path
 
@@ -92,9 +95,12 @@ class _Parser:
         reads_at = self._required_section("Reads")
         gives_at = self._required_section("Gives")
         takes_at = self._section("Takes")
-        starts = [reads_at, *([] if takes_at is None else [takes_at]), gives_at]
+        kept_at = self._section("Kept")
+        starts = [at for at in (reads_at, kept_at, takes_at, gives_at) if at is not None]
         if starts != sorted(starts):
-            self._fail(gives_at, "found sections out of order, expected Reads, Takes, Gives")
+            self._fail(gives_at, "found sections out of order, expected Reads, Kept, Takes, Gives")
+        if kept_at is not None and self.lines[kept_at] != "Kept: yes":
+            self._fail(kept_at, "expected `Kept: yes`")
         gives = _GIVES.fullmatch(self.lines[gives_at])
         if gives is None:
             self._fail(gives_at, "expected `Gives, one row per (column, ...), in that order:`")
@@ -108,11 +114,12 @@ class _Parser:
         return Query(
             name=self.name,
             title=self._title(reads_at),
-            reads=self._reads(reads_at, gives_at if takes_at is None else takes_at),
+            reads=self._reads(reads_at, starts[1]),
             takes=takes,
             gives=fields,
             key=key,
             ordered=gives["ordered"] is not None,
+            kept=kept_at is not None,
             sql=self.text,
             path=self.path,
         )

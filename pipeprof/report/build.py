@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.query.engine import Engine
+from pipeprof.verdict import compatible
 from pipeprof.verdict.pipeline import diagnose
 
 if TYPE_CHECKING:
@@ -19,13 +20,9 @@ SKIP_SHARE = 0.25  # of each pipeline's sampled time: queues fill while the trai
 def build(run: Run, *, top: int = 10) -> dict[str, Any]:
     """The report of a run. `top` bounds the slowest steps and the operator instances."""
     with Engine.open(run) as engine:
-        rules = engine.rows("diagnose/queue_rule", skip_share=SKIP_SHARE)
         usage = engine.rows("queue/utilisation", skip_share=SKIP_SHARE)
         waits = engine.rows("step/data_wait")
         pipelines = engine.rows("queue/pipelines")
-        main = _main_pipelines(pipelines)
-        theirs = engine.rows("diagnose/mindinsight")
-        verdict = diagnose(waits, _of(main, rules), _of(main, usage), _of(main, theirs))
         return {
             "schema_version": REPORT_VERSION,
             "run": _run_facts(run),
@@ -44,9 +41,30 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
             "op_instances": engine.rows("op/by_instance", top=top),
             "memory": engine.rows("host/memory_peak"),
             "host": engine.rows("host/cpu_summary"),
-            "diagnosis": verdict,
+            "diagnosis": _diagnosis(engine, run, waits, _main_pipelines(pipelines)),
             "not_measured": msgspec.to_builtins(run.manifest.not_measured),
         }
+
+
+def _diagnosis(
+    engine: Engine, run: Run, waits: list[dict[str, Any]], main: dict[tuple[int, int], str]
+) -> dict[str, Any]:
+    cores = run.manifest.fingerprint.get("cpu_cores") or 0
+    verdict = diagnose(
+        waits,
+        _of(main, engine.rows("diagnose/bottleneck", cores=float(cores))),
+        _of(main, engine.rows("diagnose/load")),
+        sink=_of(main, engine.rows("diagnose/sink")),
+        cores=float(cores),
+    )
+    verdict["compatible"] = compatible.verdicts(
+        mindinsight=_of(main, engine.rows("diagnose/mindinsight")),
+        advice=engine.rows("diagnose/mindinsight_advice"),
+        mindspore=_of(main, engine.rows("diagnose/mindspore")),
+        autotune=_of(main, engine.rows("diagnose/autotune")),
+        cpu_threads=cores or None,
+    )
+    return verdict
 
 
 def _run_facts(run: Run) -> dict[str, Any]:

@@ -34,6 +34,20 @@ VERDICTS = {
     "not_measured": "not measured: no training step that fetches from a dataset was seen",
 }
 
+KINDS = {
+    "cpu": "busy computing",
+    "wait": "waiting (storage, network, sleep)",
+    "gil": "computing in Python under the interpreter's lock (GIL)",
+    "burst": "stalling now and then",
+    "poll": "limited by the 100 ms polls of a source with several workers",
+    "host_saturated": "short of CPU: the machine is busy with other work",
+}
+SINK_STAGES = {
+    "data_processing": "late: the dataset pipeline on the host",
+    "data_transmission": "late: the way from the host to the device",
+}
+PROGRAMS = {"mindinsight": "MindInsight's rules", "mindspore": "MindSpore's own analyser", "autotune": "AutoTune's rule"}
+
 
 @dataclass
 class Block:
@@ -112,21 +126,61 @@ def _diagnosis(content: dict[str, Any]) -> Section:
     section = Section("Diagnosis")
     share = found["data_wait_share"]
     text = VERDICTS[found["verdict"]]
-    section.strong.append(text if share is None else f"{text} ({format_ratio(share)} of the step time)")
+    section.strong.append(text if share is None else f"{text} ({format_ratio(share)} of its time)")
     if found["op_id"] is not None:
         name = f" `{found['op_name']}`" if found["op_name"] else ""
-        section.strong.append(
-            f"bottleneck: {found['op_type']} {found['op_id']}{name} (confidence: {found['confidence']})"
-        )
-    for item in found["evidence"]:
-        value = format_ratio(item["value"])
-        section.notes.append(f"{item['what']}: {value} ({item['unit']}; {item['basis']}; query {item['source']})")
-    section.notes += [f"try: {text}" for text in found["suggestions"]]
-    theirs = found["compatible"]["mindinsight"]
-    if theirs.get("queues"):
-        named = ", ".join(f"{op['op_type']} {op['op_id']}" for op in theirs["ops"]) or "no operator"
-        section.notes.append(f"MindInsight's rules would say: {theirs['queues']}; {named}")
+        kind = f", {KINDS[found['kind']]}" if found["kind"] else ""
+        section.strong.append(f"bottleneck: {found['op_type']} {found['op_id']}{name}{kind}")
+    if found["stage"]:
+        section.strong.append(SINK_STAGES[found["stage"]])
+    doubts = f" ({'; '.join(found['doubts'])})" if found["doubts"] else ""
+    if found["verdict"] != "not_measured":
+        section.notes.append(f"confidence: {found['confidence']}{doubts}")
+    section.notes += [_evidence(item) for item in found["evidence"]]
+    section.notes += [_suggestion(item, content["run"]["path"]) for item in found["suggestions"]]
+    for program, title in PROGRAMS.items():
+        theirs = found["compatible"].get(program) or {}
+        if theirs.get("named") is not None:
+            section.notes.append(f"{title} would name: {_named(content, theirs['named'])}")
     return section
+
+
+def _evidence(item: dict[str, Any]) -> str:
+    return f"{item['what']}: {_value(item)} ({item['basis']}; query {item['source']})"
+
+
+def _value(item: dict[str, Any]) -> str:
+    value = item["value"]
+    if value is None:
+        return "not measured"
+    if item["unit"] == "ns":
+        return format_ns(value)
+    if item["unit"] == "share":
+        return format_ratio(value)
+    return f"{value:.3g} {item['unit']}"
+
+
+def _suggestion(item: dict[str, Any], run: str) -> str:
+    parts = [f"try: {item['text']}"]
+    if item.get("place"):
+        parts.append(f"at {item['place']}")
+    if item.get("not_when"):
+        parts.append(f"not when {item['not_when']}" if not item["not_when"].startswith(("do not", "more")) else item["not_when"])
+    if item.get("verify"):
+        parts.append("verify: " + item["verify"].replace("RUN", run) + " -- COMMAND")
+    return "; ".join(parts)
+
+
+def _named(content: dict[str, Any], ops: list[int]) -> str:
+    if not ops:
+        return "nothing"
+    types = {
+        op["op_id"]: op["op_type"]
+        for row in content["pipeline"]["pipelines"]
+        if row["role"] == "train"
+        for op in row["ops"]
+    }
+    return ", ".join("nothing: the data is in time" if op < 0 else f"{types.get(op, 'operator')} {op}" for op in ops)
 
 
 def _steps(content: dict[str, Any], focus: tuple[int, int]) -> Section:

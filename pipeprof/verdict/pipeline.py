@@ -1,6 +1,7 @@
-"""A first verdict on the data pipeline: is the training input-bound, and which pipeline operator holds it up.
+"""The verdict on a run: is the training input-bound, which pipeline operator holds it up, of what kind, and what to do.
 
-Pure: rows of the queries in, a plain dict out, in the shape that the JSON report documents.
+Pure: rows of the queries in, a plain dict out, in the shape that the JSON report documents. The decision itself is
+made in SQL (diagnose/bottleneck), per repetition and rank; here they are put together.
 """
 
 from __future__ import annotations
@@ -9,119 +10,169 @@ from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.verdict import evidence as shown
+from pipeprof.verdict.loop import CONSUMER, loop_of
+from pipeprof.verdict.suggest import for_consumer, suggestions
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     Row = Mapping[str, Any]
+    Place = tuple[int, int]
 
 # Bands of the share of the step time spent waiting for data, as TensorFlow's input-pipeline analyzer draws them.
 MODERATE, HIGH = 0.05, 0.20
-ENOUGH_SAMPLES = 20
-
-ADVICE = {
-    "GeneratorOp": "the Python source is the slow part: read in blocks, or store the data as MindRecord; more "
-    "num_parallel_workers can make a fast source slower, so measure it",
-    "MapOp": "raise num_parallel_workers of this map; if its Python is busy computing, use python_multiprocessing=True "
-    "or a C++ operation instead",
-    "BatchOp": "raise num_parallel_workers of batch, or make per_batch_map cheaper; a deeper prefetch_size helps only "
-    "against uneven times",
-}
-ADVICE_LEAF = "raise num_parallel_workers of this dataset, or read from faster storage or fewer, larger files"
-ADVICE_OTHER = "this operator limits the pipeline: move it behind a cache, or do its work ahead of time"
-ADVICE_CONSUMER = "data is ready in time: look at the operator table and the step's phases instead"
+GRADES = ("high", "medium", "low")
 
 
 def diagnose(
-    waits: Sequence[Row], rules: Sequence[Row], samples: Sequence[Row], theirs: Sequence[Row]
+    waits: Sequence[Row],
+    ranked: Sequence[Row],
+    loads: Sequence[Row],
+    *,
+    sink: Sequence[Row] = (),
+    cores: float = 0.0,
 ) -> dict[str, Any]:
     """Verdict over all repetitions and ranks.
 
-    `waits`: rows of step/data_wait; `rules`: diagnose/queue_rule; `samples`: queue/utilisation; `theirs`:
-    diagnose/mindinsight. Every rank waits for the slowest one, so a repetition counts with its largest share.
+    `waits`: rows of step/data_wait; `ranked`: diagnose/bottleneck; `loads`: diagnose/load; `sink`: diagnose/sink;
+    `cores`: of the machine, 0 when not known. Every rank waits for the slowest one, so a repetition counts with the
+    rank that waits most. Repetitions vote; the one in the middle of the winners is shown.
     """
-    shares = _worst_per_rep(waits)
-    if not shares:
-        return _empty("not_measured", None)
-    share = median(shares)
-    verdict = "consumer_bound" if share < MODERATE else "input_bound"
-    found = _empty(verdict, share)
-    found["severity"] = None if verdict == "consumer_bound" else "high" if share >= HIGH else "moderate"
-    steps = sum(row["steps"] for row in waits)
-    found["evidence"].append(
-        _evidence("time waiting for data", share, "share of the step time", "step/data_wait", f"{steps} steps")
-    )
-    found["compatible"] = {"mindinsight": _mindinsight(theirs), "mindspore": {}}
-    if verdict == "consumer_bound":
-        found["confidence"] = "high" if steps >= ENOUGH_SAMPLES else "medium"
-        found["suggestions"].append(ADVICE_CONSUMER)
-        return found
-    _name_operator(found, rules, samples)
+    whole = _worst_per_rep(waits)
+    groups = _judged(ranked)
+    if not groups:
+        return _without_pipeline(waits, whole)
+    place, agree, of = _vote(groups)
+    first, *others = groups[place]
+    rows = [row for row in loads if (row["rep"], row["rank"]) == place]
+    found = _empty(first["verdict"], first["wait_share"])
+    found["confidence"], found["doubts"] = _confidence(first, agree, of)
+    found["repetitions"] = {"agree": agree, "of": of}
+    found["severity"] = _severity(first)
+    found["evidence"] += shown.of_waiting(_head(rows, first), whole.get(place[0]))
+    found["stage"] = _side(found, [row for row in sink if (row["rep"], row["rank"]) == place])
+    loop = loop_of(rows, cores)
+    if first["verdict"] != "consumer_bound" and found["stage"] != "data_transmission":
+        _name(found, [first, *others], rows)
+        row = shown.stage_rows(rows, found["op_id"]) if found["op_id"] is not None else None
+        if row is not None:
+            found["evidence"] += shown.of_stage(row, first["rule"])
+            found["suggestions"] += [item.as_dict() for item in suggestions(row, found["kind"], loop)]
+    elif first["verdict"] == "consumer_bound":
+        found["headroom"] = _headroom(rows)
+        found["suggestions"] += [item.as_dict() for item in for_consumer(rows, loop)]
     return found
 
 
-def _name_operator(found: dict[str, Any], rules: Sequence[Row], samples: Sequence[Row]) -> None:
-    ranked = _ranked(rules)
-    if not ranked:
-        found["suggestions"].append("no queue samples: collect a longer run, or with a shorter --queue-interval")
+def _judged(ranked: Sequence[Row]) -> dict[Place, list[Row]]:
+    """Rows of each repetition's rank that waits most, in their order."""
+    groups: dict[Place, list[Row]] = {}
+    for row in ranked:
+        groups.setdefault((row["rep"], row["rank"]), []).append(row)
+    worst: dict[int, Place] = {}
+    for place, rows in groups.items():
+        best = worst.get(place[0])
+        if best is None or rows[0]["wait_share"] > groups[best][0]["wait_share"]:
+            worst[place[0]] = place
+    return {place: groups[place] for place in worst.values()}
+
+
+def _vote(groups: Mapping[Place, list[Row]]) -> tuple[Place, int, int]:
+    """The repetition to show, how many say the same, and of how many."""
+    says = {place: (rows[0]["verdict"], rows[0]["op_id"]) for place, rows in groups.items()}
+    said, agree = max(Counter(says.values()).items(), key=lambda item: item[1])
+    same = sorted((groups[place][0]["wait_share"], place) for place in groups if says[place] == said)
+    return same[(len(same) - 1) // 2][1], agree, len(groups)
+
+
+def _confidence(first: Row, agree: int, of: int) -> tuple[str, list[str]]:
+    """high without a doubt, medium with one, low with more; repetitions that disagree are one."""
+    doubts = [text for text in first["doubts"].split(", ") if text]
+    if agree < of:
+        doubts.append(f"only {agree} of {of} repetitions say so")
+    return GRADES[min(len(doubts), 2)], doubts
+
+
+def _severity(first: Row) -> str | None:
+    if first["verdict"] != "input_bound":
+        return None
+    return "high" if first["wait_share"] >= HIGH else "moderate"
+
+
+def _head(rows: Sequence[Row], first: Row) -> Row:
+    return rows[0] if rows else {**first, "loop_rate": None, "consumer_rate": None}
+
+
+def _name(found: dict[str, Any], ranked: Sequence[Row], rows: Sequence[Row]) -> None:
+    """The operator that limits; of a balanced pipeline, the busier of its operators even if the loop is busier."""
+    operators = [row for row in ranked if row["op_id"] != CONSUMER]
+    if not operators:
         return
-    best = ranked[0]
-    count = min((row["samples"] for row in samples if row["op_id"] == best["op_id"]), default=0)
-    clear = len(ranked) == 1 or best["drop_ratio"] - ranked[1]["drop_ratio"] > 0.25
+    best = operators[0]
+    row = shown.stage_rows(rows, best["op_id"]) or {}
     found |= {
         "op_id": best["op_id"],
         "op_type": best["op_type"],
         "op_name": best["name"],
-        "candidates": [row["op_id"] for row in ranked],
-        "confidence": "medium" if best["flag"] and clear and count >= ENOUGH_SAMPLES else "low",
+        "kind": best["kind"],
+        "rule": ranked[0]["rule"],
+        "candidates": [operator["op_id"] for operator in operators],
+        "place": {"call": row.get("site"), "code": row.get("code")},
     }
-    for side in ("input", "output"):
-        if best[f"{side}_ratio"] is not None:
+
+
+def _side(found: dict[str, Any], sink: Sequence[Row]) -> str | None:
+    """In sink mode: whether the pipeline or the way to the device is late. None without a device queue."""
+    if not sink:
+        return None
+    row = sink[0]
+    for what, column in (
+        ("host queue found empty", "host_empty_share"),
+        ("device queue found empty", "device_empty_share"),
+    ):
+        if row[column] is not None:
             found["evidence"].append(
-                _evidence(f"{side} queue of {best['op_type']} {best['op_id']}", best[f"{side}_ratio"], "mean fill",
-                          "diagnose/queue_rule", f"{count} samples")
-            )  # fmt: skip
-    leaf = ADVICE_LEAF if best["place"] == "source" else ADVICE_OTHER
-    found["suggestions"].append(ADVICE.get(best["op_type"], leaf))
+                shown.evidence(what, row[column], "share", "diagnose/sink", f"{row['batches']} batches")
+            )
+    stage: str | None = row["stage"]
+    if stage == "data_transmission" and found["verdict"] == "input_bound":
+        text = "the batches are ready on the host but late on the device: transfer fewer bytes (smaller types, larger steps)"
+        found["suggestions"].append({"text": text})
+    return stage
 
 
-def _ranked(rules: Sequence[Row]) -> list[dict[str, Any]]:
-    """Operators, best candidate first: named by the rule most often, then by the largest drop in queue fill."""
-    flags: Counter[int] = Counter()
-    drops: dict[int, list[float]] = {}
-    last: dict[int, Row] = {}
-    for row in rules:
-        if row["op_id"] < 0 or row["drop_ratio"] is None:
-            continue
-        flags[row["op_id"]] += row["flag"] in ("inner", "source")
-        drops.setdefault(row["op_id"], []).append(row["drop_ratio"])
-        last[row["op_id"]] = row
-    order = sorted(drops, key=lambda op: (-flags[op], -median(drops[op]), op))
-    return [{**last[op], "drop_ratio": median(drops[op])} for op in order]
+def _headroom(rows: Sequence[Row]) -> dict[str, Any] | None:
+    """How many times faster than now the slowest operator could go."""
+    rated = [row for row in rows if row["op_id"] != CONSUMER and row["rate"] is not None and row["loop_rate"]]
+    slowest = min(rated, key=lambda row: row["rate"], default=None)
+    if slowest is None:
+        return None
+    return {"op_id": slowest["op_id"], "ratio": slowest["rate"] / slowest["loop_rate"]}
 
 
-def _worst_per_rep(waits: Sequence[Row]) -> list[float]:
+def _without_pipeline(waits: Sequence[Row], whole: Mapping[int, float]) -> dict[str, Any]:
+    """Steps but no batches of a known pipeline: the share of waiting is all there is to say."""
+    if not whole:
+        return _empty("not_measured", None)
+    share = median(whole.values())
+    found = _empty("consumer_bound" if share < MODERATE else "input_bound", share)
+    if share >= MODERATE:
+        found["severity"] = "high" if share >= HIGH else "moderate"
+        found["doubts"] = ["no batches of a known pipeline, so no operator can be named"]
+    steps = sum(row["steps"] for row in waits)
+    found["evidence"].append(
+        shown.evidence("time waiting for data", share, "share", "step/data_wait", f"{steps} steps")
+    )
+    return found
+
+
+def _worst_per_rep(waits: Sequence[Row]) -> dict[int, float]:
     worst: dict[int, float] = {}
     for row in waits:
         if row["data_wait_share"] is not None:
             worst[row["rep"]] = max(worst.get(row["rep"], 0.0), row["data_wait_share"])
-    return list(worst.values())
-
-
-def _mindinsight(rows: Sequence[Row]) -> dict[str, Any]:
-    queues = next((row for row in rows if row["rule"] == "queues"), None)
-    return {
-        "queues": queues["verdict"] if queues else None,
-        "empty_share": queues["empty_share"] if queues else None,
-        "ops": [
-            {"op_id": row["op_id"], "op_type": row["op_type"], "verdict": row["verdict"]}
-            for row in rows
-            if row["rule"] == "pipeline"
-        ],
-    }
-
-
-def _evidence(what: str, value: float, unit: str, source: str, basis: str) -> dict[str, Any]:
-    return {"what": what, "value": value, "unit": unit, "source": source, "basis": basis}
+    return worst
 
 
 def _empty(verdict: str, share: float | None) -> dict[str, Any]:
@@ -132,10 +183,16 @@ def _empty(verdict: str, share: float | None) -> dict[str, Any]:
         "op_type": None,
         "op_name": None,
         "kind": None,
+        "rule": None,
+        "stage": None,
         "confidence": "low",
+        "doubts": [],
         "candidates": [],
+        "place": None,
         "data_wait_share": share,
+        "headroom": None,
+        "repetitions": None,
         "evidence": [],
         "suggestions": [],
-        "compatible": {"mindinsight": {}, "mindspore": {}},
+        "compatible": {"mindinsight": {}, "mindspore": {}, "autotune": {}},
     }

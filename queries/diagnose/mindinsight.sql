@@ -4,61 +4,38 @@
 -- data_transmission when the device-side queue was ever empty; else device_queue_warning, which in spite of its name
 -- means that the input is fine. Rule pipeline, over all samples, warm-up included: inner when a queue in front is
 -- fuller than the operator's own by more than 0.1; leaf when its queue is below 0.6; root, and nothing else, when no
--- other queue is below 0.8. Operators without a queue are looked through, as MindInsight's file does.
+-- other queue is below 0.8. Operator 0 is the root. Operators without a queue are looked through, and a queue without
+-- samples is read as empty, as MindInsight does. Its advice names the operators of rule pipeline from the last position
+-- to the first; the root gets none.
 --
--- Reads: fetch, pipeline, pipeline_tree, queue_link, queue_sample
+-- Reads: pipeline_usage, queue_link, train_batch, train_pipeline
 -- Gives, one row per (rep, rank, pipeline_key, position), in that order:
---   rep           bigint   repetition
---   rank          bigint   process rank
---   pipeline_key  varchar  equal keys are the same pipeline again
---   position      bigint   0 is rule queues; from 1 the operators that rule pipeline names, in its order
---   rule          varchar  queues | pipeline
---   verdict       varchar  data_processing | data_transmission | device_queue_warning | inner | leaf | root
---   op_id         bigint   operator; null for rule queues
---   op_type       varchar  such as MapOp; null for rule queues
---   usage_ratio   double   0..1  mean fill of its queue; null for rule queues, and without samples
---   batches       bigint   batches with a queue depth; null for rule pipeline
---   empty         bigint   those that left an empty queue; null for rule pipeline
---   empty_share   double   0..1  empty / batches; null for rule pipeline
-WITH batch AS (
-  SELECT
-    fetched.rep,
-    fetched.rank,
-    coalesce(pipeline.pipeline_key, CAST(fetched.pipeline_id AS VARCHAR)) AS pipeline_key,
-    count(*) FILTER (WHERE fetched.side IN ('iterator', 'host_queue')) AS batches,
-    count(*) FILTER (WHERE fetched.side IN ('iterator', 'host_queue') AND fetched.depth = 0) AS empty,
-    count(*) FILTER (WHERE fetched.side = 'data_queue' AND fetched.depth = 0) AS device_empty
-  FROM "fetch" AS fetched
-  INNER JOIN pipeline
-    ON fetched.rep = pipeline.rep AND fetched.rank = pipeline.rank AND fetched.pipeline_id = pipeline.pipeline_id
-  WHERE pipeline.role = 'train' AND fetched.depth IS NOT NULL
-  GROUP BY fetched.rep, fetched.rank, coalesce(pipeline.pipeline_key, CAST(fetched.pipeline_id AS VARCHAR))
-),
-
--- One tree of each key: all of them are the same.
-chosen AS (
-  SELECT
-    rep,
-    rank,
-    min(pipeline_id) AS pipeline_id
-  FROM queue_sample
-  WHERE role = 'train'
-  GROUP BY rep, rank, pipeline_key
-),
-
-usage AS (
+--   rep            bigint   repetition
+--   rank           bigint   process rank
+--   pipeline_key   varchar  equal keys are the same pipeline again
+--   position       bigint   0 is rule queues; from 1 the operators that rule pipeline names, in its order
+--   rule           varchar  queues | pipeline | none: rule pipeline had samples and names nothing
+--   verdict        varchar  data_processing | data_transmission | device_queue_warning | inner | leaf | root; or null
+--   op_id          bigint   operator; null for rule queues
+--   op_type        varchar  such as MapOp; null for rule queues
+--   usage_ratio    double   0..1  mean fill of its queue; null for rule queues, and without samples
+--   advice         varchar  dataset_op | map_op | batch_op | generator_op: the text it would get; null when none
+--   batches        bigint   batches with a queue depth; null for rule pipeline
+--   empty          bigint   those that left an empty queue; null for rule pipeline
+--   empty_share    double   0..1  empty / batches; null for rule pipeline
+--   empty_percent  double   %     as MindInsight shows it, rounded up; null for rule pipeline
+WITH RECURSIVE batch AS (
   SELECT
     rep,
     rank,
     pipeline_key,
-    op_id,
-    avg(fill_ratio) AS usage_ratio
-  FROM queue_sample
-  WHERE role = 'train'
-  GROUP BY rep, rank, pipeline_key, op_id
+    count(*) FILTER (WHERE side = 'host') AS batches,
+    count(*) FILTER (WHERE side = 'host' AND depth = 0) AS empty,
+    count(*) FILTER (WHERE side = 'device' AND depth = 0) AS device_empty
+  FROM train_batch
+  GROUP BY rep, rank, pipeline_key
 ),
 
--- A queue without samples is read as 0.
 link AS (
   SELECT
     queue_link.rep,
@@ -66,29 +43,57 @@ link AS (
     queue_link.pipeline_key,
     queue_link.consumer_id,
     queue_link.producer_id,
-    coalesce(usage.usage_ratio, 0.0e0) AS producer_ratio
+    coalesce(pipeline_usage.usage_ratio, 0.0e0) AS producer_ratio
   FROM queue_link
-  INNER JOIN chosen
+  INNER JOIN train_pipeline
     ON
-      queue_link.rep = chosen.rep
-      AND queue_link.rank = chosen.rank
-      AND queue_link.pipeline_id = chosen.pipeline_id
-  LEFT JOIN usage
+      queue_link.rep = train_pipeline.rep
+      AND queue_link.rank = train_pipeline.rank
+      AND queue_link.pipeline_id = train_pipeline.pipeline_id
+  LEFT JOIN pipeline_usage
     ON
-      queue_link.rep = usage.rep
-      AND queue_link.rank = usage.rank
-      AND queue_link.pipeline_key = usage.pipeline_key
-      AND queue_link.producer_id = usage.op_id
+      queue_link.rep = pipeline_usage.rep
+      AND queue_link.rank = pipeline_usage.rank
+      AND queue_link.pipeline_key = pipeline_usage.pipeline_key
+      AND queue_link.producer_id = pipeline_usage.op_id
 ),
 
-producer AS (
+-- MindInsight's file: breadth first from operator 0.
+reached AS (
   SELECT
     rep,
     rank,
     pipeline_key,
-    producer_id AS op_id
-  FROM link
-  GROUP BY rep, rank, pipeline_key, producer_id
+    op_id,
+    0 AS level
+  FROM pipeline_usage
+  WHERE op_id = 0
+  UNION ALL
+  SELECT
+    reached.rep,
+    reached.rank,
+    reached.pipeline_key,
+    link.producer_id AS op_id,
+    reached.level + 1 AS level
+  FROM reached
+  INNER JOIN link
+    ON
+      reached.rep = link.rep
+      AND reached.rank = link.rank
+      AND reached.pipeline_key = link.pipeline_key
+      AND reached.op_id = link.consumer_id
+  WHERE reached.level < 100
+),
+
+place AS (
+  SELECT
+    rep,
+    rank,
+    pipeline_key,
+    op_id,
+    min(level) AS level
+  FROM reached
+  GROUP BY rep, rank, pipeline_key, op_id
 ),
 
 intake AS (
@@ -104,50 +109,38 @@ intake AS (
 
 node AS (
   SELECT
-    pipeline_tree.rep,
-    pipeline_tree.rank,
-    pipeline_tree.pipeline_key,
-    pipeline_tree.op_id,
-    pipeline_tree.op_type,
-    pipeline_tree.consumer_id IS NULL AS is_root,
-    usage.usage_ratio,
-    coalesce(usage.usage_ratio, 0.0e0) AS own_ratio,
+    place.rep,
+    place.rank,
+    place.pipeline_key,
+    place.op_id,
+    place.level,
+    pipeline_usage.op_type,
+    pipeline_usage.usage_ratio,
+    coalesce(pipeline_usage.usage_ratio, 0.0e0) AS own_ratio,
     intake.child_ratio
-  FROM pipeline_tree
-  INNER JOIN chosen
+  FROM place
+  INNER JOIN pipeline_usage
     ON
-      pipeline_tree.rep = chosen.rep
-      AND pipeline_tree.rank = chosen.rank
-      AND pipeline_tree.pipeline_id = chosen.pipeline_id
-  LEFT JOIN producer
-    ON
-      pipeline_tree.rep = producer.rep
-      AND pipeline_tree.rank = producer.rank
-      AND pipeline_tree.pipeline_key = producer.pipeline_key
-      AND pipeline_tree.op_id = producer.op_id
-  LEFT JOIN usage
-    ON
-      pipeline_tree.rep = usage.rep
-      AND pipeline_tree.rank = usage.rank
-      AND pipeline_tree.pipeline_key = usage.pipeline_key
-      AND pipeline_tree.op_id = usage.op_id
+      place.rep = pipeline_usage.rep
+      AND place.rank = pipeline_usage.rank
+      AND place.pipeline_key = pipeline_usage.pipeline_key
+      AND place.op_id = pipeline_usage.op_id
   LEFT JOIN intake
     ON
-      pipeline_tree.rep = intake.rep
-      AND pipeline_tree.rank = intake.rank
-      AND pipeline_tree.pipeline_key = intake.pipeline_key
-      AND pipeline_tree.op_id = intake.op_id
-  WHERE producer.op_id IS NOT NULL OR pipeline_tree.consumer_id IS NULL
+      place.rep = intake.rep
+      AND place.rank = intake.rank
+      AND place.pipeline_key = intake.pipeline_key
+      AND place.op_id = intake.op_id
 ),
 
 judged AS (
   SELECT
     *,
-    min(CASE WHEN is_root OR own_ratio >= 0.8e0 THEN 1 ELSE 0 END) OVER (
+    min(CASE WHEN level = 0 OR own_ratio >= 0.8e0 THEN 1 ELSE 0 END) OVER (
       PARTITION BY rep, rank, pipeline_key
     ) AS all_high,
     CASE
-      WHEN is_root THEN 'root'
+      WHEN level = 0 THEN 'root'
       WHEN child_ratio IS NULL AND own_ratio < 0.6e0 THEN 'leaf'
       WHEN child_ratio - own_ratio > 0.1e0 THEN 'inner'
     END AS verdict
@@ -160,17 +153,41 @@ named AS (
     rank,
     pipeline_key,
     row_number() OVER (
-      PARTITION BY rep, rank, pipeline_key ORDER BY CASE verdict WHEN 'leaf' THEN 1 ELSE 0 END, op_id
+      PARTITION BY rep, rank, pipeline_key ORDER BY CASE verdict WHEN 'leaf' THEN 1 ELSE 0 END, level, op_id
     ) AS position,
     'pipeline' AS rule,
     verdict,
     op_id,
     op_type,
     usage_ratio,
+    CASE
+      WHEN verdict = 'root' THEN NULL
+      WHEN verdict = 'leaf' THEN 'dataset_op'
+      WHEN op_type = 'MapOp' THEN 'map_op'
+      WHEN op_type = 'BatchOp' THEN 'batch_op'
+      WHEN op_type = 'GeneratorOp' THEN 'generator_op'
+    END AS advice,
     CAST(NULL AS BIGINT) AS batches,
     CAST(NULL AS BIGINT) AS empty
   FROM judged
   WHERE (all_high = 1 AND verdict = 'root') OR (all_high = 0 AND verdict IN ('inner', 'leaf'))
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    pipeline_key,
+    1 AS position,
+    'none' AS rule,
+    CAST(NULL AS VARCHAR) AS verdict,
+    CAST(NULL AS BIGINT) AS op_id,
+    CAST(NULL AS VARCHAR) AS op_type,
+    CAST(NULL AS DOUBLE) AS usage_ratio,
+    CAST(NULL AS VARCHAR) AS advice,
+    CAST(NULL AS BIGINT) AS batches,
+    CAST(NULL AS BIGINT) AS empty
+  FROM judged
+  GROUP BY rep, rank, pipeline_key
+  HAVING max(all_high) = 0 AND count(*) FILTER (WHERE verdict IN ('inner', 'leaf')) = 0
   UNION ALL
   SELECT
     rep,
@@ -186,6 +203,7 @@ named AS (
     CAST(NULL AS BIGINT) AS op_id,
     CAST(NULL AS VARCHAR) AS op_type,
     CAST(NULL AS DOUBLE) AS usage_ratio,
+    CAST(NULL AS VARCHAR) AS advice,
     batches,
     empty
   FROM batch
@@ -202,8 +220,10 @@ SELECT
   op_id,
   op_type,
   usage_ratio,
+  advice,
   batches,
   empty,
-  empty / nullif(batches, 0) AS empty_share
+  empty / nullif(batches, 0) AS empty_share,
+  ceil(empty / nullif(batches, 0) * 100.0e0) AS empty_percent
 FROM named
 ORDER BY rep, rank, pipeline_key, position

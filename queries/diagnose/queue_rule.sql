@@ -2,9 +2,11 @@
 --
 -- inner: its input is fuller than 0.5 and its output emptier. source: every queue from it to the loop is emptier than
 -- 0.5. sink: every queue is fuller than 0.5, so the last operator or the training loop is slow. drop_ratio says it
--- without thresholds: along a chain the drops add up to 1. Operators without a queue are looked through.
+-- without thresholds: along a chain the drops add up to 1. Operators without a queue are looked through. The rule alone
+-- may name several operators; the one it stands for is the named one with the lowest position, and where it names none
+-- the largest drop, position 1, is the choice.
 --
--- Reads: pipeline_tree, queue_link, queue_sample
+-- Reads: pipeline_tree, queue_link, queue_sample, train_pipeline
 -- Takes:
 --   $skip_share  double  share of each pipeline's sampled time left out at its start; 0.25 is usual
 -- Gives, one row per (rep, rank, pipeline_key, position), in that order:
@@ -32,17 +34,6 @@ WITH RECURSIVE ratio AS (
   GROUP BY rep, rank, pipeline_key, op_id
 ),
 
--- One tree of each key: all of them are the same.
-chosen AS (
-  SELECT
-    rep,
-    rank,
-    min(pipeline_id) AS pipeline_id
-  FROM queue_sample
-  WHERE role = 'train'
-  GROUP BY rep, rank, pipeline_key
-),
-
 link AS (
   SELECT
     queue_link.rep,
@@ -52,11 +43,11 @@ link AS (
     queue_link.producer_id,
     ratio.fill_ratio
   FROM queue_link
-  INNER JOIN chosen
+  INNER JOIN train_pipeline
     ON
-      queue_link.rep = chosen.rep
-      AND queue_link.rank = chosen.rank
-      AND queue_link.pipeline_id = chosen.pipeline_id
+      queue_link.rep = train_pipeline.rep
+      AND queue_link.rank = train_pipeline.rank
+      AND queue_link.pipeline_id = train_pipeline.pipeline_id
   LEFT JOIN ratio
     ON
       queue_link.rep = ratio.rep
@@ -153,11 +144,11 @@ node AS (
     pipeline_tree.name,
     pipeline_tree.consumer_id IS NULL AS is_sink
   FROM pipeline_tree
-  INNER JOIN chosen
+  INNER JOIN train_pipeline
     ON
-      pipeline_tree.rep = chosen.rep
-      AND pipeline_tree.rank = chosen.rank
-      AND pipeline_tree.pipeline_id = chosen.pipeline_id
+      pipeline_tree.rep = train_pipeline.rep
+      AND pipeline_tree.rank = train_pipeline.rank
+      AND pipeline_tree.pipeline_id = train_pipeline.pipeline_id
   UNION ALL
   SELECT
     rep,

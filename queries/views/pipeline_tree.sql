@@ -1,6 +1,7 @@
 -- Operators of the dataset graphs with their consumers.
 --
 -- Reads: pipeline, pipeline_edge, pipeline_op
+-- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_id, op_id):
 --   rep             bigint   repetition
 --   rank            bigint   process rank
@@ -15,6 +16,9 @@
 --   is_python       boolean  runs the user's Python; null when unknown
 --   uses_processes  boolean  its Python runs in worker processes; null when unknown
 --   inlined         boolean  runs inside its consumer and has no queue
+--   node            bigint   position in the user's dataset graph; null when unknown
+--   site            varchar  file:line of the call that made it; null when unknown
+--   code            varchar  file:line of its Python function or class; null when unknown
 --   consumer_id     bigint   op_id of its consumer; null at the sink
 WITH consumer AS (
   SELECT
@@ -41,6 +45,9 @@ SELECT
   pipeline_op.is_python,
   pipeline_op.uses_processes,
   coalesce(pipeline_op.inlined, FALSE) AS inlined,
+  pipeline_op.node,
+  pipeline_op.site,
+  pipeline_op.code,
   consumer.consumer_id
 FROM pipeline_op
 LEFT JOIN pipeline

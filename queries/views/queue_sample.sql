@@ -1,6 +1,6 @@
--- Queue samples with the pipeline they belong to and when, within that pipeline's sampled time, they were taken.
+-- Queue samples with the pipeline they belong to and when, within its life, they were taken; before 0 queues fill.
 --
--- Reads: pipeline, pipeline_op, queue
+-- Reads: pipeline_op, pipeline_window, queue
 -- Gives, one row per (rep, rank, pipeline_id, op_id, t_ns):
 --   rep            bigint   repetition
 --   rank           bigint   process rank
@@ -13,43 +13,31 @@
 --   depth          bigint   entries in the queue
 --   capacity       bigint   most entries it can hold
 --   fill_ratio     double   0..1  depth / capacity; null when either is not known
---   elapsed_share  double   0..1  0 at the pipeline's first sample, 1 at its last; 1 when there is only one time
-WITH ranged AS (
-  SELECT
-    rep,
-    rank,
-    pipeline_id,
-    op_id,
-    t_ns,
-    depth,
-    capacity,
-    min(t_ns) OVER (PARTITION BY rep, rank, pipeline_id) AS first_ns,
-    max(t_ns) OVER (PARTITION BY rep, rank, pipeline_id) AS last_ns
-  FROM queue
-)
-
+--   elapsed_share  double   0 at the loop's first batch, 1 at its last one (without batches: sample); 1 if there is one
 SELECT
-  ranged.rep,
-  ranged.rank,
-  ranged.pipeline_id,
-  coalesce(pipeline.pipeline_key, CAST(ranged.pipeline_id AS VARCHAR)) AS pipeline_key,
-  pipeline.role,
-  ranged.op_id,
+  queue.rep,
+  queue.rank,
+  queue.pipeline_id,
+  coalesce(pipeline_window.pipeline_key, CAST(queue.pipeline_id AS VARCHAR)) AS pipeline_key,
+  pipeline_window.role,
+  queue.op_id,
   pipeline_op.op_type,
-  ranged.t_ns,
-  ranged.depth,
-  ranged.capacity,
-  ranged.depth / nullif(ranged.capacity, 0) AS fill_ratio,
-  coalesce((ranged.t_ns - ranged.first_ns) / nullif(ranged.last_ns - ranged.first_ns, 0), 1.0e0) AS elapsed_share
-FROM ranged
-LEFT JOIN pipeline
+  queue.t_ns,
+  queue.depth,
+  queue.capacity,
+  queue.depth / nullif(queue.capacity, 0) AS fill_ratio,
+  coalesce(
+    (queue.t_ns - pipeline_window.first_ns) / nullif(pipeline_window.to_ns - pipeline_window.first_ns, 0), 1.0e0
+  ) AS elapsed_share
+FROM queue
+LEFT JOIN pipeline_window
   ON
-    ranged.rep = pipeline.rep
-    AND ranged.rank = pipeline.rank
-    AND ranged.pipeline_id = pipeline.pipeline_id
+    queue.rep = pipeline_window.rep
+    AND queue.rank = pipeline_window.rank
+    AND queue.pipeline_id = pipeline_window.pipeline_id
 LEFT JOIN pipeline_op
   ON
-    ranged.rep = pipeline_op.rep
-    AND ranged.rank = pipeline_op.rank
-    AND ranged.pipeline_id = pipeline_op.pipeline_id
-    AND ranged.op_id = pipeline_op.op_id
+    queue.rep = pipeline_op.rep
+    AND queue.rank = pipeline_op.rank
+    AND queue.pipeline_id = pipeline_op.pipeline_id
+    AND queue.op_id = pipeline_op.op_id

@@ -11,7 +11,7 @@ import sys
 import threading
 import weakref
 
-from . import describe, recorder, service, smaps, steps, swap
+from . import cached, callables, describe, gil, override, recorder, service, smaps, steps, swap, where
 
 GETTERS = frozenset(
     [
@@ -138,6 +138,7 @@ def install(module):
     """Hook the iterator classes of mindspore.dataset.engine.iterators."""
     iterator = module.Iterator
     _install_init(iterator)
+    cached.install(iterator)
     _install_next(iterator)
     _install_stop(iterator)
 
@@ -153,6 +154,10 @@ def _install_init(iterator):
         depth = getattr(_nesting, "depth", 0)
         _nesting.depth = depth + 1
         quiet = TREES is not None and tree is not None and not tree.registered and _guarded("stderr", SWAP.begin)
+        timed = tree is not None and not tree.hidden and recorder.REC.options.get("service", True)
+        if timed:
+            _guarded("callables", callables.begin, tree, facts["graph"])
+        wanted = _guarded("override", override.begin, tree, facts, dataset)
         try:
             original(self, dataset, *args, **kwargs)
         except BaseException:
@@ -161,17 +166,27 @@ def _install_init(iterator):
             raise
         finally:
             _nesting.depth = depth
+            _guarded("override", override.end, tree, wanted)
+            if timed:
+                _guarded("callables", callables.end)
             if quiet:
                 _guarded("stderr", SWAP.end)
             if TREES is not None:
                 _guarded("tree", TREES.built)
         if tree is not None:
             self.__dict__["_pipeprof"] = tree
+            _guarded("cached", cached.attach, self, tree, facts, dataset)
             _guarded("tree", _built, tree, facts, begin)
         return None
 
     __init__.__wrapped__ = original
     iterator.__init__ = __init__
+
+
+def install_datasets(module):
+    """Hook the operators of mindspore.dataset.engine.datasets."""
+    callables.install_datasets(module)
+    install_workers(module)
 
 
 def install_workers(module):
@@ -298,6 +313,7 @@ def _install_stop(iterator):
 def _closed(tree):
     if SERVICE is not None and all(other is tree or not other.alive() for other in _alive):
         SERVICE.switch_off()
+    callables.flush(tree.number)
     recorder.REC.event("closed", number=tree.number, rows=tree.rows, last=tree.last_row)
 
 
@@ -323,6 +339,10 @@ def _prepare():
             )
     SERVICE = service.make_sampler(SWAP)
     rec.periodic.append(SWAP.pump)
+    rec.periodic.append(callables.flush)
+    rec.closing.append(callables.flush)
+    if rec.options.get("service", True):
+        gil.start()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=SWAP.forked)
 
@@ -331,16 +351,12 @@ def _origin():
     """Whether the iterator being made is not the training loop's own, and the file:line that asked for it."""
     thread = threading.current_thread()
     hidden = bool(getattr(_nesting, "depth", 0)) or isinstance(thread, threading._DummyThread)
-    package = os.path.dirname(sys.modules["mindspore"].__file__)
+    package = where.package_folder()
     frame = sys._getframe(2)
-    site = ""
-    while frame is not None:
+    site = where.site(frame)
+    while frame is not None and not hidden:
         name = frame.f_code.co_filename
-        if name.startswith(package):
-            if frame.f_code.co_name in GETTERS or name.endswith(SOURCE_FILE):
-                hidden = True
-        elif not site and "_pipeprof_probe" not in frame.f_globals.get("__name__", ""):
-            site = "%s:%d" % (name, frame.f_lineno)
+        hidden = name.startswith(package) and (frame.f_code.co_name in GETTERS or name.endswith(SOURCE_FILE))
         frame = frame.f_back
     return hidden, site
 

@@ -2,18 +2,26 @@
 
 import types
 
+from . import callables
+
 MAX_NODES = 500
 
 
 def describe(dataset):
-    """Nested dict of a dataset graph, sink first: type, name, workers, python, processes, batch, children."""
+    """Nested dict of a dataset graph, sink first: type, name, workers, python, processes, batch, children.
+
+    `node` numbers the operators in pre-order, `site` is where the operator was made, `code` where its function is;
+    `native` says that a map runs operations of MindSpore's own beside the user's.
+    """
     return _node(dataset, [MAX_NODES])
 
 
 def _node(node, budget):
+    number = MAX_NODES - budget[0]
     budget[0] -= 1
     kind = _kind(node)
-    entry = {"type": kind, "workers": _integer(getattr(node, "num_parallel_workers", None))}
+    entry = {"type": kind, "node": number, "workers": _integer(getattr(node, "num_parallel_workers", None))}
+    entry["site"] = callables.site_of(node)
     entry.update(_details(node, kind))
     children = getattr(node, "children", None) or []
     if budget[0] > 0:
@@ -37,12 +45,18 @@ def _details(node, kind):
         operations = operations if isinstance(operations, (list, tuple)) else [operations]
         python = any(is_python(operation) for operation in operations)
         names = ", ".join(callable_name(operation) for operation in operations)
-        return {"name": names, "python": python, "processes": processes and python}
+        return {
+            "name": names,
+            "python": python,
+            "native": not all(is_user_function(operation) for operation in operations),
+            "processes": processes and python,
+            "code": code_of(next(filter(is_user_function, operations), None)),
+        }
     if kind == "GeneratorOp":
         source = getattr(node, "source", None)
         workers = _integer(getattr(node, "num_parallel_workers", None)) or 1
         name = callable_name(source) if source is not None else type(node).__name__
-        return {"name": name, "python": True, "processes": processes and workers > 1}
+        return {"name": name, "python": True, "processes": processes and workers > 1, "code": code_of(source)}
     if kind == "BatchOp":
         function = getattr(node, "per_batch_map", None)
         python = function is not None
@@ -50,10 +64,32 @@ def _details(node, kind):
             "name": callable_name(function) if python else "",
             "python": python,
             "processes": processes and python,
+            "code": code_of(function),
             "batch": _integer(getattr(node, "batch_size", None)),
         }
     function = getattr(node, "predicate", None) or getattr(node, "condition", None)
     return {"name": callable_name(function) if callable(function) else "", "python": callable(function)}
+
+
+def is_user_function(operation):
+    """Whether MindSpore calls it as a plain Python function, so that every call can be timed."""
+    wrapped = type(operation).__name__ == "FuncWrapper"
+    return wrapped or (callable(operation) and not hasattr(operation, "implementation"))
+
+
+def code_of(function):
+    """file:line where a function, or the class of an object, is defined; empty when unknown."""
+    function = getattr(function, "transform", function)
+    function = getattr(function, "func", function)
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
+    if code is None and function is not None:
+        kind = function if isinstance(function, type) else type(function)
+        for name in ("__call__", "__getitem__", "__next__", "__iter__"):
+            code = getattr(kind.__dict__.get(name), "__code__", None)
+            if code is not None:
+                break
+    return "%s:%d" % (code.co_filename, code.co_firstlineno) if code is not None else ""
 
 
 def is_python(operation):

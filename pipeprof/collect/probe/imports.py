@@ -9,7 +9,9 @@ from . import recorder
 HOOKS = {
     "mindspore": ("steps", "install_package"),
     "mindspore.dataset.engine.iterators": ("dataset", "install"),
-    "mindspore.dataset.engine.datasets": ("dataset", "install_workers"),
+    "mindspore.dataset.engine.datasets": ("dataset", "install_datasets"),
+    "mindspore.dataset.engine.datasets_user_defined": ("callables", "install_sources"),
+    "mindspore.dataset.transforms.py_transforms_util": ("callables", "install_functions"),
     "mindspore.train.callback._callback": ("steps", "install_callbacks"),
     "mindspore.nn.cell": ("steps", "install_cell"),
     "mindspore.nn.optim.optimizer": ("steps", "install_optimizer"),

@@ -39,6 +39,7 @@ class Recorder:
         self.pid = os.getpid()
         self.started = now()
         self.periodic = []  # called by the thread twice a second
+        self.closing = []  # called before the last flush
         self._pending = []
         self._lines = []
         self._flushed = self.started
@@ -185,6 +186,11 @@ class Recorder:
     def close(self):
         """Last flush, in the interpreter's exit handlers."""
         if self.folder is not None and not self.off:
+            for call in self.closing:
+                try:
+                    call()
+                except Exception:
+                    self.failed("closing")
             self.event("bye", dropped=self._dropped, realtime=time.time_ns())
 
     def forked(self):

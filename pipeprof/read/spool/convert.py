@@ -141,6 +141,7 @@ def _add_process(manifest: Manifest, process: Process, out: RankRows, points: Ma
     pipelines.add_fetches(process, out, tree, step_of)
     _add_operators(out, placed, first)
     _add_pool(out, process, recorded)
+    _add_lock(out, process)
     _add_stages(out, process, found.steps)
     _add_spans(out, process, recorded)
     process.about |= {"evidence": found.evidence, "counts": found.counts}
@@ -229,6 +230,12 @@ def _add_pool(out: RankRows, process: Process, recorded: operators.Recorded) -> 
             "memory", t_ns=out.at(sample.t_ns), device="CPU", pid=int(process.about["pid"]), name="pool",
             allocated_bytes=sample.allocated, reserved_bytes=sample.reserved, active_bytes=sample.active,
         )  # fmt: skip
+
+
+def _add_lock(out: RankRows, process: Process) -> None:
+    for event in process.all("gil"):
+        pid = int(process.about["pid"])
+        out.add("cpu", t_ns=out.at(event["t"]), scope="gil", pid=pid, user_ratio=min(1.0, float(event["held"])))
 
 
 def _add_stages(out: RankRows, process: Process, steps: Sequence[Step]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
@@ -54,6 +54,7 @@ class Pipeline:
     role: str
     nodes: list[dict[str, Any]]
     key: str
+    op_ids: dict[int, int] = field(default_factory=dict)  # node of the user's graph -> operator
 
 
 def pipeline_keys(process: Process) -> dict[int, str]:
@@ -91,6 +92,7 @@ def add_pipelines(
             queues=queues,
         )
     _add_service(process, out, pipelines)
+    _add_calls(process, out, pipelines)
     return pipelines
 
 
@@ -136,8 +138,10 @@ def _add_samples(process: Process, out: RankRows, pipeline: Pipeline, warnings: 
         data, said = _load_samples(process, pipeline, warnings)
     if data is None:
         _add_described(out, pipeline)
+        pipeline.op_ids = {node["node"]: number for number, node in enumerate(pipeline.nodes) if "node" in node}
         return said
     names = _names(pipeline.nodes, data.ops)
+    pipeline.op_ids = {node["node"]: op_id for op_id, node in names.items() if "node" in node}
     for op in data.ops:
         node = names.get(op.op_id, {})
         out.add(
@@ -151,6 +155,7 @@ def _add_samples(process: Process, out: RankRows, pipeline: Pipeline, warnings: 
             is_python=node.get("python"),
             uses_processes=node.get("processes"),
             inlined=op.capacity is None,
+            **_origin(node),
         )
         for child in op.children:
             out.add("pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=child, consumer_id=op.op_id)
@@ -250,6 +255,7 @@ def _add_described(out: RankRows, pipeline: Pipeline) -> None:
             is_python=node.get("python"),
             uses_processes=node.get("processes"),
             inlined=node["type"] in INLINED,
+            **_origin(node),
         )
         if node["parent"] is not None:
             out.add("pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=number, consumer_id=node["parent"])
@@ -294,6 +300,36 @@ def _add_service(process: Process, out: RankRows, pipelines: Mapping[int, Pipeli
                 batches=1,
                 io_ns=_optional(reading),
             )
+
+
+def _add_calls(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]) -> None:
+    """The timed calls of the user's Python: an operator's functions are called one after the other for each row."""
+    groups: dict[tuple[int, int, int], list[Mapping[str, Any]]] = {}
+    for event in process.all("calls"):
+        groups.setdefault((int(event["t"]), int(event["pipeline"]), int(event["node"])), []).append(event)
+    for (time_ns, number, node), parts in sorted(groups.items()):
+        op_id = pipelines[number].op_ids.get(node) if number in pipelines else None
+        if op_id is None:
+            continue
+        one = parts[0] if len(parts) == 1 else {}
+        out.add(
+            "op_service",
+            pipeline_id=pipelines[number].pipeline_id,
+            op_id=op_id,
+            t_ns=out.at(time_ns),
+            source="hook",
+            avg_ns=sum(part["wall"] // part["timed"] for part in parts),
+            max_ns=one.get("max"),
+            min_ns=one.get("min"),
+            rows=max(part["calls"] for part in parts),
+            batches=max(part["batches"] for part in parts),
+            cpu_ns=sum(part["cpu"] // part["timed"] for part in parts),
+        )
+
+
+def _origin(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Where an operator comes from, as the columns of pipeline_op."""
+    return {"node": node.get("node"), "site": node.get("site") or None, "code": node.get("code") or None}
 
 
 def _optional(text: str) -> int | None:

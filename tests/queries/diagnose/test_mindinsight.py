@@ -27,8 +27,13 @@ def pipeline(depths, role="train", fetches=(), side="iterator", capacity=10):
 )
 def test_more_than_three_in_ten_empty_blames_the_data(ask, empty, verdict):
     tables = {**pipeline([], fetches=[0] * empty + [1] * (10 - empty)), "pipeline_op": [], "queue": []}
-    rows = ask("diagnose/mindinsight", tables, give="position rule verdict batches empty empty_share")
-    assert rows == [(0, "queues", verdict, 10, empty, empty / 10)]
+    rows = ask("diagnose/mindinsight", tables, give="position rule verdict batches empty empty_share empty_percent")
+    assert rows == [(0, "queues", verdict, 10, empty, empty / 10, 10 * empty)]
+
+
+def test_the_shown_percentage_is_rounded_up(ask):
+    tables = {**pipeline([], fetches=[0, 1, 1]), "pipeline_op": [], "queue": []}
+    assert ask("diagnose/mindinsight", tables, give="empty_percent") == [(34.0,)]
 
 
 def test_an_empty_device_queue_behind_a_full_host_queue_blames_the_transfer(ask):
@@ -37,15 +42,25 @@ def test_an_empty_device_queue_behind_a_full_host_queue_blames_the_transfer(ask)
     assert ask("diagnose/mindinsight", tables, give="verdict batches empty") == [("data_transmission", 2, 0)]
 
 
+def test_the_queue_to_the_device_counts_before_the_iterator(ask):
+    tables = pipeline([], fetches=[5, 5], side="host_queue")
+    tables["fetch"] += pipeline([], fetches=[0, 0, 0], side="iterator")["fetch"]
+    assert ask("diagnose/mindinsight", tables, give="verdict batches empty") == [("device_queue_warning", 2, 0)]
+
+
 def test_a_device_queue_alone_says_nothing(ask):
     assert ask("diagnose/mindinsight", pipeline([], fetches=[0], side="data_queue")) == []
+
+
+def test_batches_of_unknown_depth_say_nothing(ask):
+    assert ask("diagnose/mindinsight", pipeline([], fetches=[None, None])) == []
 
 
 @pytest.mark.parametrize(
     ("depths", "named"),
     [
         pytest.param([0, 0, 9], [("inner", 1, 0.0)], id="a queue in front is fuller than one's own"),
-        pytest.param([0, 5, 6], [], id="by not more than 0.1"),
+        pytest.param([0, 5, 6], [(None, None, None)], id="by not more than 0.1"),
         pytest.param([0, 0, 5], [("inner", 1, 0.0), ("leaf", 2, 0.5)], id="an empty leaf comes last"),
         pytest.param([0, 8, 9], [("root", 0, 0.0)], id="all others full: the root alone"),
         pytest.param([5], [("root", 0, 0.5)], id="a single operator is the root"),
@@ -56,6 +71,52 @@ def test_a_device_queue_alone_says_nothing(ask):
 )
 def test_operators_named_by_the_usage_of_queues(ask, depths, named):
     assert ask("diagnose/mindinsight", pipeline(depths), give="verdict op_id usage_ratio") == named
+
+
+def test_looking_and_naming_nothing_is_told_from_not_looking(ask):
+    assert ask("diagnose/mindinsight", pipeline([0, 5, 6]), give="position rule") == [(1, "none")]
+    assert ask("diagnose/mindinsight", pipeline([None, None])) == []
+
+
+def test_a_queue_without_samples_is_read_as_empty(ask):
+    tables = pipeline([0, 0, 9])
+    tables["queue"] = tables["queue"][:1]
+    assert ask("diagnose/mindinsight", tables, give="verdict op_id usage_ratio") == [("leaf", 2, None)]
+
+
+@pytest.mark.parametrize(
+    ("depths", "advice"),
+    [
+        ([0, 0, 9], [(1, "map_op")]),
+        ([0, 9, 0, 9], [(2, None)]),
+        ([0, 0, 5], [(1, "map_op"), (2, "dataset_op")]),
+        ([0, 9, 9], [(0, None)]),
+    ],
+)
+def test_advice_goes_by_type_and_the_root_gets_none(ask, depths, advice):
+    assert ask("diagnose/mindinsight", pipeline(depths), give="op_id advice") == advice
+
+
+def test_operators_come_breadth_first_from_operator_0(ask):
+    # 4 -> 3 -> 0 and 2 -> 1 -> 0, and an EpochCtrlOp that old files number last.
+    tables = pipeline([0])
+    tables["pipeline_op"] = [
+        {"pipeline_id": 0, "op_id": op, "op_type": kind, "capacity": capacity, "inlined": capacity is None}
+        for op, kind, capacity in [
+            (0, "BatchOp", 10), (1, "MapOp", 10), (2, "TFReaderOp", 10), (3, "MapOp", 10), (4, "TFReaderOp", 10),
+            (5, "EpochCtrlOp", None),
+        ]
+    ]  # fmt: skip
+    tables["pipeline_edge"] = [
+        {"pipeline_id": 0, "producer_id": up, "consumer_id": down}
+        for up, down in [(1, 0), (3, 0), (2, 1), (4, 3), (0, 5)]
+    ]
+    tables["queue"] = [
+        {"pipeline_id": 0, "op_id": op, "t_ns": 0, "depth": depth, "capacity": 10}
+        for op, depth in [(0, 0), (1, 0), (2, 5), (3, 0), (4, 5)]
+    ]
+    rows = ask("diagnose/mindinsight", tables, give="position verdict op_id")
+    assert rows == [(1, "inner", 1), (2, "inner", 3), (3, "leaf", 2), (4, "leaf", 4)]
 
 
 def test_both_rules_stand_side_by_side(ask):

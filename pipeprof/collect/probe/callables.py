@@ -1,0 +1,293 @@
+"""Times the user's own Python in the dataset: sources, map functions, per_batch_map. Wall time and CPU time per call.
+
+Nothing of the user's is replaced: MindSpore calls user functions through a few classes and functions of its own, and
+those are hooked. An operator's cell hangs on MindSpore's object for the executed copy of the dataset, whose pickled
+state does not hold it, so worker processes run without. Not every call is timed, only as many as cost nothing.
+"""
+
+import functools
+import itertools
+import sys
+import threading
+import time
+import weakref
+
+from . import recorder, where
+
+ATTRIBUTE = "_pipeprof_cell"
+AIM = 100  # timed calls per operator and flush
+STRIDES = (1, 2, 3, 5, 7, 11, 17, 29, 47, 79, 127, 211, 347, 577, 953, 1597)  # mostly primes: no beat with powers of 2
+TIMED_KINDS = ("GeneratorOp", "MapOp", "BatchOp")
+
+_building = threading.local()
+_cells = []  # type: list[Cell]
+_sites = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+class Cell:
+    """What was measured of one function of one operator of a tree since the last flush."""
+
+    def __init__(self, tree):
+        self.tree = weakref.ref(tree)
+        self.number = tree.number
+        self.node = self.part = None
+        self.counter = itertools.count(1)
+        self.rows = 0
+        self.every = 1
+        self.timed = []
+
+    def take(self):
+        """The figures since the last time, or None; decides how many of the next calls are timed."""
+        timed, self.timed = self.timed, []
+        count = next(self.counter) - 1
+        self.counter = itertools.count(1)
+        tree = self.tree()
+        rows = tree.rows if tree is not None else self.rows
+        batches, self.rows = rows - self.rows, rows
+        wanted = count / AIM
+        self.every = next((stride for stride in STRIDES if stride >= wanted), STRIDES[-1])
+        if not timed:
+            return None
+        walls = [wall for wall, _ in timed]
+        return {
+            "pipeline": self.number,
+            "node": self.node,
+            "part": self.part,
+            "calls": count,
+            "batches": batches,
+            "timed": len(timed),
+            "wall": sum(walls),
+            "cpu": sum(cpu for _, cpu in timed),
+            "max": max(walls),
+            "min": min(walls),
+        }
+
+
+class Build:
+    """The operators of a tree that is being built: MindSpore parses them from the sources to the sink."""
+
+    def __init__(self, tree, graph):
+        self.tree = tree
+        self.nodes = {kind: [] for kind in TIMED_KINDS}
+        self.made = {kind: [] for kind in TIMED_KINDS}
+        self._walk(graph)
+
+    def _walk(self, node):
+        for child in node.get("children") or []:
+            self._walk(child)
+        if node["type"] in self.nodes:
+            self.nodes[node["type"]].append(node.get("node"))
+
+    def operator(self, kind):
+        """The cells of the next operator of its kind, to be filled: one for each of its functions."""
+        self.made[kind].append([])
+        return self.made[kind][-1]
+
+    def finish(self):
+        """Give each cell its node, where there are as many of the kind as in the user's graph."""
+        for kind, operators in self.made.items():
+            if len(operators) != len(self.nodes[kind]):
+                continue
+            for cells, node in zip(operators, self.nodes[kind]):
+                for part, cell in enumerate(cells):
+                    cell.node, cell.part = node, part
+                    _cells.append(cell)
+
+
+def begin(tree, graph):
+    """A tree of the user's is about to be built in this thread."""
+    _building.now = Build(tree, graph)
+
+
+def end():
+    """It has been built, or could not be."""
+    build, _building.now = getattr(_building, "now", None), None
+    if build is not None:
+        build.finish()
+
+
+def flush(number=None):
+    """Write what was measured: of one tree, which ends, or of all."""
+    if not _lock.acquire(False):
+        return
+    try:
+        at = recorder.now()
+        for cell in list(_cells):
+            if number is not None and cell.number != number:
+                continue
+            figures = cell.take()
+            if figures is not None:
+                recorder.REC.line("calls", t=at, **figures)
+            if number is not None or cell.tree() is None:
+                _cells.remove(cell)
+    finally:
+        _lock.release()
+
+
+def site_of(dataset):
+    """file:line of the call that made a dataset operator, or an empty text."""
+    try:
+        return _sites.get(dataset, "")
+    except TypeError:
+        return ""
+
+
+def install_datasets(module):
+    """mindspore.dataset.engine.datasets: where operators are made and parsed."""
+    _wrap(module.Dataset, "__init__", _with_site)
+    _wrap(module.MapDataset, "parse", _with_map_cells)
+    _wrap(module.BatchDataset, "parse", _with_batch_cell)
+
+
+def install_sources(module):
+    """mindspore.dataset.engine.datasets_user_defined: how Python sources are called."""
+    _wrap(module.GeneratorDataset, "prepare_multiprocessing", _with_source_cell)
+    _wrap(module._PickleGeneratorSource, "__getitem__", _timed_method)
+
+
+def install_functions(module):
+    """mindspore.dataset.transforms.py_transforms_util: how Python functions of map and batch are called."""
+    _wrap(module.FuncWrapper, "__call__", _timed_method)
+
+
+def _wrap(owner, name, make):
+    original = getattr(owner, name, None)
+    if original is None:
+        return
+    wrapped = make(original)
+    wrapped.__wrapped__ = original
+    wrapped.__name__ = name
+    setattr(owner, name, wrapped)
+
+
+def _timed_method(original):
+    now, spent = recorder.now, time.thread_time_ns
+
+    def call(self, *args):
+        cell = self.__dict__.get(ATTRIBUTE)
+        if cell is None or next(cell.counter) % cell.every:
+            return original(self, *args)
+        cpu = spent()
+        begin_ns = now()
+        try:
+            return original(self, *args)
+        finally:
+            cell.timed.append((now() - begin_ns, spent() - cpu))
+
+    return call
+
+
+def _timed_rows(cell, function, *args):
+    """The rows of a source; the time of each from the request to the row."""
+    now, spent = recorder.now, time.thread_time_ns
+    rows = iter(function(*args))
+    while True:
+        if next(cell.counter) % cell.every:
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+        else:
+            cpu = spent()
+            begin_ns = now()
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            cell.timed.append((now() - begin_ns, spent() - cpu))
+        yield row
+
+
+def _with_site(original):
+    def __init__(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        try:
+            _sites[self] = where.site(sys._getframe(1))
+        except Exception:
+            recorder.REC.failed("site")
+
+    return __init__
+
+
+def _with_map_cells(original):
+    def parse(self, *args, **kwargs):
+        node = original(self, *args, **kwargs)
+        _guarded(_hang_map, self)
+        return node
+
+    return parse
+
+
+def _with_batch_cell(original):
+    def parse(self, *args, **kwargs):
+        _guarded(_hang_batch, self)
+        return original(self, *args, **kwargs)
+
+    return parse
+
+
+def _with_source_cell(original):
+    def prepare_multiprocessing(self, *args, **kwargs):
+        result = original(self, *args, **kwargs)
+        _guarded(_hang_source, self)
+        return result
+
+    return prepare_multiprocessing
+
+
+def _hang_map(dataset):
+    build = getattr(_building, "now", None)
+    if build is None:
+        return
+    cells = build.operator("MapOp")
+    if getattr(dataset, "process_pool", None) is None:
+        for operation in _leaves(dataset.operations):
+            _hang(operation, build, cells)
+
+
+def _leaves(operations):
+    for operation in operations:
+        inner = getattr(operation, "transforms", None)
+        if isinstance(inner, (list, tuple)):
+            yield from _leaves(inner)
+        else:
+            yield operation
+
+
+def _hang_batch(dataset):
+    build = getattr(_building, "now", None)
+    if build is None:
+        return
+    cells = build.operator("BatchOp")
+    if getattr(dataset, "process_pool", None) is None:
+        _hang(getattr(dataset, "per_batch_map", None), build, cells)
+
+
+def _hang(operation, build, cells):
+    if type(operation).__name__ == "FuncWrapper":
+        cells.append(Cell(build.tree))
+        operation.__dict__[ATTRIBUTE] = cells[-1]
+
+
+def _hang_source(dataset):
+    build = getattr(_building, "now", None)
+    if build is None:
+        return
+    cells = build.operator("GeneratorOp")
+    cell = Cell(build.tree)
+    if getattr(dataset, "sample_fn", None) is None:
+        source = dataset.prepared_source
+        if isinstance(source, functools.partial):
+            dataset.prepared_source = functools.partial(_timed_rows, cell, source)
+            cells.append(cell)
+    elif not dataset.python_multiprocessing and type(dataset.source).__name__ == "_PickleGeneratorSource":
+        dataset.source.__dict__[ATTRIBUTE] = cell
+        cells.append(cell)
+
+
+def _guarded(call, *args):
+    try:
+        call(*args)
+    except Exception:
+        recorder.REC.failed("callables")

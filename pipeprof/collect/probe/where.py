@@ -1,0 +1,21 @@
+"""Finds the user's own line behind a call into MindSpore."""
+
+import os
+import sys
+
+
+def package_folder():
+    """Folder of the installed mindspore package."""
+    return os.path.dirname(sys.modules["mindspore"].__file__)
+
+
+def site(frame):
+    """file:line of the nearest caller outside MindSpore and the probe, or an empty text."""
+    package = package_folder()
+    while frame is not None:
+        name = frame.f_code.co_filename
+        inside = name.startswith(package) or "_pipeprof_probe" in frame.f_globals.get("__name__", "")
+        if not inside:
+            return "%s:%d" % (name, frame.f_lineno)
+        frame = frame.f_back
+    return ""

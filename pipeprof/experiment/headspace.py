@@ -1,0 +1,130 @@
+"""`pipeprof headspace`: the upper bound of any repair of the data pipeline, measured.
+
+Side a is the unchanged script, unprofiled. Side b is the same, but its training iterators hand out their first batch
+again and again, so that the training never waits. The epochs of side b are as long as those of the first run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import MeasureError
+from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
+from pipeprof.experiment.whatif import measured_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from pipeprof.collect.launch import ProbeOptions
+    from pipeprof.experiment.pairs import Side
+    from pipeprof.read.spool.process import Process
+
+SCHEMA_VERSION = 1
+
+
+def run_headspace(command: Sequence[str], pairs: int, folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    """Measure and write `folder`/headspace.json; returns its content.
+
+    Raises WorkloadError when the command fails, MeasureError when there is no training iterator to replace.
+    """
+    make_folder(folder)
+    wishes: list[dict[str, Any]] = []
+
+    def probe_of(side: Side, done: Sequence[Measured]) -> ProbeOptions:
+        if side == "a":
+            return changed_probe()
+        if not wishes:
+            wishes.extend(training_iterators(done[0].processes))
+        return changed_probe(cached=wishes)
+
+    runs = measure_pairs(folder, command, pairs, probe_of, say)
+    if not all(run.events("cached") for run in runs if run.side == "b"):
+        raise MeasureError("the training's iterators were not found again", "does the script make them at random?")
+    content = {"schema_version": SCHEMA_VERSION} | measured_facts(runs, command=command)
+    content["measured"].pop("verdict")
+    content["notes"] = notes(runs)
+    write_json(folder / "headspace.json", content)
+    return content
+
+
+def training_iterators(processes: Sequence[Process]) -> list[dict[str, Any]]:
+    """What the probe needs to know the training's iterators again, for each place that makes some.
+
+    Their numbers, the lengths of the epochs that each went through, the usual length, and whether the place makes no
+    others. Raises MeasureError when no training iterator was seen.
+    """
+    places: dict[str, dict[str, Any]] = {}
+    mixed: set[str] = set()
+    for process in processes:
+        roles = _roles(process)
+        for event in process.all("iterator"):
+            site, number = event.get("site") or "", int(event["number"])
+            if event.get("hidden"):
+                continue
+            if roles.get(number) != "train":
+                mixed |= {site} if number in roles else set()
+                continue
+            place = places.setdefault(site, {"site": site, "epochs": {}, "usual": None, "only": True})
+            place["epochs"][str(number)] = epoch_lengths(process, number)
+    if not places:
+        raise MeasureError(
+            "no training batch came through a dataset iterator, so none can be replaced",
+            "in sink mode the batches go to the device directly: train with dataset_sink_mode=False",
+        )
+    for place in places.values():
+        lengths = {length for epochs in place["epochs"].values() for length in epochs}
+        place["usual"] = lengths.pop() if len(lengths) == 1 else None
+        place["only"] = place["site"] not in mixed
+    return sorted(places.values(), key=lambda place: str(place["site"]))
+
+
+def epoch_lengths(process: Process, number: int) -> list[int]:
+    """Batches of each epoch of an iterator that went to its end."""
+    from pipeprof.read.spool.process import OTHER_THREAD, Kind  # noqa: PLC0415
+
+    lengths, batches = [], 0
+    for mark in process.marks:
+        if mark.kind != Kind.FETCH or mark.subject != number:
+            continue
+        flag = mark.flag & ~OTHER_THREAD
+        if flag == 0:
+            batches += 1
+        elif flag == 1 and batches:
+            lengths.append(batches)
+            batches = 0
+    return lengths
+
+
+def notes(runs: Sequence[Measured]) -> list[str]:
+    """What the reader should know about the bound."""
+    steps = {run.training_steps for run in runs}
+    said = ["the same batch every time: effects of its content on the training's speed are not in the bound"]
+    if len(steps) > 1:
+        said.append(f"the runs had different numbers of training steps: {', '.join(map(str, sorted(steps)))}")
+    return said
+
+
+def text(content: Mapping[str, Any]) -> str:
+    """The result for people."""
+    measured = content["measured"]
+    rates = {side: [run["steps_per_second"] for run in content["runs"] if run["side"] == side] for side in ("a", "b")}
+    lines = [
+        f"upper bound x{measured['ratio']:.2f} (pairs x{measured['low']:.2f} to x{measured['high']:.2f})",
+        "  no repair of the data pipeline makes this training faster than that",
+        f"  unchanged {_listed(rates['a'])}, with one cached batch {_listed(rates['b'])} steps/s",
+    ]
+    lines += [f"  note: {note}" for note in content["notes"]]
+    return "\n".join(lines) + "\n"
+
+
+def _roles(process: Process) -> dict[int, str]:
+    from pipeprof.read.spool.pipelines import pipeline_keys, roles_from_steps  # noqa: PLC0415
+    from pipeprof.read.spool.steps import find_steps  # noqa: PLC0415
+
+    hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
+    return roles_from_steps(find_steps(process.marks, hidden, pipeline_keys(process)).steps)
+
+
+def _listed(rates: Sequence[float]) -> str:
+    return ", ".join(f"{rate:.1f}" for rate in rates)

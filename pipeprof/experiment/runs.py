@@ -1,0 +1,168 @@
+"""Unprofiled runs of a command: only step times are recorded, each run in a folder of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.collect.launch import FORWARDED, ProbeOptions
+from pipeprof.collect.session import create_run, record
+from pipeprof.errors import MeasureError, UsageError, WorkloadError
+from pipeprof.experiment.pairs import LEAST_STEPS, Rate, Side, order, steady_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pipeprof.read.spool.process import Process
+
+LIGHT = ProbeOptions(queue_interval_ms=0, ops="off", service=False, memory=False)
+HOST_INTERVAL_S = 5.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run: which side of which pair, its folder, its rate, and what its processes recorded."""
+
+    side: Side
+    pair: int
+    path: Path
+    rate: Rate
+    training_steps: int
+    processes: Sequence[Process]
+
+    @property
+    def name(self) -> str:
+        """Side and pair, such as `b1`; the run's folder has it too."""
+        return f"{self.side}{self.pair}"
+
+    def events(self, name: str) -> list[Mapping[str, Any]]:
+        """Events of one name from all its processes."""
+        return [event for process in self.processes for event in process.all(name)]
+
+
+def measure_pairs(
+    folder: Path,
+    command: Sequence[str],
+    pairs: int,
+    probe_of: Callable[[Side, Sequence[Measured]], ProbeOptions],
+    say: Callable[[str], None],
+) -> list[Measured]:
+    """Run both sides in turn, a b b a ..., and return the runs in the order in which they were made.
+
+    `probe_of` gives the options of a side and sees the runs so far. Raises WorkloadError when the command fails,
+    MeasureError when a run has too few steps, KeyboardInterrupt when it was interrupted.
+    """
+    done: list[Measured] = []
+    planned = order(pairs)
+    for position, (side, pair) in enumerate(planned):
+        say(f"run {position + 1} of {len(planned)}: {'unchanged' if side == 'a' else 'changed'}")
+        done.append(run_once(folder, command, side, pair, probe_of(side, done)))
+        rate = done[-1].rate
+        say(f"  {rate.per_second:.2f} steps/s over {rate.steps} steps")
+    return done
+
+
+def run_once(folder: Path, command: Sequence[str], side: Side, pair: int, probe: ProbeOptions) -> Measured:
+    """Run the command once, recording as little as step times need."""
+    path = folder / f"{side}{pair}"
+    kept = {"ops": "off", "queue_interval": 0, "service": False, "memory": False, "override": probe.override}
+    run = create_run(path, command, kept | {"cached": probe.cached}, force=False)
+    log = folder / f"{side}{pair}.log"
+    with _output_to(log):
+        outcome = record(run, command, probe, reps=1, host_interval_s=HOST_INTERVAL_S)[0]
+    with signals_held():
+        from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
+        from pipeprof.read.spool.process import load_processes  # noqa: PLC0415
+        from pipeprof.record import store  # noqa: PLC0415
+
+        processes = load_processes(run.spool / "rep=0")
+        applied = [event for process in processes for event in process.all("override")]
+        run.manifest.options["override_applied"] = applied
+        finish(run)
+        rows = store.read(run, "step").to_pylist()
+    if outcome.interrupted or outcome.status == -signal.SIGINT:
+        raise KeyboardInterrupt
+    if outcome.status:
+        how = f"exit code {outcome.status}" if outcome.status > 0 else f"signal {-outcome.status}"
+        raise WorkloadError(
+            f"the command failed in run `{path}`: {how}{_last_words(log)}", f"all it said is in `{log}`"
+        )
+    rate = steady_rate(rows)
+    if rate is None:
+        train = sum(row["kind"] == "train" for row in rows)
+        raise MeasureError(
+            f"run `{path}` has {train} training steps, too few for a rate (at least {LEAST_STEPS} after the first "
+            "quarter are needed)",
+            "let the script train longer; in sink mode pipeprof sees no steps: switch it off",
+        )
+    return Measured(side, pair, path, rate, sum(row["kind"] != "eval" for row in rows), processes)
+
+
+def changed_probe(**options: Any) -> ProbeOptions:
+    """Options of an unprofiled run with something changed."""
+    return replace(LIGHT, **options)
+
+
+def make_folder(folder: Path) -> None:
+    """A new folder for the runs of an experiment. Raises UsageError when there is one already."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"`{folder}` exists", "give a new name with -o")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write `{folder}`: {error.strerror}", "choose another folder with -o") from error
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """The result for programs."""
+    return json.dumps(content, indent=2) + "\n"
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a file whole: to a temporary name, then renamed. Raises MeasureError when it cannot be written."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(json_text(content), encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise MeasureError(f"cannot write `{path}`: {error.strerror}", "free some space; the runs are there") from error
+
+
+@contextlib.contextmanager
+def _output_to(path: Path) -> Iterator[None]:
+    """Let what is started meanwhile write to a file: our stdout is for the result."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = [os.dup(1), os.dup(2)]
+    try:
+        with path.open("wb") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        for number, old in enumerate(saved, start=1):
+            os.dup2(old, number)
+            os.close(old)
+
+
+def _last_words(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return f"; it said `{lines[-1].strip()[-200:]}`" if lines else ""
+
+
+@contextlib.contextmanager
+def signals_held() -> Iterator[None]:
+    """Hold signals back. Threads that are started meanwhile never take them, so they go on reaching the launcher."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*FORWARDED, signal.SIGCHLD})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,233 @@
+"""`pipeprof whatif`: predict what other settings of one dataset operator would buy, then measure it.
+
+The script is run unchanged and unprofiled, in turn with its own settings (side a) and with the changed ones (side b).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import MeasureError, UsageError
+from pipeprof.experiment.pairs import Rate, Ratio, ratio_of
+from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, signals_held, write_json
+from pipeprof.verdict.capacity import SOURCE, Change, Loop
+from pipeprof.verdict.predict import Prediction, predict
+from pipeprof.verdict.workers import enough_workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pipeprof.collect.launch import ProbeOptions
+    from pipeprof.experiment.pairs import Side
+    from pipeprof.record.run import Run
+
+SCHEMA_VERSION = 1
+HAVE_PROCESSES = frozenset(["MapOp", "BatchOp", SOURCE])
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asks for; None is left as it is."""
+
+    op: str
+    workers: int | None = None
+    prefetch: int | None = None
+    processes: bool | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """The operator that is meant, the change, what it should buy, and how the probe finds the operator."""
+
+    op: Mapping[str, Any]
+    change: Change
+    prediction: Prediction
+    spec: Mapping[str, Any]
+
+
+def run_whatif(
+    path: Path, wish: Wish, command: Sequence[str], pairs: int, folder: Path, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Predict, measure and write `folder`/whatif.json; returns its content.
+
+    Raises UsageError for an operator or a change that cannot be, WorkloadError when the command fails, MeasureError
+    when the change was not applied or nothing could be timed.
+    """
+    with signals_held():
+        run, target = _prepare(path, wish)
+    words = list(command) or recorded_command(run)
+    make_folder(folder)
+    for line in prediction_lines(_facts(run, target)):
+        say(line)
+
+    def probe_of(side: Side, _done: Sequence[Measured]) -> ProbeOptions:
+        return changed_probe(override=target.spec) if side == "b" else changed_probe()
+
+    runs = measure_pairs(folder, words, pairs, probe_of, say)
+    _check_applied(runs)
+    content = _facts(run, target) | measured_facts(runs, command=words)
+    predicted, measured = target.prediction.ratio, content["measured"]["ratio"]
+    content["error"] = None if predicted is None else predicted / measured - 1
+    write_json(folder / "whatif.json", content)
+    return content
+
+
+def recorded_command(run: Run) -> list[str]:
+    """The command that the run recorded. Raises UsageError when it cannot be run again from here."""
+    command = run.manifest.command
+    hint = "give the command after `--`"
+    if not command:
+        raise UsageError(f"`{run.path}` does not say which command it recorded", hint)
+    if any("***" in word for word in command):
+        raise UsageError("the recorded command holds a secret that was not stored", hint)
+    folder = run.manifest.workdir
+    if folder and Path(folder).resolve() != Path.cwd().resolve():
+        raise UsageError(f"the command was recorded in `{folder}`", f"go there first, or {hint}")
+    if shutil.which(command[0]) is None:
+        raise UsageError(f"command not found: `{command[0]}`", hint)
+    return list(command)
+
+
+def measured_facts(runs: Sequence[Measured], *, command: Sequence[str]) -> dict[str, Any]:
+    """The part of the JSON that says what was run and what came out."""
+    sides: dict[Side, list[Rate]] = {"a": [], "b": []}
+    for run in sorted(runs, key=lambda run: run.pair):
+        sides[run.side].append(run.rate)
+    found = ratio_of([rate.per_second for rate in sides["a"]], [rate.per_second for rate in sides["b"]])
+    return {
+        "command": list(command),
+        "measured": asdict(found) | {"verdict": verdict(found)},
+        "runs": [
+            {
+                "name": run.name,
+                "side": run.side,
+                "pair": run.pair,
+                "path": run.path.name,
+                "steps_per_second": run.rate.per_second,
+                "timed_steps": run.rate.steps,
+                "training_steps": run.training_steps,
+            }
+            for run in runs
+        ],
+    }
+
+
+def verdict(found: Ratio) -> str:
+    """Faster or slower when every pair says so by at least 2 %, else undecided."""
+    if found.low > 1.02:
+        return "faster"
+    return "slower" if found.high < 0.98 else "undecided"
+
+
+def text(content: Mapping[str, Any]) -> str:
+    """The result for people."""
+    measured = content["measured"]
+    low, high = measured["low"], measured["high"]
+    lines = prediction_lines(content)
+    lines.append(f"measured    x{measured['ratio']:.2f} (pairs x{low:.2f} to x{high:.2f}): {measured['verdict']}")
+    rates = {side: [run["steps_per_second"] for run in content["runs"] if run["side"] == side] for side in ("a", "b")}
+    lines.append(f"  unchanged {_listed(rates['a'])}, changed {_listed(rates['b'])} steps/s")
+    if content["error"] is not None:
+        lines.append(f"error       {content['error'] * 100:+.1f} % of the measured ratio")
+    return "\n".join(lines) + "\n"
+
+
+def prediction_lines(content: Mapping[str, Any]) -> list[str]:
+    """What is changed and what that should buy."""
+    op, predicted = content["op"], content["prediction"]
+    change = ", ".join(f"{name} {old} -> {new}" for name, (old, new) in content["change"].items())
+    lines = [f"change      {op['op_type']} {op['op_id']} `{op['name'] or ''}`: {change}"]
+    if predicted["ratio"] is not None:
+        lines.append(f"predicted   x{predicted['ratio']:.2f} (x{predicted['low']:.2f} to x{predicted['high']:.2f})")
+    else:
+        lines.append(f"predicted   no number: {predicted['reason']}")
+    lines += [f"  {basis}" for basis in predicted["basis"]]
+    if predicted["limited_by"] is not None:
+        limit = predicted["limited_by"]
+        lines.append("  then limited by " + ("the training itself" if limit == "consumer" else f"operator {limit}"))
+    return lines
+
+
+def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:
+    from pipeprof.experiment.stages import find_op, loop_of, training_pipelines  # noqa: PLC0415 - starts threads
+    from pipeprof.query.engine import Engine  # noqa: PLC0415
+    from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
+
+    run = open_run(path)
+    with Engine.open(run) as engine:
+        pipelines = training_pipelines(engine)
+        if not pipelines:
+            raise MeasureError(f"`{path}` has no training pipeline", "record a training that iterates a dataset")
+        pipeline, op = find_op(pipelines, wish.op)
+        loop = loop_of(engine, pipeline)
+    change = _change(wish, op, loop)
+    same = [other["op_id"] for other in pipeline.ops if other["op_type"] == op["op_type"]]
+    spec = {
+        "node": op["node"],
+        "op_type": op["op_type"],
+        "ordinal": same.index(op["op_id"]),
+        "of": len(same),
+        "site": pipeline.site,
+        "workers": change.workers,
+        "prefetch": change.prefetch,
+        "processes": change.processes,
+    }
+    return run, Target(op, change, predict(loop, change), spec)
+
+
+def _change(wish: Wish, op: Mapping[str, Any], loop: Loop) -> Change:
+    """The change; without one asked for, the smallest number of workers that is enough. Raises UsageError."""
+    name, limit = op["name"] or op["op_type"], os.cpu_count() or 1
+    workers = wish.workers
+    if workers is None and wish.prefetch is None and wish.processes is None:
+        workers = enough_workers(loop, op["op_id"])
+        if workers is None or workers == op["workers"]:
+            raise UsageError(f"no better number of workers is known for `{name}`", "say what to try: --workers 2")
+    if workers is not None and not 1 <= workers <= limit:
+        raise UsageError(
+            f"{workers} workers: MindSpore takes 1 to {limit} on this machine", "num_parallel_workers <= CPU count"
+        )
+    if wish.processes is not None and (op["op_type"] not in HAVE_PROCESSES or op["is_python"] is False):
+        raise UsageError(f"`{name}` runs no Python that could be moved to processes", "try --workers")
+    unchanged = workers in (None, op["workers"]) and wish.processes in (None, bool(op["uses_processes"]))
+    if wish.prefetch is None and unchanged:
+        raise UsageError(
+            f"`{name}` has these settings already: {op['workers']} workers", "say what to try: --workers 2"
+        )
+    return Change(op["op_id"], workers, wish.prefetch, wish.processes)
+
+
+def _check_applied(runs: Sequence[Measured]) -> None:
+    """Raises MeasureError when a changed run was not changed, or an unchanged one was."""
+    for run in runs:
+        applied, missed = run.events("override"), run.events("override_missed")
+        if run.side == "b" and not applied:
+            why = missed[0]["why"] if missed else "no iterator was made where the recorded run made it"
+            raise MeasureError(
+                f"the change was not applied in run `{run.path}`: {why}",
+                "was the script changed since the run was recorded? collect it again",
+            )
+        if run.side == "a" and applied:
+            raise MeasureError(f"the change was applied in the unchanged run `{run.path}`", "please report this")
+
+
+def _facts(run: Run, target: Target) -> dict[str, Any]:
+    op, change = target.op, target.change
+    old = {"workers": op["workers"], "prefetch": op["capacity"], "processes": op["uses_processes"]}
+    new = {"workers": change.workers, "prefetch": change.prefetch, "processes": change.processes}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run": {"path": str(run.path), "run_id": run.manifest.run_id},
+        "op": {name: op[name] for name in ("op_id", "op_type", "name", "node")},
+        "change": {name: [old[name], value] for name, value in new.items() if value is not None},
+        "prediction": json.loads(json.dumps(asdict(target.prediction))),
+    }
+
+
+def _listed(rates: Sequence[float]) -> str:
+    return ", ".join(f"{rate:.1f}" for rate in rates)

@@ -1,0 +1,111 @@
+"""minddata_cpu_utilization files: when the samples were taken, CPU of operators, process and host, and memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.read.minddata.files import LARGEST_MS, Notes, as_dict, as_list, ratio, read_json, whole
+from pipeprof.units import NS_PER_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+Pair = tuple["float | None", "float | None"]
+OTHERS = -1  # op_id of what no operator's thread did
+_MIB = 1 << 20
+
+
+@dataclass
+class CpuFile:
+    """Series by sample, as long as the file has them; None where a value is impossible.
+
+    `times` are ns of the monotonic clock. Operators and process in cores, host (user, system, idle) in shares.
+    """
+
+    times: list[int | None]
+    ops: dict[int, list[Pair]] = field(default_factory=dict)
+    process: list[Pair] = field(default_factory=list)
+    host: list[tuple[float | None, float | None, float | None]] = field(default_factory=list)
+    rss: list[int | None] = field(default_factory=list)
+    used: list[int | None] = field(default_factory=list)
+
+    def stamped(self) -> list[int]:
+        """Positions that have a time."""
+        return [index for index, time in enumerate(self.times) if time is not None]
+
+
+def read_cpu(path: Path, notes: Notes) -> CpuFile:
+    """Read a CPU file. Impossible values become None and are counted in `notes`. Raises SourceError as `read_json`."""
+    content = read_json(path)
+    stamps = [whole(stamp, LARGEST_MS) for stamp in as_list(content.get("time_stamp"))]
+    notes.count(path, "impossible time stamp", stamps.count(None))
+    found = CpuFile([None if stamp is None else stamp * NS_PER_MS for stamp in stamps])
+    known = [time for time in found.times if time is not None]
+    if any(later < earlier for earlier, later in pairwise(known)):
+        notes.add("clock", f"time stamps in `{path.name}` go backwards")
+    for entry in map(as_dict, as_list(content.get("op_info"))):
+        number = whole(entry.get("op_id"))
+        if number is None:
+            if entry.get("op_id") != OTHERS:
+                notes.count(path, "CPU of an operator without an id")
+        elif number in found.ops:
+            notes.count(path, f"CPU of operator {number} a second time")
+        else:
+            found.ops[number] = _pairs(path, entry.get("metrics"), f"operator {number}: impossible CPU", notes)
+    found.process = _pairs(path, content.get("process_info"), "impossible CPU of the process", notes)
+    found.host = _host(path, as_dict(content.get("device_info")), len(stamps), notes)
+    memory, machine = as_dict(content.get("process_memory_info")), as_dict(content.get("system_memory_info"))
+    found.rss = _bytes(path, memory.get("rss_mbytes"), "impossible resident set", notes)
+    found.used = _bytes(path, machine.get("used_sys_memory_mbytes"), "impossible host memory", notes)
+    return found
+
+
+def _pairs(path: Path, metrics: object, what: str, notes: Notes) -> list[Pair]:
+    user, system = (_ratios(as_dict(metrics).get(name)) for name in ("user_utilization", "sys_utilization"))
+    notes.count(path, what, user.count(None) + system.count(None))
+    return list(zip(user, system, strict=False))
+
+
+def _ratios(values: object) -> list[float | None]:
+    return [ratio(value) for value in as_list(values)]
+
+
+def _host(
+    path: Path, info: Mapping[str, Any], samples: int, notes: Notes
+) -> list[tuple[float | None, float | None, float | None]]:
+    """Shares of the whole machine by sample.
+
+    MindSpore 2.10 samples twice and every second entry is 0: idle has two entries for each time, user and system end
+    in the middle of the run. Idle alone is used then, without the first sample, which has nothing before it.
+    """
+    idle, user, system = (_ratios(info.get(f"{name}_utilization")) for name in ("idle", "user", "sys"))
+    if samples > 1 and len(idle) >= 2 * samples - 1 and not any(idle[1::2]):
+        notes.add("host_cpu_half", f"host CPU from half of the samples: every second one in `{path.name}` is 0")
+        single = [value if value is None or value <= 1 else None for value in idle[::2]]
+        if single[0] == 0:
+            single[0] = None
+        return [(None, None, value) for value in single]
+    length = max(len(idle), len(user), len(system))
+    columns = [_padded(values, length) for values in (user, system, idle)]
+    impossible = sum(value is None or value > 1 for values in (user, system, idle) for value in values)
+    notes.count(path, "impossible CPU of the host", impossible)
+    rows = list(zip(*columns, strict=True))
+    return [tuple(value if value is not None and value <= 1 else None for value in row) for row in rows]  # type: ignore[misc]
+
+
+def _padded(values: Sequence[float | None], length: int) -> list[float | None]:
+    return [*values, *[None] * (length - len(values))]
+
+
+def _bytes(path: Path, values: object, what: str, notes: Notes) -> list[int | None]:
+    found = [
+        round(value * _MIB)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LARGEST_MS
+        else None
+        for value in as_list(values)
+    ]
+    notes.count(path, what, found.count(None))
+    return found

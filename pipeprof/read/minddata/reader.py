@@ -1,0 +1,171 @@
+"""A whole import: the files of all ranks, into a run."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from pipeprof.errors import SourceError
+from pipeprof.read.minddata import files
+from pipeprof.read.minddata.folder import RankFiles, read_rank
+from pipeprof.read.minddata.rows import add_rows
+from pipeprof.read.spool.rank import RankRows
+from pipeprof.record import store
+from pipeprof.record.run import NotMeasured, Rank, Rep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pipeprof.read.minddata.files import Found
+    from pipeprof.record.run import Manifest, Run
+
+KIND = "minddata"
+WHAT = "MindSpore dataset profiling (pipeline_profiling_0.json and the files beside it)"
+MEASURED = ("queue", "cpu", "memory", "op_service", "step", "fetch")
+_APART_NS = 3_600 * 1_000_000_000
+_FOLDER_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})")
+
+
+def recognise(path: Path) -> bool:
+    """Whether a file is one of these, by its content. Raises SourceError when it cannot be read."""
+    return files.identify(path) is not None
+
+
+def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) -> None:
+    """Read the files into repetition 0 of a run and fill in its manifest, which is not saved.
+
+    Raises SourceError when a rank has two files of a kind, or when nothing usable is in any file.
+    """
+    manifest = run.manifest
+    ranks = _by_rank([item for path in paths if (item := files.identify(path)) is not None], manifest)
+    read: dict[int, RankFiles] = {}
+    for rank, mine in sorted(ranks.items()):
+        progress(f"rank {rank}: reading {len(mine)} file(s)")
+        read[rank] = read_rank(mine)
+    zero = min((time for found in read.values() if (time := found.earliest()) is not None), default=0)
+    rep = Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=zero)
+    for rank, found in read.items():
+        progress(f"rank {rank}: writing its tables")
+        if _write(run, rank, found, zero):
+            rep.ranks.append(_rank_entry(rank, found, zero))
+        for code, message in found.notes.all():
+            manifest.warn(code, message, rep=0, rank=rank)
+    damage = [error for found in read.values() for error in found.damage]
+    if not any(manifest.tables.get(table) for table in MEASURED):
+        raise (
+            damage[0]
+            if damage
+            else SourceError(
+                f"nothing to import: {len(paths)} file(s) without a sample or a batch that has a time",
+                "import a folder that has the time stamps (minddata_cpu_utilization) too",
+            )
+        )
+    manifest.reps = [rep]
+    rep.dur_ns = max((time for found in read.values() if (time := found.latest()) is not None), default=zero) - zero
+    _decide(manifest, read)
+    _clocks(manifest, read)
+
+
+def _by_rank(found: Sequence[Found], manifest: Manifest) -> dict[int, dict[str, Path]]:
+    ranks: dict[int, dict[str, Path]] = {}
+    for item in found:
+        if item.rank is not None:
+            _place(ranks.setdefault(item.rank, {}), item.rank, item)
+    for item in found:
+        if item.rank is None or item.kind == files.LOG:
+            _place_log(ranks, item, found, manifest)
+    return ranks
+
+
+def _place(mine: dict[str, Path], rank: int, item: Found) -> None:
+    if item.kind == files.LOG:
+        return
+    other = mine.get(item.kind)
+    if other is not None:
+        raise SourceError(
+            f"two files of a kind for rank {rank}: `{other}` and `{item.path}`, expected one training",
+            "import one of their folders",
+        )
+    mine[item.kind] = item.path
+
+
+def _place_log(ranks: dict[int, dict[str, Path]], item: Found, found: Sequence[Found], manifest: Manifest) -> None:
+    """A log's rank is that in its own or its folder's name, that of the files beside it, or the only one there is."""
+    beside = {other.rank for other in found if other.path.parent == item.path.parent and other.kind != files.LOG}
+    named = _FOLDER_RANK.search(item.path.parent.name)
+    others = {rank for rank, mine in ranks.items() if mine.keys() - {files.LOG}}
+    wanted = [item.rank, int(named[1]) if named else None, next(iter(beside)) if len(beside) == 1 else None]
+    rank = next((rank for rank in wanted if rank is not None and rank in others), None)
+    if rank is None and len(others) <= 1:
+        rank = next(iter(others), item.rank or 0)
+    if rank is None or files.LOG in ranks.setdefault(rank, {}):
+        why = "its rank cannot be told" if rank is None else f"rank {rank} has another log"
+        manifest.warn("left_out", f"`{item.path}` with timing blocks was left out: {why}")
+        return
+    ranks[rank][files.LOG] = item.path
+
+
+def _write(run: Run, rank: int, found: RankFiles, zero: int) -> bool:
+    out = RankRows(0, rank, zero)
+    add_rows(found, out)
+    if not any(out.rows.get(table) for table in MEASURED):
+        return False
+    for table, rows in out.rows.items():
+        count = store.write(run, table, 0, rank, rows)
+        run.manifest.tables[table] = run.manifest.tables.get(table, 0) + count
+    return True
+
+
+def _rank_entry(rank: int, found: RankFiles, zero: int) -> Rank:
+    evidence = None
+    if found.records and not found.sink:
+        evidence = "iterator file"
+    elif found.device:
+        evidence = "device side of the queue"
+    return Rank(
+        rank=rank, pid=found.pid or 0, host="", zero_realtime_ns=0, zero_monotonic_ns=zero, step_evidence=evidence
+    )
+
+
+def _decide(manifest: Manifest, read: dict[int, RankFiles]) -> None:
+    damaged = [(rank, error) for rank, found in read.items() for error in found.damage]
+    for rank, error in damaged:
+        manifest.warn("damaged_file", f"left out: {error.message}", rep=0, rank=rank)
+    manifest.state, manifest.reason = "complete", None
+    if damaged:
+        more = f" (and {len(damaged) - 1} more)" if len(damaged) > 1 else ""
+        manifest.state, manifest.reason = "partial", f"a file could not be read: {damaged[0][1].message}{more}"
+    sink = any(found.sink for found in read.values())
+    timeless = any(record.t_ns is None for found in read.values() for record in found.records)
+    batches = "the queue file has no time stamps" if timeless else "no queue file with batches"
+    why = {
+        "step": "a data sink's files have steps only on the device's side, which is not there" if sink else batches,
+        "op": "dataset profiling does not record operators of the network",
+        "queue": "no queue samples with a time",
+        "op_service": "no log with MindSpore's timing blocks (VLOG_v=10900)",
+        "memory": "no CPU file with memory",
+        "cpu": "no CPU file",
+        "fetch": batches,
+    }
+    manifest.not_measured = [
+        NotMeasured(what=table, why=text) for table, text in why.items() if not manifest.tables.get(table)
+    ]
+
+
+def _clocks(manifest: Manifest, read: dict[int, RankFiles]) -> None:
+    """Warn when parts of the import lie more than an hour apart: they are not of one clock, or not of one training."""
+    spans = []
+    for rank, found in read.items():
+        parts = {
+            "samples": found.times,
+            "batches": [record.t_ns for record in found.records if record.t_ns is not None],
+            "device side": [fetch.start_ns for fetch in found.device],
+        }
+        spans += [(min(times), max(times), f"{name} of rank {rank}") for name, times in parts.items() if times]
+    spans.sort()
+    for (_, end, one), (start, _, other) in pairwise(spans):
+        if start - end > _APART_NS:
+            hours = (start - end) / _APART_NS
+            manifest.warn("clocks", f"{one} end {hours:.0f} h before {other} begin: not one clock, or not one training")

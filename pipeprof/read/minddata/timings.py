@@ -1,0 +1,119 @@
+"""Timing blocks that MindSpore's dataset prints for every batch (`VLOG_v=10900`), found in any text."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeprof.read.minddata.files import LARGEST, Notes, lines
+from pipeprof.units import ns_from_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MARK = "[PROF Dataset]"
+EXTRAS = ("throughput_time", "push_device_time")
+_HEADER = re.compile(
+    r"\[V10900\] *\w+\(([0-9]{1,10}),[^,()]*,[^()]*\):"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})-([0-9]{2}:[0-9]{2}:[0-9]{2})\.([0-9]{3})\.([0-9]{3})"
+)
+_NUMBER = r"([0-9]{1,12}(?:\.[0-9]{1,9})?)"
+_OP = re.compile(
+    rf"-- (\w+)\(ID:([0-9]{{1,9}})\)\s*: worker_time \(avg: ?{_NUMBER}ms, max: ?(?:{_NUMBER}ms|/), "
+    rf"min: ?(?:{_NUMBER}ms|/), count: ?([0-9]{{1,12}})\)(?:, io_time \(avg: ?{_NUMBER}ms)?"
+)
+_EXTRA = re.compile(rf"({'|'.join(EXTRAS)})\b[^0-9]{{0,12}}{_NUMBER} ?ms")
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+_LEGEND = "worker_time:"
+_REACH = 50  # lines of other output that may stand between a block's parts
+
+
+class OpTime(NamedTuple):
+    """One operator in one block, ns; None where the block says `/` or nothing."""
+
+    op_id: int
+    op_type: str
+    avg_ns: int
+    max_ns: int | None
+    min_ns: int | None
+    rows: int
+    io_ns: int | None
+
+
+@dataclass
+class Block:
+    """What was printed for one batch. `wall_ns`: the wall clock, of an unknown zone, when the batch was handed over."""
+
+    pid: int
+    wall_ns: int
+    ops: list[OpTime] = field(default_factory=list)
+    extras: dict[str, int] = field(default_factory=dict)
+
+
+def read_blocks(path: Path, notes: Notes) -> list[Block]:
+    """The blocks of a log in its order. Lines of other output between and inside them are passed over.
+
+    A block without a time stamp, without operators, or with an operator twice (two processes wrote over each other)
+    is left out and counted in `notes`.
+    """
+    found: list[Block] = []
+    header: tuple[int, int] | None = None
+    block: Block | None = None
+    since = 0
+    for line in lines(path):
+        stamp = _HEADER.search(line)
+        if stamp:
+            _close(path, block, found, notes)
+            header, block, since = _stamp(stamp), None, 0
+        since += 1
+        if MARK in line:
+            _close(path, block, found, notes)
+            if header is None:
+                notes.count(path, "timing block without a time stamp")
+            block = Block(*header) if header else None
+            header, since = None, 0
+        elif block is not None:
+            _add_line(block, line)
+            if since > _REACH:
+                _close(path, block, found, notes)
+                block = None
+    _close(path, block, found, notes)
+    return found
+
+
+def _close(path: Path, block: Block | None, found: list[Block], notes: Notes) -> None:
+    if block is None:
+        return
+    numbers = [op.op_id for op in block.ops]
+    if not numbers:
+        notes.count(path, "timing block without operators")
+    elif len(set(numbers)) < len(numbers):
+        notes.count(path, "timing block with an operator twice")
+    else:
+        found.append(block)
+
+
+def _add_line(block: Block, line: str) -> None:
+    fields = _OP.search(line)
+    if fields:
+        kind, number, average, largest, smallest, rows, reading = fields.groups()
+        times = [None if text is None else ns_from_text(text, "ms") for text in (average, largest, smallest, reading)]
+        avg_ns, max_ns, min_ns, io_ns = times
+        if avg_ns is not None:
+            block.ops.append(OpTime(int(number), kind, avg_ns, max_ns, min_ns, int(rows), io_ns))
+    elif not line.startswith(_LEGEND):
+        for name, value in _EXTRA.findall(line):
+            block.extras.setdefault(name, ns_from_text(value, "ms"))
+
+
+def _stamp(found: re.Match[str]) -> tuple[int, int] | None:
+    pid, day, time, milli, micro = found.groups()
+    try:
+        at = dt.datetime.fromisoformat(f"{day}T{time}").replace(tzinfo=dt.timezone.utc)
+    except ValueError:
+        return None
+    seconds = (at - _EPOCH) // dt.timedelta(seconds=1)
+    wall = (seconds * 1_000_000 + int(milli) * 1_000 + int(micro)) * 1_000
+    return (int(pid), wall) if 0 <= wall <= LARGEST else None

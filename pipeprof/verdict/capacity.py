@@ -1,0 +1,165 @@
+"""The operators of a dataset pipeline as measured, and how many batches a second each can make. Pure.
+
+Formulas: shared/research/diagnosis.md, sections 4 (the poll law of GeneratorDataset) and 6. Rates are batches per
+second, times nanoseconds, unknown is None.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["cpu", "wait", "gil", "burst", "poll"]
+
+POLL_NS = 100e6  # GeneratorDataset's master sleeps this long when the next row is not there yet
+THREAD_QUEUE = 16  # rows that a worker thread of GeneratorDataset can prepare; fixed in MindSpore
+CPU_SHARE = 0.4  # of its working time that a worker computes; above, free cores limit the gain
+NEAR_POLL = 1.25  # a row time within this of the poll law is limited by it
+PREFETCH = 16  # MindSpore's default
+SOURCE = "GeneratorOp"
+SCALING = frozenset(["MapOp", "BatchOp"])
+CHEAP = frozenset(
+    ["ShuffleOp", "RepeatOp", "EpochCtrlOp", "RenameOp", "ProjectOp", "TakeOp", "SkipOp", "ZipOp", "ConcatOp"]
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One operator of the pipeline, as measured.
+
+    `work_ns`: time of all workers for one batch. `rate`: batches/s that its workers can make. `row_ns`: serial time of
+    one row in one worker. `cores`: CPU cores that it keeps busy. `utilisation`: batches/s of the loop / `rate`.
+    """
+
+    op_id: int
+    op_type: str
+    workers: int = 1
+    work_ns: float | None = None
+    rate: float | None = None
+    cores: float | None = None
+    utilisation: float | None = None
+    kind: Kind | None = None
+    row_ns: float | None = None
+    rows: float | None = None
+    uses_processes: bool = False
+    is_python: bool = False
+    capacity: int | None = None
+
+    @property
+    def cpu_share(self) -> float | None:
+        """Share of its working time that a worker of the operator computes: kappa = (cores / W) / rho."""
+        if self.cores is None or not self.utilisation:
+            return None
+        return self.cores / self.workers / self.utilisation
+
+    @property
+    def computes(self) -> bool:
+        """Whether free cores limit what more workers can do."""
+        if self.kind in ("wait", "poll"):
+            return False
+        return self.kind == "cpu" or (self.cpu_share is not None and self.cpu_share >= CPU_SHARE)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The training loop: its stages, what the consumer could take, and the machine. `rate` is what it makes now."""
+
+    stages: tuple[Stage, ...]
+    consumer: float | None = None
+    rate: float | None = None
+    free_cores: float | None = None
+    process_cores: float | None = None
+    cpu_count: int = 1
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is changed at one operator; None leaves it as it is. `prefetch` is global in MindSpore, whatever the op."""
+
+    op_id: int
+    workers: int | None = None
+    prefetch: int | None = None
+    processes: bool | None = None
+
+
+def poll_row_ns(workers: int, *, processes: bool, prefetch: int = PREFETCH) -> float:
+    """Shortest time between two rows of a GeneratorDataset with that many workers; 0 for one worker.
+
+    Section 4: 100 ms / (Q W), Q rows per worker: 16 for threads, max(2, min(prefetch, 4 prefetch // W)) for processes.
+    """
+    if workers < 2:
+        return 0.0
+    queue = max(2, min(prefetch, 4 * prefetch // workers)) if processes else THREAD_QUEUE
+    return POLL_NS / (queue * workers)
+
+
+def rate_now(loop: Loop, stage: Stage) -> float:
+    """The stage's capacity now; for a source with several workers not above the poll law, nor below what was seen."""
+    rate = stage.rate if stage.rate is not None else math.inf
+    if stage.op_type != SOURCE or stage.workers < 2 or not stage.rows:
+        return rate
+    law = poll_row_ns(stage.workers, processes=stage.uses_processes)
+    return min(rate, max(1e9 / (law * stage.rows), loop.rate or 0.0))
+
+
+def rate_with(stage: Stage, workers: int) -> float | None:
+    """Capacity with that many workers, cores aside; None when it cannot be told."""
+    if stage.op_type == SOURCE:
+        low, _, _, _ = source_changed(stage, workers, processes=stage.uses_processes, prefetch=PREFETCH)
+        return low
+    if stage.rate is None or stage.op_type not in SCALING:
+        return stage.rate
+    return stage.rate * workers / stage.workers
+
+
+def source_changed(
+    stage: Stage, workers: int, *, processes: bool, prefetch: int
+) -> tuple[float | None, float | None, list[str], str | None]:
+    """A source's capacity: t' = max(t / W', poll law)."""
+    rate = stage.rate or 0.0
+    if not stage.rows:
+        return None, None, [], "how many rows make a batch is not known"
+    if workers == stage.workers and processes == stage.uses_processes and workers < 2:
+        return rate, rate, ["a source with one worker does not use the prefetch size"], None
+    serial, why = _serial_row(stage)
+    if workers < 2 and serial is None:
+        return None, None, [], "with several workers the time of one row is hidden: run it with one worker to see"
+    law = poll_row_ns(workers, processes=processes, prefetch=prefetch)
+    basis = [f"GeneratorOp: {why}; at least {law / 1e6:.2f} ms between rows with {workers} workers (100 ms polls)"]
+    if workers < 2:
+        basis = [f"GeneratorOp: {why}; one worker is read directly"]
+    if serial is None:  # limited by the polls: anything from nothing to what was seen
+        seen = 1e9 / (rate * stage.rows) * stage.workers
+        return 1e9 / (max(seen / workers, law) * stage.rows), 1e9 / (law * stage.rows), basis, None
+    together = 1 if stage.kind == "gil" and not processes else workers
+    row = 1e9 / (max(serial / together, law, 1.0) * stage.rows)
+    if stage.kind == "cpu" and not processes and workers > stage.workers and serial / together > law:
+        basis.append("Python in threads: no gain if it holds the GIL all the time")
+        return min(row, rate), row, basis, None
+    return row, row, basis, None
+
+
+def _serial_row(stage: Stage) -> tuple[float | None, str]:
+    """Time of one row in one worker, and where it comes from; None when the polls hide it."""
+    if stage.row_ns is not None:
+        return stage.row_ns, f"{stage.row_ns / 1e6:.2f} ms for a row in one worker"
+    between = 1e9 / ((stage.rate or math.inf) * (stage.rows or 1.0))
+    if stage.workers < 2:
+        return between, f"{between / 1e6:.2f} ms for a row"
+    law = poll_row_ns(stage.workers, processes=stage.uses_processes)
+    if stage.kind != "poll" and between > NEAR_POLL * law:
+        return between * stage.workers, f"{between / 1e6:.2f} ms between rows with {stage.workers} workers"
+    return None, "now limited by the polls"
+
+
+def lowest_rate(loop: Loop, changed: Stage, rate: float) -> tuple[float, int | str | None]:
+    """Lowest capacity, the changed stage having `rate`, and whose it is."""
+    rates: list[tuple[float, int | str | None]] = [
+        (rate if stage.op_id == changed.op_id else rate_now(loop, stage), stage.op_id)
+        for stage in loop.stages
+        if stage.rate is not None
+    ]
+    if loop.consumer is not None:
+        rates.append((loop.consumer, "consumer"))
+    return min(rates, key=lambda item: item[0])

@@ -1,0 +1,46 @@
+"""Rows of diagnose/load as the prediction takes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.verdict.capacity import Loop, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+CONSUMER = -1
+
+
+def loop_of(rows: Sequence[Row], cores: float) -> Loop:
+    """The training loop of one pipeline from its rows of diagnose/load; `cores` of the machine, 0 when not known."""
+    first: Row = rows[0] if rows else {}
+    idle = first.get("idle_share")
+    return Loop(
+        stages=tuple(_stage(row) for row in rows if row["op_id"] != CONSUMER),
+        consumer=first.get("consumer_rate"),
+        rate=first.get("loop_rate"),
+        free_cores=None if idle is None or not cores else idle * cores,
+        process_cores=first.get("process_cores"),
+        cpu_count=max(1, int(cores)) if cores else 1_000,
+    )
+
+
+def _stage(row: Row) -> Stage:
+    return Stage(
+        op_id=row["op_id"],
+        op_type=row["op_type"],
+        workers=row["workers"],
+        work_ns=row["work_ns"],
+        rate=row["rate"],
+        cores=row["cores"],
+        utilisation=row["utilisation"],
+        kind=row["kind"],
+        row_ns=row["row_ns"],
+        rows=row["rows_per_batch"],
+        uses_processes=bool(row["uses_processes"]),
+        is_python=bool(row["is_python"]),
+        capacity=row["capacity"],
+    )

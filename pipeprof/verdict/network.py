@@ -1,0 +1,281 @@
+"""What limits a training that is not input-bound: operators, communication, the optimizer, the host, one rank, warm-up.
+
+Pure: rows of the queries in, a plain dict out. docs/network.md says what the parts are and why the thresholds.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.units import format_ns
+from pipeprof.verdict import network_advice as advice
+from pipeprof.verdict.network_ops import TESTED_SHARE, growing_ops, growth_was_measured, top_ops
+from pipeprof.verdict.network_ranks import slowest_rank, waiting_share
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+ENOUGH = 0.30  # share of the step without its wait for data that names the limit
+LEAD = 0.10  # of the same, ahead of the next part: else two are named
+STRONG = 0.50  # for high confidence
+WARMUP_SHARE = 0.50  # of the time in training steps: more went to warm-up than to all other steps
+LEAST_STEPS, ENOUGH_STEPS = 3, 10
+INFLATED, MUCH_INFLATED = 1.2, 1.5  # a step inside op windows against one outside, both without the wait for data
+
+PARTS = (
+    "forward", "backward", "optimizer", "other", "communication_exposed", "communication_tail", "host_gap", "data_wait",
+)  # fmt: skip
+LIMITS = {
+    "compute": ("forward", "backward", "other"),
+    "communication": ("communication_exposed", "communication_tail"),
+    "optimizer": ("optimizer",),
+    "host_gap": ("host_gap",),
+}
+LIMIT_OF = {part: limit for limit, parts in LIMITS.items() for part in parts}
+NAMES = {
+    "compute": "operators of the forward and backward pass",
+    "communication": "exposed communication",
+    "optimizer": "operators of the optimizer",
+    "host_gap": "no operator runs (Python and framework code on the host)",
+    "imbalance": "what the slowest rank takes longer than the others",
+}
+
+
+def diagnose_network(
+    phases: Sequence[Row],
+    spread: Sequence[Row] = (),
+    top: Sequence[Row] = (),
+    growth: Sequence[Row] = (),
+    warmups: Sequence[Row] = (),
+    comm: Sequence[Row] = (),
+    *,
+    mode: str | None = None,
+) -> dict[str, Any]:
+    """What the step is limited by, over all repetitions and ranks.
+
+    `phases`: rows of diagnose/network_phase; `spread`: diagnose/rank_imbalance; `top`: diagnose/network_top; `growth`:
+    diagnose/op_growth; `warmups`: diagnose/warmup_share; `comm`: comm/summary; `mode`: pynative or graph, if known.
+    """
+    found = _empty()
+    found["top_ops"] = top_ops(top)
+    found["growing_ops"] = growing_ops(growth) if growth_was_measured(growth) else None
+    found["warmup_share"] = _worst(warmups)
+    slow = slowest_rank(spread)
+    found["slowest_rank"] = slow
+    found["waiting_share"] = waiting_share(spread)
+    chosen = [row for row in phases if slow is None or row["rank"] == slow["rank"]]
+    shares = _shares(chosen)
+    if shares and shares["data_wait"] < 1:
+        found["shares"] = shares
+        _weigh(found, chosen, slow)
+        _step_evidence(found, chosen, slow)
+        _advise(found, comm, mode)
+    _judge_warmup(found, warmups)
+    _judge_growth(found, growth)
+    if found["limit"] == "not_measured":
+        found["suggestions"].append("no operators were recorded in training steps: collect a longer run, or --ops all")
+    return found
+
+
+def _shares(rows: Sequence[Row]) -> dict[str, float] | None:
+    """Each part's share of the summed step time; the parts of PARTS add up to 1."""
+    step_ns = sum(row["step_ns"] for row in rows if row["part"] == "host_gap")
+    if not step_ns:
+        return None
+    times = dict.fromkeys((*PARTS, "communication_overlapped"), 0)
+    for row in rows:
+        times[row["part"]] += row["total_ns"]
+    return {part: time / step_ns for part, time in times.items()}
+
+
+def _weigh(found: dict[str, Any], rows: Sequence[Row], slow: Row | None) -> None:
+    """The limits, largest first, and how sure the first is."""
+    shares = found["shares"]
+    weights = {limit: sum(shares[part] for part in parts) for limit, parts in LIMITS.items()}
+    work = 1 - shares["data_wait"]
+    if slow is not None:
+        weights["imbalance"] = min(slow["share"], 1.0)
+        limit = LIMIT_OF.get(slow["phase"])
+        if limit is not None:
+            weights[limit] = max(0.0, weights[limit] - weights["imbalance"])
+        else:
+            work += weights["imbalance"]  # the slow rank waits for its data, and that is the imbalance
+    order = sorted(weights, key=lambda limit: (-weights[limit], limit))
+    first, second = (weights[limit] / work for limit in order[:2])
+    clear = first >= ENOUGH and first - second >= LEAD
+    found |= {
+        "limit": order[0],
+        "limit_share": weights[order[0]],
+        "candidates": order[:1] if clear else order[:2],
+        "weights": {limit: weights[limit] for limit in order},
+        "inflation": _inflation(rows),
+        "steps": _steps(rows),
+    }
+    found["confidence"] = _confidence(found, rows, first if clear else 0.0)
+
+
+def _confidence(found: Row, rows: Sequence[Row], share: float) -> str:
+    """`share` is the limit's share of the work, 0 when it is not clearly ahead."""
+    inflation, steps = found["inflation"], found["steps"]
+    typical = all(row["kind"] == "train" for row in rows) and (inflation is None or inflation < MUCH_INFLATED)
+    if not share or not typical or steps < LEAST_STEPS:
+        return "low"
+    sure = share >= STRONG and steps >= ENOUGH_STEPS and inflation is not None and inflation < INFLATED
+    return "high" if sure else "medium"
+
+
+def _step_evidence(found: dict[str, Any], rows: Sequence[Row], slow: Row | None) -> None:
+    ranks = len({(row["rep"], row["rank"]) for row in rows})
+    where = f"rank {slow['rank']}, the slowest" if slow is not None else f"{ranks} rank(s)"
+    basis = f"{found['steps']} steps with recorded operators, {where}"
+    for limit in [*found["candidates"], *(limit for limit in found["weights"] if limit not in found["candidates"])]:
+        if limit != "imbalance" and found["weights"][limit] >= 0.01:
+            value = sum(found["shares"][part] for part in LIMITS[limit])
+            found["evidence"].append(_evidence(NAMES[limit], value, _SHARE, "diagnose/network_phase", basis))
+    extra = {
+        "communication_tail": "exposed communication behind the backward pass",
+        "communication_overlapped": "communication beside other operators",
+        "data_wait": "wait for data in these steps",
+    }
+    for part, what in extra.items():
+        if found["shares"][part] >= 0.01:
+            found["evidence"].append(_evidence(what, found["shares"][part], _SHARE, "diagnose/network_phase", basis))
+    if found["inflation"] is not None and found["inflation"] >= INFLATED:
+        found["evidence"].append(
+            _evidence("steps inside op windows take longer than those outside", found["inflation"], "times",
+                      "diagnose/network_phase", "medians without the wait for data")
+        )  # fmt: skip
+    _rank_evidence(found, slow)
+
+
+def _rank_evidence(found: dict[str, Any], slow: Row | None) -> None:
+    waiting = found["waiting_share"]
+    if waiting is not None and waiting >= 0.01:
+        basis = "exposed communication beyond that of the rank with the least, mean of the ranks"
+        found["evidence"].append(
+            _evidence("waiting for another rank", waiting, _SHARE, "diagnose/rank_imbalance", basis)
+        )
+    if slow is None:
+        return
+    basis = (
+        f"{slow['steps']} common steps of {slow['ranks']} ranks; standard error {format_ns(slow['excess_error_ns'])}; "
+        "steps are equally long on all ranks, so the slow one is the one with the longest own time and the least "
+        "communication"
+    )
+    what = f"rank {slow['rank']} works longer than the others, most in {advice.PHASE_NAMES[slow['phase']]}"
+    source = "diagnose/rank_imbalance"
+    found["evidence"] += [
+        _evidence(what, slow["excess_ns"], "ns", source, basis),
+        _evidence("the others wait for it per step", slow["wait_caused_ns"], "ns", source, basis),
+    ]
+
+
+def _advise(found: dict[str, Any], comm: Sequence[Row], mode: str | None) -> None:
+    shares, ops = found["shares"], found["top_ops"]
+    for limit in found["candidates"]:
+        share = found["weights"][limit]
+        if limit == "imbalance":
+            found["suggestions"] += advice.imbalance(found["slowest_rank"])
+        elif limit == "communication":
+            found["suggestions"] += advice.communication(
+                share, comm, shares["communication_overlapped"], found["waiting_share"]
+            )
+        elif limit == "optimizer":
+            found["suggestions"] += advice.optimizer(share, ops)
+        elif limit == "host_gap":
+            found["suggestions"] += advice.host_gap(share, mode)
+        else:
+            found["suggestions"] += advice.compute(share, ops)
+    slow = found["slowest_rank"]
+    if slow is not None and "imbalance" not in found["candidates"]:
+        found["suggestions"] += advice.imbalance(slow)
+    if any(row["kind"] in ("send", "receive") for row in comm):
+        found["confidence"] = "low"
+        found["suggestions"].append("ranks send to each other: in pipeline parallelism ranks differ by design")
+
+
+def _judge_warmup(found: dict[str, Any], warmups: Sequence[Row]) -> None:
+    """More warm-up than training makes it the limit; what limits a single step stays a candidate."""
+    share = found["warmup_share"]
+    if share is None or share < advice.FEW:
+        return
+    rows = [row for row in warmups if row["share"] is not None]
+    worst = max(rows, key=lambda row: row["share"])
+    basis = (
+        f"{worst['warmup_steps']} warm-up steps ({worst['compiles']} graphs compiled in "
+        f"{format_ns(worst['compile_ns'])}), {worst['train_steps']} others; worst rank, median of the repetitions"
+    )
+    what = "warm-up steps, graph compilation included"
+    found["evidence"].append(_evidence(what, share, "share of the time in training steps", _WARMUP, basis))
+    if share >= WARMUP_SHARE:
+        steps_limit = [] if found["limit"] == "not_measured" else [found["limit"]]
+        found |= {"limit": "compile", "limit_share": share, "candidates": ["compile", *steps_limit]}
+        found["confidence"] = "high" if worst["train_steps"] >= ENOUGH_STEPS else "medium"
+        found["suggestions"] = advice.warmup(rows) + found["suggestions"]
+    elif worst["later_steps"]:
+        found["suggestions"] += advice.warmup(rows)[:1]
+
+
+def _judge_growth(found: dict[str, Any], growth: Sequence[Row]) -> None:
+    ops = found["growing_ops"] or []
+    for op in ops[:3]:
+        basis = (
+            f"{op['steps']} steps in {op['windows']} windows, from {format_ns(op['first_ns'])} to "
+            f"{format_ns(op['last_ns'])} per step; interval {format_ns(op['slope_low_ns'])} to "
+            f"{format_ns(op['slope_high_ns'])}"
+        )
+        what = f"`{op['name']}` takes longer from step to step"
+        found["evidence"].append(_evidence(what, op["slope_ns"], "ns per step", "diagnose/op_growth", basis))
+    tested = {(row["name"], row["phase"]) for row in growth if (row["share"] or 0) >= TESTED_SHARE}
+    found["suggestions"] += advice.growth(ops, len(tested))
+
+
+def _worst(warmups: Sequence[Row]) -> float | None:
+    """Largest share of a repetition's ranks, median of the repetitions."""
+    worst: dict[int, float] = {}
+    for row in warmups:
+        if row["share"] is not None:
+            worst[row["rep"]] = max(worst.get(row["rep"], 0.0), row["share"])
+    return median(worst.values()) if worst else None
+
+
+def _inflation(rows: Sequence[Row]) -> float | None:
+    """How much longer a step is inside op windows; None when no step lies outside."""
+    pairs = [(row["inside_work_ns"], row["outside_work_ns"]) for row in rows if row["part"] == "host_gap"]
+    ratios = [inside / outside for inside, outside in pairs if inside is not None and outside]
+    return median(ratios) if ratios else None
+
+
+def _steps(rows: Sequence[Row]) -> int:
+    return sum(row["steps"] for row in rows if row["part"] == "host_gap")
+
+
+_SHARE = "share of the step time"
+_WARMUP = "diagnose/warmup_share"
+
+
+def _evidence(what: str, value: float, unit: str, source: str, basis: str) -> dict[str, Any]:
+    return {"what": what, "value": value, "unit": unit, "source": source, "basis": basis}
+
+
+def _empty() -> dict[str, Any]:
+    return {
+        "limit": "not_measured",
+        "limit_share": None,
+        "candidates": [],
+        "weights": {},
+        "confidence": "low",
+        "shares": None,
+        "steps": 0,
+        "inflation": None,
+        "warmup_share": None,
+        "waiting_share": None,
+        "slowest_rank": None,
+        "top_ops": [],
+        "growing_ops": None,
+        "evidence": [],
+        "suggestions": [],
+    }

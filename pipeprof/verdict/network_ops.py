@@ -1,0 +1,109 @@
+"""Operators of the network that take most time, and those that take more from step to step. Pure."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.verdict.student import quantile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+ALPHA = 0.05  # of calling any operator of a rank growing when none is: shared among those that are tested
+TESTED_SHARE = 0.01  # of the step time: smaller operators are not tested
+LEAST_GROWTH = 0.10  # lower end over the recorded span, as share of the operator's mean time per step
+LEAST_WINDOWS, LEAST_STEPS = 2, 6
+
+
+def top_ops(rows: Sequence[Row], limit: int = 10) -> list[dict[str, Any]]:
+    """Operators of diagnose/network_top over all repetitions and ranks: mean share of the step time, largest first."""
+    found = []
+    for (name, phase, shapes), members in _grouped(rows, ("name", "phase", "in_shapes")):
+        found.append(
+            {
+                "name": name,
+                "type": members[0]["type"],
+                "phase": phase,
+                "in_shapes": shapes_text(shapes),
+                "share": _mean(members, "share"),
+                "per_step_ns": _mean(members, "per_step_ns"),
+                "count_per_step": sum(row["count"] for row in members) / sum(row["steps"] for row in members),
+            }
+        )
+    return sorted(found, key=lambda op: (-op["share"], str(op["name"]), str(op["in_shapes"])))[:limit]
+
+
+def growing_ops(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Operators of diagnose/op_growth whose time per step grows, largest growth first.
+
+    The slope's interval holds at 1 - ALPHA / (operators tested on the rank), so that testing many does not make one
+    grow by chance. Steps of one window resemble each other, so besides at most every fourth window may be below the
+    one before it. An operator counts when it grows in at least half of the repetitions and ranks that were tested.
+    """
+    tested: list[dict[str, Any]] = []
+    for _, members in _grouped(rows, ("rep", "rank")):
+        fit = [row for row in members if _testable(row)]
+        tested += [_judged(row, ALPHA / len(fit)) for row in fit]
+    found = []
+    for _, members in _grouped(tested, ("name", "phase")):
+        grown = [op for op in members if op.pop("grows")]
+        if 2 * len(grown) >= len(members):
+            worst = max(grown, key=lambda op: op["growth_ns"])
+            found.append({**worst, "seen_on": len(members), "grows_on": len(grown)})
+    return sorted(found, key=lambda op: (-op["growth_ns"], str(op["name"])))
+
+
+def growth_was_measured(rows: Sequence[Row]) -> bool:
+    """Whether any rank has enough windows and steps to tell growth from noise."""
+    return any(row["windows"] >= LEAST_WINDOWS and row["steps"] >= LEAST_STEPS for row in rows)
+
+
+def shapes_text(shapes: str | None) -> str | None:
+    """Input shapes without the places that have none."""
+    kept = [part for part in (shapes or "").split("; ") if part and part != "NoShape"]
+    return "; ".join(kept) or None
+
+
+def _testable(row: Row) -> bool:
+    enough = row["windows"] >= LEAST_WINDOWS and row["steps"] >= LEAST_STEPS
+    known = row["slope_ns"] is not None and row["slope_variance"] is not None and row["share"] is not None
+    return bool(enough and known and row["share"] >= TESTED_SHARE)
+
+
+def _judged(row: Row, alpha: float) -> dict[str, Any]:
+    slope, span = row["slope_ns"], row["span_steps"]
+    margin = quantile(alpha, row["steps"] - 2) * sqrt(row["slope_variance"])
+    large = (slope - margin) * span >= LEAST_GROWTH * row["mean_ns"]
+    steady = row["falls"] <= (row["windows"] - 1) // 4
+    return {
+        "name": row["name"],
+        "type": row["type"],
+        "phase": row["phase"],
+        "shapes": row["shapes"],
+        "share": row["share"],
+        "slope_ns": slope,
+        "slope_low_ns": slope - margin,
+        "slope_high_ns": slope + margin,
+        "growth_ns": slope * span,
+        "mean_ns": row["mean_ns"],
+        "first_ns": row["first_ns"],
+        "last_ns": row["last_ns"],
+        "windows": row["windows"],
+        "steps": row["steps"],
+        "grows": slope - margin > 0 and large and steady and row["last_ns"] > row["first_ns"],
+    }
+
+
+def _grouped(rows: Iterable[Row], keys: Sequence[str]) -> list[tuple[tuple[Any, ...], list[Any]]]:
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return list(groups.items())
+
+
+def _mean(rows: Sequence[Row], column: str) -> float:
+    values = [row[column] for row in rows if row[column] is not None]
+    return sum(values) / len(values) if values else 0.0

@@ -1,0 +1,78 @@
+"""Which rank the others wait for, if any. Pure: rows of diagnose/rank_imbalance in, a dict out.
+
+Ranks that train in step have steps of one length, whatever each of them does: the slow rank is the one with the
+longest time of its own and the least waiting in communication.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from statistics import NormalDist, median
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+LEAST_STEPS = 5  # in common; fewer tell no difference from noise
+LEAST_SHARE = 0.02  # of the step: smaller differences are not worth a word
+ERRORS = 3.0  # standard errors that a difference must exceed; more when more than two ranks are compared
+PHASES = ("data_wait", "forward", "backward", "optimizer", "host_gap", "other")
+
+
+def slowest_rank(rows: Sequence[Row]) -> dict[str, Any] | None:
+    """The rank that holds the others up in most repetitions; None when no difference exceeds the noise."""
+    reps = sorted({row["rep"] for row in rows})
+    found = [slow for rep in reps if (slow := _of_rep([row for row in rows if row["rep"] == rep])) is not None]
+    ranks = [slow["rank"] for slow in found]
+    common = max(ranks, key=lambda rank: (ranks.count(rank), -rank), default=None)
+    same = [slow for slow in found if slow["rank"] == common]
+    if not same or 2 * len(same) <= len(reps):
+        return None
+    middle = sorted(same, key=lambda slow: slow["share"])[len(same) // 2]
+    return {**middle, "reps": len(reps), "slowest_in_reps": len(same)}
+
+
+def waiting_share(rows: Sequence[Row]) -> float | None:
+    """Mean share of the step in which a rank waits in communication for another one; None for a single rank."""
+    shares = [row["mean_ns"] / row["step_ns"] for row in rows if row["part"] == "waiting" and row["step_ns"]]
+    return min(1.0, sum(shares) / len(shares)) if shares else None
+
+
+def standard_error(low: float, high: float, count: int) -> float:
+    """Of a median, from the quartiles: sigma is (high - low) / 1.349, and a median has 1.2533 sigma / sqrt(n)."""
+    return 1.2533 * (high - low) / 1.349 / sqrt(count)
+
+
+def _of_rep(rows: Sequence[Row]) -> dict[str, Any] | None:
+    own = [row for row in rows if row["part"] == "own"]
+    if not own or own[0]["steps"] < LEAST_STEPS:
+        return None
+    slow = max(own, key=lambda row: (row["diff_ns"], -row["rank"]))
+    error = standard_error(slow["diff_low_ns"], slow["diff_high_ns"], slow["steps"])
+    needed = max(ERRORS, NormalDist().inv_cdf(1 - 0.0027 / len(own)))
+    step = slow["step_ns"]
+    if slow["diff_ns"] <= needed * error or slow["diff_ns"] <= LEAST_SHARE * step:
+        return None
+    mine = {row["part"]: row for row in rows if row["rank"] == slow["rank"]}
+    phase = max(PHASES, key=lambda name: mine[name]["diff_ns"])
+    others = slow["median_ns"] - slow["diff_ns"]
+    return {
+        "rank": slow["rank"],
+        "phase": phase,
+        "share": slow["diff_ns"] / step,
+        "excess_ns": slow["diff_ns"],
+        "excess_error_ns": error,
+        "ratio": slow["median_ns"] / others if others > 0 else None,
+        "phase_excess_ns": mine[phase]["diff_ns"],
+        "wait_caused_ns": _wait_caused(rows, slow["rank"]),
+        "steps": slow["steps"],
+        "ranks": slow["ranks"],
+    }
+
+
+def _wait_caused(rows: Sequence[Row], rank: int) -> float:
+    """How much longer than the slow rank the others are in communication, median of the other ranks."""
+    times = {row["rank"]: row["median_ns"] for row in rows if row["part"] == "communication"}
+    return max(0.0, median(time for other, time in times.items() if other != rank) - times[rank])

@@ -1,0 +1,161 @@
+"""What a change of the dataset pipeline would buy. Pure: measured facts in, a prediction or a refusal out.
+
+Formulas: shared/research/diagnosis.md, sections 4 (the poll law of GeneratorDataset) and 6. Rates are batches per
+second, times nanoseconds. Unknown is None, and a prediction that would need what is unknown is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipeprof.verdict.capacity import (
+    CHEAP,
+    PREFETCH,
+    SCALING,
+    SOURCE,
+    Change,
+    Loop,
+    Stage,
+    lowest_rate,
+    rate_now,
+    source_changed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LEAST_IDLE = 0.10  # of the host; below, measured predictions were off by up to 2x
+WIDEST = 1.8  # largest high / low that is still called a prediction
+MARGIN = 0.10  # around a point: the error that 9 of 10 predictions stayed within
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Speed-up of the whole loop: `ratio` within [`low`, `high`], or None and the `reason` why no number can be given.
+
+    `basis` says what it was computed from, `limited_by` what is the slowest then: an op_id, or "consumer".
+    """
+
+    ratio: float | None
+    low: float | None = None
+    high: float | None = None
+    basis: tuple[str, ...] = ()
+    limited_by: int | str | None = None
+    reason: str | None = None
+
+
+def predict(loop: Loop, change: Change) -> Prediction:
+    """Speed-up of the loop by the change: lowest capacity after it / lowest capacity before it (section 6).
+
+    Refused (ratio None): operators that were not timed, hosts that are less than 10 % idle, a source whose serial row
+    time is hidden, and intervals wider than 1.8x (`low` and `high` are given then).
+    """
+    stage = next((stage for stage in loop.stages if stage.op_id == change.op_id), None)
+    refusal = _refusal(loop, stage)
+    if stage is None or refusal:
+        return Prediction(None, reason=refusal)
+    low, high, basis, reason = _changed(loop, stage, change)
+    if low is None or high is None:
+        return Prediction(None, basis=tuple(basis), reason=reason)
+    before, _ = lowest_rate(loop, stage, rate_now(loop, stage))
+    slow, _ = lowest_rate(loop, stage, low)
+    fast, limited_by = lowest_rate(loop, stage, high)
+    basis += _missing(loop, stage)
+    interval = _interval(slow / before, fast / before, before, loop)
+    unknown = [other for other in loop.stages if other.rate is None and other.op_type not in CHEAP]
+    least = min(interval[0], 1.0) if unknown and interval[1] > 1.0 else interval[0]
+    return _stated(least, interval, basis, limited_by, reason)
+
+
+def _refusal(loop: Loop, stage: Stage | None) -> str | None:
+    if stage is None:
+        return "the operator is not part of the pipeline"
+    if stage.rate is None or stage.rate <= 0:
+        return f"MindSpore does not time {stage.op_type}: there is no service time to predict from"
+    if stage.op_type != SOURCE and stage.op_type not in SCALING:
+        return f"how {stage.op_type} uses workers is not known"
+    if loop.free_cores is not None and loop.free_cores / max(1, loop.cpu_count) < LEAST_IDLE:
+        return "the host was less than 10 % idle: predictions were off by up to 2x on such hosts"
+    return None
+
+
+def _changed(loop: Loop, stage: Stage, change: Change) -> tuple[float | None, float | None, list[str], str | None]:
+    """The stage's capacity after the change: least, most, what that rests on, and why not when there is none."""
+    workers = stage.workers if change.workers is None else change.workers
+    processes = stage.uses_processes if change.processes is None else change.processes
+    rate = rate_now(loop, stage)
+    if stage.op_type == SOURCE:
+        return source_changed(stage, workers, processes=processes, prefetch=change.prefetch or PREFETCH)
+    if stage.kind == "burst":
+        if workers == stage.workers and change.prefetch is not None:
+            return None, None, [], "how long the bursts are is not known, so neither is the depth that hides them"
+        return 0.9 * rate, 1.1 * rate, ["bursts: more workers do not remove them"], None
+    if processes and not stage.uses_processes and stage.is_python:
+        return _to_processes(loop, stage, workers)
+    if stage.kind == "gil" and not processes:
+        return rate, rate, ["its Python holds the GIL: more threads take turns"], None
+    return _scaled(loop, stage, workers, processes=processes)
+
+
+def _scaled(
+    loop: Loop, stage: Stage, workers: int, *, processes: bool
+) -> tuple[float | None, float | None, list[str], str | None]:
+    """C' = C W' / W; when the workers compute, at least min(C', C (P + free) / P)."""
+    rate = rate_now(loop, stage)
+    naive = workers / stage.workers
+    basis = [f"{stage.op_type}: capacity x {workers}/{stage.workers}"]
+    if not stage.computes or naive <= 1:
+        return rate * naive, rate * naive, basis, None
+    low = min(naive, _spare(loop, stage))
+    basis.append("its workers compute: between what free cores give and one core for every worker")
+    if stage.is_python and not processes and (stage.cores or 0.0) < 1.1:
+        basis.append("Python in threads: no gain if it holds the GIL all the time")
+        low = 1.0
+    return rate * low, rate * naive, basis, None
+
+
+def _spare(loop: Loop, stage: Stage) -> float:
+    """(P + free) / P: how much more the process can compute."""
+    used = loop.process_cores or sum(other.cores or 0.0 for other in loop.stages) or stage.cores
+    if loop.free_cores is None or not used:
+        return 1.0
+    return (used + loop.free_cores) / used
+
+
+def _to_processes(loop: Loop, stage: Stage, workers: int) -> tuple[float | None, float | None, list[str], str | None]:
+    """From threads to processes: nobody waits for the GIL any more, but every row travels."""
+    rate = rate_now(loop, stage)
+    naive = workers / stage.workers
+    most = rate * naive
+    if stage.kind == "gil" and stage.cores and loop.rate:
+        most = workers * loop.rate / stage.cores  # one core for every worker, at the CPU time of a batch
+    least = min(rate, most) if stage.kind == "gil" else rate * min(naive, 1.0) * 0.8
+    return least, max(least, most), ["worker processes: the time that rows travel is not known"], None
+
+
+def _interval(slow: float, fast: float, before: float, loop: Loop) -> tuple[float, float, float]:
+    """Low, ratio, high: with a margin around a point, never above what the consumer can take."""
+    bound = math.inf if loop.consumer is None else loop.consumer / before
+    ratio = min(bound, math.sqrt(slow * fast))
+    low, high = (slow * (1 - MARGIN), fast * (1 + MARGIN)) if math.isclose(slow, fast) else (slow, fast)
+    return min(low, ratio), ratio, max(ratio, min(high, bound))
+
+
+def _missing(loop: Loop, stage: Stage) -> list[str]:
+    names = sorted({other.op_type for other in loop.stages if other.rate is None and other.op_id != stage.op_id})
+    said = [f"not timed: {', '.join(names)}; the gain is as stated only if they keep up"] if names else []
+    if loop.consumer is None:
+        said.append("what the training itself could take was not measured")
+    return said
+
+
+def _stated(
+    low: float, interval: tuple[float, float, float], basis: Sequence[str], limit: int | str | None, reason: str | None
+) -> Prediction:
+    _, ratio, high = interval
+    if high > WIDEST * low:
+        why = reason or f"between x{low:.2f} and x{high:.2f}: too far apart to call it a prediction"
+        return Prediction(None, low, high, tuple(basis), limit, why)
+    return Prediction(ratio, low, high, tuple(basis), limit, reason)

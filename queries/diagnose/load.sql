@@ -1,0 +1,101 @@
+-- The stages of the training pipelines with all that the verdict, its evidence and the predictions are made from.
+--
+-- Reads: load_host, load_kind, pipeline_load, pipeline_pace
+-- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
+--   rep              bigint   repetition
+--   rank             bigint   process rank
+--   pipeline_key     varchar  equal keys are the same pipeline again
+--   op_id            bigint   operator; -1 is the training loop
+--   op_type          varchar  such as MapOp; consumer is the training loop
+--   name             varchar  what it does
+--   workers          bigint   rows it works on at a time
+--   capacity         bigint   size of its output queue
+--   is_python        boolean  runs the user's Python; null when unknown
+--   uses_processes   boolean  its Python runs in worker processes; null when unknown
+--   node             bigint   position in the user's dataset graph; null when unknown
+--   site             varchar  file:line of the call that made it; null when unknown
+--   code             varchar  file:line of its Python function or class; null when unknown
+--   source           varchar  of its times: log | hook | both; loop for the training loop; null without
+--   timed_batches    bigint   batches that its times are from
+--   rows_per_batch   double   rows it worked on for one batch
+--   work_ns          double   ns    its workers' time for one batch; null when not measured
+--   row_ns           double   ns    one row in one worker; null when not measured
+--   rate             double   batches per second  its capacity; null when not measured
+--   utilisation      double   the loop's rate / its capacity; null when not measured
+--   kind             varchar  cpu | wait | gil | burst | poll; null when it cannot be told
+--   law_row_ns       double   ns    shortest row time that a source's master allows; null without one
+--   cores            double   cores  that it used; null when not measured
+--   python_cores     double   cores  computing in Python inside the process
+--   cpu_share        double   0..1  of a worker's time that was computing; null when not measured
+--   work_cv          double   standard deviation / mean of the work of the batches; null when not measured
+--   longest_ns       double   ns    its usual longest row
+--   samples          bigint   queue samples
+--   input_ratio      double   0..1  mean fill in front of it; null for a source
+--   output_ratio     double   0..1  mean fill behind it; null without a queue
+--   drop_ratio       double   -1..1  input - output, with input 1 for a source and output 0 for the loop
+--   side             varchar  whose waiting wait_share is: iterator | host_queue | data_queue
+--   batches          bigint   batches in the window
+--   wait_share       double   0..1  of the loop's time, spent waiting for batches
+--   loop_rate        double   batches per second  of the loop
+--   consumer_rate    double   batches per second  what the loop could take
+--   idle_share       double   0..1  of the machine's cores; null when not measured
+--   process_cores    double   cores  that the rank's processes used; null when not measured
+--   gil_share        double   0..1  of the time Python code held the interpreter's lock; null when not measured
+SELECT
+  pipeline_load.rep,
+  pipeline_load.rank,
+  pipeline_load.pipeline_key,
+  pipeline_load.op_id,
+  pipeline_load.op_type,
+  pipeline_load.name,
+  pipeline_load.workers,
+  pipeline_load.capacity,
+  pipeline_load.is_python,
+  pipeline_load.uses_processes,
+  pipeline_load.node,
+  pipeline_load.site,
+  pipeline_load.code,
+  pipeline_load.source,
+  pipeline_load.timed_batches,
+  pipeline_load.rows_per_batch,
+  pipeline_load.work_ns,
+  pipeline_load.row_ns,
+  pipeline_load.rate,
+  pipeline_load.utilisation,
+  load_kind.kind,
+  load_kind.law_row_ns,
+  pipeline_load.cores,
+  load_kind.python_cores,
+  pipeline_load.cpu_share,
+  pipeline_load.work_cv,
+  pipeline_load.longest_ns,
+  pipeline_load.samples,
+  pipeline_load.input_ratio,
+  pipeline_load.output_ratio,
+  pipeline_load.drop_ratio,
+  pipeline_pace.side,
+  pipeline_pace.batches,
+  pipeline_pace.wait_share,
+  pipeline_pace.rate AS loop_rate,
+  pipeline_pace.consumer_rate,
+  load_host.idle_share,
+  load_host.process_cores,
+  load_host.gil_share
+FROM pipeline_load
+INNER JOIN load_kind
+  ON
+    pipeline_load.rep = load_kind.rep
+    AND pipeline_load.rank = load_kind.rank
+    AND pipeline_load.pipeline_key = load_kind.pipeline_key
+    AND pipeline_load.op_id = load_kind.op_id
+LEFT JOIN pipeline_pace
+  ON
+    pipeline_load.rep = pipeline_pace.rep
+    AND pipeline_load.rank = pipeline_pace.rank
+    AND pipeline_load.pipeline_key = pipeline_pace.pipeline_key
+LEFT JOIN load_host
+  ON
+    pipeline_load.rep = load_host.rep
+    AND pipeline_load.rank = load_host.rank
+    AND pipeline_load.pipeline_key = load_host.pipeline_key
+ORDER BY pipeline_load.rep, pipeline_load.rank, pipeline_load.pipeline_key, pipeline_load.op_id

@@ -1,0 +1,90 @@
+-- Shares of the training step by what it was spent on, over the steps in which operators were recorded.
+--
+-- The parts with adds_up add up to the step exactly; communication_overlapped lies inside them. A rank without recorded
+-- operators has no rows. See the view step_part for the parts.
+--
+-- Reads: step_part, train_step
+-- Gives, one row per (rep, rank, part), in that order:
+--   rep              bigint   repetition
+--   rank             bigint   process rank
+--   part             varchar  backward | communication_exposed | communication_overlapped | communication_tail |
+--                             data_wait | forward | host_gap | optimizer | other
+--   adds_up          boolean  false for communication_overlapped
+--   kind             varchar  train, or warmup when the rank has no step of kind train
+--   steps            bigint   steps with recorded operators
+--   total_ns         bigint   ns    time of the part in them
+--   step_ns          bigint   ns    their summed time
+--   median_ns        double   ns    of the part, over the steps
+--   share            double   0..1  total_ns / step_ns
+--   inside_work_ns   double   ns    median step without the wait for data, of steps in op windows
+--   outside_work_ns  double   ns    the same of steps outside; null when there are none
+WITH part_name AS (
+  SELECT 'backward' AS part
+  UNION ALL
+  SELECT 'communication_exposed' AS part
+  UNION ALL
+  SELECT 'communication_overlapped' AS part
+  UNION ALL
+  SELECT 'communication_tail' AS part
+  UNION ALL
+  SELECT 'data_wait' AS part
+  UNION ALL
+  SELECT 'forward' AS part
+  UNION ALL
+  SELECT 'host_gap' AS part
+  UNION ALL
+  SELECT 'optimizer' AS part
+  UNION ALL
+  SELECT 'other' AS part
+),
+
+piece AS (
+  SELECT
+    step_part.rep,
+    step_part.rank,
+    step_part.step,
+    step_part.kind,
+    step_part.dur_ns,
+    part_name.part,
+    CASE part_name.part
+      WHEN 'backward' THEN step_part.backward_ns
+      WHEN 'communication_exposed' THEN step_part.exposed_ns
+      WHEN 'communication_overlapped' THEN step_part.overlapped_ns
+      WHEN 'communication_tail' THEN step_part.tail_ns
+      WHEN 'data_wait' THEN step_part.data_wait_ns
+      WHEN 'forward' THEN step_part.forward_ns
+      WHEN 'host_gap' THEN step_part.host_gap_ns
+      WHEN 'optimizer' THEN step_part.optimizer_ns
+      ELSE step_part.other_ns
+    END AS part_ns
+  FROM step_part
+  INNER JOIN part_name ON step_part.dur_ns IS NOT NULL
+),
+
+work AS (
+  SELECT
+    rep,
+    rank,
+    median(dur_ns - coalesce(fetch_wait_ns, 0)) FILTER (WHERE in_window) AS inside_work_ns,
+    median(dur_ns - coalesce(fetch_wait_ns, 0)) FILTER (WHERE NOT in_window) AS outside_work_ns
+  FROM train_step
+  GROUP BY rep, rank
+)
+
+SELECT
+  piece.rep,
+  piece.rank,
+  piece.part,
+  piece.part <> 'communication_overlapped' AS adds_up,
+  min(piece.kind) AS kind,
+  count(*) AS steps,
+  CAST(sum(piece.part_ns) AS BIGINT) AS total_ns,
+  CAST(sum(piece.dur_ns) AS BIGINT) AS step_ns,
+  median(piece.part_ns) AS median_ns,
+  sum(piece.part_ns) / nullif(sum(piece.dur_ns), 0) AS share,
+  max(work.inside_work_ns) AS inside_work_ns,
+  max(work.outside_work_ns) AS outside_work_ns
+FROM piece
+INNER JOIN work ON piece.rep = work.rep AND piece.rank = work.rank
+GROUP BY piece.rep, piece.rank, piece.part
+ORDER BY piece.rep, piece.rank, piece.part

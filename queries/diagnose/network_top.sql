@@ -1,0 +1,72 @@
+-- The operators with most own time of the steps in which operators were recorded, as shares of those steps.
+--
+-- Operators that run side by side have shares that may exceed 1 together.
+--
+-- Reads: op, op_info, step_part
+-- Takes:
+--   $top  bigint  how many of each rank
+-- Gives, one row per (rep, rank, position), in that order:
+--   rep          bigint   repetition
+--   rank         bigint   process rank
+--   position     bigint   1 has the most own time; of equals the lowest op_id
+--   op_id        bigint   the operator
+--   name         varchar  full name, scope included
+--   type         varchar  operator type
+--   phase        varchar  forward | backward | optimizer | communication | other
+--   in_shapes    varchar  input shapes and types as text
+--   count        bigint   executions
+--   seen_steps   bigint   steps it was seen in
+--   steps        bigint   steps with recorded operators
+--   self_ns      bigint   ns    without the operators it called; children included where that is not known
+--   per_step_ns  double   ns    self_ns / steps
+--   share        double   0..1  self_ns / summed time of these steps
+WITH whole AS (
+  SELECT
+    rep,
+    rank,
+    count(*) AS steps,
+    sum(dur_ns) AS step_ns
+  FROM step_part
+  GROUP BY rep, rank
+),
+
+total AS (
+  SELECT
+    op.rep,
+    op.rank,
+    op.op_id,
+    count(*) AS executions,
+    count(DISTINCT op.step) AS seen_steps,
+    CAST(sum(coalesce(op.self_ns, op.dur_ns)) AS BIGINT) AS self_ns
+  FROM op
+  INNER JOIN step_part ON op.rep = step_part.rep AND op.rank = step_part.rank AND op.step = step_part.step
+  GROUP BY op.rep, op.rank, op.op_id
+),
+
+ranked AS (
+  SELECT
+    *,
+    row_number() OVER (PARTITION BY rep, rank ORDER BY self_ns DESC NULLS LAST, op_id ASC) AS position
+  FROM total
+)
+
+SELECT
+  ranked.rep,
+  ranked.rank,
+  ranked.position,
+  ranked.op_id,
+  op_info.name,
+  op_info.type,
+  op_info.phase,
+  op_info.in_shapes,
+  ranked.executions AS count,
+  ranked.seen_steps,
+  whole.steps,
+  ranked.self_ns,
+  ranked.self_ns / nullif(whole.steps, 0) AS per_step_ns,
+  ranked.self_ns / nullif(whole.step_ns, 0) AS share
+FROM ranked
+INNER JOIN whole ON ranked.rep = whole.rep AND ranked.rank = whole.rank
+LEFT JOIN op_info ON ranked.rep = op_info.rep AND ranked.rank = op_info.rank AND ranked.op_id = op_info.op_id
+WHERE ranked.position <= $top
+ORDER BY ranked.rep, ranked.rank, ranked.position

@@ -1,0 +1,64 @@
+-- What the machine and the interpreter were doing while the training pipelines were in their steady state.
+--
+-- Reads: cpu, pipeline_window
+-- Kept: yes
+-- Gives, one row per (rep, rank, pipeline_key):
+--   rep            bigint   repetition
+--   rank           bigint   process rank
+--   pipeline_key   varchar  equal keys are the same pipeline again
+--   idle_share     double   0..1  of the machine's cores; null when not measured
+--   process_cores  double   cores  that the rank's processes used, the launcher left out; null when not measured
+--   gil_share      double   0..1  of the time Python code held the interpreter's lock; null when not measured
+WITH span AS (
+  SELECT
+    rep,
+    rank,
+    pipeline_key,
+    min(from_ns) AS from_ns,
+    max(to_ns) AS to_ns
+  FROM pipeline_window
+  WHERE role = 'train'
+  GROUP BY rep, rank, pipeline_key
+),
+
+-- Processes are summed at each time, then averaged.
+sampled AS (
+  SELECT
+    rep,
+    rank,
+    t_ns,
+    scope,
+    avg(CASE WHEN scope = 'host' THEN idle_ratio WHEN scope = 'gil' THEN user_ratio END) AS ratio,
+    sum(CASE WHEN scope = 'process' THEN user_ratio + sys_ratio END) AS cores
+  FROM cpu
+  WHERE scope IN ('host', 'gil') OR (scope = 'process' AND coalesce(name, '') <> 'launcher')
+  GROUP BY rep, rank, t_ns, scope
+),
+
+-- A sample is of the interval that ends with it: the first one of the window may be mostly of the time before.
+weighed AS (
+  SELECT
+    span.rep,
+    span.rank,
+    span.pipeline_key,
+    sampled.scope,
+    sampled.ratio,
+    sampled.cores,
+    CASE WHEN sampled.t_ns BETWEEN span.from_ns AND span.to_ns THEN 1 ELSE 0 END AS inside,
+    max(CASE WHEN sampled.t_ns BETWEEN span.from_ns AND span.to_ns THEN 1 ELSE 0 END) OVER (
+      PARTITION BY span.rep, span.rank, span.pipeline_key, sampled.scope
+    ) AS any_inside
+  FROM span
+  INNER JOIN sampled ON span.rep = sampled.rep AND span.rank = sampled.rank
+)
+
+SELECT
+  rep,
+  rank,
+  pipeline_key,
+  avg(ratio) FILTER (WHERE scope = 'host') AS idle_share,
+  avg(cores) FILTER (WHERE scope = 'process') AS process_cores,
+  avg(ratio) FILTER (WHERE scope = 'gil') AS gil_share
+FROM weighed
+WHERE inside = any_inside
+GROUP BY rep, rank, pipeline_key

@@ -1,0 +1,205 @@
+-- The operators of the training pipelines, once per key, with the training loop as operator -1.
+--
+-- Of the trees with the same key the one with the most queues stands for all, of equals the first.
+--
+-- Reads: pipeline_edge, pipeline_tree
+-- Kept: yes
+-- Gives, one row per (rep, rank, pipeline_key, op_id):
+--   rep             bigint   repetition
+--   rank            bigint   process rank
+--   pipeline_key    varchar  equal keys are the same pipeline again
+--   pipeline_id     bigint   the tree that stands for the key
+--   op_id           bigint   operator; -1 is the training loop
+--   op_type         varchar  such as MapOp; consumer is the training loop
+--   name            varchar  what it does
+--   workers         bigint   rows it works on at a time; 1 for the training loop
+--   capacity        bigint   size of its output queue; null when it has none
+--   is_python       boolean  runs the user's Python; null when unknown
+--   uses_processes  boolean  its Python runs in worker processes; null when unknown
+--   node            bigint   position in the user's dataset graph; null when unknown
+--   site            varchar  file:line of the call that made it; null when unknown
+--   code            varchar  file:line of its Python function or class; null when unknown
+--   is_leaf         boolean  no operator produces for it
+--   is_sink         boolean  hands its batches to the training loop itself
+--   below_concat    boolean  a ConcatOp consumes it, directly or not, so it works only part of the time
+--   below_filter    boolean  a FilterOp consumes it, directly or not, so not all of its rows arrive
+--   below_zip       boolean  a ZipOp consumes it, directly or not
+WITH RECURSIVE best AS (
+  SELECT
+    rep,
+    rank,
+    pipeline_key,
+    pipeline_id,
+    row_number() OVER (
+      PARTITION BY rep, rank, pipeline_key ORDER BY count(capacity) DESC, pipeline_id ASC
+    ) AS position
+  FROM pipeline_tree
+  WHERE role = 'train'
+  GROUP BY rep, rank, pipeline_key, pipeline_id
+),
+
+node AS (
+  SELECT
+    pipeline_tree.rep,
+    pipeline_tree.rank,
+    pipeline_tree.pipeline_key,
+    pipeline_tree.pipeline_id,
+    pipeline_tree.op_id,
+    pipeline_tree.op_type,
+    pipeline_tree.name,
+    pipeline_tree.workers,
+    pipeline_tree.capacity,
+    pipeline_tree.is_python,
+    pipeline_tree.uses_processes,
+    pipeline_tree.inlined,
+    pipeline_tree.node,
+    pipeline_tree.site,
+    pipeline_tree.code,
+    pipeline_tree.consumer_id
+  FROM pipeline_tree
+  INNER JOIN best
+    ON
+      pipeline_tree.rep = best.rep
+      AND pipeline_tree.rank = best.rank
+      AND pipeline_tree.pipeline_id = best.pipeline_id
+  WHERE best.position = 1
+),
+
+-- From every operator down to the loop. The limit ends the search in a graph that is no tree.
+above AS (
+  SELECT
+    rep,
+    rank,
+    pipeline_id,
+    op_id,
+    consumer_id,
+    1 AS links
+  FROM node
+  WHERE consumer_id IS NOT NULL
+  UNION ALL
+  SELECT
+    above.rep,
+    above.rank,
+    above.pipeline_id,
+    above.op_id,
+    node.consumer_id,
+    above.links + 1 AS links
+  FROM above
+  INNER JOIN node
+    ON
+      above.rep = node.rep
+      AND above.rank = node.rank
+      AND above.pipeline_id = node.pipeline_id
+      AND above.consumer_id = node.op_id
+  WHERE node.consumer_id IS NOT NULL AND above.links < 100
+),
+
+place AS (
+  SELECT
+    above.rep,
+    above.rank,
+    above.pipeline_id,
+    above.op_id,
+    bool_or(node.op_type = 'ConcatOp') AS below_concat,
+    bool_or(node.op_type = 'FilterOp') AS below_filter,
+    bool_or(node.op_type = 'ZipOp') AS below_zip
+  FROM above
+  INNER JOIN node
+    ON
+      above.rep = node.rep
+      AND above.rank = node.rank
+      AND above.pipeline_id = node.pipeline_id
+      AND above.consumer_id = node.op_id
+  GROUP BY above.rep, above.rank, above.pipeline_id, above.op_id
+),
+
+producer AS (
+  SELECT
+    rep,
+    rank,
+    pipeline_id,
+    consumer_id AS op_id
+  FROM pipeline_edge
+  GROUP BY rep, rank, pipeline_id, consumer_id
+),
+
+everything AS (
+  SELECT
+    node.rep,
+    node.rank,
+    node.pipeline_key,
+    node.pipeline_id,
+    node.op_id,
+    node.op_type,
+    node.name,
+    coalesce(node.workers, 1) AS workers,
+    node.capacity,
+    node.is_python,
+    node.uses_processes,
+    node.node,
+    node.site,
+    node.code,
+    producer.op_id IS NULL AS is_leaf,
+    node.consumer_id IS NULL AND NOT node.inlined AS is_sink,
+    coalesce(place.below_concat, FALSE) AS below_concat,
+    coalesce(place.below_filter, FALSE) AS below_filter,
+    coalesce(place.below_zip, FALSE) AS below_zip
+  FROM node
+  LEFT JOIN place
+    ON
+      node.rep = place.rep
+      AND node.rank = place.rank
+      AND node.pipeline_id = place.pipeline_id
+      AND node.op_id = place.op_id
+  LEFT JOIN producer
+    ON
+      node.rep = producer.rep
+      AND node.rank = producer.rank
+      AND node.pipeline_id = producer.pipeline_id
+      AND node.op_id = producer.op_id
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    pipeline_key,
+    pipeline_id,
+    -1 AS op_id,
+    'consumer' AS op_type,
+    'training loop' AS name,
+    1 AS workers,
+    CAST(NULL AS BIGINT) AS capacity,
+    CAST(NULL AS BOOLEAN) AS is_python,
+    CAST(NULL AS BOOLEAN) AS uses_processes,
+    CAST(NULL AS BIGINT) AS node,
+    CAST(NULL AS VARCHAR) AS site,
+    CAST(NULL AS VARCHAR) AS code,
+    FALSE AS is_leaf,
+    FALSE AS is_sink,
+    FALSE AS below_concat,
+    FALSE AS below_filter,
+    FALSE AS below_zip
+  FROM best
+  WHERE position = 1
+)
+
+SELECT
+  rep,
+  rank,
+  pipeline_key,
+  pipeline_id,
+  op_id,
+  op_type,
+  name,
+  workers,
+  capacity,
+  is_python,
+  uses_processes,
+  node,
+  site,
+  code,
+  is_leaf,
+  is_sink,
+  below_concat,
+  below_filter,
+  below_zip
+FROM everything

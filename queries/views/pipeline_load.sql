@@ -1,0 +1,151 @@
+-- The stages of the training pipelines, from the sources to the training loop, with all that decides which one limits.
+--
+-- rate is the capacity: batches per second that the stage could make if the others kept up, workers / work per batch.
+-- utilisation = the rate of the loop / rate: 1 for a stage that limits. A Python source with one worker is as fast as
+-- its rows come; with two or more a master collects them and sleeps 100 ms whenever the next row is not there, and a
+-- worker prepares 16 rows meanwhile (threads), which bounds the rate; MindSpore's timing lines of such a source are
+-- of its output. Operators without a queue and without a time are left out: they work inside their consumer.
+--
+-- Reads: pipeline_pace, load_cpu, load_fill, load_op, load_service
+-- Kept: yes
+-- Gives, one row per (rep, rank, pipeline_key, op_id):
+--   rep              bigint   repetition
+--   rank             bigint   process rank
+--   pipeline_key     varchar  equal keys are the same pipeline again
+--   op_id            bigint   operator; -1 is the training loop
+--   op_type          varchar  such as MapOp; consumer is the training loop
+--   name             varchar  what it does
+--   workers          bigint   rows it works on at a time
+--   capacity         bigint   size of its output queue
+--   is_python        boolean  runs the user's Python; null when unknown
+--   uses_processes   boolean  its Python runs in worker processes; null when unknown
+--   node             bigint   position in the user's dataset graph; null when unknown
+--   site             varchar  file:line of the call that made it; null when unknown
+--   code             varchar  file:line of its Python function or class; null when unknown
+--   is_leaf          boolean  no operator produces for it
+--   below_concat     boolean  it works only part of the time
+--   below_filter     boolean  not all of its rows arrive
+--   source           varchar  of its times: log | hook | both; loop for the training loop; null without
+--   timed_batches    bigint   batches that its times are from
+--   rows_per_batch   double   rows it worked on for one batch
+--   work_ns          double   ns    its workers' time for one batch; null when not measured
+--   row_ns           double   ns    one row in one worker; null when not measured
+--   rate             double   batches per second  its capacity; null when not measured
+--   utilisation      double   the loop's rate / its capacity; null when not measured
+--   cores            double   cores  that it used; null when not measured
+--   cpu_share        double   0..1  of a worker's time that was computing; null when not measured
+--   work_cv          double   standard deviation / mean of the work of the batches; null when not measured
+--   longest_batches  double   its usual longest row, in batches' work; null when not measured
+--   longest_ns       double   ns    its usual longest row
+--   samples          bigint   queue samples
+--   input_ratio      double   0..1  mean fill in front of it; null for a source
+--   output_ratio     double   0..1  mean fill behind it; null without a queue
+--   drop_ratio       double   -1..1  input - output, with input 1 for a source and output 0 for the loop
+WITH joined AS (
+  SELECT
+    load_op.*,
+    load_service.source,
+    load_service.batches AS timed_batches,
+    load_service.rows_per_batch,
+    CASE
+      WHEN load_op.op_id = -1 THEN 1.0e9 / nullif(pipeline_pace.consumer_rate, 0)
+      WHEN load_op.op_type = 'GeneratorOp' AND load_op.workers > 1
+        THEN coalesce(load_service.hook_work_ns, load_service.log_work_ns)
+      ELSE load_service.work_ns
+    END AS work_ns,
+    load_service.hook_row_ns,
+    load_service.hook_work_ns,
+    load_service.log_work_ns,
+    load_service.cpu_share AS hook_cpu_share,
+    load_service.work_cv,
+    load_service.longest_batches,
+    load_service.longest_ns,
+    pipeline_pace.rate AS loop_rate,
+    load_cpu.cores AS sampled_cores,
+    load_fill.samples,
+    CASE WHEN load_op.is_leaf THEN 1.0e0 ELSE load_fill.input_ratio END AS intake_ratio,
+    load_fill.input_ratio,
+    load_fill.output_ratio
+  FROM load_op
+  LEFT JOIN pipeline_pace
+    ON
+      load_op.rep = pipeline_pace.rep
+      AND load_op.rank = pipeline_pace.rank
+      AND load_op.pipeline_key = pipeline_pace.pipeline_key
+  LEFT JOIN load_service
+    ON
+      load_op.rep = load_service.rep
+      AND load_op.rank = load_service.rank
+      AND load_op.pipeline_key = load_service.pipeline_key
+      AND load_op.op_id = load_service.op_id
+  LEFT JOIN load_cpu
+    ON
+      load_op.rep = load_cpu.rep
+      AND load_op.rank = load_cpu.rank
+      AND load_op.pipeline_key = load_cpu.pipeline_key
+      AND load_op.op_id = load_cpu.op_id
+  LEFT JOIN load_fill
+    ON
+      load_op.rep = load_fill.rep
+      AND load_op.rank = load_fill.rank
+      AND load_op.pipeline_key = load_fill.pipeline_key
+      AND load_op.op_id = load_fill.op_id
+  WHERE
+    load_op.op_id = -1
+    OR load_op.is_sink
+    OR load_service.op_id IS NOT NULL
+    OR load_fill.output_ratio IS NOT NULL
+),
+
+rated AS (
+  SELECT
+    *,
+    CASE
+      WHEN op_type <> 'GeneratorOp' THEN workers * 1.0e9 / nullif(work_ns, 0)
+      WHEN workers = 1 THEN 1.0e9 / nullif(work_ns, 0)
+      WHEN log_work_ns IS NOT NULL THEN 1.0e9 / nullif(log_work_ns, 0)
+      WHEN coalesce(uses_processes, FALSE) THEN workers * 1.0e9 / nullif(work_ns, 0)
+      ELSE
+        least(workers * 1.0e9 / nullif(work_ns, 0), 160.0e0 * workers / nullif(rows_per_batch, 0))
+    END AS rate
+  FROM joined
+)
+
+SELECT
+  rep,
+  rank,
+  pipeline_key,
+  op_id,
+  op_type,
+  name,
+  workers,
+  capacity,
+  is_python,
+  uses_processes,
+  node,
+  site,
+  code,
+  is_leaf,
+  below_concat,
+  below_filter,
+  CASE WHEN op_id = -1 AND rate IS NOT NULL THEN 'loop' ELSE source END AS source,
+  timed_batches,
+  rows_per_batch,
+  work_ns,
+  coalesce(hook_row_ns, CASE WHEN workers = 1 OR op_type <> 'GeneratorOp' THEN work_ns / nullif(rows_per_batch, 0) END)
+    AS row_ns,
+  rate,
+  loop_rate / nullif(rate, 0) AS utilisation,
+  greatest(sampled_cores, hook_cpu_share * hook_work_ns * loop_rate / 1.0e9) AS cores,
+  CASE
+    WHEN hook_work_ns >= 0.5e0 * work_ns THEN hook_cpu_share
+    ELSE least(sampled_cores / nullif(loop_rate * work_ns / 1.0e9, 0), 1.0e0)
+  END AS cpu_share,
+  work_cv,
+  longest_batches,
+  longest_ns,
+  samples,
+  input_ratio,
+  output_ratio,
+  intake_ratio - CASE WHEN op_id = -1 THEN 0.0e0 ELSE output_ratio END AS drop_ratio
+FROM rated

@@ -1,0 +1,224 @@
+-- What each training step with recorded operators was spent on. The parts of a step add up to dur_ns exactly.
+--
+-- Every moment of a step counts once, for the first of these that it is: an operator of the forward pass, of the
+-- backward pass, of the optimizer, any other operator that is no communication; communication (so it is exposed: none
+-- of the rank's operators ran beside it), before or behind bp_ns; inside the dataset iterator; none of these: the host.
+-- Steps as in train_step, as far as operators were recorded in them.
+--
+-- Reads: collective, fetch, op, op_info, train_step
+-- Gives, one row per (rep, rank, step):
+--   rep            bigint   repetition
+--   rank           bigint   process rank
+--   step           bigint   position among all steps of the rank
+--   kind_step      bigint   position among the rank's training steps
+--   kind           varchar  train, or warmup when the rank has no step of kind train
+--   dur_ns         bigint   ns    the whole step
+--   forward_ns     bigint   ns    operators of the forward pass
+--   backward_ns    bigint   ns    operators of the backward pass
+--   optimizer_ns   bigint   ns    operators of the optimizer
+--   other_ns       bigint   ns    other operators: of a phase that is not known, or arithmetic on reduced gradients
+--   exposed_ns     bigint   ns    exposed communication before bp_ns; all of it when bp_ns is not known
+--   tail_ns        bigint   ns    exposed communication behind bp_ns
+--   data_wait_ns   bigint   ns    inside the dataset iterator, while no operator and no communication ran
+--   host_gap_ns    bigint   ns    the rest: Python, framework and callbacks
+--   overlapped_ns  bigint   ns    communication beside other operators; inside the parts above, no part of its own
+WITH recorded AS (
+  SELECT
+    rep,
+    rank,
+    step
+  FROM op
+  WHERE step IS NOT NULL
+  GROUP BY rep, rank, step
+),
+
+chosen AS (
+  SELECT
+    train_step.rep,
+    train_step.rank,
+    train_step.step,
+    train_step.kind_step,
+    train_step.kind,
+    train_step.end_ns - train_step.dur_ns AS begin_ns,
+    train_step.bp_ns,
+    train_step.end_ns,
+    train_step.dur_ns
+  FROM train_step
+  INNER JOIN recorded
+    ON train_step.rep = recorded.rep AND train_step.rank = recorded.rank AND train_step.step = recorded.step
+),
+
+event AS (
+  SELECT
+    op.rep,
+    op.rank,
+    op.step,
+    op.start_ns,
+    op.start_ns + op.dur_ns AS stop_ns,
+    CASE
+      WHEN op_info.phase IN ('forward', 'backward', 'optimizer', 'communication') THEN op_info.phase ELSE 'other'
+    END AS class
+  FROM op
+  LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    step,
+    start_ns,
+    start_ns + dur_ns AS stop_ns,
+    'communication' AS class
+  FROM collective
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    step,
+    start_ns,
+    start_ns + wait_ns AS stop_ns,
+    'fetch' AS class
+  FROM "fetch"
+),
+
+inside AS (
+  SELECT
+    chosen.rep,
+    chosen.rank,
+    chosen.step,
+    greatest(event.start_ns, chosen.begin_ns) AS from_ns,
+    least(event.stop_ns, chosen.end_ns) AS until_ns,
+    event.class
+  FROM event
+  INNER JOIN chosen ON event.rep = chosen.rep AND event.rank = chosen.rank AND event.step = chosen.step
+  WHERE event.stop_ns > event.start_ns AND event.start_ns < chosen.end_ns AND event.stop_ns > chosen.begin_ns
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    step,
+    begin_ns AS from_ns,
+    end_ns AS until_ns,
+    'step' AS class
+  FROM chosen
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    step,
+    greatest(bp_ns, begin_ns) AS from_ns,
+    end_ns AS until_ns,
+    'tail' AS class
+  FROM chosen
+  WHERE bp_ns < end_ns
+),
+
+edge AS (
+  SELECT
+    rep,
+    rank,
+    step,
+    from_ns AS at_ns,
+    class,
+    1 AS change
+  FROM inside
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    step,
+    until_ns AS at_ns,
+    class,
+    -1 AS change
+  FROM inside
+),
+
+-- One row per moment at which anything begins or ends, so that the order of the rows is complete.
+moment AS (
+  SELECT
+    rep,
+    rank,
+    step,
+    at_ns,
+    sum(CASE WHEN class = 'forward' THEN change ELSE 0 END) AS forward,
+    sum(CASE WHEN class = 'backward' THEN change ELSE 0 END) AS backward,
+    sum(CASE WHEN class = 'optimizer' THEN change ELSE 0 END) AS optimizer,
+    sum(CASE WHEN class = 'other' THEN change ELSE 0 END) AS other,
+    sum(CASE WHEN class = 'communication' THEN change ELSE 0 END) AS communication,
+    sum(CASE WHEN class = 'fetch' THEN change ELSE 0 END) AS fetching,
+    sum(CASE WHEN class = 'tail' THEN change ELSE 0 END) AS tail
+  FROM edge
+  GROUP BY rep, rank, step, at_ns
+),
+
+stretch AS (
+  SELECT
+    rep,
+    rank,
+    step,
+    lead(at_ns) OVER (PARTITION BY rep, rank, step ORDER BY at_ns) - at_ns AS dur_ns,
+    sum(forward) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS forward,
+    sum(backward) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS backward,
+    sum(optimizer) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS optimizer,
+    sum(other) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS other,
+    sum(communication) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS communication,
+    sum(fetching) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS fetching,
+    sum(tail) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS tail
+  FROM moment
+),
+
+named AS (
+  SELECT
+    rep,
+    rank,
+    step,
+    coalesce(dur_ns, 0) AS dur_ns,
+    communication > 0 AND forward + backward + optimizer + other > 0 AS overlapped,
+    CASE
+      WHEN forward > 0 THEN 'forward'
+      WHEN backward > 0 THEN 'backward'
+      WHEN optimizer > 0 THEN 'optimizer'
+      WHEN other > 0 THEN 'other'
+      WHEN communication > 0 AND tail > 0 THEN 'tail'
+      WHEN communication > 0 THEN 'exposed'
+      WHEN fetching > 0 THEN 'data_wait'
+      ELSE 'host_gap'
+    END AS part
+  FROM stretch
+),
+
+summed AS (
+  SELECT
+    rep,
+    rank,
+    step,
+    CAST(sum(CASE WHEN part = 'forward' THEN dur_ns ELSE 0 END) AS BIGINT) AS forward_ns,
+    CAST(sum(CASE WHEN part = 'backward' THEN dur_ns ELSE 0 END) AS BIGINT) AS backward_ns,
+    CAST(sum(CASE WHEN part = 'optimizer' THEN dur_ns ELSE 0 END) AS BIGINT) AS optimizer_ns,
+    CAST(sum(CASE WHEN part = 'other' THEN dur_ns ELSE 0 END) AS BIGINT) AS other_ns,
+    CAST(sum(CASE WHEN part = 'exposed' THEN dur_ns ELSE 0 END) AS BIGINT) AS exposed_ns,
+    CAST(sum(CASE WHEN part = 'tail' THEN dur_ns ELSE 0 END) AS BIGINT) AS tail_ns,
+    CAST(sum(CASE WHEN part = 'data_wait' THEN dur_ns ELSE 0 END) AS BIGINT) AS data_wait_ns,
+    CAST(sum(CASE WHEN part = 'host_gap' THEN dur_ns ELSE 0 END) AS BIGINT) AS host_gap_ns,
+    CAST(sum(CASE WHEN overlapped THEN dur_ns ELSE 0 END) AS BIGINT) AS overlapped_ns
+  FROM named
+  GROUP BY rep, rank, step
+)
+
+SELECT
+  chosen.rep,
+  chosen.rank,
+  chosen.step,
+  chosen.kind_step,
+  chosen.kind,
+  chosen.dur_ns,
+  summed.forward_ns,
+  summed.backward_ns,
+  summed.optimizer_ns,
+  summed.other_ns,
+  summed.exposed_ns,
+  summed.tail_ns,
+  summed.data_wait_ns,
+  summed.host_gap_ns,
+  summed.overlapped_ns
+FROM chosen
+INNER JOIN summed ON chosen.rep = summed.rep AND chosen.rank = summed.rank AND chosen.step = summed.step

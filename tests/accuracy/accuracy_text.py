@@ -1,0 +1,103 @@
+"""The accuracy table as a page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from score import THEIRS
+
+HEAD = """# Accuracy of the diagnosis
+
+Made by `python tests/accuracy/score.py --write docs/accuracy.md` from the captures in `tests/accuracy/captures`; do not
+edit. {number} input pipelines with a known bottleneck: {designed} designed, {drawn} drawn at random. Their labels follow
+from how they were built, see `tests/accuracy/PROVENANCE.md`. Recorded with pipeprof's default options, MindSpore
+{mindspore}, {cores} cores, about 4 s each. Intervals are Wilson's, 95 %.
+"""
+FIGURES = {
+    "top1": "named the right stage",
+    "top2": "right one among the first two",
+    "kind": "named the right kind",
+    "first_top1": "right stage from the first 10 steps",
+    "high_share": "confidence high",
+}
+
+
+def markdown(found: dict[str, Any], truth: dict[str, Any]) -> str:
+    """The whole page."""
+    groups = found["summary"]
+    head = HEAD.format(
+        number=groups["all"]["captures"],
+        designed=groups.get("designed", {}).get("captures", 0),
+        drawn=groups.get("drawn", {}).get("captures", 0),
+        mindspore=truth["versions"]["mindspore"],
+        cores=truth["machine"]["cores"],
+    )
+    parts = [head, _figures(groups), _theirs(groups), _confidence(groups["all"]), _misses(found), _every(found)]
+    return "\n".join(parts).rstrip()
+
+
+def _figures(groups: dict[str, Any]) -> str:
+    rows = [[text, *(_share(group[key]) for group in groups.values())] for key, text in FIGURES.items()]
+    rows.append(["loop-bound, called input-bound", *(_count(group["false_input_bound"]) for group in groups.values())])
+    return "## Result\n\n" + _table(["", *groups], rows)
+
+
+def _theirs(groups: dict[str, Any]) -> str:
+    rows = [["pipeprof", *(_share(group["top1"]) for group in groups.values())]]
+    for tool, text in THEIRS.items():
+        if tool in groups["all"]["theirs"]:
+            rows.append([text, *(_share(group["theirs"][tool]) for group in groups.values())])
+    note = (
+        "Where a rule knows no training loop, naming no operator counts as right for pipelines whose loop is slow. "
+        "Where it names several operators, the first counts.\n\n"
+    )
+    return "## Other rules on the same captures\n\n" + note + _table(["right stage", *groups], rows)
+
+
+def _confidence(group: dict[str, Any]) -> str:
+    rows = [[level, str(found["of"]), _share(found)] for level, found in group["confidence"].items()]
+    return "## Confidence\n\n" + _table(["said", "captures", "right"], rows)
+
+
+def _misses(found: dict[str, Any]) -> str:
+    wrong = [row for row in found["captures"] if not row["right"]]
+    rows = [
+        [row["name"], " or ".join(row["accepted"]), ", ".join(row["answer"]["stages"][:2]) or "-",
+         row["answer"]["confidence"] or "-"]
+        for row in wrong
+    ]  # fmt: skip
+    return "## Misses\n\n" + (_table(["pipeline", "right", "said", "confidence"], rows) if rows else "None.\n")
+
+
+def _every(found: dict[str, Any]) -> str:
+    rows = [
+        [
+            row["name"],
+            " or ".join(row["accepted"]),
+            " or ".join(row["kinds"]) or "-",
+            (row["answer"]["stages"] or ["-"])[0],
+            row["answer"]["kind"] or "-",
+            row["answer"]["confidence"] or "-",
+            (row["first"]["stages"] or ["-"])[0],
+        ]
+        for row in found["captures"]
+    ]
+    return "## Every capture\n\n" + _table(
+        ["pipeline", "right", "kind", "said", "kind said", "confidence", "first 10 steps"], rows
+    )
+
+
+def _share(figure: dict[str, Any]) -> str:
+    if not figure["of"]:
+        return "-"
+    interval = f"{figure['low']:.0%}-{figure['high']:.0%}".replace("%-", "-")
+    return f"{figure['share']:.1%} ({figure['right']} of {figure['of']}; {interval})"
+
+
+def _count(figure: dict[str, Any]) -> str:
+    return f"{figure['right']} of {figure['of']}"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *rows]]
+    return "\n".join(lines) + "\n"

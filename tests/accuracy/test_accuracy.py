@@ -1,0 +1,59 @@
+"""The diagnosis against the labels of all stored captures. The targets are those that docs/accuracy.md is measured by."""
+
+from __future__ import annotations
+
+import pytest
+from score import CAPTURES, TARGETS, report, score_all
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def found():
+    return report(score_all())
+
+
+def test_there_are_captures_of_every_sort(found):
+    kinds = {row["kind"] for row in found["captures"]}
+    assert kinds == {"wait", "cpu", "gil", "burst", "poll", None}
+    assert found["summary"]["all"]["captures"] >= 60
+    assert found["summary"]["all"]["false_input_bound"]["of"] >= 15
+
+
+def test_every_capture_has_a_label_and_a_label_a_capture(found):
+    stored = {path.name.removesuffix(".tar.xz") for path in CAPTURES.glob("*.tar.xz")}
+    assert stored == {row["name"] for row in found["captures"]}
+
+
+def test_the_right_stage_is_named(found):
+    wrong = [(row["name"], row["accepted"], row["answer"]["stages"]) for row in found["captures"] if not row["right"]]
+    assert found["summary"]["all"]["top1"]["share"] >= TARGETS["top1"], wrong
+
+
+def test_the_right_stage_is_among_two(found):
+    assert found["summary"]["all"]["top2"]["share"] >= TARGETS["top2"]
+
+
+def test_high_confidence_is_right_and_usual(found):
+    figures = found["summary"]["all"]
+    assert figures["confidence"]["high"]["share"] >= TARGETS["high_right"]
+    assert figures["high_share"]["share"] >= TARGETS["high_share"]
+
+
+def test_a_slow_loop_is_never_called_input_bound(found):
+    assert found["summary"]["all"]["false_input_bound"]["right"] == 0
+
+
+def test_the_first_10_steps_are_nearly_enough(found):
+    assert found["summary"]["all"]["first_top1"]["share"] >= TARGETS["first_top1"]
+
+
+def test_the_kind_is_right(found):
+    wrong = [(row["name"], row["kinds"], row["answer"]["kind"]) for row in found["captures"]]
+    assert found["summary"]["all"]["kind"]["share"] >= TARGETS["kind"], wrong
+
+
+def test_no_other_rule_is_better(found):
+    figures = found["summary"]["all"]
+    assert set(figures["theirs"]) == {"mindinsight", "mindspore", "autotune", "prose", "drop"}
+    assert max(other["share"] for other in figures["theirs"].values()) <= figures["top1"]["share"]

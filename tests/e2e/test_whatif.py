@@ -1,0 +1,160 @@
+"""Predictions are measured on real trainings; the bound of headspace keeps the training as it was."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import PYTHON, clean_environment, script
+
+pytestmark = pytest.mark.mindspore
+
+
+@pytest.fixture(scope="session")
+def bound(pipeprof_in):
+    """`bound("map", 40)`: one profiled run for each workload of `bound.py`, and a folder to work in."""
+    home = pipeprof_in("bound")
+    known = {}
+
+    def record(*args):
+        if args not in known:
+            known[args] = home.collect(script("bound.py", *map(str, args)), "-q")
+        assert known[args].done.returncode == 0, known[args].done.stderr
+        return home, known[args].path
+
+    return record
+
+
+def whatif(home, run, *words, pairs=1, command=()):
+    out = home.out()
+    end = ["--", *command] if command else []
+    done = home.run("whatif", str(run), *words, "--pairs", str(pairs), "-o", str(out), "--format", "json", *end)
+    return done, out
+
+
+def headspace(home, *args):
+    out = home.out()
+    command = script("bound.py", *map(str, args))
+    done = home.run("headspace", "--pairs", "1", "-o", str(out), "--format", "json", "--", *command)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), out
+
+
+def epochs(home, run):
+    """(kind, epoch, steps) of a run; warm-up steps count as training."""
+    text = (
+        "SELECT CASE WHEN kind = 'eval' THEN 'eval' ELSE 'train' END AS side, epoch, count(*) AS steps "
+        "FROM step GROUP BY ALL ORDER BY ALL"
+    )
+    done = home.run("sql", str(run), text, "--format", "json")
+    return json.loads(done.stdout)
+
+
+def test_a_second_worker_doubles_a_waiting_map(bound):
+    home, run = bound("map", 40)
+    done, out = whatif(home, run, "--op", "wait_5_ms", "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found == json.loads((out / "whatif.json").read_text())
+    assert found["change"] == {"workers": [1, 2]}
+    assert found["measured"]["ratio"] > 1.5
+    assert [entry["name"] for entry in found["runs"]] == ["a0", "b0"]
+    predicted = found["prediction"]["ratio"]
+    assert predicted is None or 1.3 < predicted < 2.3, found["prediction"]  # None: the machine is busy
+    assert "predicted" in done.stderr
+    assert home.run("report", str(out / "b0")).returncode == 0
+
+
+def test_a_second_thread_slows_a_fast_source_down(bound):
+    home, run = bound("generator", 40)
+    done, _ = whatif(home, run, "--op", "GeneratorOp", "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["measured"]["ratio"] < 0.7
+    predicted = found["prediction"]["ratio"]
+    assert predicted is None or predicted < 0.8, found["prediction"]
+
+
+@pytest.mark.parametrize("kind", ["map", "dict", "model"])
+def test_headspace_is_large_for_a_data_bound_loop_and_keeps_its_steps(bound, kind):
+    home, _ = bound("map", 40)
+    found, out = headspace(home, kind, 20, 2)
+    assert found["measured"]["ratio"] > 2
+    assert epochs(home, out / "a0") == epochs(home, out / "b0")
+    truths = [
+        [kind_epoch[:2] for kind_epoch in json.loads(line.removeprefix("truth "))]
+        for side in ("a0", "b0")
+        for line in (out / f"{side}.log").read_text().splitlines()
+        if line.startswith("truth ")
+    ]
+    assert len(truths) == 2
+    assert truths[0] == truths[1]
+
+
+def test_processes_and_prefetch_reach_the_executed_copy(bound):
+    home, run = bound("map", 40)
+    done, out = whatif(home, run, "--op", "1", "--workers", "2", "--processes", "--prefetch", "4")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["measured"]["ratio"] > 1.3
+    sides = {side: json.loads((out / side / "run.json").read_text())["options"] for side in ("a0", "b0")}
+    assert sides["a0"]["override"] is None
+    assert sides["b0"]["override_applied"][0]["after"] == {"workers": 2, "processes": True, "prefetch": 4}
+
+
+def test_errors_name_what_is_wrong(bound):
+    home, run = bound("map", 40)
+    for words, code, text in (
+        (("--op", "wait_6_ms", "--workers", "2"), 2, "wait_5_ms"),
+        (("--op", "wait_5_ms", "--workers", "4096"), 2, "4096 workers"),
+        (("--op", "wait_5_ms", "--workers", "1"), 2, "already"),
+    ):
+        done, out = whatif(home, run, *words)
+        assert (done.returncode, done.stdout) == (code, ""), done.stderr
+        assert text in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not out.exists()
+
+
+def test_a_command_that_fails_is_exit_5(bound):
+    home, run = bound("map", 40)
+    done, _ = whatif(home, run, "--op", "wait_5_ms", "--workers", "2", command=[PYTHON, "-c", "raise SystemExit(7)"])
+    assert done.returncode == 5
+    assert "exit code 7" in done.stderr
+
+
+def test_a_change_that_was_not_applied_is_no_result(bound):
+    """Another script than the one that was recorded: its pipeline is made elsewhere."""
+    home, run = bound("map", 40)
+    command = script("loops.py", "pynative_loop")
+    done, out = whatif(home, run, "--op", "wait_5_ms", "--workers", "2", command=command)
+    assert done.returncode == 3, done.stderr
+    assert "not applied" in done.stderr
+    assert not (out / "whatif.json").exists()
+
+
+def test_headspace_without_an_iterator_refuses(pipeprof):
+    done = pipeprof.run("headspace", "--", *script("loops.py", "fixed_tensors"))
+    assert done.returncode == 3, done.stderr
+    assert "dataset iterator" in done.stderr or "too few" in done.stderr
+
+
+def test_an_interrupt_ends_the_experiment(bound):
+    home, run = bound("map", 40)
+    out = home.out()
+    words = [PYTHON, "-m", "pipeprof", "whatif", str(run), "--op", "1", "--workers", "2", "-o", str(out)]
+    started = subprocess.Popen(
+        words, env=clean_environment(), cwd=home.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    log = out / "a0.log"
+    while started.poll() is None and not log.exists():
+        time.sleep(0.05)
+    time.sleep(1.0)
+    started.send_signal(signal.SIGINT)
+    stdout, stderr = started.communicate(timeout=60)
+    assert started.returncode == 130, stderr
+    assert stdout == b""
+    assert b"Traceback" not in stderr
+    assert not (out / "whatif.json").exists()

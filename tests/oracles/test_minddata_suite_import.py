@@ -1,0 +1,110 @@
+"""Imported rows against the raw files themselves, read here in the plainest way, and against the consumers' own clocks."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from pipeprof.read.foreign import import_path
+from pipeprof.record import store
+
+MS = 1_000_000
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+SUITE = sorted(DATA.glob("minddata_suite/*/truth.json"))
+CAPTURES = sorted(DATA.glob("ascend/minddata_cpu_2.10/*/pipeline_profiling_0.json"))
+RESOURCE = DATA / "ascend" / "mindinsight" / "tests" / "utils" / "resource"
+needs_data = pytest.mark.skipif(not SUITE or not CAPTURES, reason="the captures of shared/data are not here")
+FOLDERS = [path.parent for path in (*SUITE, *CAPTURES)]
+LINE = re.compile(r"-- (\w+)\(ID:(\d+)\)\s*: worker_time \(avg:([\d.]+)ms")
+
+pytestmark = needs_data
+
+
+def imported(folder, tmp_path):
+    run = import_path(folder, tmp_path / "run")
+    return run, {table: store.read(run, table).to_pylist() for table in run.manifest.tables}
+
+
+def raw(folder, name):
+    return json.loads(next(folder.glob(name)).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_graph_samples_and_batches_are_those_of_the_files(folder, tmp_path):
+    run, rows = imported(folder, tmp_path)
+    assert run.manifest.state == "complete"
+    zero = run.manifest.reps[0].zero_monotonic_ns
+    content, cpu = raw(folder, "pipeline_profiling_*.json"), raw(folder, "minddata_cpu_utilization_*.json")
+    ops = {entry["op_id"]: entry for entry in content["op_info"]}
+    assert {row["op_id"]: (row["op_type"], row["workers"]) for row in rows["pipeline_op"]} == {
+        number: (entry["op_type"], entry["num_workers"]) for number, entry in ops.items()
+    }
+    assert {(row["consumer_id"], row["producer_id"]) for row in rows["pipeline_edge"]} == {
+        (number, child) for number, entry in ops.items() for child in entry.get("children") or []
+    }
+    for number, entry in ops.items():
+        depths = [(row["t_ns"] + zero, row["depth"]) for row in rows["queue"] if row["op_id"] == number]
+        sizes = entry["metrics"]["output_queue"]["size"] if entry["metrics"] else []
+        assert depths == [(stamp * MS, size) for stamp, size in zip(cpu["time_stamp"], sizes, strict=False)]
+    lines = next(folder.glob("dataset_iterator_profiling_*.txt")).read_text(encoding="utf-8").splitlines()
+    cells = [[int(cell) for cell in line.split()] for line in lines]
+    waits = [(batch - 1, value * MS) for kind, extra, batch, value, _ in cells if (kind, extra) == (0, 0)]
+    assert [(row["fetch"], row["wait_ns"]) for row in rows["fetch"]] == waits
+    depths = [(row["fetch"], row["depth"], row["capacity"]) for row in rows["fetch"]]
+    assert depths == [(batch - 1, value, extra) for kind, extra, batch, value, _ in cells if kind == 1]
+    assert len(rows["step"]) == len(waits) - 1
+
+
+@pytest.mark.parametrize("folder", [path.parent for path in SUITE], ids=lambda folder: folder.name)
+def test_the_timing_blocks_are_those_of_the_log_on_the_consumers_clock(folder, tmp_path):
+    run, rows = imported(folder, tmp_path)
+    zero = run.manifest.reps[0].zero_monotonic_ns
+    found = LINE.findall(folder.joinpath("vlog.txt").read_text(encoding="utf-8"))
+    assert [(row["op_id"], row["avg_ns"]) for row in rows["op_service"]] == [
+        (int(number), round(float(average) * MS)) for _, number, average in found
+    ]
+    with folder.joinpath("steps.csv").open(encoding="utf-8") as file:
+        got = [float(row["t_got_mono_s"]) * 1e9 for row in csv.DictReader(file)]
+    times = sorted({row["t_ns"] + zero for row in rows["op_service"]})
+    assert abs(len(times) - len(got)) <= 1
+    assert median(abs(time - own) for time, own in zip(times, got, strict=False)) < 2 * MS
+
+
+@pytest.mark.parametrize("folder", [path.parent for path in SUITE], ids=lambda folder: folder.name)
+def test_steps_are_as_long_as_the_consumer_says(folder, tmp_path):
+    _, rows = imported(folder, tmp_path)
+    with folder.joinpath("steps.csv").open(encoding="utf-8") as file:
+        asked = [float(row["t_req_mono_s"]) * 1e9 for row in csv.DictReader(file)]
+    own = median(later - earlier for earlier, later in zip(asked, asked[1:], strict=False))
+    train = [row["end_ns"] - row["start_ns"] for row in rows["step"] if row["kind"] == "train"]
+    assert abs(median(train) - own) <= 2 * MS
+
+
+@pytest.mark.parametrize("name", ["slow_leaf_cpu", "slow_leaf_io", "slow_map_cpu", "slow_map_io"])
+def test_the_derived_table_gives_the_same_depths_as_the_original(name, tmp_path):
+    _, original = imported(DATA / "ascend" / "minddata_cpu_2.10" / name, tmp_path / "one")
+    run, derived = imported(DATA / "ascend" / "oracle" / f"ms210_minddata_{name}", tmp_path / "two")
+    for number in range(3):
+        one, other = ([row["depth"] for row in rows["queue"] if row["op_id"] == number] for rows in (original, derived))
+        assert one == other
+    assert any(warning.code == "sample_times" for warning in run.manifest.warnings)
+
+
+@pytest.mark.parametrize(("name", "fetches"), [("profiler", 1), ("run_1", 0), ("run_2", 4), ("JOB1", 0), ("JOB2", 0)])
+def test_hand_made_folders_of_older_versions_can_be_read(name, fetches, tmp_path):
+    run, rows = imported(RESOURCE / name, tmp_path)
+    assert run.manifest.state == "complete"
+    assert len(rows.get("fetch", [])) == fetches
+    assert rows["queue"]
+
+
+def test_the_whole_suite_is_not_one_training(tmp_path):
+    from pipeprof.errors import SourceError
+
+    with pytest.raises(SourceError, match="two files of a kind for rank 0"):
+        import_path(DATA / "minddata_suite", tmp_path / "run")

@@ -1,0 +1,56 @@
+def step(number, start, end, window=True, **more):
+    return {"step": number, "kind_step": number, "kind": "train", "start_ns": start, "end_ns": end, "in_window": window, **more}  # fmt: skip
+
+
+def op(op_id, step, start, dur):
+    return {"op_id": op_id, "step": step, "start_ns": start, "dur_ns": dur, "track": "0"}
+
+
+INFO = [
+    {"op_id": 0, "phase": "forward"},
+    {"op_id": 1, "phase": "backward"},
+    {"op_id": 2, "phase": "communication"},
+]
+
+
+def test_shares_of_the_steps_with_operators_add_up(ask):
+    tables = {
+        "step": [step(0, 0, 100, bp_ns=60), step(1, 100, 200, bp_ns=160), step(2, 200, 290, window=False)],
+        "op": [op(0, 0, 10, 20), op(1, 0, 30, 30), op(2, 0, 50, 20), op(0, 1, 110, 40)],
+        "op_info": INFO,
+        "fetch": [{"step": 0, "start_ns": 0, "wait_ns": 10}],
+    }
+    rows = ask("diagnose/network_phase", tables, give="part adds_up steps total_ns step_ns median_ns share")
+    assert rows == [
+        ("backward", True, 2, 30, 200, 15.0, 0.15),
+        ("communication_exposed", True, 2, 0, 200, 0.0, 0.0),
+        ("communication_overlapped", False, 2, 10, 200, 5.0, 0.05),
+        ("communication_tail", True, 2, 10, 200, 5.0, 0.05),
+        ("data_wait", True, 2, 10, 200, 5.0, 0.05),
+        ("forward", True, 2, 60, 200, 30.0, 0.3),
+        ("host_gap", True, 2, 90, 200, 45.0, 0.45),
+        ("optimizer", True, 2, 0, 200, 0.0, 0.0),
+        ("other", True, 2, 0, 200, 0.0, 0.0),
+    ]
+    assert sum(row[3] for row in rows if row[1]) == 200
+
+
+def test_steps_inside_and_outside_are_compared_without_their_wait_for_data(ask):
+    steps = [
+        step(0, 0, 100, fetch_wait_ns=40),
+        step(1, 100, 150, window=False, fetch_wait_ns=10),
+        step(2, 150, 170, False),
+    ]
+    rows = ask("diagnose/network_phase", {"step": steps, "op": [op(0, 0, 0, 5)]}, give="inside_work_ns outside_work_ns")
+    assert set(rows) == {(60.0, 30.0)}
+
+
+def test_nothing_outside_is_not_known(ask):
+    rows = ask("diagnose/network_phase", {"step": [step(0, 0, 9)], "op": [op(0, 0, 0, 5)]}, give="outside_work_ns")
+    assert set(rows) == {(None,)}
+
+
+def test_a_rank_without_operators_has_no_rows(ask):
+    steps = [{**step(0, 0, 9), "rank": rank} for rank in (0, 1)]
+    rows = ask("diagnose/network_phase", {"step": steps, "op": [{**op(0, 0, 0, 5), "rank": 1}]}, give="rank")
+    assert set(rows) == {(1,)}

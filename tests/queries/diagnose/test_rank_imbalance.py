@@ -1,0 +1,56 @@
+import pytest
+
+
+def tables(times, length=100):
+    """Per rank and step: time in the forward pass, then an all-reduce until the end of the step."""
+    found = {"step": [], "op": [], "op_info": []}
+    for rank, forwards in times.items():
+        here = {"rank": rank}
+        found["op_info"] += [{**here, "op_id": 0, "phase": "forward"}, {**here, "op_id": 1, "phase": "communication"}]
+        for number, forward in enumerate(forwards):
+            begin = number * length
+            found["step"].append({**here, "step": number, "kind_step": number, "kind": "train", "start_ns": begin, "end_ns": begin + length})  # fmt: skip
+            if forward is None:
+                continue
+            op = {**here, "step": number, "track": "0"}
+            found["op"].append({**op, "op_id": 0, "start_ns": begin, "dur_ns": forward})
+            found["op"].append({**op, "op_id": 1, "start_ns": begin + forward, "dur_ns": length - forward})
+    return found
+
+
+GIVE = "rank part median_ns diff_ns diff_low_ns diff_high_ns"
+
+
+def of(rows, part):
+    return [row[:1] + row[2:] for row in rows if row[1] == part]
+
+
+def test_the_slow_rank_has_the_longest_own_time_and_the_least_communication(ask):
+    rows = ask("diagnose/rank_imbalance", tables({0: [30, 30, 30], 1: [50, 50, 50], 2: [40, 40, 40]}), give=GIVE)
+    assert of(rows, "own") == [(0, 30.0, -15.0, -15.0, -15.0), (1, 50.0, 15.0, 15.0, 15.0), (2, 40.0, 0.0, 0.0, 0.0)]
+    assert of(rows, "forward") == of(rows, "own")
+    assert [row[:2] for row in of(rows, "communication")] == [(0, 70.0), (1, 50.0), (2, 60.0)]
+    assert [row[:2] for row in of(rows, "waiting")] == [(0, 20.0), (1, 0.0), (2, 10.0)]
+    assert [row[:2] for row in of(rows, "host_gap")] == [(0, 0.0), (1, 0.0), (2, 0.0)]
+
+
+def test_what_all_ranks_have_in_common_cancels(ask):
+    rows = ask("diagnose/rank_imbalance", tables({0: [10, 50, 90], 1: [12, 52, 92]}), give=GIVE)
+    assert of(rows, "own")[1] == (1, 52.0, 2.0, 2.0, 2.0)
+
+
+def test_only_steps_of_every_rank_count(ask):
+    rows = ask("diagnose/rank_imbalance", tables({0: [10, None, 30], 1: [20, 20, 70]}), give="part ranks steps diff_ns")
+    assert [row[1:] for row in rows if row[0] == "own"] == [(2, 2, -25.0), (2, 2, 25.0)]
+
+
+def test_quartiles_and_means(ask):
+    rows = ask(
+        "diagnose/rank_imbalance", tables({0: [0, 0, 0, 0, 0], 1: [0, 10, 20, 30, 90]}), give=f"{GIVE} mean_ns step_ns"
+    )
+    assert of(rows, "own")[1] == (1, 20.0, 20.0, 10.0, 30.0, pytest.approx(30), 100.0)
+
+
+@pytest.mark.parametrize("times", [{0: [10, 10]}, {0: [10, None], 1: [None, 10]}])
+def test_one_rank_or_no_common_step_gives_nothing(ask, times):
+    assert ask("diagnose/rank_imbalance", tables(times)) == []

@@ -1,0 +1,95 @@
+"""Every moment of a step counts once, for the first thing it is."""
+
+import pytest
+
+INFO = [
+    {"op_id": number, "phase": phase, "name": phase}
+    for number, phase in enumerate(("forward", "backward", "optimizer", "communication", "other"))
+]
+FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION, OTHER, UNKNOWN = range(6)
+PARTS = ["forward", "backward", "optimizer", "other", "exposed", "tail", "data_wait", "host_gap", "overlapped"]
+
+
+def op(op_id, start, stop, step=0):
+    return {"op_id": op_id, "step": step, "start_ns": start, "dur_ns": stop - start, "track": "0"}
+
+
+def parts(look, ops, fetches=(), collectives=(), **step):
+    row = {"step": 0, "kind_step": 0, "kind": "train", "start_ns": 100, "end_ns": 200, "in_window": True} | step
+    tables = {"step": [row], "op": ops, "op_info": INFO, "fetch": list(fetches), "collective": list(collectives)}
+    columns = ", ".join(f"{part}_ns" for part in PARTS)
+    text = f"SELECT {columns}, dur_ns FROM step_part"  # noqa: S608 - names of this file
+    rows = look(text, {name: rows for name, rows in tables.items() if rows})
+    assert len(rows) == 1
+    *times, whole = rows[0]
+    assert sum(times[:-1]) == whole == 100
+    return {part: time for part, time in zip(PARTS, times, strict=True) if time}
+
+
+def test_a_step_of_all_parts(look):
+    ops = [op(FORWARD, 120, 140), op(BACKWARD, 145, 160), op(COMMUNICATION, 150, 180), op(OPTIMIZER, 185, 190)]
+    fetch = {"step": 0, "start_ns": 100, "wait_ns": 10}
+    assert parts(look, ops, [fetch], bp_ns=170) == {
+        "data_wait": 10, "forward": 20, "backward": 15, "exposed": 10, "tail": 10, "optimizer": 5, "host_gap": 30,
+        "overlapped": 10,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ops", "expected"),
+    [
+        pytest.param([op(FORWARD, 100, 130), op(FORWARD, 110, 120)], 30, id="nested"),
+        pytest.param([op(FORWARD, 100, 130), op(FORWARD, 120, 150)], 50, id="overlapping"),
+        pytest.param([op(FORWARD, 100, 130), op(FORWARD, 100, 130)], 30, id="twice the same"),
+        pytest.param([op(FORWARD, 100, 130), op(FORWARD, 130, 140)], 40, id="one after the other"),
+        pytest.param([op(FORWARD, 90, 110), op(FORWARD, 190, 230)], 20, id="over the ends of the step"),
+        pytest.param([op(FORWARD, 150, 150), op(FORWARD, 10, 50), op(FORWARD, 110, 111)], 1, id="empty and outside"),
+    ],
+)
+def test_operators_count_as_a_union(look, ops, expected):
+    assert parts(look, ops)["forward"] == expected
+
+
+def test_forward_counts_before_backward_before_optimizer_before_others(look):
+    ops = [op(FORWARD, 100, 120), op(BACKWARD, 110, 140), op(OPTIMIZER, 130, 160), op(OTHER, 150, 180)]
+    found = parts(look, ops)
+    assert found == {"forward": 20, "backward": 20, "optimizer": 20, "other": 20, "host_gap": 20}
+
+
+def test_an_operator_nothing_is_known_of_is_other(look):
+    assert parts(look, [op(UNKNOWN, 100, 120)])["other"] == 20
+
+
+def test_a_collective_seen_as_operator_and_as_event_counts_once(look):
+    event = {"step": 0, "start_ns": 150, "dur_ns": 20}
+    assert parts(look, [op(COMMUNICATION, 150, 170)], collectives=[event])["exposed"] == 20
+
+
+def test_without_a_backward_end_nothing_is_in_the_tail(look):
+    assert parts(look, [op(COMMUNICATION, 150, 170)], bp_ns=None) == {"exposed": 20, "host_gap": 80}
+
+
+def test_fetching_beside_operators_is_no_wait(look):
+    fetch = {"step": 0, "start_ns": 100, "wait_ns": 50}
+    assert parts(look, [op(FORWARD, 110, 200)], [fetch]) == {"data_wait": 10, "forward": 90}
+
+
+def test_steps_without_operators_and_evaluation_have_no_row(look):
+    steps = [
+        {"step": number, "kind_step": number, "kind": kind, "start_ns": 0, "end_ns": 10, "in_window": True}
+        for number, kind in enumerate(("train", "train", "eval"))
+    ]
+    tables = {
+        "step": steps,
+        "op": [op(FORWARD, 0, 5, 1), op(FORWARD, 0, 5, 2), op(FORWARD, 0, 5, None)],
+        "op_info": INFO,
+    }
+    assert look("SELECT step FROM step_part", tables) == [(1,)]
+
+
+def test_warmup_does_not_stand_for_training_steps_without_operators(look):
+    steps = [
+        {"step": number, "kind_step": number, "kind": kind, "start_ns": 0, "end_ns": 10, "in_window": True}
+        for number, kind in enumerate(("warmup", "train"))
+    ]
+    assert look("SELECT step FROM step_part", {"step": steps, "op": [op(FORWARD, 0, 5, 0)]}) == []

@@ -1,0 +1,74 @@
+"""`pipeprof import`: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from minddata_files import write_feed
+
+from pipeprof.cli import main
+
+
+@pytest.fixture
+def call(monkeypatch, capfd):
+    def run_main(*words):
+        monkeypatch.setattr(sys, "argv", ["pipeprof", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capfd.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return run_main
+
+
+def test_an_import_says_what_it_found_and_can_be_reported(call, tmp_path):
+    status, out, err = call("import", write_feed(tmp_path / "raw"), "-o", tmp_path / "run")
+    assert (status, out) == (0, "")
+    assert "7 training steps" in err
+    assert f"pipeprof report {tmp_path / 'run'}" in err
+    document = json.loads(call("report", tmp_path / "run", "--format", "json")[1])
+    assert document["run"]["source"] == "import:minddata"
+    assert document["diagnosis"]
+
+
+def test_quiet_prints_nothing(call, tmp_path):
+    assert call("import", write_feed(tmp_path / "raw"), "-o", tmp_path / "run", "-q", "--kind", "minddata") == (
+        0,
+        "",
+        "",
+    )
+
+
+def test_a_partial_import_says_so(call, tmp_path):
+    source = write_feed(tmp_path / "raw")
+    source.joinpath("minddata_cpu_utilization_0.json").write_text('{"time_stamp": [', encoding="utf-8")
+    status, _, err = call("import", source, "-o", tmp_path / "run")
+    assert status == 0
+    assert "partial: a file could not be read" in err
+    assert "minddata_cpu_utilization_0.json" in err
+
+
+def test_a_folder_without_known_files_ends_with_3_and_says_what_was_expected(call, tmp_path):
+    tmp_path.joinpath("notes.txt").write_text("hello\n", encoding="utf-8")
+    status, out, err = call("import", tmp_path, "-o", tmp_path / "run")
+    assert (status, out) == (3, "")
+    assert err.startswith("error: nothing to import in")
+    assert "pipeline_profiling_0.json" in err
+    assert "hint: " in err
+    assert not tmp_path.joinpath("run").exists()
+
+
+def test_a_folder_that_is_not_there_ends_with_2(call, tmp_path):
+    assert call("import", tmp_path / "none", "-o", tmp_path / "run")[0] == 2
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_report_on_raw_files_hints_at_import(call, tmp_path, named):
+    source = write_feed(tmp_path / "raw")
+    if named:
+        source.joinpath("run.json").write_text("{}", encoding="utf-8")
+    status, _, err = call("report", source)
+    assert status == 3
+    assert f"hint: pipeprof import {source} -o RUN" in err

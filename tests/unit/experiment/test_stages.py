@@ -1,0 +1,38 @@
+"""Which operator is meant, and the facts a prediction starts from."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.errors import UsageError
+from pipeprof.experiment.stages import Pipeline, find_op
+
+OPS = tuple(
+    {"op_id": number, "op_type": kind, "name": name}
+    for number, (kind, name) in enumerate(
+        [("BatchOp", None), ("MapOp", "pkg.decode"), ("MapOp", "Crop.resize"), ("GeneratorOp", "Source")]
+    )
+)
+PIPELINE = Pipeline("key", 0, "train.py:1", OPS)
+
+
+@pytest.mark.parametrize(
+    ("text", "op_id"),
+    [("2", 2), ("pkg.decode", 1), ("resize", 2), ("GeneratorOp", 3), ("generator", 3), ("batch", 0), ("Source", 3)],
+)
+def test_operators_are_found_by_number_name_or_type(text, op_id):
+    assert find_op([PIPELINE], text)[1]["op_id"] == op_id
+
+
+def test_an_ambiguous_type_lists_its_operators():
+    with pytest.raises(UsageError, match=r"names 2 operators: 1 .pkg.decode., 2 .Crop.resize."):
+        find_op([PIPELINE], "map")
+
+
+def test_a_wrong_name_lists_near_ones():
+    with pytest.raises(UsageError) as error:
+        find_op([PIPELINE], "decod")
+    assert "pkg.decode" in error.value.hint
+    with pytest.raises(UsageError) as error:
+        find_op([PIPELINE], "zzzz")
+    assert "3 (Source)" in error.value.hint

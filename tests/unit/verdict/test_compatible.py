@@ -1,0 +1,116 @@
+"""Other programs' verdicts, from rows of the queries."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.verdict.compatible import NOTES, verdicts
+
+HERE = {"rep": 0, "rank": 0, "pipeline_key": "a"}
+
+
+def ask(mindinsight=(), advice=(), mindspore=(), autotune=(), **more):
+    return verdicts(mindinsight=mindinsight, advice=advice, mindspore=mindspore, autotune=autotune, **more)
+
+
+def queues(verdict, percent=50.0):
+    return {**HERE, "rule": "queues", "verdict": verdict, "empty_share": percent / 100, "empty_percent": percent}
+
+
+def blamed(op_id, verdict, op_type="MapOp", advice=None, rank=0):
+    return {**HERE, "rank": rank, "rule": "pipeline", "verdict": verdict, "op_id": op_id, "op_type": op_type,
+            "advice": advice}  # fmt: skip
+
+
+def interval(advised=True):
+    return {"rep": 0, "rank": 0, "rule": "step_trace", "value": 7.0, "advised": advised}
+
+
+def test_without_rows_no_program_says_anything():
+    found = ask()
+    assert {name: part["named"] for name, part in found.items()} == dict.fromkeys(NOTES)
+    assert all(part["of"] == 0 and part["note"] for part in found.values())
+    assert found["mindinsight"]["queues"] is None
+    assert found["mindinsight"]["ops"] == []
+
+
+def test_mindinsight_names_from_the_source_to_the_loop():
+    rows = [blamed(1, "inner", advice="map_op"), blamed(3, "leaf", "TFReaderOp", "dataset_op")]
+    part = ask(mindinsight=rows)["mindinsight"]
+    assert part["named"] == [3, 1]
+    assert [op["op_id"] for op in part["ops"]] == [1, 3]
+    assert [(item["key"], item["op_ids"]) for item in part["advice"]] == [
+        ("minddata_pipeline-general", [3, 1]),
+        ("minddata_pipeline-dataset_op", [3]),
+        ("minddata_pipeline-map_op", [1]),
+    ]
+
+
+def test_a_root_alone_is_found_and_gets_no_advice():
+    part = ask(mindinsight=[blamed(0, "root", "BatchOp")])["mindinsight"]
+    assert (part["named"], part["advice"]) == ([], [])
+    assert part["ops"] == [{"op_id": 0, "op_type": "BatchOp", "verdict": "root"}]
+
+
+def test_batches_without_queue_samples_name_nothing_and_do_not_say_that_all_is_well():
+    part = ask(mindinsight=[queues("device_queue_warning", 0.0)])["mindinsight"]
+    assert (part["queues"], part["named"]) == ("device_queue_warning", None)
+
+
+@pytest.mark.parametrize(
+    ("percent", "advice", "shown"),
+    [
+        (50.0, [interval()], {"step_trace-iter_interval", "minddata_device_queue_rate", "minddata_pipeline-general"}),
+        (30.0, [interval()], {"step_trace-iter_interval", "minddata_device_queue_rate"}),
+        (50.0, [interval(advised=False)], set()),
+        (50.0, [], set()),
+    ],
+)
+def test_mindinsight_shows_advice_only_beside_a_step_interval(percent, advice, shown):
+    part = ask([queues("data_processing", percent), blamed(1, "inner", "ShuffleOp")], advice)["mindinsight"]
+    assert {item["key"] for item in part["advice"] if item["shown"]} == shown
+
+
+def spored(op_id, bottleneck=None, *, named=False, missing=None, rank=0):
+    return {**HERE, "rank": rank, "op_id": op_id, "op_type": "BatchOp", "workers": 2, "bottleneck": bottleneck,
+            "is_named": named, "missing": missing, "cpu_detail": "low" if bottleneck else None, "queue_detail": None,
+            "avg_cpu_pct_per_worker": 1.5}  # fmt: skip
+
+
+def test_mindspore_prints_one_operator_of_its_matches():
+    part = ask(mindspore=[spored(0, "queue", named=True), spored(1), spored(2, "cpu")])["mindspore"]
+    assert (part["named"], part["matches"], part["warning"]) == ([0], [2, 0], "Batch(id=0)")
+    assert part["suggestion"] == "1.5 % CPU per worker and unusual queues: raise prefetch_size"
+    assert [item["finding"] for item in part["cpu_details"]] == ["low", "low"]
+
+
+def test_mindspore_without_a_match_names_nothing_and_without_data_is_silent():
+    assert ask(mindspore=[spored(0)])["mindspore"]["named"] == []
+    part = ask(mindspore=[spored(0, missing="cpu")])["mindspore"]
+    assert (part["named"], part["missing"]) == (None, "cpu")
+
+
+def test_the_most_frequent_answer_of_the_ranks_stands_for_all():
+    rows = [spored(0, "cpu", named=True), *(spored(1, "cpu", named=True, rank=rank) for rank in (1, 2))]
+    part = ask(mindspore=rows)["mindspore"]
+    assert (part["named"], part["agree"], part["of"]) == ([1], 2, 3)
+
+
+def tuned(op_id, verdict="bottleneck", workers=None, prefetch=None):
+    return {**HERE, "verdict": verdict, "last_queue_ratio": 0.5, "op_id": op_id, "op_type": "MapOp", "workers": 1,
+            "new_workers": workers, "workers_reason": "queue", "prefetch": 16, "new_prefetch": prefetch,
+            "is_changed": bool(workers or prefetch)}  # fmt: skip
+
+
+def test_autotune_names_what_it_changes_from_the_source_on():
+    part = ask(autotune=[tuned(3), tuned(2, workers=3), tuned(0, prefetch=20)], cpu_threads=2)["autotune"]
+    assert (part["named"], part["op_id"]) == ([2, 0], 2)
+    assert [(item["setting"], item["old"], item["new"]) for item in part["changes"]] == [
+        ("num_parallel_workers", 1, 2),
+        ("prefetch_size", 16, 20),
+    ]
+
+
+@pytest.mark.parametrize(("verdict", "named"), [("ok", [-1]), ("bottleneck", []), (None, None)])
+def test_autotune_that_changes_nothing(verdict, named):
+    assert ask(autotune=[tuned(2, verdict=verdict)])["autotune"]["named"] == named

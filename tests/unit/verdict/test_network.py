@@ -1,0 +1,254 @@
+"""What limits a training that is not input-bound, from rows of the queries."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.verdict.network import ENOUGH, LEAD, PARTS, WARMUP_SHARE, diagnose_network
+from pipeprof.verdict.network_ops import LEAST_GROWTH
+from pipeprof.verdict.network_ranks import ERRORS, LEAST_SHARE, LEAST_STEPS, slowest_rank
+
+STEP = 1000
+
+
+def phases(steps=20, rank=0, kind="train", inside=1.0, outside=1.0, overlapped=0, **parts):
+    """Rows whose parts are given in thousandths of the step; the host gap is the rest."""
+    parts = {**dict.fromkeys(PARTS, 0), **parts}
+    parts["host_gap"] = parts["host_gap"] or STEP - sum(parts.values())
+    common = {"rep": 0, "rank": rank, "kind": kind, "steps": steps, "step_ns": STEP * steps,
+              "inside_work_ns": inside, "outside_work_ns": outside}  # fmt: skip
+    rows = [{**common, "part": part, "total_ns": time * steps} for part, time in parts.items()]
+    return [*rows, {**common, "part": "communication_overlapped", "total_ns": overlapped * steps}]
+
+
+def imbalance(rank, own, diff, part="host_gap", half_width=0.0, steps=16, ranks=2, communication=None, rep=0):
+    """Rows of one rank that differs from the others in one part; `half_width` is that of the quartiles."""
+    base = {"rep": rep, "rank": rank, "ranks": ranks, "steps": steps, "step_ns": float(STEP)}
+    waits = STEP - own if communication is None else communication
+    spread = {"diff_low_ns": diff - half_width, "diff_high_ns": diff + half_width}
+    rows = [{**base, **spread, "part": "own", "median_ns": own, "mean_ns": own, "diff_ns": diff}]
+    for name in ("data_wait", "forward", "backward", "optimizer", "host_gap", "other", "communication", "waiting"):
+        value = waits if name == "communication" else max(-diff, 0.0)
+        rows.append({**base, "part": name, "median_ns": value, "mean_ns": value, "diff_ns": diff if name == part else 0.0,
+                     "diff_low_ns": 0.0, "diff_high_ns": 0.0})  # fmt: skip
+    return rows
+
+
+def growing(name="Add", slope=10.0, variance=1.0, share=0.1, **more):
+    return {"rep": 0, "rank": 0, "name": name, "type": "Add", "phase": "forward", "shapes": 1, "steps": 20, "windows": 4,
+            "span_steps": 100, "mean_ns": 1000.0, "share": share, "first_ns": 500.0, "last_ns": 1500.0, "falls": 0,
+            "slope_ns": slope, "slope_variance": variance, **more}  # fmt: skip
+
+
+def warmup(share, later=0, train_steps=50, mean=100.0):
+    return {"rep": 0, "rank": 0, "warmup_steps": 1 + later, "later_steps": later, "train_steps": train_steps,
+            "warmup_ns": 9000 + later, "later_ns": later, "train_ns": 5000, "train_mean_ns": mean, "share": share,
+            "compiles": 1, "compile_ns": 8000}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("parts", "limit"),
+    [
+        ({"forward": 300, "backward": 300, "other": 100}, "compute"),
+        ({"communication_exposed": 300, "communication_tail": 400}, "communication"),
+        ({"optimizer": 700}, "optimizer"),
+        ({"forward": 300}, "host_gap"),
+    ],
+)
+def test_the_largest_part_is_the_limit(parts, limit):
+    found = diagnose_network(phases(**parts))
+    assert (found["limit"], found["limit_share"], found["confidence"]) == (limit, 0.7, "high")
+    assert found["candidates"] == [limit]
+    assert found["evidence"][0]["value"] == 0.7
+    assert "20 steps with recorded operators" in found["evidence"][0]["basis"]
+
+
+def test_without_operators_nothing_is_measured():
+    found = diagnose_network([])
+    assert (found["limit"], found["confidence"], found["shares"], found["growing_ops"]) == (
+        "not_measured",
+        "low",
+        None,
+        None,
+    )
+    assert found["suggestions"]
+
+
+def test_steps_of_nothing_but_waiting_for_data_are_not_judged():
+    assert diagnose_network(phases(data_wait=STEP))["limit"] == "not_measured"
+
+
+def test_the_wait_for_data_is_left_out_of_the_comparison():
+    found = diagnose_network(phases(data_wait=600, forward=300))
+    assert (found["limit"], found["candidates"]) == ("compute", ["compute"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "clear"),
+    [
+        (0.5, 0.5 - LEAD + 0.005, False),
+        (0.5, 0.5 - LEAD - 0.005, True),
+        (ENOUGH - 0.01, 0.15, False),
+    ],
+)
+def test_two_are_named_when_the_first_is_not_clearly_ahead(first, second, clear):
+    rest = round((1 - first - second) * STEP)
+    parts = {"forward": round(first * STEP), "optimizer": round(second * STEP), "host_gap": rest // 2,
+             "communication_tail": rest - rest // 2}  # fmt: skip
+    found = diagnose_network(phases(**parts))
+    assert len(found["candidates"]) == (1 if clear else 2)
+    assert (found["confidence"] == "low") is not clear
+
+
+@pytest.mark.parametrize(
+    ("more", "confidence"),
+    [
+        ({}, "high"),
+        ({"steps": 5}, "medium"),
+        ({"steps": 2}, "low"),
+        ({"inside": 1.3}, "medium"),
+        ({"inside": 1.6}, "low"),
+        ({"outside": None}, "medium"),
+        ({"kind": "warmup"}, "low"),
+    ],
+)
+def test_confidence_falls_with_few_or_untypical_steps(more, confidence):
+    assert diagnose_network(phases(forward=900, **more))["confidence"] == confidence
+
+
+def test_ranks_are_pooled_when_none_is_slow():
+    found = diagnose_network(phases(forward=900) + phases(rank=1, forward=700))
+    assert found["shares"]["forward"] == 0.8
+
+
+def test_the_slow_rank_is_the_one_with_the_longest_own_time():
+    spread = imbalance(0, 300, -400) + imbalance(1, 700, 400, communication=300)
+    rows = phases(communication_tail=700, host_gap=200) + phases(rank=1, communication_tail=300, host_gap=700)
+    found = diagnose_network(rows, spread)
+    slow = found["slowest_rank"]
+    assert (slow["rank"], slow["phase"], slow["share"], slow["ratio"]) == (1, "host_gap", 0.4, pytest.approx(7 / 3))
+    assert slow["wait_caused_ns"] == 400
+    assert (found["limit"], found["limit_share"]) == ("imbalance", 0.4)
+    assert found["weights"]["host_gap"] == pytest.approx(0.3)
+    assert any("rank 1" in text and "1.67x" in text for text in found["suggestions"])
+
+
+@pytest.mark.parametrize(
+    ("diff", "half_width", "steps", "flagged"),
+    [
+        pytest.param(LEAST_SHARE * STEP + 1, 0.0, 16, True, id="steady and large enough"),
+        pytest.param(LEAST_SHARE * STEP, 0.0, 16, False, id="steady and too small"),
+        pytest.param(100.0, 0.0, LEAST_STEPS - 1, False, id="too few steps"),
+        pytest.param(100.0, 100 / ERRORS / 1.2533 * 1.349 / 2 * 4 * 1.01, 16, False, id="within the noise"),
+        pytest.param(100.0, 100 / ERRORS / 1.2533 * 1.349 / 2 * 4 * 0.99, 16, True, id="beyond the noise"),
+    ],
+)
+def test_a_difference_of_ranks_must_exceed_noise_and_two_percent(diff, half_width, steps, flagged):
+    rows = imbalance(0, 500.0, -diff, steps=steps) + imbalance(
+        1, 500.0 + diff, diff, half_width=half_width, steps=steps
+    )
+    assert (slowest_rank(rows) is not None) is flagged
+
+
+def test_mindinsights_example_of_0_44_ms_in_180_ms_is_no_imbalance():
+    rows = imbalance(0, 500.0, -0.44 / 180 * STEP) + imbalance(1, 500.0, 0.44 / 180 * STEP)
+    assert slowest_rank(rows) is None
+
+
+def test_more_ranks_need_a_larger_difference():
+    width = 100 / 3.05 / 1.2533 * 1.349 / 2 * 4
+    slow = imbalance(0, 600.0, 100.0, half_width=width)
+    assert slowest_rank(slow + imbalance(1, 500.0, -100.0)) is not None
+    assert slowest_rank(slow + [row for rank in range(1, 64) for row in imbalance(rank, 500.0, -1.0)]) is None
+
+
+def test_a_rank_must_be_slow_in_most_repetitions():
+    def rep(number, slow):
+        return [row for rank in (0, 1) for row in imbalance(rank, 600.0, 100.0 if rank == slow else -100.0, rep=number)]
+
+    assert slowest_rank(rep(0, 0) + rep(1, 1)) is None
+    assert slowest_rank(rep(0, 1) + rep(1, 1) + rep(2, 0))["slowest_in_reps"] == 2
+
+
+def test_a_slow_rank_that_waits_for_its_data_is_an_imbalance():
+    spread = imbalance(0, 200, -600) + imbalance(1, 800, 600, part="data_wait")
+    found = diagnose_network(phases(rank=1, data_wait=650, forward=200), spread)
+    assert (found["limit"], found["slowest_rank"]["phase"]) == ("imbalance", "data_wait")
+
+
+@pytest.mark.parametrize(("share", "limit"), [(WARMUP_SHARE, "compile"), (WARMUP_SHARE - 0.01, "compute")])
+def test_mostly_warmup_is_the_limit_and_the_step_a_candidate(share, limit):
+    found = diagnose_network(phases(forward=900), warmups=[warmup(share)])
+    assert found["limit"] == limit
+    assert found["candidates"][-1] == "compute"
+
+
+def test_how_long_a_run_should_be_follows_from_its_times():
+    found = diagnose_network([], warmups=[warmup(0.64)])  # 9000 ns is a tenth of 90,000: 810 steps of 100 ns more
+    assert "810 steps" in found["suggestions"][0]
+
+
+def test_compiling_again_is_told():
+    found = diagnose_network(phases(forward=900), warmups=[warmup(0.2, later=3)])
+    assert any("3 steps behind the first compiled a graph again" in text for text in found["suggestions"])
+
+
+def test_an_operator_that_grows_is_found_with_its_interval():
+    (op,) = diagnose_network([], growth=[growing()])["growing_ops"]
+    assert op["growth_ns"] == 1000
+    assert 0 < op["slope_low_ns"] < 10 < op["slope_high_ns"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"variance": 30.0},
+        {"slope": -10.0},
+        {"slope": LEAST_GROWTH * 10 * 0.99, "variance": 0.0},
+        {"falls": 1},
+        {"share": 0.001},
+        {"last_ns": 400.0},
+    ],
+)
+def test_noise_and_small_operators_do_not_grow(more):
+    assert diagnose_network([], growth=[growing(**more)])["growing_ops"] == []
+
+
+@pytest.mark.parametrize("more", [{"windows": 1}, {"steps": 5}])
+def test_growth_needs_two_windows_and_some_steps(more):
+    assert diagnose_network([], growth=[growing(**more)])["growing_ops"] is None
+
+
+def test_when_most_grow_the_machine_is_suspected():
+    found = diagnose_network([], growth=[growing(name) for name in "abc"])
+    assert any("the machine slows down" in text for text in found["suggestions"])
+
+
+def test_the_largest_operator_of_the_limit_is_named_with_its_shapes():
+    top = [{"rep": 0, "rank": 0, "name": "net/MatMul-op0", "type": "MatMul", "phase": "forward", "count": 20, "steps": 20,
+            "in_shapes": "[64, 8]; NoShape", "share": 0.5, "per_step_ns": 500.0}]  # fmt: skip
+    found = diagnose_network(phases(forward=900), top=top)
+    assert "MatMul `net/MatMul-op0` on [64, 8] (forward, 50.0 % of the step)" in found["suggestions"][0]
+    assert "2.00x" in found["suggestions"][0]
+
+
+def test_communication_advice_tells_waiting_from_transfer_and_counts_events():
+    spread = imbalance(0, 300, -300, half_width=900.0) + imbalance(1, 600, 300, half_width=900.0)
+    comm = [{"kind": "all_reduce", "events_per_step": 6.0}]
+    found = diagnose_network(phases(communication_tail=400, forward=200, optimizer=200), spread, comm=comm)
+    assert found["limit"] == "communication"
+    assert found["waiting_share"] == pytest.approx(0.15)
+    text = " | ".join(found["suggestions"])
+    assert "6 all_reduce per step" in text
+    assert "1.67x" in text
+
+
+def test_ranks_that_send_to_each_other_lower_the_confidence():
+    comm = [{"kind": "send", "events_per_step": 1.0}]
+    assert diagnose_network(phases(forward=900), comm=comm)["confidence"] == "low"
+
+
+@pytest.mark.parametrize(("mode", "jit"), [("pynative", True), (None, True), ("graph", False)])
+def test_jit_is_suggested_where_it_is_not_used(mode, jit):
+    text = " ".join(diagnose_network(phases(), mode=mode)["suggestions"])
+    assert ("ms.jit" in text) is jit

@@ -1,0 +1,196 @@
+"""What a change of the pipeline would buy: the formulas, their limits, and what must hold for any pipeline."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeprof.verdict.capacity import Change, Loop, Stage, poll_row_ns
+from pipeprof.verdict.predict import MARGIN, WIDEST, predict
+from pipeprof.verdict.workers import enough_workers, plan
+
+MS = 1e6
+
+
+def op(op_id, kind="MapOp", workers=1, rate=100.0, **facts):
+    return Stage(op_id=op_id, op_type=kind, workers=workers, work_ns=workers * 1e9 / rate, rate=rate, **facts)
+
+
+def source(op_id=9, workers=1, row_ms=1.0, rows=8, **facts):
+    row = max(row_ms * MS / workers, poll_row_ns(workers, processes=facts.get("uses_processes", False)))
+    return op(op_id, "GeneratorOp", workers, 1e9 / (row * rows), rows=rows, **{"row_ns": row_ms * MS} | facts)
+
+
+def loop(*stages, consumer=1000.0, cores=8, free=6.0, **facts):
+    lowest = min([stage.rate for stage in stages if stage.rate] + ([consumer] if consumer else []))
+    return Loop(stages, consumer, **{"rate": lowest, "free_cores": free, "cpu_count": cores} | facts)
+
+
+def test_a_waiting_map_scales_with_its_workers():
+    found = predict(loop(op(0, "BatchOp", rate=900.0), op(1, rate=20.0)), Change(1, workers=2))
+    assert found.ratio == pytest.approx(2.0)
+    assert (found.low, found.high) == pytest.approx((2 * (1 - MARGIN), 2 * (1 + MARGIN)))
+    assert found.limited_by == 1
+
+
+@pytest.mark.parametrize(
+    ("consumer", "other", "ratio", "limit"), [(30.0, 900.0, 1.5, "consumer"), (900.0, 25.0, 1.25, 0)]
+)
+def test_the_next_slowest_limits_the_gain(consumer, other, ratio, limit):
+    found = predict(loop(op(0, rate=other), op(1, rate=20.0), consumer=consumer), Change(1, workers=4))
+    assert found.ratio == pytest.approx(ratio)
+    assert found.limited_by == limit
+
+
+def test_an_operator_that_is_not_the_slowest_buys_nothing():
+    assert predict(loop(op(0, rate=10.0), op(1, rate=20.0)), Change(1, workers=4)).ratio == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("row_ms", "ratio"),
+    [(0.01, 0.0032), (1.0, 0.32), (2.0, 0.64), (4.0, 1.28), (8.0, 2.0)],  # 100 / 32 = 3.125 ms for a row with 2 workers
+)
+def test_threads_of_a_source_obey_the_poll_law(row_ms, ratio):
+    found = predict(loop(source(row_ms=row_ms), consumer=1e6), Change(9, workers=2, processes=False))
+    assert found.ratio == pytest.approx(ratio)
+
+
+def test_processes_of_a_source_poll_more_rarely_with_a_larger_prefetch():
+    assert poll_row_ns(2, processes=True) / MS == pytest.approx(100 / 32)
+    assert poll_row_ns(8, processes=True) / MS == pytest.approx(100 / 64)
+    assert poll_row_ns(2, processes=True, prefetch=64) / MS == pytest.approx(100 / 128)
+    assert poll_row_ns(1, processes=True) == 0.0
+    slow = source(workers=2, row_ms=0.5, uses_processes=True)
+    assert predict(loop(slow, consumer=1e6), Change(9, prefetch=64)).ratio == pytest.approx(4.0)
+
+
+def test_every_source_with_two_workers_is_capped():
+    other = op(8, "GeneratorOp", 2, rate=500.0, rows=8)  # its lines say 500, the polls let 40 through
+    found = predict(loop(op(0, rate=20.0), other, rate=20.0), Change(0, workers=8))
+    assert found.ratio == pytest.approx(2.0)
+    assert found.limited_by == 8
+
+
+def test_back_to_one_worker_needs_the_hidden_row_time():
+    hidden = dataclasses.replace(source(workers=2, row_ms=0.1), row_ns=None)
+    found = predict(loop(hidden, consumer=1e6), Change(9, workers=1))
+    assert found.ratio is None
+    assert "one worker" in found.reason
+    assert predict(loop(source(workers=2, row_ms=0.1), consumer=1e6), Change(9, workers=1)).ratio == pytest.approx(
+        31.25
+    )
+
+
+def test_the_gil_makes_threads_useless():
+    held = dataclasses.replace(op(1, rate=20.0), kind="gil")
+    assert predict(loop(held), Change(1, workers=4)).ratio == pytest.approx(1.0)
+
+
+def test_a_computing_operator_gets_an_interval_from_the_free_cores():
+    busy = dataclasses.replace(op(1, rate=20.0, cores=1.0, utilisation=1.0), kind="cpu")
+    found = predict(loop(busy, cores=4, free=1.5, process_cores=2.0), Change(1, workers=3))
+    assert (found.low, found.high) == pytest.approx((1.75, 3.0))
+    assert found.low <= found.ratio <= found.high
+
+
+def test_an_interval_that_is_too_wide_is_no_prediction():
+    busy = dataclasses.replace(op(1, rate=20.0, cores=1.0, utilisation=1.0), kind="cpu")
+    found = predict(loop(busy, cores=4, free=0.5, process_cores=2.0), Change(1, workers=4))
+    assert found.ratio is None
+    assert (found.low, found.high) == pytest.approx((1.25, 4.0))
+    assert "too far apart" in found.reason
+
+
+def test_more_workers_do_not_remove_bursts():
+    bursty = dataclasses.replace(op(1, rate=20.0), kind="burst")
+    found = predict(loop(bursty), Change(1, workers=4))
+    assert (found.low, found.high) == pytest.approx((0.9, 1.1))
+
+
+def test_refusals_say_why():
+    assert "idle" in predict(loop(op(1), free=0.5), Change(1, workers=2)).reason
+    assert "not part" in predict(loop(op(1)), Change(5, workers=2)).reason
+    untimed = Stage(op_id=2, op_type="ImageFolderOp")
+    assert "does not time" in predict(loop(op(1), untimed), Change(2, workers=2)).reason
+
+
+def test_an_untimed_reader_below_lowers_the_bound_and_is_named():
+    found = predict(loop(op(1, rate=20.0), Stage(op_id=2, op_type="ImageFolderOp")), Change(1, workers=2))
+    assert found.ratio is None
+    assert found.low == pytest.approx(1.0)
+    assert any("ImageFolderOp" in line for line in found.basis)
+
+
+def test_enough_workers_is_the_smallest_that_is_enough():
+    pipeline = loop(op(0, rate=300.0), op(1, rate=20.0), consumer=90.0)
+    assert enough_workers(pipeline, 1) == 5
+    assert enough_workers(dataclasses.replace(pipeline, cpu_count=2), 1) == 2
+    assert enough_workers(loop(source(row_ms=0.1)), 9) == 1
+    assert enough_workers(loop(Stage(op_id=2, op_type="ImageFolderOp"), op(1)), 2) is None
+
+
+def test_a_plan_raises_the_slowest_until_the_training_is():
+    pipeline = loop(op(0, rate=50.0), op(1, rate=20.0), consumer=75.0)
+    assert plan(pipeline) == [Change(0, workers=2), Change(1, workers=4)]
+
+
+def test_a_plan_stops_when_the_cores_are_used_up():
+    busy = loop(op(1, rate=20.0, cores=1.0), consumer=1000.0, cores=2, process_cores=1.0)
+    assert plan(busy) == [Change(1, workers=2)]
+    assert plan(loop(source(row_ms=1.0), consumer=1e6)) == []
+
+
+RATES = st.floats(0.5, 5000.0)
+STAGES = st.builds(
+    lambda kind, workers, rate, cores, nature: (kind, workers, rate, cores, nature),
+    st.sampled_from(["MapOp", "BatchOp"]),
+    st.integers(1, 8),
+    RATES,
+    st.none() | st.floats(0.0, 8.0),
+    st.sampled_from([None, "cpu", "wait", "gil"]),
+)
+
+
+@st.composite
+def pipelines(draw, sources=False):
+    stages = []
+    for number, (kind, workers, rate, cores, nature) in enumerate(draw(st.lists(STAGES, min_size=1, max_size=5))):
+        made = op(number, kind, workers, rate, cores=cores, utilisation=1.0, is_python=draw(st.booleans()))
+        stages.append(dataclasses.replace(made, kind=nature))
+    if sources:
+        workers, row = draw(st.integers(1, 8)), draw(st.floats(0.01, 20.0))
+        stages.append(source(99, workers, row, uses_processes=draw(st.booleans())))
+    return loop(*stages, consumer=draw(st.none() | RATES), free=draw(st.floats(0.8, 8.0)))
+
+
+@given(pipelines(), st.integers(0, 7))
+def test_more_workers_of_a_map_are_never_predicted_to_hurt(pipeline, more):
+    stage = pipeline.stages[0]
+    found = predict(pipeline, Change(stage.op_id, workers=stage.workers + more))
+    for ratio in (found.ratio, found.high):
+        assert ratio is None or ratio >= 1.0 - 1e-9
+
+
+@given(pipelines(sources=True), st.data())
+def test_an_interval_holds_its_ratio_and_stays_below_the_consumer(pipeline, data):
+    stage = data.draw(st.sampled_from(pipeline.stages))
+    change = Change(stage.op_id, data.draw(st.integers(1, 8)), data.draw(st.sampled_from([None, 4, 64])))
+    found = predict(pipeline, change)
+    if found.ratio is None:
+        assert found.reason
+        return
+    assert found.low <= found.ratio * (1 + 1e-9)
+    assert found.ratio <= found.high * (1 + 1e-9)
+    assert found.high <= WIDEST * found.low * (1 + 1e-9)
+    if pipeline.consumer is not None:
+        assert found.high * pipeline.rate <= pipeline.consumer * (1 + 1e-6) or found.high <= 1.0 + 1e-6
+
+
+@given(pipelines(sources=True))
+def test_a_plan_never_asks_for_more_than_there_is(pipeline):
+    now = {stage.op_id: stage.workers for stage in pipeline.stages}
+    for change in plan(pipeline):
+        assert now[change.op_id] < change.workers <= pipeline.cpu_count
