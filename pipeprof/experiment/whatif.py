@@ -164,7 +164,7 @@ def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:
         if not pipelines:
             raise MeasureError(f"`{path}` has no training pipeline", "record a training that iterates a dataset")
         pipeline, op = find_op(pipelines, wish.op)
-        loop = loop_of(engine, pipeline)
+        loop = loop_of(pipeline)
     change = _change(wish, op, loop)
     same = [other["op_id"] for other in pipeline.ops if other["op_type"] == op["op_type"]]
     spec = {

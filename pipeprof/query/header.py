@@ -58,7 +58,8 @@ class Query:
     """One .sql file.
 
     `name` is "family/file". `reads` are tables and views. `key` are the columns that tell the rows apart; the rows
-    come sorted by them when `ordered`. The rows of a `kept` view are computed once. `sql` is the whole text, header included.
+    come sorted by them when `ordered`. The rows of a `kept` view are computed once. `sql`
+    is the whole text, header included.
     """
 
     name: str

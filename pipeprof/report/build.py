@@ -8,6 +8,7 @@ import msgspec
 
 from pipeprof.query.engine import Engine
 from pipeprof.verdict import compatible
+from pipeprof.verdict.network import diagnose_network
 from pipeprof.verdict.pipeline import diagnose
 
 if TYPE_CHECKING:
@@ -64,6 +65,16 @@ def _diagnosis(
         autotune=_of(main, engine.rows("diagnose/autotune")),
         cpu_threads=cores or None,
     )
+    if verdict["verdict"] != "input_bound":
+        verdict["network"] = diagnose_network(
+            engine.rows("diagnose/network_phase"),
+            engine.rows("diagnose/rank_imbalance"),
+            engine.rows("diagnose/network_top", top=10),
+            engine.rows("diagnose/op_growth", top=50),
+            engine.rows("diagnose/warmup_share"),
+            engine.rows("comm/summary"),
+            mode=run.manifest.fingerprint.get("mode"),
+        )
     return verdict
 
 

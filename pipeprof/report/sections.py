@@ -42,11 +42,24 @@ KINDS = {
     "poll": "limited by the 100 ms polls of a source with several workers",
     "host_saturated": "short of CPU: the machine is busy with other work",
 }
+LIMITS = {
+    "compute": "forward and backward operators take most of it",
+    "communication": "exposed communication takes most of it",
+    "optimizer": "the optimizer takes most of it",
+    "host_gap": "most of the time no operator runs: Python and framework on the host",
+    "imbalance": "the ranks wait for the slowest one",
+    "compile": "graph compilation and the first steps take most of the run",
+    "not_measured": "what it does was not measured",
+}
 SINK_STAGES = {
     "data_processing": "late: the dataset pipeline on the host",
     "data_transmission": "late: the way from the host to the device",
 }
-PROGRAMS = {"mindinsight": "MindInsight's rules", "mindspore": "MindSpore's own analyser", "autotune": "AutoTune's rule"}
+PROGRAMS = {
+    "mindinsight": "MindInsight's rules",
+    "mindspore": "MindSpore's own analyser",
+    "autotune": "AutoTune's rule",
+}
 
 
 @dataclass
@@ -90,7 +103,9 @@ def _focus(content: dict[str, Any]) -> tuple[int, int]:
     rows = [row for row in content["steps"]["summary"] if row["kind"] != "eval"]
     steady = [row for row in rows if row["kind"] == "train"] or rows
     slowest = max(steady, key=lambda row: (row["median_ns"], -row["rep"], -row["rank"]), default=None)
-    return (slowest["rep"], slowest["rank"]) if slowest else (0, 0)
+    if slowest is None:  # no steps, but perhaps a pipeline
+        slowest = next(iter(content["pipeline"]["pipelines"]), {"rep": 0, "rank": 0})
+    return slowest["rep"], slowest["rank"]
 
 
 def _at(rows: Iterable[dict[str, Any]], focus: tuple[int, int]) -> list[dict[str, Any]]:
@@ -138,11 +153,27 @@ def _diagnosis(content: dict[str, Any]) -> Section:
         section.notes.append(f"confidence: {found['confidence']}{doubts}")
     section.notes += [_evidence(item) for item in found["evidence"]]
     section.notes += [_suggestion(item, content["run"]["path"]) for item in found["suggestions"]]
+    _network(section, found["network"])
     for program, title in PROGRAMS.items():
         theirs = found["compatible"].get(program) or {}
         if theirs.get("named") is not None:
             section.notes.append(f"{title} would name: {_named(content, theirs['named'])}")
     return section
+
+
+def _network(section: Section, found: dict[str, Any] | None) -> None:
+    """What limits the step itself, when it is not its data."""
+    if found is None:
+        return
+    section.strong.append(f"the step itself: {LIMITS[found['limit']]} (confidence: {found['confidence']})")
+    if len(found["candidates"]) > 1 and found["limit"] != "compile":
+        section.strong.append(f"nearly as much: {LIMITS[found['candidates'][1]]}")
+    slow = found["slowest_rank"]
+    if slow:
+        extra = format_ns(slow["excess_ns"])
+        section.strong.append(f"rank {slow['rank']} holds the others up: {extra} more for a step, in {slow['phase']}")
+    section.notes += [_evidence(item) for item in found["evidence"]]
+    section.notes += [f"try: {text}" for text in found["suggestions"]]
 
 
 def _evidence(item: dict[str, Any]) -> str:
@@ -153,10 +184,12 @@ def _value(item: dict[str, Any]) -> str:
     value = item["value"]
     if value is None:
         return "not measured"
-    if item["unit"] == "ns":
+    if item["unit"] in ("ns", "ns per step"):
         return format_ns(value)
-    if item["unit"] == "share":
+    if item["unit"].startswith("share"):
         return format_ratio(value)
+    if item["unit"] == "times":
+        return f"{value:.2f}x"
     return f"{value:.3g} {item['unit']}"
 
 
@@ -165,7 +198,9 @@ def _suggestion(item: dict[str, Any], run: str) -> str:
     if item.get("place"):
         parts.append(f"at {item['place']}")
     if item.get("not_when"):
-        parts.append(f"not when {item['not_when']}" if not item["not_when"].startswith(("do not", "more")) else item["not_when"])
+        parts.append(
+            f"not when {item['not_when']}" if not item["not_when"].startswith(("do not", "more")) else item["not_when"]
+        )
     if item.get("verify"):
         parts.append("verify: " + item["verify"].replace("RUN", run) + " -- COMMAND")
     return "; ".join(parts)

@@ -1,7 +1,7 @@
 """The operators of a dataset pipeline as measured, and how many batches a second each can make. Pure.
 
-Formulas: shared/research/diagnosis.md, sections 4 (the poll law of GeneratorDataset) and 6. Rates are batches per
-second, times nanoseconds, unknown is None.
+The formulas are those of docs/diagnosis.md and docs/whatif.md. Rates are batches per second, times nanoseconds; unknown
+is None, and a prediction that would need what is unknown is refused.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Change:
 def poll_row_ns(workers: int, *, processes: bool, prefetch: int = PREFETCH) -> float:
     """Shortest time between two rows of a GeneratorDataset with that many workers; 0 for one worker.
 
-    Section 4: 100 ms / (Q W), Q rows per worker: 16 for threads, max(2, min(prefetch, 4 prefetch // W)) for processes.
+    Poll law: 100 ms / (Q W), Q rows per worker: 16 for threads, max(2, min(prefetch, 4 prefetch // W)) for processes.
     """
     if workers < 2:
         return 0.0

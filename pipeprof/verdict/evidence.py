@@ -42,7 +42,9 @@ def of_stage(row: Row, rule: str) -> Iterator[dict[str, Any]]:
         workers = f"{row['workers']} worker(s)"
         yield evidence(f"work of {who} for a batch", row["work_ns"], "ns", "diagnose/load", basis)
         yield evidence(f"what {who} could make", row["rate"], "batches/s", "diagnose/load", workers)
-        yield evidence(f"{who} is busy", row["utilisation"], "share", "diagnose/load", "pace / what it could make")
+        yield evidence(
+            f"used of what {who} could make", row["utilisation"], "share", "diagnose/load", "pace / what it could make"
+        )
     else:
         yield evidence(
             f"fill drop at {who}", row["drop_ratio"] or 0.0, "share", "diagnose/load", "it has no service times"

@@ -25,6 +25,8 @@ WARMUP_SHARE = 0.50  # of the time in training steps: more went to warm-up than 
 LEAST_STEPS, ENOUGH_STEPS = 3, 10
 INFLATED, MUCH_INFLATED = 1.2, 1.5  # a step inside op windows against one outside, both without the wait for data
 
+COMPILED = "Gradients/"  # so begin names of backward operators in a compiled step, also under jit in PyNative mode
+
 PARTS = (
     "forward", "backward", "optimizer", "other", "communication_exposed", "communication_tail", "host_gap", "data_wait",
 )  # fmt: skip
@@ -186,7 +188,8 @@ def _advise(found: dict[str, Any], comm: Sequence[Row], mode: str | None) -> Non
         elif limit == "optimizer":
             found["suggestions"] += advice.optimizer(share, ops)
         elif limit == "host_gap":
-            found["suggestions"] += advice.host_gap(share, mode)
+            compiled = any(str(op["name"]).startswith(COMPILED) for op in ops)
+            found["suggestions"] += advice.host_gap(share, "graph" if compiled else mode)
         else:
             found["suggestions"] += advice.compute(share, ops)
     slow = found["slowest_rank"]

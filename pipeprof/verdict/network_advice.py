@@ -96,7 +96,7 @@ def host_gap(share: float, mode: str | None) -> list[str]:
             "longer launches each operator"
         )
     if not eager:
-        found.append("where the device allows it, dataset_sink_mode=True runs many steps without returning to Python")
+        found.append("on a device, Model.train with dataset_sink_mode=True runs many steps without returning to Python")
     found += [
         "move Python out of the step: do logging, callbacks, .asnumpy() and float(loss) only every n-th step",
         f"a larger batch spreads the same host time over more rows; {bound(share)}",

@@ -75,4 +75,5 @@ def _of_rep(rows: Sequence[Row]) -> dict[str, Any] | None:
 def _wait_caused(rows: Sequence[Row], rank: int) -> float:
     """How much longer than the slow rank the others are in communication, median of the other ranks."""
     times = {row["rank"]: row["median_ns"] for row in rows if row["part"] == "communication"}
-    return max(0.0, median(time for other, time in times.items() if other != rank) - times[rank])
+    longer: float = median(time for other, time in times.items() if other != rank) - times[rank]
+    return max(0.0, longer)

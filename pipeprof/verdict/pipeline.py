@@ -87,7 +87,7 @@ def _vote(groups: Mapping[Place, list[Row]]) -> tuple[Place, int, int]:
 
 
 def _confidence(first: Row, agree: int, of: int) -> tuple[str, list[str]]:
-    """high without a doubt, medium with one, low with more; repetitions that disagree are one."""
+    """High without a doubt, medium with one, low with more; repetitions that disagree are one."""
     doubts = [text for text in first["doubts"].split(", ") if text]
     if agree < of:
         doubts.append(f"only {agree} of {of} repetitions say so")
@@ -137,7 +137,7 @@ def _side(found: dict[str, Any], sink: Sequence[Row]) -> str | None:
             )
     stage: str | None = row["stage"]
     if stage == "data_transmission" and found["verdict"] == "input_bound":
-        text = "the batches are ready on the host but late on the device: transfer fewer bytes (smaller types, larger steps)"
+        text = "the batches are ready on the host but late on the device: transfer fewer bytes, such as smaller types"
         found["suggestions"].append({"text": text})
     return stage
 
@@ -194,5 +194,6 @@ def _empty(verdict: str, share: float | None) -> dict[str, Any]:
         "repetitions": None,
         "evidence": [],
         "suggestions": [],
+        "network": None,
         "compatible": {"mindinsight": {}, "mindspore": {}, "autotune": {}},
     }

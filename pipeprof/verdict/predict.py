@@ -1,7 +1,7 @@
 """What a change of the dataset pipeline would buy. Pure: measured facts in, a prediction or a refusal out.
 
-Formulas: shared/research/diagnosis.md, sections 4 (the poll law of GeneratorDataset) and 6. Rates are batches per
-second, times nanoseconds. Unknown is None, and a prediction that would need what is unknown is refused.
+The formulas are those of docs/diagnosis.md and docs/whatif.md. Rates are batches per second, times nanoseconds; unknown
+is None, and a prediction that would need what is unknown is refused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Prediction:
 
 
 def predict(loop: Loop, change: Change) -> Prediction:
-    """Speed-up of the loop by the change: lowest capacity after it / lowest capacity before it (section 6).
+    """Speed-up of the loop by the change: lowest capacity after it / lowest capacity before it.
 
     Refused (ratio None): operators that were not timed, hosts that are less than 10 % idle, a source whose serial row
     time is hidden, and intervals wider than 1.8x (`low` and `high` are given then).
@@ -112,7 +112,7 @@ def _scaled(
     basis.append("its workers compute: between what free cores give and one core for every worker")
     if stage.is_python and not processes and (stage.cores or 0.0) < 1.1:
         basis.append("Python in threads: no gain if it holds the GIL all the time")
-        low = 1.0
+        low = 1 - MARGIN
     return rate * low, rate * naive, basis, None
 
 

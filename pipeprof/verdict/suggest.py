@@ -10,8 +10,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.evidence import label
 from pipeprof.verdict.capacity import SCALING, SOURCE, Change, Loop
+from pipeprof.verdict.evidence import label
 from pipeprof.verdict.predict import Prediction, predict
 from pipeprof.verdict.workers import enough_workers
 
@@ -90,8 +90,8 @@ def for_consumer(rows: Sequence[Row], loop: Loop) -> list[Suggestion]:
         if (row["python_cores"] or 0) >= 0.3 and (row["gil_share"] or 0) >= 0.5 and row["op_type"] in SCALING:
             found.append(
                 Suggestion(
-                    f"{label(row)} computes in Python and holds the interpreter's lock, which the training's own Python "
-                    "needs too: move it to processes, or use a C++ operation",
+                    f"{label(row)} computes in Python and holds the interpreter's lock, which the training's own "
+                    "Python needs too: move it to processes, or use a C++ operation",
                     row["op_id"], "python_multiprocessing", old=False, new=True, place=row["site"],
                     not_when="rows are large: each one is copied to the process and back",
                 )
@@ -150,15 +150,16 @@ def _processes(row: Row, loop: Loop) -> Iterator[Suggestion]:
         return
     workers = max(row["workers"], min(2, loop.cpu_count))
     prediction = predict(loop, Change(row["op_id"], workers=workers, processes=True))
-    gain = _gain(prediction)
+    sure = prediction.ratio is not None and (prediction.low or 0.0) >= 1.0
     yield Suggestion(
         f"{who} computes in Python, and threads take turns with the interpreter's lock (GIL): "
         f"python_multiprocessing=True with num_parallel_workers={workers}, or a C++ operation of MindSpore instead"
-        + (f": {_stated(prediction)}" if gain["gain"] is not None else ""),
+        + (f": {_stated(prediction)}" if sure else ""),
         row["op_id"], "python_multiprocessing", old=False, new=True, place=row["site"],
         not_when="rows are large: each one is copied to the process and back; more threads never help",
         verify=_verify(row, f"--workers {workers} --processes"),
-        **(gain if (prediction.low or 0) >= 1 else {}),
+        gain=prediction.ratio if sure else None, gain_low=prediction.low if sure else None,
+        gain_high=prediction.high if sure else None,
     )  # fmt: skip
 
 
@@ -199,14 +200,15 @@ def _deeper(row: Row, loop: Loop) -> Iterator[Suggestion]:
     mean = row["rate"] or 0.0
     if row["longest_ns"] is None or loop.consumer is None or mean < loop.consumer:
         yield Suggestion(
-            f"{label(row)} stalls now and then and is too slow even on average: depth cannot help, make the stalls rarer",
+            f"{label(row)} stalls now and then and is too slow even on average: depth cannot help, "
+            "make the stalls rarer",
             row["op_id"], place=row["code"],
         )  # fmt: skip
         return
     depth = math.ceil(row["longest_ns"] * loop.consumer / 1e9) + 1
     yield Suggestion(
-        f"{label(row)} stalls for {row['longest_ns'] / 1e6:.0f} ms now and then: a prefetch_size of {depth} batches lives "
-        "through that; more workers do not remove a stall",
+        f"{label(row)} stalls for {row['longest_ns'] / 1e6:.0f} ms now and then: a prefetch_size of {depth} batches "
+        "lives through that; more workers do not remove a stall",
         row["op_id"], "prefetch_size", row["capacity"], max(depth, row["capacity"] or 0), place=row["site"],
         not_when="memory is short: that many batches are held",
     )  # fmt: skip
@@ -222,14 +224,11 @@ def _predicted(
     if prediction.ratio is None and (prediction.high or 0) < WORTH and prediction.high is not None:
         return
     yield Suggestion(
-        f"{text}: {_stated(prediction)}", row["op_id"], parameter, old, new, **_gain(prediction),
+        f"{text}: {_stated(prediction)}", row["op_id"], parameter, old, new,
+        gain=prediction.ratio, gain_low=prediction.low, gain_high=prediction.high,
         basis=prediction.basis, not_when=not_when, place=row["site"],
         verify=_verify(row, f"--workers {new}"),
     )  # fmt: skip
-
-
-def _gain(prediction: Prediction) -> dict[str, float | None]:
-    return {"gain": prediction.ratio, "gain_low": prediction.low, "gain_high": prediction.high}
 
 
 def _stated(prediction: Prediction) -> str:

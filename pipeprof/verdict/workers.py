@@ -1,4 +1,4 @@
-"""How many workers the operators of a dataset pipeline should have. Pure; formulas: section 6 of the research."""
+"""How many workers the operators of a dataset pipeline should have. Pure; the formulas are those of docs/diagnosis.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def enough_workers(loop: Loop, op_id: int) -> int | None:
     """Smallest number of workers, at most the CPU count, with which the operator is not what limits the loop.
 
-    Section 6: W = ceil(target S_j / 1e9), target = the next lowest capacity. For a source, where more can be less, the
+    W = ceil(target S_j / 1e9), target = the next lowest capacity. For a source, where more can be less, the
     numbers are tried in turn. When none is enough, the smallest that makes the most. None when it was not timed.
     """
     stage = next((stage for stage in loop.stages if stage.op_id == op_id), None)
@@ -33,7 +33,7 @@ def enough_workers(loop: Loop, op_id: int) -> int | None:
 def plan(loop: Loop) -> list[Change]:
     """Workers for each operator that should have more: the lowest is raised again and again while cores suffice.
 
-    Section 6, what Plumber (MLSys 2022) finds with a linear program: sum(kappa rho W) <= cores. CPU per batch is taken
+    What Plumber (MLSys 2022) finds with a linear program: sum(kappa rho W) <= cores. CPU per batch is taken
     as constant. Ends at the consumer, at an operator that more workers do not help, or without free cores.
     """
     stages = {stage.op_id: stage for stage in loop.stages if stage.rate is not None}

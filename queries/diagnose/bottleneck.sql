@@ -112,7 +112,7 @@ ruled AS (
     CASE
       WHEN wait_share < 0.05e0 THEN 'consumer'
       WHEN
-        python_cores >= 0.85e0
+        (python_cores >= 0.85e0 OR (python_cores >= 0.6e0 AND gil_share >= 0.6e0))
         AND busy_python_cores < 0.5e0 * python_cores
         AND coalesce(gil_share >= 0.5e0, python_cores <= 1.3e0)
         THEN 'gil'
@@ -167,6 +167,7 @@ placed AS (
     chosen.batches,
     chosen.drop_id,
     chosen.is_saturated,
+    chosen.gil_share,
     chosen.chosen_id,
     row_number() OVER (
       PARTITION BY fact.rep, fact.rank, fact.pipeline_key
@@ -195,8 +196,8 @@ doubted AS (
   SELECT
     placed.*,
     lead_stage.margin,
-    CASE WHEN lead_stage.first_utilisation >= 0.8e0 OR placed.rule = 'gil' THEN '' ELSE 'not fully used, ' END
-    || CASE WHEN lead_stage.margin > 0.25e0 OR placed.rule = 'gil' THEN '' ELSE 'another stage is close, ' END
+    CASE WHEN lead_stage.first_utilisation >= 0.8e0 OR placed.rule IN ('gil', 'untimed') THEN '' ELSE 'not fully used, ' END
+    || CASE WHEN lead_stage.margin > 0.25e0 OR placed.rule IN ('gil', 'untimed') THEN '' ELSE 'another stage is close, ' END
     || CASE
       WHEN placed.drop_id = placed.chosen_id THEN ''
       WHEN placed.drop_id IS NULL THEN 'no queue samples, '
@@ -204,7 +205,10 @@ doubted AS (
     END
     || CASE WHEN placed.batches >= 30 THEN '' ELSE 'fewer than 30 batches, ' END
     || CASE WHEN placed.is_saturated THEN 'the machine is busy with other work, ' ELSE '' END
-    || CASE WHEN placed.rule IN ('gil', 'untimed') THEN 'indirect, ' ELSE '' END
+    || CASE
+      WHEN placed.rule = 'untimed' OR (placed.rule = 'gil' AND placed.gil_share IS NULL) THEN 'indirect, '
+      ELSE ''
+    END
     || CASE WHEN placed.rule IN ('contention', 'weak') THEN 'indirect, no stage is busy, ' ELSE '' END
       AS doubts
   FROM placed

@@ -23,6 +23,7 @@ WITH fetched AS (
     CAST(sum(wait_ns) AS BIGINT) AS wait_ns,
     max(wait_ns) FILTER (WHERE "fetch" = 0) AS first_batch_ns
   FROM "fetch"
+  WHERE coalesce(side, 'iterator') <> 'data_queue'
   GROUP BY rep, rank, pipeline_id
 )
 

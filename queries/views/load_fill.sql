@@ -2,7 +2,7 @@
 --
 -- Operators without a queue are looked through. In a window with fewer than three samples, all samples count.
 --
--- Reads: pipeline_window, queue, queue_link, load_op
+-- Reads: load_op, pipeline_window, queue, queue_link
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep           bigint   repetition

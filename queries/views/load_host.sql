@@ -9,7 +9,7 @@
 --   idle_share     double   0..1  of the machine's cores; null when not measured
 --   process_cores  double   cores  that the rank's processes used, the launcher left out; null when not measured
 --   gil_share      double   0..1  of the time Python code held the interpreter's lock; null when not measured
-WITH span AS (
+WITH steady AS (
   SELECT
     rep,
     rank,
@@ -38,18 +38,18 @@ sampled AS (
 -- A sample is of the interval that ends with it: the first one of the window may be mostly of the time before.
 weighed AS (
   SELECT
-    span.rep,
-    span.rank,
-    span.pipeline_key,
+    steady.rep,
+    steady.rank,
+    steady.pipeline_key,
     sampled.scope,
     sampled.ratio,
     sampled.cores,
-    CASE WHEN sampled.t_ns BETWEEN span.from_ns AND span.to_ns THEN 1 ELSE 0 END AS inside,
-    max(CASE WHEN sampled.t_ns BETWEEN span.from_ns AND span.to_ns THEN 1 ELSE 0 END) OVER (
-      PARTITION BY span.rep, span.rank, span.pipeline_key, sampled.scope
+    CASE WHEN sampled.t_ns BETWEEN steady.from_ns AND steady.to_ns THEN 1 ELSE 0 END AS inside,
+    max(CASE WHEN sampled.t_ns BETWEEN steady.from_ns AND steady.to_ns THEN 1 ELSE 0 END) OVER (
+      PARTITION BY steady.rep, steady.rank, steady.pipeline_key, sampled.scope
     ) AS any_inside
-  FROM span
-  INNER JOIN sampled ON span.rep = sampled.rep AND span.rank = sampled.rank
+  FROM steady
+  INNER JOIN sampled ON steady.rep = sampled.rep AND steady.rank = sampled.rank
 )
 
 SELECT

@@ -1,10 +1,11 @@
 -- What kind of work keeps each operator of the training pipelines busy.
 --
--- poll: a Python source with two or more workers whose rows come as slowly as its master's 100 ms sleeps make them
--- (16 prepared rows a worker with threads; max(2, min(queue, 4 * queue // workers)) with processes), though its
--- workers could be faster. burst: the work of a batch varies by more than 1.5 times its mean, or the usual longest row
--- is more than 3.3 batches' work (timing lines of a source with a master show the master's sleeps, so they do not count). gil: it computes in Python inside the process while that lock is held most of the
--- time. cpu: its workers compute for at least half of their time. wait: they do not (storage, network, sleep, locks).
+-- poll: a Python source with two or more workers whose rows come as slowly as its master's 100 ms sleeps make them (16
+-- prepared rows a worker with threads; max(2, min(queue, 4 * queue // workers)) with processes), though its workers
+-- could be faster. burst: the work of a batch varies by more than 1.5 times its mean, or the usual longest row is more
+-- than 3.3 batches' work (timing lines of a source with a master show the master's sleeps, so they do not count). gil:
+-- it computes in Python inside the process while that lock is held most of the time. cpu: its workers compute for at
+-- least half of their time. wait: they do not (storage, network, sleep, locks).
 --
 -- Reads: load_host, pipeline_load
 -- Kept: yes
@@ -16,7 +17,7 @@
 --   kind          varchar  cpu | wait | gil | burst | poll; null for the training loop, and when it cannot be told
 --   law_row_ns    double   ns     shortest time between two rows that the master's sleeps allow; null without a master
 --   python_cores  double   cores  computing in Python inside the process; 0 when it does not or is not measured
-WITH stage AS (
+WITH judged AS (
   SELECT
     pipeline_load.rep,
     pipeline_load.rank,
@@ -35,17 +36,18 @@ WITH stage AS (
       WHEN pipeline_load.op_type <> 'GeneratorOp' OR pipeline_load.workers < 2 THEN NULL
       WHEN coalesce(pipeline_load.uses_processes, FALSE)
         THEN
-          1.0e8 / (
+          1.0e8 / nullif(
             pipeline_load.workers
             * greatest(
               2.0e0,
               least(
                 coalesce(pipeline_load.capacity, 16),
-                floor(4.0e0 * coalesce(pipeline_load.capacity, 16) / pipeline_load.workers)
+                floor(4.0e0 * coalesce(pipeline_load.capacity, 16) / nullif(pipeline_load.workers, 0))
               )
-            )
+            ),
+            0
           )
-      ELSE 1.0e8 / (16.0e0 * pipeline_load.workers)
+      ELSE 1.0e8 / nullif(16.0e0 * pipeline_load.workers, 0)
     END AS law_row_ns,
     -- Whether a map of imported files is Python is not known: it may be.
     CASE
@@ -69,14 +71,17 @@ SELECT
     WHEN op_id < 0 THEN NULL
     WHEN
       law_row_ns IS NOT NULL
-      AND coalesce(row_ns / workers < law_row_ns, longest_ns BETWEEN 8.0e7 AND 1.3e8)
-      AND 1.0e9 / (rate * nullif(rows_per_batch, 0)) BETWEEN 0.75e0 * law_row_ns AND 1.25e0 * law_row_ns
+      AND coalesce(row_ns / nullif(workers, 0) < law_row_ns, TRUE)
+      AND 1.0e9 / nullif(rate * rows_per_batch, 0)
+      BETWEEN 0.7e0 * law_row_ns AND CASE WHEN row_ns IS NULL THEN 1.1e0 ELSE 1.25e0 END * law_row_ns
       THEN 'poll'
-    WHEN coalesce(work_cv > 1.5e0 AND law_row_ns IS NULL, FALSE) OR coalesce(longest_batches > 3.3e0, FALSE) THEN 'burst'
+    WHEN
+      coalesce(work_cv > 1.5e0 AND law_row_ns IS NULL, FALSE) OR coalesce(longest_batches > 3.3e0, FALSE)
+      THEN 'burst'
     WHEN python_cores >= 0.5e0 AND gil_share >= 0.6e0 THEN 'gil'
     WHEN cpu_share >= 0.5e0 THEN 'cpu'
     WHEN cpu_share < 0.5e0 THEN 'wait'
   END AS kind,
   law_row_ns,
   python_cores
-FROM stage
+FROM judged

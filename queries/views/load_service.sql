@@ -132,11 +132,12 @@ SELECT
   counted.log_work_ns,
   counted.hook_row_ns * counted.rows_per_batch AS hook_work_ns,
   coalesce(
-    (counted.hook_row_ns + greatest(coalesce(counted.log_row_ns - early.row_ns, 0.0e0), 0.0e0)) * counted.rows_per_batch,
+    (counted.hook_row_ns + greatest(coalesce(counted.log_row_ns - early.row_ns, 0.0e0), 0.0e0))
+    * counted.rows_per_batch,
     counted.log_work_ns
   ) AS work_ns,
   counted.hook_row_ns,
-  least(counted.cpu_share, 1.0e0) AS cpu_share,
+  CASE WHEN counted.cpu_share > 1.0e0 THEN 1.0e0 ELSE counted.cpu_share END AS cpu_share,
   counted.work_cv,
   counted.hook_longest_ns / nullif(counted.hook_row_ns * counted.rows_per_batch, 0) AS longest_batches,
   coalesce(counted.hook_longest_ns, counted.log_longest_ns) AS longest_ns

@@ -6,7 +6,7 @@
 -- worker prepares 16 rows meanwhile (threads), which bounds the rate; MindSpore's timing lines of such a source are
 -- of its output. Operators without a queue and without a time are left out: they work inside their consumer.
 --
--- Reads: pipeline_pace, load_cpu, load_fill, load_op, load_service
+-- Reads: load_cpu, load_fill, load_op, load_service, pipeline_pace
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep              bigint   repetition
@@ -139,7 +139,8 @@ SELECT
   greatest(sampled_cores, hook_cpu_share * hook_work_ns * loop_rate / 1.0e9) AS cores,
   CASE
     WHEN hook_work_ns >= 0.5e0 * work_ns THEN hook_cpu_share
-    ELSE least(sampled_cores / nullif(loop_rate * work_ns / 1.0e9, 0), 1.0e0)
+    WHEN sampled_cores > loop_rate * work_ns / 1.0e9 THEN 1.0e0
+    ELSE sampled_cores / nullif(loop_rate * work_ns / 1.0e9, 0)
   END AS cpu_share,
   work_cv,
   longest_batches,

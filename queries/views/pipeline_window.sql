@@ -22,7 +22,7 @@ WITH fetched AS (
     max(start_ns + wait_ns) AS last_ns,
     count(*) AS batches
   FROM "fetch"
-  WHERE side <> 'data_queue' AND start_ns IS NOT NULL AND wait_ns IS NOT NULL
+  WHERE coalesce(side, 'iterator') <> 'data_queue' AND start_ns IS NOT NULL AND wait_ns IS NOT NULL
   GROUP BY rep, rank, pipeline_id
 ),
 
@@ -45,8 +45,10 @@ SELECT
   pipeline.role,
   coalesce(fetched.first_ns, sampled.first_ns) AS first_ns,
   coalesce(fetched.first_ns, sampled.first_ns)
-  + CAST(floor(0.25e0 * (coalesce(fetched.last_ns, sampled.last_ns) - coalesce(fetched.first_ns, sampled.first_ns)))
-    AS BIGINT) AS from_ns,
+  + CAST(
+    floor(0.25e0 * (coalesce(fetched.last_ns, sampled.last_ns) - coalesce(fetched.first_ns, sampled.first_ns)))
+    AS BIGINT
+  ) AS from_ns,
   coalesce(fetched.last_ns, sampled.last_ns) AS to_ns,
   coalesce(fetched.batches, 0) AS batches
 FROM pipeline

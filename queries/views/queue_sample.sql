@@ -13,7 +13,7 @@
 --   depth          bigint   entries in the queue
 --   capacity       bigint   most entries it can hold
 --   fill_ratio     double   0..1  depth / capacity; null when either is not known
---   elapsed_share  double   0 at the loop's first batch, 1 at its last one (without batches: sample); 1 if there is one
+--   elapsed_share  double   0..1  0: the loop's first batch (without batches: sample), less before; 1: the last one
 SELECT
   queue.rep,
   queue.rank,

@@ -48,6 +48,8 @@ chosen AS (
     ON train_step.rep = recorded.rep AND train_step.rank = recorded.rank AND train_step.step = recorded.step
 ),
 
+-- What runs is counted in two numbers, as digits of a large base, so that a comparison finds the highest class that
+-- runs: of operators forward, backward, optimizer, other (base 2^15); of the rest communication, fetching (base 2^24).
 event AS (
   SELECT
     op.rep,
@@ -55,9 +57,14 @@ event AS (
     op.step,
     op.start_ns,
     op.start_ns + op.dur_ns AS stop_ns,
-    CASE
-      WHEN op_info.phase IN ('forward', 'backward', 'optimizer', 'communication') THEN op_info.phase ELSE 'other'
-    END AS class
+    CASE op_info.phase
+      WHEN 'forward' THEN 35184372088832
+      WHEN 'backward' THEN 1073741824
+      WHEN 'optimizer' THEN 32768
+      WHEN 'communication' THEN 0
+      ELSE 1
+    END AS operators,
+    CASE WHEN op_info.phase = 'communication' THEN 16777216 ELSE 0 END AS others
   FROM op
   LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
   UNION ALL
@@ -67,7 +74,8 @@ event AS (
     step,
     start_ns,
     start_ns + dur_ns AS stop_ns,
-    'communication' AS class
+    0 AS operators,
+    16777216 AS others
   FROM collective
   UNION ALL
   SELECT
@@ -76,7 +84,8 @@ event AS (
     step,
     start_ns,
     start_ns + wait_ns AS stop_ns,
-    'fetch' AS class
+    0 AS operators,
+    1 AS others
   FROM "fetch"
 ),
 
@@ -87,39 +96,22 @@ inside AS (
     chosen.step,
     greatest(event.start_ns, chosen.begin_ns) AS from_ns,
     least(event.stop_ns, chosen.end_ns) AS until_ns,
-    event.class
+    event.operators,
+    event.others
   FROM event
   INNER JOIN chosen ON event.rep = chosen.rep AND event.rank = chosen.rank AND event.step = chosen.step
   WHERE event.stop_ns > event.start_ns AND event.start_ns < chosen.end_ns AND event.stop_ns > chosen.begin_ns
-  UNION ALL
-  SELECT
-    rep,
-    rank,
-    step,
-    begin_ns AS from_ns,
-    end_ns AS until_ns,
-    'step' AS class
-  FROM chosen
-  UNION ALL
-  SELECT
-    rep,
-    rank,
-    step,
-    greatest(bp_ns, begin_ns) AS from_ns,
-    end_ns AS until_ns,
-    'tail' AS class
-  FROM chosen
-  WHERE bp_ns < end_ns
 ),
 
+-- What begins (or, negative, ends) at a moment. The step and its tail begin with nothing, so that no time is left out.
 edge AS (
   SELECT
     rep,
     rank,
     step,
     from_ns AS at_ns,
-    class,
-    1 AS change
+    operators,
+    others
   FROM inside
   UNION ALL
   SELECT
@@ -127,25 +119,48 @@ edge AS (
     rank,
     step,
     until_ns AS at_ns,
-    class,
-    -1 AS change
+    -operators AS operators,
+    -others AS others
   FROM inside
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    step,
+    begin_ns AS at_ns,
+    0 AS operators,
+    0 AS others
+  FROM chosen
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    step,
+    greatest(bp_ns, begin_ns) AS at_ns,
+    0 AS operators,
+    0 AS others
+  FROM chosen
+  WHERE bp_ns < end_ns
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    step,
+    end_ns AS at_ns,
+    0 AS operators,
+    0 AS others
+  FROM chosen
 ),
 
--- One row per moment at which anything begins or ends, so that the order of the rows is complete.
+-- One row per moment, so that the order of the rows is complete.
 moment AS (
   SELECT
     rep,
     rank,
     step,
     at_ns,
-    sum(CASE WHEN class = 'forward' THEN change ELSE 0 END) AS forward,
-    sum(CASE WHEN class = 'backward' THEN change ELSE 0 END) AS backward,
-    sum(CASE WHEN class = 'optimizer' THEN change ELSE 0 END) AS optimizer,
-    sum(CASE WHEN class = 'other' THEN change ELSE 0 END) AS other,
-    sum(CASE WHEN class = 'communication' THEN change ELSE 0 END) AS communication,
-    sum(CASE WHEN class = 'fetch' THEN change ELSE 0 END) AS fetching,
-    sum(CASE WHEN class = 'tail' THEN change ELSE 0 END) AS tail
+    CAST(sum(operators) AS BIGINT) AS operators,
+    CAST(sum(others) AS BIGINT) AS others
   FROM edge
   GROUP BY rep, rank, step, at_ns
 ),
@@ -155,35 +170,32 @@ stretch AS (
     rep,
     rank,
     step,
-    lead(at_ns) OVER (PARTITION BY rep, rank, step ORDER BY at_ns) - at_ns AS dur_ns,
-    sum(forward) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS forward,
-    sum(backward) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS backward,
-    sum(optimizer) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS optimizer,
-    sum(other) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS other,
-    sum(communication) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS communication,
-    sum(fetching) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS fetching,
-    sum(tail) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ROWS UNBOUNDED PRECEDING) AS tail
+    at_ns,
+    lead(at_ns) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ASC) - at_ns AS dur_ns,
+    sum(operators) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ASC ROWS UNBOUNDED PRECEDING) AS operators,
+    sum(others) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ASC ROWS UNBOUNDED PRECEDING) AS others
   FROM moment
 ),
 
 named AS (
   SELECT
-    rep,
-    rank,
-    step,
-    coalesce(dur_ns, 0) AS dur_ns,
-    communication > 0 AND forward + backward + optimizer + other > 0 AS overlapped,
+    stretch.rep,
+    stretch.rank,
+    stretch.step,
+    coalesce(stretch.dur_ns, 0) AS dur_ns,
+    stretch.others >= 16777216 AND stretch.operators > 0 AS overlapped,
     CASE
-      WHEN forward > 0 THEN 'forward'
-      WHEN backward > 0 THEN 'backward'
-      WHEN optimizer > 0 THEN 'optimizer'
-      WHEN other > 0 THEN 'other'
-      WHEN communication > 0 AND tail > 0 THEN 'tail'
-      WHEN communication > 0 THEN 'exposed'
-      WHEN fetching > 0 THEN 'data_wait'
+      WHEN stretch.operators >= 35184372088832 THEN 'forward'
+      WHEN stretch.operators >= 1073741824 THEN 'backward'
+      WHEN stretch.operators >= 32768 THEN 'optimizer'
+      WHEN stretch.operators > 0 THEN 'other'
+      WHEN stretch.others >= 16777216 AND stretch.at_ns >= chosen.bp_ns THEN 'tail'
+      WHEN stretch.others >= 16777216 THEN 'exposed'
+      WHEN stretch.others > 0 THEN 'data_wait'
       ELSE 'host_gap'
     END AS part
   FROM stretch
+  INNER JOIN chosen ON stretch.rep = chosen.rep AND stretch.rank = chosen.rank AND stretch.step = chosen.step
 ),
 
 summed AS (

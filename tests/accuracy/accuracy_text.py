@@ -13,6 +13,10 @@ edit. {number} input pipelines with a known bottleneck: {designed} designed, {dr
 from how they were built, see `tests/accuracy/PROVENANCE.md`. Recorded with pipeprof's default options, MindSpore
 {mindspore}, {cores} cores, about 4 s each. Intervals are Wilson's, 95 %.
 """
+IMPORTED = {
+    "raw": "MindSpore's own files with timing lines, recorded without pipeprof",
+    "sink": "sink mode, simulated files",
+}
 FIGURES = {
     "top1": "named the right stage",
     "top2": "right one among the first two",
@@ -32,7 +36,8 @@ def markdown(found: dict[str, Any], truth: dict[str, Any]) -> str:
         mindspore=truth["versions"]["mindspore"],
         cores=truth["machine"]["cores"],
     )
-    parts = [head, _figures(groups), _theirs(groups), _confidence(groups["all"]), _misses(found), _every(found)]
+    parts = [head, _figures(groups), _theirs(groups), _confidence(groups["all"]), _imported(found), _misses(found),
+             _every(found)]  # fmt: skip
     return "\n".join(parts).rstrip()
 
 
@@ -57,6 +62,16 @@ def _theirs(groups: dict[str, Any]) -> str:
 def _confidence(group: dict[str, Any]) -> str:
     rows = [[level, str(found["of"]), _share(found)] for level, found in group["confidence"].items()]
     return "## Confidence\n\n" + _table(["said", "captures", "right"], rows)
+
+
+def _imported(found: dict[str, Any]) -> str:
+    parts = ["## Imported files\n"]
+    for key, text in IMPORTED.items():
+        rows = found["imported"][key]
+        wrong = [f"{row['name']} ({row['said']})" for row in rows if not row["right"]]
+        misses = f" Wrong: {', '.join(wrong)}." if wrong else ""
+        parts.append(f"- {text}: {sum(row['right'] for row in rows)} of {len(rows)} right.{misses}")
+    return "\n".join(parts) + "\n"
 
 
 def _misses(found: dict[str, Any]) -> str:

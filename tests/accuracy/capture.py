@@ -33,7 +33,7 @@ LIMIT_S = 40
 TRIES = 3
 MOST_LOAD = 2.5  # includes what the captures themselves add
 MOST_BUSY = 0.25  # of all cores by others, just before a capture
-PATIENCE_S = 60
+PATIENCE_S = 180
 OFF = 0.2
 RAW = ("source_wait", "source_poll", "source_burst", "map_wait_two", "map_py_two", "map_np", "map_vision", "batch_wait",
        "zip_first_source", "source_filtered", "loop_sleep", "loop_np")  # fmt: skip

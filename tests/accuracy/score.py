@@ -219,13 +219,14 @@ def report(rows: Sequence[Scored]) -> dict[str, Any]:
 def main() -> None:
     """Print or write the table."""
     from accuracy_text import markdown
+    from imported import score_imported
 
     parser = argparse.ArgumentParser(description="Scores the diagnosis on the stored captures.")
     parser.add_argument("--captures", type=Path, default=CAPTURES)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", type=Path, metavar="FILE")
     options = parser.parse_args()
-    found = report(score_all(options.captures))
+    found = report(score_all(options.captures)) | {"imported": score_imported(options.captures)}
     truth = json.loads((options.captures / "truth.json").read_text(encoding="utf-8"))
     text = json.dumps(found, indent=1) if options.json else markdown(found, truth)
     if options.write:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from imported import score_imported
 from score import CAPTURES, TARGETS, report, score_all
 
 pytestmark = pytest.mark.slow
@@ -57,3 +58,15 @@ def test_no_other_rule_is_better(found):
     figures = found["summary"]["all"]
     assert set(figures["theirs"]) == {"mindinsight", "mindspore", "autotune", "prose", "drop"}
     assert max(other["share"] for other in figures["theirs"].values()) <= figures["top1"]["share"]
+
+
+@pytest.fixture(scope="module")
+def imported():
+    return score_imported()
+
+
+@pytest.mark.parametrize("sort", ["raw", "sink"])
+def test_imported_files_are_judged_as_well(imported, sort):
+    wrong = [row for row in imported[sort] if not row["right"]]
+    assert len(imported[sort]) >= 10
+    assert len(wrong) <= 0.1 * len(imported[sort]), wrong

@@ -8,7 +8,6 @@ import subprocess
 import time
 
 import pytest
-from conftest import PYTHON, clean_environment, script
 
 pytestmark = pytest.mark.mindspore
 
@@ -21,7 +20,7 @@ def bound(pipeprof_in):
 
     def record(*args):
         if args not in known:
-            known[args] = home.collect(script("bound.py", *map(str, args)), "-q")
+            known[args] = home.collect(home.script("bound.py", *map(str, args)), "-q")
         assert known[args].done.returncode == 0, known[args].done.stderr
         return home, known[args].path
 
@@ -37,7 +36,7 @@ def whatif(home, run, *words, pairs=1, command=()):
 
 def headspace(home, *args):
     out = home.out()
-    command = script("bound.py", *map(str, args))
+    command = home.script("bound.py", *map(str, args))
     done = home.run("headspace", "--pairs", "1", "-o", str(out), "--format", "json", "--", *command)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), out
@@ -120,7 +119,9 @@ def test_errors_name_what_is_wrong(bound):
 
 def test_a_command_that_fails_is_exit_5(bound):
     home, run = bound("map", 40)
-    done, _ = whatif(home, run, "--op", "wait_5_ms", "--workers", "2", command=[PYTHON, "-c", "raise SystemExit(7)"])
+    done, _ = whatif(
+        home, run, "--op", "wait_5_ms", "--workers", "2", command=[home.python, "-c", "raise SystemExit(7)"]
+    )
     assert done.returncode == 5
     assert "exit code 7" in done.stderr
 
@@ -128,7 +129,7 @@ def test_a_command_that_fails_is_exit_5(bound):
 def test_a_change_that_was_not_applied_is_no_result(bound):
     """Another script than the one that was recorded: its pipeline is made elsewhere."""
     home, run = bound("map", 40)
-    command = script("loops.py", "pynative_loop")
+    command = home.script("loops.py", "pynative_loop")
     done, out = whatif(home, run, "--op", "wait_5_ms", "--workers", "2", command=command)
     assert done.returncode == 3, done.stderr
     assert "not applied" in done.stderr
@@ -136,7 +137,7 @@ def test_a_change_that_was_not_applied_is_no_result(bound):
 
 
 def test_headspace_without_an_iterator_refuses(pipeprof):
-    done = pipeprof.run("headspace", "--", *script("loops.py", "fixed_tensors"))
+    done = pipeprof.run("headspace", "--", *pipeprof.script("loops.py", "fixed_tensors"))
     assert done.returncode == 3, done.stderr
     assert "dataset iterator" in done.stderr or "too few" in done.stderr
 
@@ -144,9 +145,9 @@ def test_headspace_without_an_iterator_refuses(pipeprof):
 def test_an_interrupt_ends_the_experiment(bound):
     home, run = bound("map", 40)
     out = home.out()
-    words = [PYTHON, "-m", "pipeprof", "whatif", str(run), "--op", "1", "--workers", "2", "-o", str(out)]
+    words = [home.python, "-m", "pipeprof", "whatif", str(run), "--op", "1", "--workers", "2", "-o", str(out)]
     started = subprocess.Popen(
-        words, env=clean_environment(), cwd=home.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+        words, env=home.environment(), cwd=home.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE
     )
     log = out / "a0.log"
     while started.poll() is None and not log.exists():

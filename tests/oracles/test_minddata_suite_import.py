@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -20,6 +22,7 @@ CAPTURES = sorted(DATA.glob("ascend/minddata_cpu_2.10/*/pipeline_profiling_0.jso
 RESOURCE = DATA / "ascend" / "mindinsight" / "tests" / "utils" / "resource"
 needs_data = pytest.mark.skipif(not SUITE or not CAPTURES, reason="the captures of shared/data are not here")
 FOLDERS = [path.parent for path in (*SUITE, *CAPTURES)]
+STAMP = re.compile(r"(\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d\.)(\d{3})\.(\d{3}) \[mindspore")
 LINE = re.compile(r"-- (\w+)\(ID:(\d+)\)\s*: worker_time \(avg:([\d.]+)ms")
 
 pytestmark = needs_data
@@ -61,18 +64,23 @@ def test_graph_samples_and_batches_are_those_of_the_files(folder, tmp_path):
 
 
 @pytest.mark.parametrize("folder", [path.parent for path in SUITE], ids=lambda folder: folder.name)
-def test_the_timing_blocks_are_those_of_the_log_on_the_consumers_clock(folder, tmp_path):
+def test_the_timing_blocks_are_those_of_the_log_on_the_clock_of_the_samples(folder, tmp_path):
     run, rows = imported(folder, tmp_path)
     zero = run.manifest.reps[0].zero_monotonic_ns
     found = LINE.findall(folder.joinpath("vlog.txt").read_text(encoding="utf-8"))
     assert [(row["op_id"], row["avg_ns"]) for row in rows["op_service"]] == [
         (int(number), round(float(average) * MS)) for _, number, average in found
     ]
-    with folder.joinpath("steps.csv").open(encoding="utf-8") as file:
-        got = [float(row["t_got_mono_s"]) * 1e9 for row in csv.DictReader(file)]
+    facts = json.loads(folder.joinpath("run.json").read_text(encoding="utf-8"))
+    offset = facts["t_start_wall"] - facts["t_start_mono"]
+    stamps = STAMP.findall(folder.joinpath("vlog.txt").read_text(encoding="utf-8"))
+    walls = [
+        dt.datetime.strptime(f"{text}{milli}{micro}+0000", "%Y-%m-%d-%H:%M:%S.%f%z").timestamp()
+        for text, milli, micro in stamps
+    ]
     times = sorted({row["t_ns"] + zero for row in rows["op_service"]})
-    assert abs(len(times) - len(got)) <= 1
-    assert median(abs(time - own) for time, own in zip(times, got, strict=False)) < 2 * MS
+    assert len(times) == len(walls)
+    assert max(abs(time / 1e9 - (wall - offset)) for time, wall in zip(times, walls, strict=True)) < 2e-3
 
 
 @pytest.mark.parametrize("folder", [path.parent for path in SUITE], ids=lambda folder: folder.name)
@@ -80,7 +88,7 @@ def test_steps_are_as_long_as_the_consumer_says(folder, tmp_path):
     _, rows = imported(folder, tmp_path)
     with folder.joinpath("steps.csv").open(encoding="utf-8") as file:
         asked = [float(row["t_req_mono_s"]) * 1e9 for row in csv.DictReader(file)]
-    own = median(later - earlier for earlier, later in zip(asked, asked[1:], strict=False))
+    own = median(later - earlier for earlier, later in pairwise(asked))
     train = [row["end_ns"] - row["start_ns"] for row in rows["step"] if row["kind"] == "train"]
     assert abs(median(train) - own) <= 2 * MS
 

@@ -77,11 +77,13 @@ def add_pipelines(add, chance, here):
             add("pipeline_op", **pipeline, op_id=op_id, op_type=f"Op{op_id}", workers=1, capacity=capacity)
         for op_id in range(1, 4):
             add("pipeline_edge", **pipeline, producer_id=op_id, consumer_id=op_id - 1)
-        for _ in range(20):
-            op = {**pipeline, "op_id": chance.randrange(4), "t_ns": chance.randrange(5)}
+        for fetch in range(20):
+            op = {**pipeline, "op_id": chance.randrange(4), "t_ns": 40 * chance.randrange(6)}
             add("queue", **op, depth=chance.choice([0, 0, 2, 4, None]), capacity=chance.choice([4, 4, 0]))
             add("op_service", **op, avg_ns=chance.choice([None, 0, 7, 7]), rows=chance.choice([0, 1, 4]))
-            add("fetch", **pipeline, depth=chance.choice([0, 1, None]), side=chance.choice(["iterator", "data_queue"]))
+            side = chance.choice(["iterator", "host_queue", "data_queue"])
+            times = {"fetch": fetch, "start_ns": 10 * fetch, "wait_ns": chance.choice([0, 5, 5])}
+            add("fetch", **pipeline, depth=chance.choice([0, 1, None]), side=side, **times)
 
 
 def add_samples(add, chance, here):

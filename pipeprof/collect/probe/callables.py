@@ -21,7 +21,7 @@ TIMED_KINDS = ("GeneratorOp", "MapOp", "BatchOp")
 
 _building = threading.local()
 _cells = []  # type: list[Cell]
-_sites = weakref.WeakKeyDictionary()
+_sites = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[object, str]
 _lock = threading.Lock()
 
 

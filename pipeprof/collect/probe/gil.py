@@ -12,7 +12,7 @@ import time
 from . import recorder
 
 EVERY_S = 0.1
-_started = []
+_started = []  # type: list[bool]
 
 
 def start():

@@ -45,7 +45,8 @@ def align(walls: Sequence[int], stamps: Sequence[int]) -> Alignment:
     near = [shift for shift, (spread, _) in fits.items() if spread <= best * 1.5 + _CLEARLY / 4]
     chosen = min(near, key=lambda shift: (abs(shift - surplus), fits[shift][0]))
     others = max(abs(fits[shift][1] - fits[chosen][1]) for shift in near)
-    return Alignment(_offset(wall, stamp, chosen), others > _CLEARLY)
+    counted = surplus == 0 == chosen  # as many blocks as batches: no other count is likely
+    return Alignment(_offset(wall, stamp, chosen), others > _CLEARLY and not counted)
 
 
 def _offset(

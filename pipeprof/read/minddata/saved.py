@@ -44,7 +44,8 @@ def read_folder(folder: Path) -> MindData:
         for said in unmatched(pipeline, ops, 0):
             notes.add("samples", said)
     fetches = read_records(records, notes) if records else []
-    return MindData(ops, times, fetches, [message for _, message in notes.all()])
+    unused = ("host_cpu_half",)  # our own recordings have the host from elsewhere
+    return MindData(ops, times, fetches, [message for code, message in notes.all() if code not in unused])
 
 
 def attach(ops: list[PipelineOp], cpu: CpuFile, path: Path | None, notes: Notes) -> list[int]:

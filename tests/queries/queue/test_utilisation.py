@@ -20,8 +20,22 @@ def test_how_full_each_queue_was(ask):
 
 
 def test_the_start_is_left_out_by_time_the_border_kept(ask):
-    rows = ask("queue/utilisation", {"queue": samples([4, 2, 0, 0, 0])}, skip_share=0.25, give="samples mean_depth")
-    assert rows == [(4, 0.5)]
+    tables = {"queue": samples([4, 2, 0, 0, 0]), **pipelines("a")}
+    assert ask("queue/utilisation", tables, skip_share=0.25, give="samples mean_depth") == [(4, 0.5)]
+
+
+def test_the_start_counts_from_the_first_batch_that_the_loop_had(ask):
+    fetches = [
+        {"pipeline_id": 0, "fetch": n, "start_ns": at, "wait_ns": 5, "side": "iterator"} for n, at in ((0, 15), (1, 35))
+    ]
+    tables = {"queue": samples([4, 4, 0, 1, 2]), "fetch": fetches, **pipelines("a")}
+    rows = ask("queue/utilisation", tables, skip_share=0.5, give="samples mean_depth")
+    assert rows == [(2, 1.5)]  # the batches came at 20 and at 40 ns
+    assert ask("queue/utilisation", tables, skip_share=0.0, give="samples mean_depth") == [(3, 1.0)]
+
+
+def test_samples_of_an_unknown_pipeline_all_count(ask):
+    assert ask("queue/utilisation", {"queue": samples([4, 2, 0])}, skip_share=0.5, give="samples") == [(3,)]
 
 
 def test_each_pipeline_skips_its_own_start_and_equal_keys_are_pooled(ask):

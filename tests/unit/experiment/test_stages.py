@@ -13,7 +13,7 @@ OPS = tuple(
         [("BatchOp", None), ("MapOp", "pkg.decode"), ("MapOp", "Crop.resize"), ("GeneratorOp", "Source")]
     )
 )
-PIPELINE = Pipeline("key", 0, "train.py:1", OPS)
+PIPELINE = Pipeline("key", "train.py:1", OPS)
 
 
 @pytest.mark.parametrize(

@@ -1,156 +1,131 @@
-"""The first verdict on the data pipeline, from rows of the queries."""
+"""The verdict on the data pipeline, put together from rows of the queries."""
 
 from __future__ import annotations
 
 import pytest
 
-from pipeprof.verdict.pipeline import ADVICE, ADVICE_LEAF, HIGH, MODERATE, diagnose
+from pipeprof.verdict.pipeline import HIGH, MODERATE, diagnose
 
 
 def wait(share, steps=100, rep=0, rank=0):
     return {"rep": rep, "rank": rank, "steps": steps, "data_wait_share": share}
 
 
-def rule(op_id, drop, flag=None, kind="MapOp", place="inner", fill_in=0.9, fill_out=0.1):
-    return {"op_id": op_id, "op_type": kind, "name": None, "drop_ratio": drop, "flag": flag, "place": place,
-            "input_ratio": fill_in, "output_ratio": fill_out}  # fmt: skip
+def judged(op_id=1, verdict="input_bound", share=0.6, rep=0, rank=0, **more):
+    row = {"rep": rep, "rank": rank, "op_id": op_id, "op_type": "MapOp" if op_id >= 0 else "consumer", "name": None,
+           "verdict": verdict, "rule": "utilisation", "kind": "wait", "wait_share": share, "batches": 60,
+           "doubts": ""}  # fmt: skip
+    return row | more
 
 
-def sampled(op_id, samples=200):
-    return {"op_id": op_id, "samples": samples}
+def load(op_id, rate=20.0, rep=0, rank=0, **more):
+    row = {
+        "rep": rep, "rank": rank, "op_id": op_id, "op_type": "MapOp" if op_id >= 0 else "consumer", "name": None,
+        "workers": 1, "capacity": 4, "is_python": True, "uses_processes": False, "site": f"a.py:{op_id}",
+        "code": "b.py:1", "source": "hook", "timed_batches": 60, "rows_per_batch": 8.0, "work_ns": 1e9 / rate,
+        "row_ns": 1e9 / rate / 8, "rate": rate, "utilisation": 10.0 / rate, "kind": "wait", "law_row_ns": None,
+        "cores": 0.1, "python_cores": 0.1, "cpu_share": 0.1, "longest_ns": None, "samples": 60, "input_ratio": 1.0,
+        "output_ratio": 0.0, "drop_ratio": 1.0, "batches": 60, "wait_share": 0.6, "loop_rate": 10.0,
+        "consumer_rate": 25.0, "idle_share": 0.5, "process_cores": 1.0, "gil_share": None,
+    }  # fmt: skip
+    return row | more
+
+
+@pytest.mark.parametrize("waits", [[], [wait(None)]])
+def test_no_waits_and_no_batches_are_not_measured(waits):
+    found = diagnose(waits, [], [])
+    assert (found["verdict"], found["data_wait_share"], found["confidence"]) == ("not_measured", None, "low")
 
 
 @pytest.mark.parametrize(
     ("share", "verdict", "severity"),
     [
-        (0.0, "consumer_bound", None),
         (MODERATE - 1e-9, "consumer_bound", None),
         (MODERATE, "input_bound", "moderate"),
-        (HIGH - 1e-9, "input_bound", "moderate"),
         (HIGH, "input_bound", "high"),
-        (1.0, "input_bound", "high"),
     ],
 )
-def test_the_share_of_waiting_decides_at_its_bands(share, verdict, severity):
-    found = diagnose([wait(share)], [], [], [])
-    assert (found["verdict"], found["severity"], found["data_wait_share"]) == (verdict, severity, share)
+def test_without_batches_the_share_of_waiting_is_the_verdict_and_names_nobody(share, verdict, severity):
+    found = diagnose([wait(share)], [], [])
+    assert (found["verdict"], found["severity"], found["op_id"]) == (verdict, severity, None)
+    assert bool(found["doubts"]) == (verdict == "input_bound")
+    assert found["evidence"][0]["value"] == share
 
 
-@pytest.mark.parametrize("waits", [[], [wait(None)]])
-def test_no_waits_are_not_measured_and_never_a_good_verdict(waits):
-    found = diagnose(waits, [rule(1, 0.9, "inner")], [], [])
-    assert (found["verdict"], found["data_wait_share"], found["op_id"], found["confidence"]) == (
-        "not_measured",
-        None,
-        None,
-        "low",
+def test_without_batches_the_worst_rank_of_the_middle_repetition_counts():
+    waits = [wait(0.01), wait(0.3, rank=1), wait(0.9, rep=1), wait(0.02, rep=2)]
+    assert diagnose(waits, [], [])["data_wait_share"] == 0.3
+
+
+def test_the_operator_that_limits_is_named_with_its_place_and_evidence():
+    found = diagnose([wait(0.6)], [judged(1), judged(0)], [load(-1), load(0, 90.0), load(1, 10.0)], cores=8.0)
+    assert (found["op_id"], found["kind"], found["rule"], found["severity"]) == (1, "wait", "utilisation", "high")
+    assert found["place"] == {"call": "a.py:1", "code": "b.py:1"}
+    assert found["candidates"] == [1, 0]
+    assert any(
+        item["unit"] == "share" and "MapOp 1" in item["what"] and item["value"] == 1.0 and "pace" in item["basis"]
+        for item in found["evidence"]
     )
-
-
-def test_the_slowest_rank_speaks_for_its_repetition():
-    found = diagnose([wait(0.0, rank=0), wait(0.5, rank=1), wait(0.1, rank=2)], [], [], [])
-    assert found["data_wait_share"] == 0.5
-
-
-def test_the_median_repetition_decides_not_an_outlier():
-    found = diagnose([wait(0.01, rep=0), wait(0.02, rep=1), wait(0.9, rep=2)], [], [], [])
-    assert found["verdict"] == "consumer_bound"
-
-
-@pytest.mark.parametrize(("steps", "confidence"), [(3, "medium"), (100, "high")])
-def test_few_steps_make_a_good_verdict_less_sure(steps, confidence):
-    assert diagnose([wait(0.0, steps)], [], [], [])["confidence"] == confidence
-
-
-def test_a_good_verdict_names_no_operator():
-    found = diagnose([wait(0.0)], [rule(1, 0.9, "inner")], [sampled(1)], [])
-    assert (found["op_id"], found["candidates"]) == (None, [])
-
-
-def test_the_operator_that_the_rule_flags_is_named_with_its_queues_and_advice():
-    found = diagnose([wait(0.5)], [rule(2, 0.1), rule(1, 0.8, "inner")], [sampled(1), sampled(2)], [])
-    assert (found["op_id"], found["op_type"], found["confidence"]) == (1, "MapOp", "medium")
-    assert found["candidates"] == [1, 2]
-    assert [(item["what"], item["value"]) for item in found["evidence"][1:]] == [
-        ("input queue of MapOp 1", 0.9), ("output queue of MapOp 1", 0.1),
-    ]  # fmt: skip
-    assert found["suggestions"] == [ADVICE["MapOp"]]
-
-
-def test_a_flag_wins_over_a_larger_drop():
-    found = diagnose([wait(0.5)], [rule(2, 0.9), rule(1, 0.3, "inner")], [sampled(1)], [])
-    assert found["op_id"] == 1
-
-
-def test_several_ranks_vote():
-    rules = [rule(1, 0.5, "inner"), rule(2, 0.6, "inner"), rule(1, 0.5, "inner")]
-    assert diagnose([wait(0.5)], rules, [sampled(1), sampled(2)], [])["op_id"] == 1
+    assert found["suggestions"][0]["parameter"] == "num_parallel_workers"
 
 
 @pytest.mark.parametrize(
-    ("rules", "samples"),
-    [
-        ([rule(1, 0.8, "inner")], [sampled(1, 19)]),
-        ([rule(1, 0.8)], [sampled(1)]),
-        ([rule(1, 0.8, "inner"), rule(2, 0.7)], [sampled(1), sampled(2)]),
-        ([rule(1, 0.8, "inner")], []),
-    ],
-    ids=["few samples", "not flagged", "a close second", "no samples"],
+    ("doubts", "confidence"), [("", "high"), ("one, ", "medium"), ("one, two, ", "low"), ("one, two, three, ", "low")]
 )
-def test_doubt_is_said(rules, samples):
-    found = diagnose([wait(0.5)], rules, samples, [])
-    assert (found["op_id"], found["confidence"]) == (1, "low")
+def test_doubts_make_the_verdict_less_sure(doubts, confidence):
+    found = diagnose([], [judged(doubts=doubts)], [load(1)])
+    assert (found["confidence"], len(found["doubts"])) == (confidence, doubts.count(","))
 
 
-def test_without_queue_samples_waiting_is_still_the_verdict_and_the_hint_says_what_to_do():
-    found = diagnose([wait(0.5)], [], [], [])
-    assert (found["verdict"], found["op_id"], found["confidence"]) == ("input_bound", None, "low")
-    assert "--queue-interval" in found["suggestions"][0]
-
-
-def test_drops_that_are_unknown_name_nobody():
-    assert diagnose([wait(0.5)], [rule(1, None), rule(-1, 0.9, "inner")], [], [])["op_id"] is None
-
-
-def test_a_source_that_is_not_python_gets_the_advice_for_sources():
-    found = diagnose([wait(0.5)], [rule(3, 0.9, "source", "MnistOp", "source", fill_in=None)], [sampled(3)], [])
-    assert found["suggestions"] == [ADVICE_LEAF]
-    assert [item["what"] for item in found["evidence"][1:]] == ["output queue of MnistOp 3"]
-
-
-def test_mindinsights_own_verdict_is_kept_beside():
-    theirs = [
-        {"rule": "queues", "verdict": "data_processing", "empty_share": 0.9, "op_id": None, "op_type": None},
-        {"rule": "pipeline", "verdict": "slow", "empty_share": None, "op_id": 2, "op_type": "MapOp"},
+def test_repetitions_vote_and_the_middle_one_of_the_winners_is_shown():
+    ranked = [
+        judged(1, share=0.9, rep=0),
+        judged(2, share=0.95, rep=1),
+        judged(1, share=0.5, rep=2),
+        judged(1, share=0.7, rep=3),
     ]
-    found = diagnose([wait(0.5)], [], [], theirs)["compatible"]["mindinsight"]
-    assert found == {
-        "queues": "data_processing",
-        "empty_share": 0.9,
-        "ops": [{"op_id": 2, "op_type": "MapOp", "verdict": "slow"}],
-    }
+    found = diagnose([], ranked, [load(1, rep=rep) for rep in range(4)])
+    assert (found["op_id"], found["data_wait_share"]) == (1, 0.7)
+    assert found["repetitions"] == {"agree": 3, "of": 4}
+    assert found["doubts"] == ["only 3 of 4 repetitions say so"]
+    assert found["confidence"] == "medium"
 
 
-def test_the_input_is_not_changed():
-    waits, rules = [wait(0.5)], [rule(1, 0.8, "inner")]
-    copies = [dict(row) for row in waits], [dict(row) for row in rules]
-    diagnose(waits, rules, [sampled(1)], [])
-    assert (waits, rules) == copies
+def test_a_repetition_counts_with_the_rank_that_waits_most():
+    ranked = [judged(-1, "consumer_bound", 0.01), judged(2, share=0.7, rank=1), judged(3, share=0.4, rank=2)]
+    found = diagnose([], ranked, [load(2, rank=1)])
+    assert (found["op_id"], found["repetitions"]) == (2, {"agree": 1, "of": 1})
 
 
-SHAPE = {"verdict", "severity", "op_id", "op_type", "op_name", "kind", "confidence", "candidates", "data_wait_share",
-         "evidence", "suggestions", "compatible"}  # fmt: skip
+def test_a_loop_that_limits_has_headroom_and_names_no_operator():
+    rows = [load(-1, 10.2), load(0, 90.0), load(1, 40.0)]
+    found = diagnose([wait(0.02)], [judged(-1, "consumer_bound", 0.02), judged(1)], rows)
+    assert (found["verdict"], found["op_id"], found["severity"]) == ("consumer_bound", None, None)
+    assert found["headroom"] == {"op_id": 1, "ratio": 4.0}
 
 
-@pytest.mark.parametrize(
-    "found",
-    [
-        diagnose([], [], [], []),
-        diagnose([wait(0.0)], [], [], []),
-        diagnose([wait(0.5)], [rule(1, 0.8, "inner")], [sampled(1)], []),
-    ],
-    ids=["not measured", "consumer", "input"],
-)
-def test_every_verdict_has_the_documented_fields(found):
-    assert set(found) == SHAPE
-    assert set(found["compatible"]) == {"mindinsight", "mindspore"}
+def test_of_a_balanced_pipeline_the_busier_operator_is_named():
+    found = diagnose(
+        [], [judged(-1, "balanced", 0.1), judged(2, "balanced", 0.1), judged(0, "balanced", 0.1)], [load(2)]
+    )
+    assert (found["verdict"], found["op_id"], found["severity"]) == ("balanced", 2, None)
+
+
+def sink(stage):
+    return [{"rep": 0, "rank": 0, "stage": stage, "host_empty_share": 0.1, "device_empty_share": 0.9, "batches": 60}]
+
+
+def test_in_sink_mode_a_late_transfer_names_no_operator():
+    found = diagnose([], [judged(1)], [load(1)], sink=sink("data_transmission"))
+    assert (found["stage"], found["op_id"]) == ("data_transmission", None)
+    assert "late on the device" in found["suggestions"][0]["text"]
+
+
+def test_in_sink_mode_a_late_pipeline_names_its_operator():
+    found = diagnose([], [judged(1)], [load(1)], sink=sink("data_processing"))
+    assert (found["stage"], found["op_id"]) == ("data_processing", 1)
+
+
+def test_the_shape_is_always_the_same():
+    keys = diagnose([], [], []).keys()
+    assert keys == diagnose([], [judged(1)], [load(1)]).keys() == diagnose([wait(0.5)], [], []).keys()

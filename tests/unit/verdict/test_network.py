@@ -248,6 +248,12 @@ def test_ranks_that_send_to_each_other_lower_the_confidence():
     assert diagnose_network(phases(forward=900), comm=comm)["confidence"] == "low"
 
 
+def test_a_compiled_step_needs_no_jit_whatever_the_mode():
+    top = [{"rep": 0, "rank": 0, "name": "Gradients/a/MatMul-op1", "type": "MatMul", "phase": "backward", "count": 20,
+            "steps": 20, "in_shapes": None, "share": 0.1, "per_step_ns": 100.0}]  # fmt: skip
+    assert "ms.jit" not in " ".join(diagnose_network(phases(), top=top, mode="pynative")["suggestions"])
+
+
 @pytest.mark.parametrize(("mode", "jit"), [("pynative", True), (None, True), ("graph", False)])
 def test_jit_is_suggested_where_it_is_not_used(mode, jit):
     text = " ".join(diagnose_network(phases(), mode=mode)["suggestions"])

@@ -1,0 +1,72 @@
+import pytest
+
+MS = 1_000_000
+KEY = {"pipeline_id": 0}
+ENDS = range(100, 4001, 100)
+
+
+def tables(**more):
+    """A map of 80 ms before a loop that waits 60 of every 100 ms."""
+    ops = [
+        {"op_type": "BatchOp"},
+        {"op_type": "MapOp", "name": "f", "workers": 2, "is_python": True, "site": "a.py:1", "code": "a.py:9"},
+    ]
+    timing = {"source": "hook", "avg_ns": 10 * MS, "max_ns": 12 * MS, "cpu_ns": 5 * MS, "rows": 8, "batches": 1}
+    return {
+        "pipeline": [KEY | {"pipeline_key": "a", "role": "train"}],
+        "pipeline_op": [KEY | {"op_id": n, "workers": 1, "capacity": 4, "node": n} | op for n, op in enumerate(ops)],
+        "pipeline_edge": [KEY | {"producer_id": 1, "consumer_id": 0}],
+        "fetch": [
+            KEY | {"fetch": n, "start_ns": (end - 60) * MS, "wait_ns": 60 * MS, "side": "iterator"}
+            for n, end in enumerate(ENDS)
+        ],
+        "op_service": [KEY | {"op_id": 1, "t_ns": end * MS} | timing for end in ENDS],
+        "queue": [KEY | {"op_id": 0, "t_ns": end * MS, "depth": 1, "capacity": 4} for end in ENDS],
+        "cpu": [{"scope": "host", "t_ns": end * MS, "idle_ratio": 0.5} for end in ENDS],
+    } | more
+
+
+def test_a_timed_operator_with_its_capacity(ask):
+    give = "op_id op_type name workers capacity is_python node site code source rows_per_batch work_ns row_ns rate"
+    rows = ask("diagnose/load", tables(), give=give)
+    assert [row[0] for row in rows] == [-1, 0, 1]
+    assert rows[2] == (1, "MapOp", "f", 2, 4, True, 1, "a.py:1", "a.py:9", "hook", 8.0, 80.0 * MS, 10.0 * MS, 25.0)
+
+
+def test_utilisation_computing_and_kind(ask):
+    give = "utilisation cpu_share cores python_cores kind longest_ns timed_batches"
+    row = ask("diagnose/load", tables(), give=give)[2]
+    assert row == (pytest.approx(0.4), 0.5, pytest.approx(0.4), pytest.approx(0.4), "cpu", 12.0 * MS, 30)
+
+
+def test_the_loop_is_a_stage_and_its_pace_is_in_every_row(ask):
+    rows = ask("diagnose/load", tables(), give="source utilisation side batches wait_share loop_rate consumer_rate")
+    assert rows[0] == (
+        "loop",
+        pytest.approx(0.4),
+        "iterator",
+        29,
+        pytest.approx(0.6),
+        pytest.approx(10),
+        pytest.approx(25),
+    )
+    assert rows[1][2:] == rows[0][2:] == rows[2][2:]
+
+
+def test_queues_and_the_machine(ask):
+    give = "op_id samples input_ratio output_ratio drop_ratio idle_share process_cores gil_share"
+    assert ask("diagnose/load", tables(), give=give) == [
+        (-1, 30, 0.25, None, 0.25, 0.5, None, None),
+        (0, 30, None, 0.25, None, 0.5, None, None),
+        (1, None, None, None, None, 0.5, None, None),
+    ]
+
+
+def test_operators_are_shown_without_batches(ask):
+    rows = ask("diagnose/load", tables(fetch=[]), give="op_id rate utilisation loop_rate wait_share")
+    assert rows[0] == (-1, None, None, None, None)
+    assert rows[2] == (1, 25.0, None, None, None)
+
+
+def test_nothing_without_a_training_pipeline(ask):
+    assert ask("diagnose/load", tables(pipeline=[KEY | {"pipeline_key": "a", "role": "eval"}])) == []

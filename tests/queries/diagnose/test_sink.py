@@ -1,0 +1,64 @@
+"""Data sink mode: 8 batches on each side, one every 10 ns; the first two (a quarter of the time) do not count."""
+
+import pytest
+
+GIVE = "batches host_empty_share host_wait_share device_empty_share device_wait_ns stage"
+
+
+def side(name, depths, wait=2, push=None):
+    return [
+        {
+            "pipeline_id": 0,
+            "fetch": n,
+            "start_ns": 10 * n,
+            "wait_ns": wait,
+            "push_ns": push,
+            "depth": depth,
+            "side": name,
+        }
+        for n, depth in enumerate(depths)
+    ]
+
+
+def tables(*sides, role="train"):
+    return {
+        "pipeline": [{"pipeline_id": 0, "pipeline_key": "a", "role": role}],
+        "fetch": [row for rows in sides for row in rows],
+    }
+
+
+def test_a_host_queue_left_empty_is_a_late_pipeline(ask):
+    rows = tables(side("host_queue", [3, 3, 0, 0, 0, 1, 1, 1], push=6), side("data_queue", [0] * 8, wait=5))
+    assert ask("diagnose/sink", rows, give=GIVE) == [(6, 0.5, 0.25, 1.0, 5.0, "data_processing")]
+
+
+def test_a_full_host_queue_and_an_empty_device_queue_are_a_late_transfer(ask):
+    rows = tables(side("host_queue", [0, 0, 2, 2, 2, 2, 2, 2]), side("data_queue", [2, 2, 0, 0, 0, 1, 1, 1]))
+    assert ask("diagnose/sink", rows, give=GIVE) == [(6, 0.0, 1.0, 0.5, 2.0, "data_transmission")]
+
+
+def test_nobody_is_late_while_both_queues_hold_batches(ask):
+    rows = tables(side("host_queue", [2] * 8), side("data_queue", [2] * 8))
+    assert ask("diagnose/sink", rows, give="host_empty_share device_empty_share stage") == [(0.0, 0.0, None)]
+
+
+def test_without_the_devices_side_only_the_pipeline_can_be_late(ask):
+    rows = tables(side("host_queue", [0] * 8))
+    assert ask("diagnose/sink", rows, give=GIVE) == [(6, 1.0, 1.0, None, None, "data_processing")]
+
+
+def test_exactly_a_third_is_late_and_less_is_not(ask):
+    late = tables(side("host_queue", [9, 9, 0, 0, 1, 1, 1, 1]))
+    fine = tables(side("host_queue", [9, 9, 0, 1, 1, 1, 1, 1]))
+    assert ask("diagnose/sink", late, give="host_empty_share stage") == [(pytest.approx(1 / 3), "data_processing")]
+    assert ask("diagnose/sink", fine, give="host_empty_share stage") == [(pytest.approx(1 / 6), None)]
+
+
+def test_depths_that_are_not_known_are_no_share(ask):
+    rows = tables(side("host_queue", [None] * 8))
+    assert ask("diagnose/sink", rows, give="batches host_empty_share stage") == [(6, None, None)]
+
+
+@pytest.mark.parametrize("rows", [tables(side("iterator", [0] * 8)), tables(side("host_queue", [0] * 8), role="eval")])
+def test_other_loops_have_no_rows(ask, rows):
+    assert ask("diagnose/sink", rows) == []

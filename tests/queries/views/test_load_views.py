@@ -1,0 +1,197 @@
+"""The views between the records and diagnose/bottleneck. Batches come every 100 ms, so the window is from 1075 ms on."""
+
+import pytest
+
+MS = 1_000_000
+KEY = {"pipeline_id": 0}
+ENDS = range(100, 4001, 100)  # first batch at 100, last at 4000 ms
+
+
+def base(*ops, edges=None, **more):
+    """A training pipeline of operators given as (type, facts), the sink first."""
+    edges = [(number + 1, number) for number in range(len(ops) - 1)] if edges is None else edges
+    return {
+        "pipeline": [KEY | {"pipeline_key": "a", "role": "train"}],
+        "pipeline_op": [
+            KEY | {"op_id": number, "op_type": kind, "workers": 1, "capacity": 4} | facts
+            for number, (kind, facts) in enumerate(ops)
+        ],
+        "pipeline_edge": [KEY | {"producer_id": up, "consumer_id": down} for up, down in edges],
+        "fetch": [
+            KEY | {"fetch": n, "start_ns": (end - 60) * MS, "wait_ns": 60 * MS, "side": "iterator"}
+            for n, end in enumerate(ENDS)
+        ],
+    } | more
+
+
+def times(op, source, avg_ms, ends=ENDS, rows=1, **more):
+    row = {"op_id": op, "source": source, "avg_ns": round(avg_ms * MS), "rows": rows, "batches": 1} | more
+    return [KEY | row | {"t_ns": end * MS} for end in ends]
+
+
+def test_load_op_knows_sources_the_sink_and_what_is_above(look):
+    tables = base(("BatchOp", {}), ("ConcatOp", {"inlined": True}), ("MapOp", {}), ("TFReaderOp", {}))
+    text = "SELECT op_id, is_leaf, is_sink, below_concat, below_filter FROM load_op ORDER BY op_id"
+    assert look(text, tables) == [
+        (-1, False, False, False, False),
+        (0, False, True, False, False),
+        (1, False, False, False, False),
+        (2, False, False, True, False),
+        (3, True, False, True, False),
+    ]
+
+
+def test_load_op_ends_in_a_circle(look):
+    tables = base(("BatchOp", {}), ("MapOp", {}), edges=[(1, 0), (0, 1)])
+    assert look("SELECT op_id FROM load_op ORDER BY op_id", tables) == [(-1,), (0,), (1,)]
+
+
+SERVICE = "SELECT source, work_ns, log_work_ns, hook_work_ns, rows_per_batch, cpu_share FROM load_service"
+
+
+def test_load_service_adds_what_the_lines_had_above_the_early_calls(look):
+    # Lines of 10 ms while calls took 7 ms; later the calls take 20 ms, and the 3 ms of MindSpore's own stay.
+    calls = times(0, "hook", 7, ENDS[:4]) + times(0, "hook", 20, ENDS[4:])
+    tables = base(("MapOp", {}), op_service=times(0, "log", 10, ENDS[:4]) + calls)
+    (row,) = look(SERVICE, tables)
+    assert row[0] == "both"
+    assert row[1:4] == pytest.approx((23 * MS, 10 * MS, 20 * MS))
+
+
+@pytest.mark.parametrize(("source", "log", "hook"), [("log", 80.0 * MS, None), ("hook", None, 80.0 * MS)])
+def test_load_service_of_one_source(look, source, log, hook):
+    tables = base(("MapOp", {}), op_service=times(0, source, 10, rows=8))
+    assert look(SERVICE, tables) == [(source, 80.0 * MS, log, hook, 8.0, None)]
+
+
+def test_load_service_computing_is_weighed_and_at_most_all(look):
+    tables = base(("MapOp", {}), op_service=times(0, "hook", 10, cpu_ns=12 * MS))
+    assert look("SELECT cpu_share FROM load_service", tables) == [(1.0,)]
+
+
+def test_load_fill_looks_from_the_window_on(look):
+    queue = [KEY | {"op_id": 1, "t_ns": end * MS, "depth": 4 if end < 1000 else 1, "capacity": 4} for end in ENDS]
+    tables = base(("BatchOp", {}), ("MapOp", {}), queue=queue)
+    text = "SELECT op_id, samples, input_ratio, output_ratio FROM load_fill ORDER BY op_id"
+    assert look(text, tables) == [(0, 30, 0.25, None), (1, 30, None, 0.25)]
+
+
+def test_load_fill_takes_all_of_few_samples(look):
+    queue = [KEY | {"op_id": 0, "t_ns": at * MS, "depth": at // 100, "capacity": 4} for at in (100, 200, 3000)]
+    queue[2]["depth"] = 3
+    text = "SELECT samples, output_ratio FROM load_fill WHERE op_id = 0"
+    assert look(text, base(("BatchOp", {}), queue=queue)) == [(3, 0.5)]
+
+
+def test_load_cpu_is_the_mean_of_user_and_system_time(look):
+    row = {"scope": "pipeline_op", "op_id": 0, "sys_ratio": 0.25}
+    cpu = [KEY | row | {"t_ns": end * MS, "user_ratio": 0.0 if end < 1000 else 0.5} for end in ENDS]
+    assert look("SELECT op_id, cores FROM load_cpu", base(("BatchOp", {}), cpu=cpu)) == [(0, 0.75)]
+
+
+def test_load_host_sums_processes_without_the_launcher(look):
+    cpu = []
+    for end in ENDS:
+        at = {"t_ns": end * MS, "sys_ratio": 0.0}
+        cpu += [
+            at | {"scope": "host", "idle_ratio": 0.25},
+            at | {"scope": "process", "name": "trainer", "pid": 1, "user_ratio": 1.0},
+            at | {"scope": "process", "name": "worker", "pid": 2, "user_ratio": 0.5},
+            at | {"scope": "process", "name": "launcher", "pid": 3, "user_ratio": 9.0},
+            at | {"scope": "gil", "user_ratio": 1.0 if end < 1000 else 0.5},
+        ]
+    text = "SELECT idle_share, process_cores, gil_share FROM load_host"
+    assert look(text, base(("BatchOp", {}), cpu=cpu)) == [(0.25, 1.5, 0.5)]
+
+
+def test_pipeline_window_begins_after_a_quarter(look):
+    text = "SELECT first_ns, from_ns, to_ns, batches FROM pipeline_window"
+    assert look(text, base(("BatchOp", {}))) == [(100 * MS, 1075 * MS, 4000 * MS, 40)]
+
+
+def test_pipeline_window_without_batches_is_that_of_the_samples(look):
+    queue = [KEY | {"op_id": 0, "t_ns": at, "depth": 1, "capacity": 4} for at in (100, 500)]
+    text = "SELECT first_ns, from_ns, to_ns, batches FROM pipeline_window"
+    assert look(text, base(("BatchOp", {}), queue=queue, fetch=[])) == [(100, 200, 500, 0)]
+
+
+PACE = "SELECT side, batches, span_ns, wait_ns, rate, consumer_rate FROM pipeline_pace"
+
+
+def test_pipeline_pace_without_steps_is_from_batch_to_batch(look):
+    row = ("iterator", 29, 2900 * MS, 29 * 60 * MS, pytest.approx(10), pytest.approx(25))
+    assert look(PACE, base(("BatchOp", {}))) == [row]
+
+
+def test_pipeline_pace_is_of_steps_so_pauses_between_them_do_not_count(look):
+    tables = base(("BatchOp", {}))
+    tables["step"] = []
+    for number, row in enumerate(tables["fetch"]):
+        begin = row["start_ns"]
+        row["step"] = number
+        tables["step"].append(
+            {"step": number, "kind_step": number, "kind": "train", "start_ns": begin, "end_ns": begin + 80 * MS}
+        )
+    row = ("iterator", 30, 2400 * MS, 1800 * MS, pytest.approx(12.5), pytest.approx(50))
+    assert look(PACE, tables) == [row]
+
+
+def test_pipeline_pace_in_sink_mode_is_the_devices(look):
+    tables = base(("BatchOp", {}))
+    device = [
+        row | {"side": "data_queue", "wait_ns": 10 * MS, "start_ns": row["start_ns"] + 50 * MS}
+        for row in tables["fetch"]
+    ]
+    tables["fetch"] = [row | {"side": "host_queue"} for row in tables["fetch"]] + device
+    (row,) = look(PACE, tables)
+    assert row[0] == "data_queue"
+    assert row[3] == 29 * 10 * MS
+
+
+def test_pipeline_load_rates_by_workers_and_leaves_out_what_is_not_measured(look):
+    ops = [("BatchOp", {}), ("MapOp", {"workers": 4}), ("RenameOp", {"inlined": True}), ("GeneratorOp", {})]
+    tables = base(*ops, op_service=times(1, "log", 10, rows=8) + times(3, "hook", 2, rows=8))
+    text = "SELECT op_id, rate, utilisation FROM pipeline_load ORDER BY op_id"
+    assert look(text, tables) == [
+        (-1, pytest.approx(25), pytest.approx(0.4)),
+        (0, None, None),
+        (1, pytest.approx(50), pytest.approx(0.2)),
+        (3, pytest.approx(62.5), pytest.approx(0.16)),
+    ]
+
+
+def test_computing_is_not_known_without_cpu_times(look):
+    tables = base(("MapOp", {}), op_service=times(0, "log", 10))
+    assert look("SELECT cpu_share FROM pipeline_load WHERE op_id = 0", tables) == [(None,)]
+
+
+def test_a_source_with_threads_is_bounded_by_its_masters_sleeps(look):
+    tables = base(("GeneratorOp", {"workers": 2}), op_service=times(0, "hook", 0.1, rows=32))
+    # 160 rows/s for each thread, 32 rows a batch
+    assert look("SELECT rate FROM pipeline_load WHERE op_id = 0", tables) == [(pytest.approx(10),)]
+
+
+def kind(look, op, service, cpu=()):
+    cpu = [{"t_ns": end * MS, "sys_ratio": 0.0} | row for row in cpu for end in ENDS]
+    tables = base(op, op_service=service, cpu=cpu)
+    return look("SELECT kind FROM load_kind WHERE op_id = 0", tables)[0][0]
+
+
+def test_load_kind_poll(look):
+    assert kind(look, ("GeneratorOp", {"workers": 2}), times(0, "hook", 0.1, rows=32)) == "poll"
+
+
+def test_load_kind_burst(look):
+    stalls = times(0, "log", 10, ENDS[::10]) + times(0, "log", 0.1, [end for end in ENDS if end % 1000 != 100])
+    assert kind(look, ("MapOp", {}), stalls) == "burst"
+    assert kind(look, ("MapOp", {}), times(0, "hook", 10, max_ns=50 * MS)) == "burst"
+
+
+@pytest.mark.parametrize(("computing", "lock", "expected"), [(80, 0.9, "gil"), (80, 0.2, "cpu"), (10, 0.9, "wait")])
+def test_load_kind_gil_cpu_wait(look, computing, lock, expected):
+    service = times(0, "hook", 90, cpu_ns=computing * MS)
+    assert kind(look, ("MapOp", {"is_python": True}), service, [{"scope": "gil", "user_ratio": lock}]) == expected
+
+
+def test_load_kind_is_null_when_nothing_tells(look):
+    assert kind(look, ("MapOp", {}), times(0, "hook", 90)) is None

@@ -1,0 +1,117 @@
+"""What is suggested at the stage that limits."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeprof.verdict.loop import loop_of
+from pipeprof.verdict.suggest import for_consumer, most, suggestions
+
+
+def stage(op_id=1, op_type="MapOp", rate=10.0, workers=1, kind="wait", **more):
+    work = workers * 1e9 / rate
+    row = {
+        "op_id": op_id, "op_type": op_type, "name": None, "workers": workers, "capacity": 4, "is_python": True,
+        "uses_processes": False, "site": "a.py:1", "code": "a.py:9", "rows_per_batch": 8.0, "work_ns": work,
+        "row_ns": work / 8, "rate": rate, "utilisation": 10.0 / rate, "kind": kind, "law_row_ns": None, "cores": 0.1,
+        "python_cores": 0.1, "longest_ns": None, "loop_rate": 10.0, "consumer_rate": 40.0, "idle_share": 0.5,
+        "process_cores": 1.0, "gil_share": None,
+    }  # fmt: skip
+    return row | more
+
+
+def advise(row, *others, cores=8.0):
+    rows = [row, *others]
+    return suggestions(row, row["kind"], loop_of(rows, cores))
+
+
+def named(found, parameter):
+    return [item for item in found if item.parameter == parameter]
+
+
+def test_more_workers_up_to_what_the_next_stage_can_make():
+    first, *rest = advise(stage(), stage(0, "BatchOp", rate=30.0))
+    assert (first.parameter, first.old, first.new) == ("num_parallel_workers", 1, 3)
+    assert first.gain == pytest.approx(3.0)
+    assert first.gain_low <= first.gain <= first.gain_high
+    assert first.place == "a.py:1"
+    assert "--op 1 --workers 3" in first.verify
+    assert "at most x3.00; then BatchOp 0 limits" in rest[-1].text
+
+
+def test_never_more_workers_than_cpus():
+    assert advise(stage(), cores=2.0)[0].new == 2
+    (full,) = named(advise(stage(workers=2), cores=2.0), "num_parallel_workers")
+    assert (full.old, full.new, full.gain) == (2, 2, None)
+
+
+def test_python_that_holds_the_lock_goes_to_processes_not_to_threads():
+    found = advise(stage(kind="gil", cores=1.0, python_cores=1.0))
+    assert (found[0].parameter, found[0].old, found[0].new) == ("python_multiprocessing", False, True)
+    assert named(found, "num_parallel_workers") == []
+    assert "copied" in found[0].not_when
+
+
+def test_a_source_that_polls_gets_fewer_workers():
+    source = stage(2, "GeneratorOp", rate=20.0, workers=2, kind="poll", row_ns=1e5, rows_per_batch=16.0,
+                   law_row_ns=3.125e6, loop_rate=20.0)  # fmt: skip
+    found = named(advise(source), "num_parallel_workers")[0]
+    assert (found.old, found.new) == (2, 1)
+    assert found.gain == pytest.approx(2.0)
+    assert "100 ms" in found.text
+
+
+def test_bursts_get_a_queue_that_outlasts_them():
+    (found,) = named(advise(stage(kind="burst", rate=50.0, longest_ns=2e8)), "prefetch_size")
+    assert (found.old, found.new) == (4, 9)  # 0.2 s at 40 batches/s, and one
+
+
+def test_bursts_of_a_stage_that_is_too_slow_on_average_are_not_helped_by_a_queue():
+    found = advise(stage(kind="burst", rate=10.0, longest_ns=2e8))
+    assert named(found, "prefetch_size") == []
+    assert "depth cannot help" in found[0].text
+
+
+def test_the_bound_is_the_next_lowest_capacity():
+    row = stage()
+    assert most(row, loop_of([row, stage(0, rate=15.0)], 8.0)) == pytest.approx(1.5)
+    assert most(row, loop_of([row], 8.0)) == pytest.approx(4.0)
+    assert most(row, loop_of([row | {"consumer_rate": None}], 8.0)) is None
+
+
+@pytest.mark.parametrize("op_type", ["ShuffleOp", "TFReaderOp"])
+def test_other_operators_have_advice_without_a_number(op_type):
+    first = advise(stage(op_type=op_type))[0]
+    assert first.parameter
+    assert first.gain is None
+
+
+def test_a_loop_that_does_not_wait_can_give_workers_back():
+    row = stage(workers=8, rate=80.0)
+    (found,) = for_consumer([row], loop_of([row], 8.0))
+    assert (found.old, found.new) == (8, 2)
+
+
+RATES = st.floats(1.0, 1e4)
+KINDS = st.sampled_from(["cpu", "wait", "gil", "burst", "poll", None])
+
+
+@given(
+    st.sampled_from(["MapOp", "BatchOp", "GeneratorOp", "ShuffleOp", "TFReaderOp"]),
+    KINDS, RATES, RATES, RATES, st.integers(1, 16), st.integers(1, 64), st.booleans(), st.booleans(), st.floats(0, 1),
+    st.floats(0, 8),
+)  # fmt: skip
+def test_nothing_is_suggested_that_is_predicted_to_be_a_loss(
+    op_type, kind, rate, other, consumer, workers, cores, python, processes, idle, used
+):
+    facts = {"consumer_rate": consumer, "loop_rate": min(rate, other, consumer), "idle_share": idle, "cores": used}
+    row = stage(1, op_type, rate, workers, kind, is_python=python, uses_processes=processes, longest_ns=1e8, **facts)
+    for item in advise(row, stage(0, "BatchOp", other, **facts), cores=float(cores)):
+        assert item.gain is None or item.gain >= 1.0
+        assert item.gain_high is None or item.gain_high >= 1.0
+        assert item.text
+        json.dumps(item.as_dict())
