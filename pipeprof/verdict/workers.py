@@ -1,4 +1,4 @@
-"""How many workers the operators of a dataset pipeline should have. Pure; the formulas are those of docs/diagnosis.md."""
+"""How many workers the operators of a dataset pipeline should have. Pure; formulas: docs/diagnosis.md."""
 
 from __future__ import annotations
 

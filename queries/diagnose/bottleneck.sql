@@ -1,6 +1,7 @@
 -- Which stage of each training pipeline limits, by which rule, of which kind, and how sure that is.
 --
--- consumer: the loop waits less than 0.05 of the time, or it has the highest utilisation and waits at most 0.20.
+-- consumer: the loop waits less than 0.05 of the time, or it has the highest utilisation, waits at most 0.20, and no
+-- operator that is used at least 0.2 stalls now and then.
 -- gil: Python code holds the interpreter's lock most of the time and another operator uses it more than the slowest
 -- one. utilisation: the stage with the highest one, at least 0.8. untimed: no timed stage is that busy, and the largest
 -- drop in queue fill is at one without times. contention: none is busy, but one uses the most CPU, at least 0.3 cores.
@@ -101,7 +102,7 @@ summary AS (
     max(op_id) FILTER (WHERE by_python = 1) AS python_id,
     max(op_id) FILTER (WHERE by_cores = 1) AS cores_id,
     max(cores) FILTER (WHERE by_cores = 1) AS cores,
-    max(utilisation) FILTER (WHERE kind = 'burst') AS bursty
+    max(utilisation) FILTER (WHERE kind = 'burst' AND utilisation >= 0.2e0) AS bursty
   FROM ordered
   GROUP BY rep, rank, pipeline_key
 ),
@@ -114,7 +115,7 @@ ruled AS (
       WHEN
         (python_cores >= 0.85e0 OR (python_cores >= 0.6e0 AND gil_share >= 0.6e0))
         AND busy_python_cores < 0.5e0 * python_cores
-        AND coalesce(gil_share >= 0.5e0, python_cores <= 1.3e0)
+        AND coalesce(gil_share >= 0.25e0, python_cores <= 1.3e0)
         THEN 'gil'
       WHEN busy >= 0.8e0 AND busy >= 1.0e0 - wait_share THEN 'utilisation'
       WHEN drop_untimed = 1 AND drop_ratio >= 0.4e0 AND drop_id >= 0 THEN 'untimed'
@@ -196,8 +197,12 @@ doubted AS (
   SELECT
     placed.*,
     lead_stage.margin,
-    CASE WHEN lead_stage.first_utilisation >= 0.8e0 OR placed.rule IN ('gil', 'untimed') THEN '' ELSE 'not fully used, ' END
-    || CASE WHEN lead_stage.margin > 0.25e0 OR placed.rule IN ('gil', 'untimed') THEN '' ELSE 'another stage is close, ' END
+    CASE
+      WHEN lead_stage.first_utilisation >= 0.8e0 OR placed.rule IN ('gil', 'untimed') THEN '' ELSE 'not fully used, '
+    END
+    || CASE
+      WHEN lead_stage.margin > 0.25e0 OR placed.rule IN ('gil', 'untimed') THEN '' ELSE 'another stage is close, '
+    END
     || CASE
       WHEN placed.drop_id = placed.chosen_id THEN ''
       WHEN placed.drop_id IS NULL THEN 'no queue samples, '

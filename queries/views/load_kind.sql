@@ -78,7 +78,7 @@ SELECT
     WHEN
       coalesce(work_cv > 1.5e0 AND law_row_ns IS NULL, FALSE) OR coalesce(longest_batches > 3.3e0, FALSE)
       THEN 'burst'
-    WHEN python_cores >= 0.5e0 AND gil_share >= 0.6e0 THEN 'gil'
+    WHEN python_cores >= 0.5e0 AND gil_share >= 0.25e0 THEN 'gil'
     WHEN cpu_share >= 0.5e0 THEN 'cpu'
     WHEN cpu_share < 0.5e0 THEN 'wait'
   END AS kind,

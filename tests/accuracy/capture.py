@@ -168,6 +168,13 @@ def machine():
     return {"cpu": model, "cores": os.cpu_count(), "memory_gib": round(psutil.virtual_memory().total / 2**30)}
 
 
+def truth_text(known):
+    """JSON with one line per capture."""
+    lines = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in known["captures"].items()]
+    head = json.dumps({name: value for name, value in known.items() if name != "captures"}, indent=1)
+    return head.removesuffix("\n}") + ',\n "captures": {\n' + ",\n".join(lines) + "\n }\n}\n"
+
+
 def say(pipeline, entry):
     flag = "  <- off" if abs(entry["rate_ratio"] - 1) > OFF else ""
     measured = entry["measured"]
@@ -209,7 +216,7 @@ def main():
             continue
         known["captures"][pipeline.name] = entry
         known["captures"] = dict(sorted(known["captures"].items()))
-        path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        path.write_text(truth_text(known), encoding="utf-8")
         say(pipeline, entry)
     if failed:
         sys.exit(f"error: {len(failed)} failed: {', '.join(failed)}")

@@ -108,7 +108,7 @@ def test_processes_do_not_share_a_lock(ask):
 def test_the_largest_drop_names_an_operator_without_times(ask):
     tables = run(works={1: 20}, fills={0: 0, 1: 0, 2: 0})
     assert first(ask, tables, "op_id rule verdict doubts") == (
-        2, "untimed", "input_bound", "not fully used, another stage is close, indirect, ",
+        2, "untimed", "input_bound", "indirect, ",
     )  # fmt: skip
 
 
