@@ -229,7 +229,7 @@ def _before_build(iterator, dataset, args, kwargs):
             facts["queues"] = "not_recorded: queue sampling is off"
         else:
             facts["queues"] = TREES.register(tree)
-        _time_services(tree)
+        _time_services(tree, facts["graph"])
     except Exception:
         recorder.REC.failed("iterator")
         return None, None
@@ -278,13 +278,20 @@ def _install_next(iterator):
     iterator.__next__ = __next__
 
 
-def _time_services(tree):
-    """Switch the timing lines on for this tree if it is the only one; off as soon as a source makes its own."""
+def _holds(graph, kind):
+    return graph["type"] == kind or any(_holds(child, kind) for child in graph.get("children") or [])
+
+
+def _time_services(tree, graph):
+    """Switch the timing lines on for this tree if it is the only one; off as soon as a source makes its own.
+
+    Off also for a graph with a concat: MindSpore 2.10 crashes printing the lines of a batch from two of its branches.
+    """
     others = [other for other in _alive if other.alive()]
     _alive[:] = [*others, tree]
     if SERVICE is None:
         return
-    if tree.hidden:
+    if tree.hidden or _holds(graph, "ConcatOp"):
         SERVICE.switch_off()
     elif not others:
         SERVICE.switch_on()

@@ -34,6 +34,8 @@ def _kind(node):
         name = base.__name__
         if name in ("GeneratorDataset", "BatchDataset", "MapDataset"):
             return name[: -len("Dataset")] + "Op"
+        if name == "MindDataset":
+            return "MindRecordOp"
     name = type(node).__name__
     return (name.removesuffix("Dataset")) + "Op"
 
