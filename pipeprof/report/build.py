@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.query.engine import Engine
-from pipeprof.verdict import compatible
-from pipeprof.verdict.network import diagnose_network
-from pipeprof.verdict.pipeline import diagnose
+from pipeprof.report.diagnosis import diagnosis_of
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
@@ -42,40 +40,9 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
             "op_instances": engine.rows("op/by_instance", top=top),
             "memory": engine.rows("host/memory_peak"),
             "host": engine.rows("host/cpu_summary"),
-            "diagnosis": _diagnosis(engine, run, waits, _main_pipelines(pipelines)),
+            "diagnosis": diagnosis_of(engine, run, waits, pipelines),
             "not_measured": msgspec.to_builtins(run.manifest.not_measured),
         }
-
-
-def _diagnosis(
-    engine: Engine, run: Run, waits: list[dict[str, Any]], main: dict[tuple[int, int], str]
-) -> dict[str, Any]:
-    cores = run.manifest.fingerprint.get("cpu_cores") or 0
-    verdict = diagnose(
-        waits,
-        _of(main, engine.rows("diagnose/bottleneck", cores=float(cores))),
-        _of(main, engine.rows("diagnose/load")),
-        sink=_of(main, engine.rows("diagnose/sink")),
-        cores=float(cores),
-    )
-    verdict["compatible"] = compatible.verdicts(
-        mindinsight=_of(main, engine.rows("diagnose/mindinsight")),
-        advice=engine.rows("diagnose/mindinsight_advice"),
-        mindspore=_of(main, engine.rows("diagnose/mindspore")),
-        autotune=_of(main, engine.rows("diagnose/autotune")),
-        cpu_threads=cores or None,
-    )
-    if verdict["verdict"] != "input_bound":
-        verdict["network"] = diagnose_network(
-            engine.rows("diagnose/network_phase"),
-            engine.rows("diagnose/rank_imbalance"),
-            engine.rows("diagnose/network_top", top=10),
-            engine.rows("diagnose/op_growth", top=50),
-            engine.rows("diagnose/warmup_share"),
-            engine.rows("comm/summary"),
-            mode=run.manifest.fingerprint.get("mode"),
-        )
-    return verdict
 
 
 def _run_facts(run: Run) -> dict[str, Any]:
@@ -90,20 +57,6 @@ def _run_facts(run: Run) -> dict[str, Any]:
         "reps": msgspec.to_builtins(manifest.reps),
         "warnings": msgspec.to_builtins(manifest.warnings),
     }
-
-
-def _main_pipelines(pipelines: list[dict[str, Any]]) -> dict[tuple[int, int], str]:
-    """The training pipeline that each rank waited for longest."""
-    main: dict[tuple[int, int], dict[str, Any]] = {}
-    for row in pipelines:
-        key = (row["rep"], row["rank"])
-        if row["role"] == "train" and (key not in main or row["wait_ns"] > main[key]["wait_ns"]):
-            main[key] = row
-    return {key: row["pipeline_key"] for key, row in main.items()}
-
-
-def _of(main: dict[tuple[int, int], str], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [row for row in rows if main.get((row["rep"], row["rank"])) == row["pipeline_key"]]
 
 
 def _pipelines(engine: Engine, pipelines: list[dict[str, Any]], usage: list[dict[str, Any]]) -> list[dict[str, Any]]:

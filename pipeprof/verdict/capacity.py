@@ -63,7 +63,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Loop:
-    """The training loop: its stages, what the consumer could take, and the machine. `rate` is what it makes now."""
+    """The training loop: its stages, what the consumer could take, and the machine. `rate` is what it makes now.
+
+    `gil_share`: share of the time that Python code holds the interpreter's lock; None: not measured.
+    """
 
     stages: tuple[Stage, ...]
     consumer: float | None = None
@@ -71,6 +74,7 @@ class Loop:
     free_cores: float | None = None
     process_cores: float | None = None
     cpu_count: int = 1
+    gil_share: float | None = None
 
 
 @dataclass(frozen=True)

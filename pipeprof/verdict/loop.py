@@ -25,6 +25,7 @@ def loop_of(rows: Sequence[Row], cores: float) -> Loop:
         free_cores=None if idle is None or not cores else idle * cores,
         process_cores=first.get("process_cores"),
         cpu_count=max(1, int(cores)) if cores else 1_000,
+        gil_share=first.get("gil_share"),
     )
 
 

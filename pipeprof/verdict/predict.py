@@ -7,7 +7,7 @@ is None, and a prediction that would need what is unknown is refused.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipeprof.verdict.capacity import (
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 LEAST_IDLE = 0.10  # of the host; below, measured predictions were off by up to 2x
 WIDEST = 1.8  # largest high / low that is still called a prediction
+CORES_ERROR = 0.20  # of what free cores give: MindSpore's own threads take some, others come free
+LESS_CROWDED = 1.2  # what a computing worker gains at most when another one is gone
+GIL_HELD = 0.25  # share of the time; numpy and C++ stay far below
+IDLE_CORES = 0.3  # an operator that copies in C++ and uses less could make at least three times as much
 MARGIN = 0.10  # around a point: the error that 9 of 10 predictions stayed within
 
 
@@ -53,7 +57,7 @@ def predict(loop: Loop, change: Change) -> Prediction:
     time is hidden, and intervals wider than 1.8x (`low` and `high` are given then).
     """
     stage = next((stage for stage in loop.stages if stage.op_id == change.op_id), None)
-    refusal = _refusal(loop, stage)
+    refusal = _refusal(loop, stage, change)
     if stage is None or refusal:
         return Prediction(None, reason=refusal)
     low, high, basis, reason = _changed(loop, stage, change)
@@ -61,22 +65,24 @@ def predict(loop: Loop, change: Change) -> Prediction:
         return Prediction(None, basis=tuple(basis), reason=reason)
     before, _ = lowest_rate(loop, stage, rate_now(loop, stage))
     slow, _ = lowest_rate(loop, stage, low)
-    fast, limited_by = lowest_rate(loop, stage, high)
+    fast, limited_by = lowest_rate(_without_lock(loop, stage) if change.processes else loop, stage, high)
     basis += _missing(loop, stage)
-    interval = _interval(slow / before, fast / before, before, loop)
-    unknown = [other for other in loop.stages if other.rate is None and other.op_type not in CHEAP]
+    interval = _interval(slow / before, fast / before, before, loop, CORES_ERROR if stage.computes else MARGIN)
+    unknown = [other for other in loop.stages if other.rate is None and not _is_cheap(other)]
     least = min(interval[0], 1.0) if unknown and interval[1] > 1.0 else interval[0]
     return _stated(least, interval, basis, limited_by, reason)
 
 
-def _refusal(loop: Loop, stage: Stage | None) -> str | None:
+def _refusal(loop: Loop, stage: Stage | None, change: Change) -> str | None:
     if stage is None:
         return "the operator is not part of the pipeline"
     if stage.rate is None or stage.rate <= 0:
         return f"MindSpore does not time {stage.op_type}: there is no service time to predict from"
     if stage.op_type != SOURCE and stage.op_type not in SCALING:
         return f"how {stage.op_type} uses workers is not known"
-    if loop.free_cores is not None and loop.free_cores / max(1, loop.cpu_count) < LEAST_IDLE:
+    more = change.processes or (change.workers or 0) > stage.workers
+    idle = None if loop.free_cores is None else loop.free_cores / max(1, loop.cpu_count)
+    if more and stage.computes and idle is not None and idle < LEAST_IDLE:
         return "the host was less than 10 % idle: predictions were off by up to 2x on such hosts"
     return None
 
@@ -102,25 +108,32 @@ def _changed(loop: Loop, stage: Stage, change: Change) -> tuple[float | None, fl
 def _scaled(
     loop: Loop, stage: Stage, workers: int, *, processes: bool
 ) -> tuple[float | None, float | None, list[str], str | None]:
-    """C' = C W' / W; when the workers compute, at least min(C', C (P + free) / P)."""
+    """C' = C W' / W; when the workers compute, min(C', C (P + free) / P) and CORES_ERROR around it."""
     rate = rate_now(loop, stage)
     naive = workers / stage.workers
     basis = [f"{stage.op_type}: capacity x {workers}/{stage.workers}"]
-    if not stage.computes or naive <= 1:
+    if not stage.computes or naive == 1:
         return rate * naive, rate * naive, basis, None
-    low = min(naive, _spare(loop, stage))
-    basis.append("its workers compute: between what free cores give and one core for every worker")
-    if stage.is_python and not processes and (stage.cores or 0.0) < 1.1:
+    if naive < 1:
+        basis.append("its workers compute: those that stay get more of the cores")
+        return rate * naive, rate * min(1.0, naive * LESS_CROWDED), basis, None
+    basis.append("its workers compute: about what free cores give, at most one core for every worker")
+    spare = _spare(loop, stage)
+    most = naive if spare is None else min(naive, spare)
+    low = 1.0 if spare is None else max(1.0, most * (1 - CORES_ERROR))
+    high = max(low, min(naive, most * (1 + CORES_ERROR)))
+    held = loop.gil_share is None or loop.gil_share >= GIL_HELD
+    if stage.is_python and not processes and held and (stage.cores or 0.0) < 1.1:
         basis.append("Python in threads: no gain if it holds the GIL all the time")
-        low = 1 - MARGIN
-    return rate * low, rate * naive, basis, None
+        low = 1.0
+    return rate * low, rate * high, basis, None
 
 
-def _spare(loop: Loop, stage: Stage) -> float:
-    """(P + free) / P: how much more the process can compute."""
+def _spare(loop: Loop, stage: Stage) -> float | None:
+    """(P + free) / P: how much more the process can compute; None when it is not known."""
     used = loop.process_cores or sum(other.cores or 0.0 for other in loop.stages) or stage.cores
     if loop.free_cores is None or not used:
-        return 1.0
+        return None
     return (used + loop.free_cores) / used
 
 
@@ -135,11 +148,30 @@ def _to_processes(loop: Loop, stage: Stage, workers: int) -> tuple[float | None,
     return least, max(least, most), ["worker processes: the time that rows travel is not known"], None
 
 
-def _interval(slow: float, fast: float, before: float, loop: Loop) -> tuple[float, float, float]:
+def _without_lock(loop: Loop, stage: Stage) -> Loop:
+    """The loop when this stage gives the lock back: how fast Python that waited for it is then, is not known."""
+    if stage.kind != "gil" or stage.uses_processes:
+        return loop
+    freed = [
+        replace(other, rate=None)
+        if other.op_id != stage.op_id and other.is_python and not other.uses_processes and not other.computes
+        else other
+        for other in loop.stages
+    ]
+    return replace(loop, stages=tuple(freed))
+
+
+def _is_cheap(stage: Stage) -> bool:
+    """Whether an operator without times is surely fast: it does next to nothing, or copies rows with little CPU."""
+    copies = stage.op_type == "BatchOp" and not stage.is_python and stage.cores is not None
+    return stage.op_type in CHEAP or (copies and (stage.cores or 0.0) < IDLE_CORES)
+
+
+def _interval(slow: float, fast: float, before: float, loop: Loop, margin: float) -> tuple[float, float, float]:
     """Low, ratio, high: with a margin around a point, never above what the consumer can take."""
     bound = math.inf if loop.consumer is None else loop.consumer / before
     ratio = min(bound, math.sqrt(slow * fast))
-    low, high = (slow * (1 - MARGIN), fast * (1 + MARGIN)) if math.isclose(slow, fast) else (slow, fast)
+    low, high = (slow * (1 - margin), fast * (1 + margin)) if math.isclose(slow, fast) else (slow, fast)
     return min(low, ratio), ratio, max(ratio, min(high, bound))
 
 

@@ -3,9 +3,10 @@
 -- consumer: the loop waits less than 0.05 of the time, or it has the highest utilisation, waits at most 0.20, and no
 -- operator that is used at least 0.2 stalls now and then.
 -- gil: Python code holds the interpreter's lock most of the time and another operator uses it more than the slowest
--- one. utilisation: the stage with the highest one, at least 0.8. untimed: no timed stage is that busy, and the largest
--- drop in queue fill is at one without times. contention: none is busy, but one uses the most CPU, at least 0.3 cores.
--- weak: none of these; the highest utilisation, or without times the largest drop.
+-- one, or the loop waits at most 0.20 though the pipeline's Python holds the lock: the loop's own work waits for it.
+-- utilisation: the stage with the highest one, at least 0.8. untimed: no timed stage is that busy, and the largest drop
+-- in queue fill is at one without times. contention: none is busy, but one that is used at least 0.2 uses the most CPU,
+-- at least 0.3 cores. weak: none of these; the highest utilisation, or without times the largest drop.
 --
 -- Reads: load_host, load_kind, pipeline_load, pipeline_pace
 -- Takes:
@@ -38,7 +39,12 @@ WITH fact AS (
     pipeline_load.below_concat,
     pipeline_load.utilisation,
     pipeline_load.drop_ratio,
-    coalesce(pipeline_load.cores, 0.0e0) AS cores,
+    pipeline_load.workers,
+    pipeline_load.cores AS measured_cores,
+    CASE
+      WHEN pipeline_load.op_id >= 0 AND coalesce(pipeline_load.utilisation, 1.0e0) >= 0.2e0
+        THEN coalesce(pipeline_load.cores, 0.0e0)
+    END AS contending,
     load_kind.kind,
     load_kind.python_cores,
     pipeline_pace.wait_share,
@@ -78,7 +84,7 @@ ordered AS (
     ) AS by_drop,
     row_number() OVER (PARTITION BY rep, rank, pipeline_key ORDER BY python_cores DESC, op_id ASC) AS by_python,
     row_number() OVER (
-      PARTITION BY rep, rank, pipeline_key ORDER BY CASE WHEN op_id >= 0 THEN cores END DESC NULLS LAST, op_id ASC
+      PARTITION BY rep, rank, pipeline_key ORDER BY contending DESC NULLS LAST, op_id ASC
     ) AS by_cores
   FROM fact
 ),
@@ -101,7 +107,7 @@ summary AS (
     sum(python_cores) AS python_cores,
     max(op_id) FILTER (WHERE by_python = 1) AS python_id,
     max(op_id) FILTER (WHERE by_cores = 1) AS cores_id,
-    max(cores) FILTER (WHERE by_cores = 1) AS cores,
+    max(contending) FILTER (WHERE by_cores = 1) AS cores,
     max(utilisation) FILTER (WHERE kind = 'burst' AND utilisation >= 0.2e0) AS bursty
   FROM ordered
   GROUP BY rep, rank, pipeline_key
@@ -117,6 +123,7 @@ ruled AS (
         AND busy_python_cores < 0.5e0 * python_cores
         AND coalesce(gil_share >= 0.25e0, python_cores <= 1.3e0)
         THEN 'gil'
+      WHEN wait_share <= 0.2e0 AND python_cores >= 0.6e0 AND gil_share >= 0.6e0 THEN 'gil'
       WHEN busy >= 0.8e0 AND busy >= 1.0e0 - wait_share THEN 'utilisation'
       WHEN drop_untimed = 1 AND drop_ratio >= 0.4e0 AND drop_id >= 0 THEN 'untimed'
       WHEN wait_share <= 0.2e0 AND bursty IS NULL AND 1.0e0 - wait_share >= busy THEN 'consumer'
@@ -144,6 +151,7 @@ chosen AS (
         AND rule IN ('consumer', 'utilisation')
         AND greatest(busy, 1.0e0 - wait_share) < 1.15e0 * least(busy, 1.0e0 - wait_share)
         THEN 'balanced'
+      WHEN rule = 'gil' AND wait_share <= 0.2e0 THEN 'balanced'
       WHEN rule = 'consumer' THEN 'consumer_bound'
       ELSE 'input_bound'
     END AS verdict
@@ -162,6 +170,8 @@ placed AS (
     fact.kind,
     fact.utilisation,
     fact.drop_ratio,
+    fact.measured_cores AS cores,
+    fact.workers,
     chosen.verdict,
     chosen.rule,
     chosen.wait_share,
@@ -170,6 +180,9 @@ placed AS (
     chosen.is_saturated,
     chosen.gil_share,
     chosen.chosen_id,
+    chosen.busy,
+    chosen.python_cores AS all_python_cores,
+    chosen.drop_ratio AS chosen_drop,
     row_number() OVER (
       PARTITION BY fact.rep, fact.rank, fact.pipeline_key
       ORDER BY
@@ -201,17 +214,25 @@ doubted AS (
       WHEN lead_stage.first_utilisation >= 0.8e0 OR placed.rule IN ('gil', 'untimed') THEN '' ELSE 'not fully used, '
     END
     || CASE
-      WHEN lead_stage.margin > 0.25e0 OR placed.rule IN ('gil', 'untimed') THEN '' ELSE 'another stage is close, '
+      WHEN lead_stage.margin > 0.2e0 OR placed.rule IN ('gil', 'untimed') OR placed.wait_share < 0.05e0 THEN ''
+      ELSE 'another stage is close, '
     END
     || CASE
-      WHEN placed.drop_id = placed.chosen_id THEN ''
+      WHEN placed.drop_id = placed.chosen_id OR placed.rule = 'gil' OR placed.wait_share < 0.05e0 THEN ''
       WHEN placed.drop_id IS NULL THEN 'no queue samples, '
       ELSE 'the queues point elsewhere, '
     END
-    || CASE WHEN placed.batches >= 30 THEN '' ELSE 'fewer than 30 batches, ' END
+    || CASE WHEN placed.batches >= 20 THEN '' ELSE 'fewer than 20 batches, ' END
+    || CASE
+      WHEN placed.rule = 'consumer' AND placed.gil_share >= 0.4e0 AND placed.all_python_cores >= 0.3e0
+        THEN 'Python of the pipeline holds the lock of the interpreter, '
+      ELSE ''
+    END
     || CASE WHEN placed.is_saturated THEN 'the machine is busy with other work, ' ELSE '' END
     || CASE
-      WHEN placed.rule = 'untimed' OR (placed.rule = 'gil' AND placed.gil_share IS NULL) THEN 'indirect, '
+      WHEN placed.rule = 'untimed' AND NOT (placed.chosen_drop >= 0.8e0 AND placed.busy > 0 AND placed.busy < 0.5e0)
+        THEN 'indirect, '
+      WHEN placed.rule = 'gil' AND placed.gil_share IS NULL THEN 'indirect, '
       ELSE ''
     END
     || CASE WHEN placed.rule IN ('contention', 'weak') THEN 'indirect, no stage is busy, ' ELSE '' END
@@ -234,6 +255,8 @@ SELECT
   CASE
     WHEN position = 1 AND rule = 'gil' THEN 'gil'
     WHEN kind = 'cpu' AND is_saturated THEN 'host_saturated'
+    WHEN position = 1 AND rule = 'untimed' AND kind IS NULL AND cores IS NOT NULL
+      THEN CASE WHEN cores >= 0.5e0 * workers THEN 'cpu' ELSE 'wait' END
     ELSE kind
   END AS kind,
   wait_share,

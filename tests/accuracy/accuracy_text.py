@@ -36,8 +36,8 @@ def markdown(found: dict[str, Any], truth: dict[str, Any]) -> str:
         mindspore=truth["versions"]["mindspore"],
         cores=truth["machine"]["cores"],
     )
-    parts = [head, _figures(groups), _theirs(groups), _confidence(groups["all"]), _imported(found), _misses(found),
-             _every(found)]  # fmt: skip
+    parts = [head, _figures(groups), _theirs(groups), _confidence(groups["all"]), _imported(found), _whatif(found),
+             _misses(found), _every(found)]  # fmt: skip
     return "\n".join(parts).rstrip()
 
 
@@ -62,6 +62,26 @@ def _theirs(groups: dict[str, Any]) -> str:
 def _confidence(group: dict[str, Any]) -> str:
     rows = [[level, str(found["of"]), _share(found)] for level, found in group["confidence"].items()]
     return "## Confidence\n\n" + _table(["said", "captures", "right"], rows)
+
+
+def _whatif(found: dict[str, Any]) -> str:
+    """Predictions against measurements."""
+    figures = found["whatif"]["summary"]
+    covered = f"{figures['covered']} of {figures['intervals']}"
+    lines = [
+        (
+            f"{figures['cases']} changes of the number of workers at the stage that limits, predicted from a recording and "
+            "measured by running both sides in turn (`python tests/accuracy/whatif.py --measure`, two pairs each).\n"
+        ),
+        (
+            f"- Stages that wait or poll: error of the predicted ratio {figures['median_error']:.1%} median, "
+            f"{figures['p90_error']:.1%} for the worst tenth, {figures['waiting']} predictions."
+        ),
+        f"- Stages that compute: the measured ratio lies in {covered} intervals, the widest is x{figures['widest']:.2f}.",
+        f"- Gains that were promised: {figures['promised']}, of which became a loss: {len(figures['losses'])}.",
+        f"- No number was given for {figures['refused']}.\n",
+    ]
+    return "\n".join(["## What a change would buy\n", *lines, found["whatif"]["table"], ""])
 
 
 def _imported(found: dict[str, Any]) -> str:

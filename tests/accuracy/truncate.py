@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.record import store
+from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
@@ -56,6 +57,6 @@ def _rows(run: Run, table: str) -> list[Row]:
 def _write(run: Run, table: str, rows: list[Row]) -> None:
     for path in run.files(table):
         path.unlink()
-    columns = [name for name in rows[0] if name not in ("rep", "rank")] if rows else []
-    store.write(run, table, 0, 0, [[row[name] for name in columns] for row in rows])
+    columns = BY_NAME[table].column_names  # a capture may be older than a column
+    store.write(run, table, 0, 0, [[row.get(name) for name in columns] for row in rows])
     run.manifest.tables[table] = len(rows)

@@ -221,7 +221,8 @@ class Builder:
         data = self.source(branch.source, number, rows)
         data = self.mapped(data, branch.maps, number)
         if branch.keep > 1:
-            data = data.filter(Keep(branch.keep), input_columns=[f"y{number}"], num_parallel_workers=1)
+            column = f"{'x' if branch.source.form == 'text' else 'y'}{number}"  # a text has only its lines
+            data = data.filter(Keep(branch.keep), input_columns=[column], num_parallel_workers=1)
         return data.shuffle(branch.shuffle) if branch.shuffle else data
 
     def mapped(self, data, maps, number):

@@ -96,7 +96,7 @@ def test_another_operator_that_holds_the_lock_limits(ask, share, expected):
 
 def test_without_measured_lock_python_that_keeps_one_core_busy_holds_it(ask):
     tables = run(works={1: (99, 10), 2: (85, 85)}, fills={0: 0, 1: 0, 2: 4}, **GIL)
-    assert first(ask, tables, "op_id rule doubts") == (2, "gil", "the queues point elsewhere, indirect, ")
+    assert first(ask, tables, "op_id rule doubts") == (2, "gil", "indirect, ")
 
 
 def test_processes_do_not_share_a_lock(ask):
@@ -106,10 +106,52 @@ def test_processes_do_not_share_a_lock(ask):
 
 
 def test_the_largest_drop_names_an_operator_without_times(ask):
-    tables = run(works={1: 20}, fills={0: 0, 1: 0, 2: 0})
+    tables = run(works={1: 20}, fills={0: 0, 1: 0, 2: 2})
     assert first(ask, tables, "op_id rule verdict doubts") == (
-        2, "untimed", "input_bound", "indirect, ",
-    )  # fmt: skip
+        1,
+        "weak",
+        "input_bound",
+        "not fully used, another stage is close, indirect, no stage is busy, ",
+    )
+    tables = run(works={1: 20}, fills={0: 0, 1: 0, 2: 0})
+    assert first(ask, tables, "op_id rule verdict doubts") == (2, "untimed", "input_bound", "")
+
+
+@pytest.mark.parametrize(
+    ("works", "fill"), [({}, 0), ({1: 60}, 0), ({1: 20}, 1)], ids=["queues alone", "a busy stage", "a smaller drop"]
+)
+def test_by_elimination_only_when_the_others_are_known_not_to_be_busy(ask, works, fill):
+    tables = run(works=works, fills={0: 0, 1: 0, 2: 0} | {1: fill, 2: fill})
+    assert first(ask, tables, "op_id rule doubts") == (2, "untimed", "indirect, ")
+
+
+@pytest.mark.parametrize(("cores", "kind"), [(0.9, "cpu"), (0.1, "wait")])
+def test_the_kind_of_an_untimed_stage_is_from_its_threads(ask, cores, kind):
+    reader = {"op2": {"is_python": False}}
+    tables = run(works={1: 20}, fills={0: 0, 1: 0, 2: 0}, cpu=[using(2, cores)], **reader)
+    assert first(ask, tables, "op_id kind") == (2, kind)
+
+
+def test_a_stage_that_is_hardly_used_does_not_contend(ask):
+    tables = run(works={0: 65, 1: 5}, fills={0: 0, 1: 2, 2: 4}, cpu=[using(1, 0.7)])
+    assert first(ask, tables, "op_id rule") == (0, "weak")
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.7, (2, "gil", "balanced")), (0.2, (-1, "consumer", None))])
+def test_a_loop_whose_lock_the_pipeline_holds_is_not_all_its_own(ask, share, expected):
+    tables = run(wait=10, works={1: 10, 2: (70, 70)}, fills={0: 3, 1: 3, 2: 4}, cpu=[gil(share), using(2, 0.7)], **GIL)
+    assert first(ask, tables, "op_id rule verdict")[: 2 if share < 0.5 else 3] == expected[: 2 if share < 0.5 else 3]
+
+
+def test_a_lock_that_is_often_held_is_a_doubt_about_the_loop(ask):
+    tables = run(wait=10, works={1: 10, 2: (50, 50)}, fills={0: 3, 1: 3, 2: 4}, cpu=[gil(0.5), using(2, 0.5)], **GIL)
+    assert first(ask, tables, "op_id rule") == (-1, "consumer")
+    assert "lock of the interpreter" in first(ask, tables, "doubts")[0]
+
+
+def test_a_loop_that_does_not_wait_is_not_doubted_for_a_close_stage(ask):
+    tables = run(wait=2, works={1: 92}, fills={0: 2, 1: 2, 2: 4})
+    assert first(ask, tables, "op_id rule doubts") == (-1, "consumer", "")
 
 
 def test_no_operator_without_times_is_blamed_while_a_timed_one_is_busy(ask):
@@ -160,8 +202,8 @@ def test_the_queue_behind_a_part_of_a_concatenation_says_nothing(ask):
 
 
 def test_few_batches_are_a_doubt(ask):
-    tables = run(batches=20, works={1: 99}, fills={0: 0, 1: 0, 2: 4})
-    assert first(ask, tables, "op_id doubts") == (1, "fewer than 30 batches, ")
+    tables = run(batches=15, works={1: 99}, fills={0: 0, 1: 0, 2: 4})
+    assert first(ask, tables, "op_id doubts") == (1, "fewer than 20 batches, ")
 
 
 def test_no_queue_samples_are_a_doubt(ask):

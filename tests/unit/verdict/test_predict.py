@@ -92,16 +92,47 @@ def test_the_gil_makes_threads_useless():
 def test_a_computing_operator_gets_an_interval_from_the_free_cores():
     busy = dataclasses.replace(op(1, rate=20.0, cores=1.0, utilisation=1.0), kind="cpu")
     found = predict(loop(busy, cores=4, free=1.5, process_cores=2.0), Change(1, workers=3))
-    assert (found.low, found.high) == pytest.approx((1.75, 3.0))
+    assert (found.low, found.high) == pytest.approx((1.75 * 0.8, 1.75 * 1.2))
     assert found.low <= found.ratio <= found.high
 
 
 def test_an_interval_that_is_too_wide_is_no_prediction():
-    busy = dataclasses.replace(op(1, rate=20.0, cores=1.0, utilisation=1.0), kind="cpu")
-    found = predict(loop(busy, cores=4, free=0.5, process_cores=2.0), Change(1, workers=4))
+    busy = dataclasses.replace(op(1, rate=20.0), kind="cpu")  # how much of the machine it takes is not known
+    found = predict(loop(busy, cores=4, free=0.5), Change(1, workers=4))
     assert found.ratio is None
-    assert (found.low, found.high) == pytest.approx((1.25, 4.0))
+    assert (found.low, found.high) == pytest.approx((1.0, 4.0))
     assert "too far apart" in found.reason
+
+
+def test_a_busy_machine_does_not_hinder_who_waits_or_gives_up_workers():
+    waits = dataclasses.replace(op(1, rate=20.0), kind="wait")
+    assert predict(loop(waits, free=0.1), Change(1, workers=2)).ratio == pytest.approx(2.0)
+    busy = dataclasses.replace(op(1, workers=2, rate=20.0), kind="cpu")
+    found = predict(loop(busy, free=0.1), Change(1, workers=1))
+    assert (found.low, found.high) == pytest.approx((0.5, 0.6))
+
+
+@pytest.mark.parametrize(("gil_share", "low"), [(0.05, 1.6), (0.6, 1.0), (None, 1.0)])
+def test_threads_of_python_that_leaves_the_lock_alone_scale(gil_share, low):
+    sorts = dataclasses.replace(op(1, rate=20.0, cores=1.0, utilisation=1.0, is_python=True), kind="cpu")
+    found = predict(loop(sorts, cores=4, free=2.0, process_cores=1.0, gil_share=gil_share), Change(1, workers=2))
+    assert (found.low, found.high) == pytest.approx((low, 2.0))
+
+
+def test_python_that_waited_for_the_lock_is_not_known_once_it_is_free():
+    held = dataclasses.replace(op(1, rate=20.0, cores=1.0, is_python=True), kind="gil")
+    waits = dataclasses.replace(op(2, rate=21.0, is_python=True), kind="wait")
+    found = predict(loop(held, waits), Change(1, workers=2, processes=True))
+    assert found.ratio is None
+    assert (found.low, found.high) == pytest.approx((1.0, 2.0))
+    assert predict(loop(held, dataclasses.replace(waits, is_python=False)), Change(1, 2, processes=True)).high < 1.3
+
+
+@pytest.mark.parametrize(("cores", "known"), [(0.05, True), (0.5, False), (None, False)])
+def test_an_untimed_batch_that_hardly_computes_is_no_unknown(cores, known):
+    batch = Stage(op_id=0, op_type="BatchOp", cores=cores)
+    found = predict(loop(batch, op(1, rate=20.0)), Change(1, workers=2))
+    assert (found.ratio is not None) == known
 
 
 def test_more_workers_do_not_remove_bursts():
@@ -111,7 +142,8 @@ def test_more_workers_do_not_remove_bursts():
 
 
 def test_refusals_say_why():
-    assert "idle" in predict(loop(op(1), free=0.5), Change(1, workers=2)).reason
+    busy = dataclasses.replace(op(1, rate=20.0), kind="cpu")
+    assert "idle" in predict(loop(busy, free=0.5), Change(1, workers=2)).reason
     assert "not part" in predict(loop(op(1)), Change(5, workers=2)).reason
     untimed = Stage(op_id=2, op_type="ImageFolderOp")
     assert "does not time" in predict(loop(op(1), untimed), Change(2, workers=2)).reason
