@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Self
 
+    from pipeprof.record.measures import Measures
     from pipeprof.record.run import Manifest, Run
+    from pipeprof.verdict.gate.policy import Policy
 
 
 class OpenRun:
@@ -81,6 +83,23 @@ class OpenRun:
     def _frame(data: Any) -> pd.DataFrame:
         frame: pd.DataFrame = data.to_pandas()
         return frame
+
+
+def compare(
+    base: str | os.PathLike[str] | Measures, new: str | os.PathLike[str] | Measures, policy: Policy | None = None
+) -> dict[str, Any]:
+    """What `pipeprof compare --format json` prints, as a dict: a verdict per metric, and what explains it.
+
+    Each side is a run, a baseline, a JSON file or a folder of JSON files of pytest-benchmark, or Measures. Raises
+    RunError when one cannot be read.
+    """
+    from pipeprof.experiment.compare import compare_sides
+    from pipeprof.query.measure import open_base, open_measures
+    from pipeprof.record.measures import Measures
+
+    newer = new if isinstance(new, Measures) else open_measures(str(new))
+    older = base if isinstance(base, Measures) else open_base(str(base), newer)
+    return compare_sides(older, newer, policy)
 
 
 def open(path: str | os.PathLike[str]) -> OpenRun:  # noqa: A001 - `pipeprof.open(path)` is what users expect

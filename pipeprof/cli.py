@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from pipeprof import __version__
+from pipeprof.cli_ab import ab, qualify
+from pipeprof.cli_baseline import baseline
+from pipeprof.cli_compare import compare
+from pipeprof.cli_render import render
 from pipeprof.errors import PipeprofError, RunError, UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +37,8 @@ def cli(*, no_color: bool) -> None:
       pipeprof demo                                 the whole story on a small training
       pipeprof collect -o slow -- python train.py   profile an unchanged script
       pipeprof report slow                          phases, data pipeline, operators, diagnosis
+      pipeprof compare base new                     did this change make it slower?
+      pipeprof ab --base-ref main -- python train.py   both in turn, until it is sure
       pipeprof sql slow "SELECT * FROM step"        the tables behind it
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     if no_color:
@@ -149,13 +155,14 @@ def report(run: Path, form: str, top: int, output: Path | None) -> None:
       pipeprof report RUN --format json | jq .diagnosis
     """  # noqa: D301
     from pipeprof.report import build, json_text, markdown, terminal
+    from pipeprof.report.output import write_text
 
     content = build.build(_open(run), top=top)
     if form == "terminal" and output is None:
         terminal.show(content)
         return
     text = {"terminal": terminal.text, "markdown": markdown.text, "json": json_text.text}[form](content)
-    _write(text, output)
+    write_text(text, output)
 
 
 @cli.command()
@@ -313,6 +320,10 @@ def completion(shell: str) -> None:
         click.echo(found(cli, {}, "pipeprof", "_PIPEPROF_COMPLETE").source())
 
 
+for verb in (compare, ab, baseline, qualify, render):
+    cli.add_command(verb)
+
+
 def main() -> NoReturn:
     """Entry point: run a verb; every expected error ends as `error:` and `hint:` on stderr and an exit code."""
     try:
@@ -360,18 +371,6 @@ def _summary(run: Run) -> None:
 
     for line in three_lines(run):
         _say(line)
-
-
-def _write(text: str, output: Path | None) -> None:
-    if output is None:
-        click.echo(text, nl=not text.endswith("\n"))
-        return
-    temporary = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(output)
-    except OSError as error:
-        raise UsageError(f"cannot write `{output}`: {error.strerror}", "choose another file with -o") from error
 
 
 def _say(line: str) -> None:

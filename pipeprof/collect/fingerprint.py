@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 KEPT_VARIABLES = (
     "OMP_NUM_THREADS", "OMP_PROC_BIND", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS",
@@ -24,6 +24,12 @@ KEPT_VARIABLES = (
     "MS_COMPILER_CACHE_ENABLE", "MS_DEV_GRAPH_KERNEL_FLAGS", "HCCL_BUFFSIZE", "HCCL_DETERMINISTIC", "NCCL_DEBUG",
     "FP_POINT", "BP_POINT", "PROFILING_FP_START", "PROFILING_BP_END", "PROFILING_ITER_END",
 )  # fmt: skip
+CI_JOBS = (
+    ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "GITHUB_JOB", "RUNNER_NAME"),
+    ("CI_JOB_ID",),  # GitLab
+    ("BUILD_TAG",),  # Jenkins
+    ("BUILDKITE_JOB_ID",),
+)
 _SECRET = re.compile(r"(token|secret|passw|credential|api[-_]?key|access[-_]?key|private[-_]?key|auth)", re.IGNORECASE)
 _SECRET_INSIDE = re.compile(
     r"([\w-]*(?:token|secret|passw|credential|api[-_]?key|access[-_]?key|private[-_]?key|authorization)[\w-]*"
@@ -52,6 +58,21 @@ def machine() -> dict[str, Any]:
     }
 
 
+def job() -> str | None:
+    """This CI job, or this host since it was started; None when neither can be told.
+
+    Repetitions of one job can be compared; between jobs the machine itself may be another one.
+    """
+    for names in CI_JOBS:
+        values = [os.environ.get(name, "") for name in names]
+        if values[0]:
+            return "ci:" + hashlib.sha256(" ".join(values).encode()).hexdigest()[:12]
+    boot = next(iter(_lines("/proc/sys/kernel/random/boot_id")), None)
+    if boot is None:
+        return None
+    return "boot:" + hashlib.sha256(f"{platform.node()} {boot}".encode()).hexdigest()[:12]
+
+
 def git_state(folder: str) -> dict[str, Any] | None:
     """Revision and whether the tree was changed; None outside a repository or without git."""
     revision = _git(folder, "rev-parse", "HEAD")
@@ -75,11 +96,6 @@ def without_secrets(command: Sequence[str]) -> list[str]:
         hide_next = part.startswith("-") and not equals and bool(_SECRET.search(part)) and not re.search(r"\s", part)
         kept.append(_URL_PASSWORD.sub(r"\1***@", _SECRET_INSIDE.sub(r"\1***", shown)))
     return kept
-
-
-def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Names of the facts in which two fingerprints differ."""
-    return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
 
 
 def _cpu_model() -> str | None:

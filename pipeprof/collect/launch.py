@@ -44,7 +44,7 @@ class ProbeOptions:
     """What the probe is told. `queue_interval_ms` 0 switches queue samples off; `schedule` None means automatic.
 
     `override`: settings of one dataset operator (probe/override.py). `cached`: iterators that hand out one batch for
-    ever (probe/cached.py).
+    ever (probe/cached.py). `slow_down`: every step takes that share longer (probe/slow.py).
     """
 
     queue_interval_ms: int = 100
@@ -54,6 +54,7 @@ class ProbeOptions:
     memory: bool = True
     override: Mapping[str, Any] | None = None
     cached: Sequence[Mapping[str, Any]] | None = None
+    slow_down: float | None = None
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ def create_run(path: Path, command: Sequence[str], options: dict[str, Any], *, f
         launcher_pid=launcher.pid,
         launcher_start=launcher.create_time(),
         git=fingerprint.git_state(str(Path.cwd())),
+        job=fingerprint.job(),
         options=options,
         fingerprint=fingerprint.machine(),
     )

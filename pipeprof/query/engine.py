@@ -52,10 +52,10 @@ class Engine:
     A table that the run does not have is empty, with the right columns. Close it, or use it in a `with`.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, run: Run) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, run: Run | None) -> None:
         self._connection = connection
         self._run = run
-        self._kept: set[str] = set()
+        self._defined: set[str] = set()
 
     @classmethod
     def open(cls, run: Run) -> Engine:
@@ -68,8 +68,6 @@ class Engine:
         try:
             for table in TABLES:
                 connection.execute(f'CREATE VIEW "{table.name}" AS {_table_sql(connection, run, table)}')
-            for view in catalog.views():
-                connection.execute(f'CREATE VIEW "{catalog.view_name(view)}" AS {view.sql}')
             _lock(connection, run.path)
         except duckdb.Error as error:
             connection.close()
@@ -94,7 +92,7 @@ class Engine:
         Raises QueryError for an unknown query, and for parameters that are unknown, missing or of another type.
         """
         query = catalog.find(name)
-        self._keep(query)
+        self._define(query.reads)
         return self._fetch(query.sql, _checked(query, params))
 
     def rows(self, name: str, **params: Any) -> list[dict[str, Any]]:
@@ -102,19 +100,32 @@ class Engine:
         rows: list[dict[str, Any]] = self.ask(name, **params).to_pylist()
         return rows
 
+    def give(self, name: str, rows: pa.Table) -> None:
+        """Fill a table that is empty in a run (`chosen`) with rows; its columns, `rep` and `rank` are those given."""
+        self._connection.register("given", rows)
+        if name not in self._kept:
+            self._connection.execute(f'DROP VIEW "{name}"')
+            self._kept.add(name)
+        self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM given')  # noqa: S608 - our name
+        self._connection.unregister("given")
+
     def sql(self, text: str) -> pa.Table:
         """The rows of the user's own SQL over the tables and views.
 
         Raises QueryError, with a hint, when it is not exactly one statement that only reads, or when it fails.
         """
         statement.check(text)
+        self._define([catalog.view_name(view) for view in catalog.views()], keep=False)
         return self._fetch(text, None)
 
-    def _keep(self, query: Query) -> None:
-        """Compute, once, the kept views that the query reads, directly or not."""
+    def _define(self, reads: Sequence[str], *, keep: bool = True) -> None:
+        """Create the views that are read, directly or not; those that are marked so are computed now, once.
+
+        Most queries read few of the views, and making all of them takes longer than most queries.
+        """
         views = {catalog.view_name(view): view for view in catalog.views()}
         needed: set[str] = set()
-        waiting = list(query.reads)
+        waiting = list(reads)
         while waiting:
             name = waiting.pop()
             if name in views and name not in needed:
@@ -122,13 +133,22 @@ class Engine:
                 waiting += views[name].reads
         try:
             for name, view in views.items():
-                if view.kept and name in needed - self._kept:
-                    self._connection.execute(f'CREATE TABLE "{name} kept" AS {view.sql}')
-                    self._connection.execute(f'DROP VIEW "{name}"')
-                    self._connection.execute(f'ALTER TABLE "{name} kept" RENAME TO "{name}"')
-                    self._kept.add(name)
+                if name in needed:
+                    self._create(name, view, kept=keep and view.kept)
         except duckdb.Error as error:
             raise self._explained(error) from error
+
+    def _create(self, name: str, view: Query, *, kept: bool) -> None:
+        table = f"{name} kept"
+        if kept and table not in self._defined:
+            if name in self._defined:
+                self._connection.execute(f'DROP VIEW "{name}"')
+            self._connection.execute(f'CREATE TABLE "{table}" AS {view.sql}')
+            self._connection.execute(f'ALTER TABLE "{table}" RENAME TO "{name}"')
+            self._defined |= {name, table}
+        elif name not in self._defined:
+            self._connection.execute(f'CREATE VIEW "{name}" AS {view.sql}')
+            self._defined.add(name)
 
     def _fetch(self, text: str, params: Mapping[str, Any] | None) -> pa.Table:
         try:
@@ -138,7 +158,7 @@ class Engine:
 
     def _explained(self, error: duckdb.Error) -> PipeprofError:
         """The error in the user's words: of the damaged file if there is one, else of the SQL text."""
-        damaged = None if isinstance(error, _TEXT_ERRORS) else _damaged(self._run)
+        damaged = None if self._run is None or isinstance(error, _TEXT_ERRORS) else _damaged(self._run)
         if damaged is None:
             views = [catalog.view_name(view) for view in catalog.views()]
             return statement.explained(error, [table.name for table in TABLES] + views)

@@ -83,6 +83,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     launcher_pid: int | None = None
     launcher_start: float | None = None
     git: dict[str, Any] | None = None
+    job: str | None = None
     options: dict[str, Any] = {}
     fingerprint: dict[str, Any] = {}
     reps: list[Rep] = []

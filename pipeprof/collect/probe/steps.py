@@ -79,6 +79,7 @@ def install_package(module):
     _units["import"] = {"begin": _import_began[0], "end": recorder.now(), "version": version}
     windows.WINDOWS.prepare()
     atexit.register(windows.WINDOWS.exit)
+    _slow_down(rec)
     parts = version.split(".")
     number = tuple(int(part) for part in parts[:2] if part.isdigit())
     if len(number) == 2 and not SUPPORTED[0] <= number <= SUPPORTED[1]:
@@ -86,6 +87,16 @@ def install_package(module):
             "version", "MindSpore %s is outside the supported range 2.7 to 2.10: some tables may be missing" % version
         )
     _when_opened(rec)
+
+
+def _slow_down(rec):
+    try:
+        if rec.options.get("slow_down"):
+            from . import slow
+
+            slow.install()
+    except Exception:
+        rec.failed("slow_down")
 
 
 def _when_opened(rec):

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from pipeprof.collect import fingerprint
-from pipeprof.collect.fingerprint import KEPT_VARIABLES, differences, git_state, machine, without_secrets
+from pipeprof.collect.fingerprint import CI_JOBS, KEPT_VARIABLES, git_state, job, machine, without_secrets
 
 
 def test_only_variables_of_the_list_are_kept(monkeypatch):
@@ -75,8 +75,23 @@ def test_a_secret_inside_a_word_is_hidden_too(command):
     assert "s3cret" not in " ".join(without_secrets(command))
 
 
-def test_the_names_of_differing_facts_are_listed():
-    assert differences({"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 5, "d": None}) == ["b", "c"]
+@pytest.fixture
+def no_ci(monkeypatch):
+    for name in (name for names in CI_JOBS for name in names):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_job_is_this_host_since_it_was_started(no_ci):
+    assert job() == job()
+    assert job().startswith("boot:")
+
+
+def test_a_ci_job_is_its_own_job(no_ci, monkeypatch):
+    monkeypatch.setenv("GITHUB_RUN_ID", "7")
+    first = job()
+    monkeypatch.setenv("GITHUB_RUN_ATTEMPT", "2")
+    assert first.startswith("ci:")
+    assert job() != first
 
 
 @pytest.fixture

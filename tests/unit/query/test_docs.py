@@ -31,7 +31,9 @@ def test_the_pages_name_every_table_query_and_parameter(make_docs):
 
 
 def test_a_bar_in_a_description_stays_inside_its_cell(make_docs):
-    row = next(line for line in make_docs.tables_page().splitlines() if line.startswith("| `side` |"))
+    row = next(
+        line for line in make_docs.tables_page().splitlines() if line.startswith("| `side` |") and "queue" in line
+    )
     assert row == "| `side` | varchar |  | iterator \\| host_queue \\| data_queue |"
 
 

@@ -1,0 +1,214 @@
+"""The companion of the check: keeps one comment on the pull request up to date.
+
+Runs in a `workflow_run` workflow, on the default branch's code and with a token that may write comments. What it is
+given comes from a run of anybody's code, so nothing of it is trusted: the pull request must have the run's commit as
+its head (GitHub is asked), sizes are capped, no file is unpacked, and the text is made here, from the comparison's
+numbers, by this checkout's `pipeprof render`. Standard library only.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+MARK = "<!-- pipeprof-gate:"
+MOST_ANSWER = 16 * 1024 * 1024
+MOST_ARTIFACT = 32 * 1024 * 1024
+MOST_JSON = 16 * 1024 * 1024
+MOST_BODY = 65_000
+MOST_PAGES = 30
+TIMEOUT_S = 30
+
+
+class Refused(Exception):  # noqa: N818 - what is refused, not an error of ours
+    """Nothing is posted; `code` is 0 when that is in order."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.message, self.code = message, code
+
+
+class Redirect(urllib.request.HTTPRedirectHandler):
+    """Follows to the artifact's storage, never from https to something else."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        """The next request; the token stays behind, since it is an unredirected header."""
+        if urllib.parse.urlsplit(newurl).scheme != urllib.parse.urlsplit(req.full_url).scheme:
+            raise Refused("the artifact's address leads elsewhere")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+class Api:
+    """GitHub's REST interface, as one repository sees it."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self.root = env.get("GITHUB_API_URL", "https://api.github.com").rstrip("/")
+        self.token = env.get("GITHUB_TOKEN", "")
+        self.repository = env.get("GITHUB_REPOSITORY", "")
+        self.opener = urllib.request.build_opener(Redirect)
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+", self.repository) or not self.root.startswith(("https://", "http://")):
+            raise Refused("GITHUB_REPOSITORY or GITHUB_API_URL is not set as GitHub sets it")
+
+    def ask(self, path: str, method: str = "GET", body: dict[str, Any] | None = None) -> Any:
+        """The decoded answer of a path below the repository."""
+        return json.loads(self.read(f"{self.root}/repos/{self.repository}/{path}", MOST_ANSWER, method, body))
+
+    def read(self, address: str, most: int, method: str = "GET", body: dict[str, Any] | None = None) -> bytes:
+        """The answer's bytes; Refused when there are more than `most`."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(address, data=data, method=method)  # noqa: S310 - checked above
+        request.add_header("Accept", "application/vnd.github+json")
+        request.add_header("X-GitHub-Api-Version", "2022-11-28")
+        request.add_header("User-Agent", "pipeprof-gate")
+        if data is not None:
+            request.add_header("Content-Type", "application/json")
+        request.add_unredirected_header("Authorization", f"Bearer {self.token}")
+        with self.opener.open(request, timeout=TIMEOUT_S) as answer:
+            found: bytes = answer.read(most + 1)
+        if len(found) > most:
+            raise Refused(f"an answer of more than {most} bytes")
+        return found
+
+
+def read_run(env: dict[str, str]) -> dict[str, Any]:
+    """The finished run that started this workflow, from the event: GitHub's words, not the run's."""
+    event = json.loads(Path(env["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+    run: dict[str, Any] = event["workflow_run"]
+    if run.get("event") != "pull_request":
+        raise Refused("the run was not of a pull request", code=0)
+    if not isinstance(run.get("id"), int) or not re.fullmatch(r"[0-9a-f]{40,64}", str(run.get("head_sha"))):
+        raise Refused("the event has no run")
+    return run
+
+
+def read_artifact(api: Api, run_id: int, name: str) -> tuple[bytes, bytes]:
+    """The bytes of `pr.txt` and `compare.json` of the run's artifact."""
+    query = urllib.parse.urlencode({"name": name, "per_page": 100})
+    listed = api.ask(f"actions/runs/{run_id}/artifacts?{query}")["artifacts"]
+    found = [one for one in listed if one["name"] == name and not one.get("expired")]
+    if not found:
+        raise Refused(f"the run has no artifact `{name}`", code=0)
+    address = f"{api.root}/repos/{api.repository}/actions/artifacts/{int(found[0]['id'])}/zip"
+    try:
+        with zipfile.ZipFile(io.BytesIO(api.read(address, MOST_ARTIFACT))) as archive:
+            return _member(archive, "pr.txt", 32), _member(archive, "compare.json", MOST_JSON)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, OSError, zlib.error) as error:
+        if isinstance(error, urllib.error.URLError):
+            raise
+        raise Refused(f"the artifact is damaged: {type(error).__name__}") from error
+
+
+def _member(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
+    try:
+        with archive.open(name) as stream:
+            data = stream.read(most + 1)
+    except KeyError:
+        raise Refused(f"the artifact has no {name}: nothing was judged", code=0) from None
+    if len(data) > most:
+        raise Refused(f"{name} has more than {most} bytes")
+    return data
+
+
+def pull_request(api: Api, given: bytes, run: dict[str, Any]) -> int:
+    """The number, once GitHub has said that it is open, of this repository, and that the run's commit is its head."""
+    text = given.decode("ascii", "replace").strip()
+    if not re.fullmatch(r"[1-9][0-9]{0,9}", text, re.ASCII):
+        raise Refused("pr.txt holds no number")
+    pull = api.ask(f"pulls/{text}")
+    if str(pull["base"]["repo"]["full_name"]).lower() != api.repository.lower():
+        raise Refused("the pull request is not of this repository")
+    if pull["head"]["sha"] != run["head_sha"]:
+        raise Refused("the run's commit is not the head of that pull request (any more)", code=0)
+    if pull.get("state") != "open":
+        raise Refused("the pull request is closed", code=0)
+    return int(text)
+
+
+def body_of(comparison: bytes) -> tuple[str, str]:
+    """(text, verdict), made by `pipeprof render`, which refuses what is no comparison and escapes every word."""
+    program = shutil.which("pipeprof") or shutil.which("pipeprof", path=str(Path(sys.executable).parent))
+    if program is None:
+        raise Refused("there is no `pipeprof` on PATH")
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "compare.json"
+        source.write_bytes(comparison)
+        words = [program, "render", str(source), "--to", "github-comment"]
+        env = {name: value for name, value in os.environ.items() if name != "GITHUB_TOKEN"}
+        done = subprocess.run(words, capture_output=True, env=env, timeout=120, check=False)
+    text = done.stdout.decode("utf-8", "replace")
+    if done.returncode or not text.startswith(MARK):
+        raise Refused("the artifact's compare.json is no comparison")
+    return text, str(json.loads(comparison)["verdict"])
+
+
+def finish(text: str, run: dict[str, Any]) -> str:
+    """The body with a link to the run, whose address GitHub gave."""
+    address = str(run.get("html_url", ""))
+    link = f"\n[The run and its artifacts]({address})\n" if re.fullmatch(r"https?://[\w.:/-]+", address) else ""
+    return text[: MOST_BODY - len(link)] + link
+
+
+def own_comment(api: Api, number: int, mark: str, login: str) -> dict[str, Any] | None:
+    """The first comment that this bot wrote and that begins with the mark."""
+    for page in range(1, MOST_PAGES + 1):
+        found = api.ask(f"issues/{number}/comments?per_page=100&page={page}")
+        for comment in found:
+            if (comment.get("user") or {}).get("login") == login and str(comment.get("body")).startswith(mark):
+                return dict(comment)
+        if len(found) < 100:
+            return None
+    raise Refused(f"more than {MOST_PAGES * 100} comments")
+
+
+def post(api: Api, number: int, body: str, verdict: str, login: str) -> str:
+    """Creates, updates or leaves the comment; says which."""
+    mark = body.partition("\n")[0]
+    old = own_comment(api, number, mark, login)
+    if old is None and verdict == "unchanged":
+        return "nothing to say: unchanged, and there is no comment"
+    if old is None:
+        api.ask(f"issues/{number}/comments", "POST", {"body": body})
+        return "created the comment"
+    if str(old["body"]).replace("\r\n", "\n").strip() == body.strip():
+        return "left the comment: it says the same"
+    api.ask(f"issues/comments/{int(old['id'])}", "PATCH", {"body": body})
+    return "updated the comment"
+
+
+def main() -> int:
+    """The exit code: 0 when the comment is as it should be, or when there is nothing to say."""
+    env = dict(os.environ)
+    try:
+        run = read_run(env)
+        api = Api(env)
+        given, comparison = read_artifact(api, run["id"], env.get("PIPEPROF_ARTIFACT", "pipeprof-gate"))
+        number = pull_request(api, given, run)
+        text, verdict = body_of(comparison)
+        login = env.get("PIPEPROF_BOT_LOGIN", "github-actions[bot]")
+        words, code = post(api, number, finish(text, run), verdict, login), 0
+    except Refused as refused:
+        words, code = refused.message, refused.code
+    except urllib.error.HTTPError as error:
+        words, code = f"GitHub answered {error.code} to {error.url}", 1
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.SubprocessError) as error:
+        words, code = f"unexpected: {type(error).__name__}", 1
+    line = re.sub(r"[^\x20-\x7e]", "?", words)
+    sys.stdout.write(f"::error title=pipeprof comment::{line.replace('%', '%25')}\n" if code else f"pipeprof: {line}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,299 @@
+"""The GitHub check: runs pipeprof on the user's command, shows what it found, and decides green or red.
+
+Thin: measuring, judging and rendering are `pipeprof`'s. Standard library only. Everything comes in through
+PIPEPROF_GATE_* variables and GitHub's own, nothing is put into a shell. Fails closed: only a judged comparison can be
+green.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+# Exit codes of pipeprof, and the verdicts that belong to them.
+EXIT = {
+    "unchanged": 0, "improved": 0, "acknowledged": 0, "regressed": 1, "incomparable": 3, "missing": 3,
+    "inconclusive": 4,
+}  # fmt: skip
+USAGE, NOT_JUDGED, WORKLOAD_FAILED = 2, 3, 5
+MEANING = {
+    USAGE: "the check is set up wrongly",
+    NOT_JUDGED: "the comparison could not be judged",
+    WORKLOAD_FAILED: "the measured command failed",
+}
+CHOOSABLE = ("regressed", "incomparable", "inconclusive")  # everything else that is not fine is always red
+GIVEN = ("COMMAND", "MODE", "BASE_REF", "BASELINE_ROOT", "WORKLOAD", "MACHINE", "BUDGET", "POLICY", "REPS", "FAIL_ON")
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
+MOST_JSON = 64 * 1024 * 1024
+TAIL_LINES = 40
+LINGER_S = 3.0  # a process that the command left behind may hold its output open
+# What a step writes to steer the job, and its credentials: not for the code under test.
+KEPT_FROM_COMMAND = re.compile(
+    r"GITHUB_(OUTPUT|ENV|PATH|STATE|STEP_SUMMARY|TOKEN)|GH_TOKEN|ACTIONS_(RUNTIME|ID_TOKEN|RESULTS|CACHE).*"
+)
+COMMAND_LINE = re.compile(r"::(error|warning|notice)( title=[^:\r\n]*)?::[^\r\n]*")
+
+
+class GateError(Exception):
+    """The check cannot be green; `code` is the exit code."""
+
+    def __init__(self, message: str, code: int, details: str = "") -> None:
+        super().__init__(message)
+        self.message, self.code, self.details = message, code, details
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the action was given."""
+
+    command: list[str]
+    mode: str
+    base_ref: str
+    baseline: str
+    budget: str
+    policy: str
+    reps: str
+    fail_on: frozenset[str]
+
+
+def read_inputs(env: dict[str, str]) -> Inputs:
+    """Raises GateError for everything that is not as it should be."""
+    given = {name: env.get(f"PIPEPROF_GATE_{name}", "").strip() for name in GIVEN}
+    try:
+        command = shlex.split(re.sub(r"\\\r?\n", " ", given["COMMAND"]))
+    except ValueError as error:
+        raise GateError(f"`command` is not a command line: {error}", USAGE) from error
+    mode, workload = given["MODE"] or "ab", given["WORKLOAD"]
+    fail_on = frozenset(filter(None, re.split(r"[,\s]+", given["FAIL_ON"])))
+    base_ref = (given["BASE_REF"] or default_base(env)) if mode == "ab" else ""
+    for wrong, text in (
+        (not command, "`command` is empty"),
+        (mode not in ("ab", "baseline"), f"`mode` is {mode!r}, expected ab or baseline"),
+        (mode == "ab" and not base_ref, "`base-ref` is empty, and this event has no base of its own"),
+        (base_ref.startswith("-") or "\n" in base_ref, f"`base-ref` is {base_ref!r}, expected a git revision"),
+        (mode == "baseline" and not re.fullmatch(NAME, workload), f"`workload` is {workload!r}, expected a name"),
+        (not re.fullmatch(f"({NAME})?", given["MACHINE"]), f"`machine` is {given['MACHINE']!r}, expected a name"),
+        (
+            not re.fullmatch(r"([0-9]+(\.[0-9]+)?[smh]?)*", given["BUDGET"]),
+            f"`budget` is {given['BUDGET']!r}, expected a time",
+        ),
+        (not re.fullmatch(r"([1-9]\d*)?", given["REPS"]), f"`reps` is {given['REPS']!r}, expected a number"),
+        (not fail_on, "`fail-on` is empty; use continue-on-error for a check that never fails"),
+        (not fail_on <= set(CHOOSABLE), f"`fail-on` has {sorted(fail_on)}, expected some of {', '.join(CHOOSABLE)}"),
+    ):
+        if wrong:
+            raise GateError(text, USAGE)
+    root, mark, query = (given["BASELINE_ROOT"] or "baselines").partition("?")  # an address may have a query
+    baseline = "/".join(filter(None, (root.rstrip("/"), workload, given["MACHINE"]))) + mark + query
+    return Inputs(command, mode, base_ref, baseline, given["BUDGET"], given["POLICY"], given["REPS"] or "5", fail_on)
+
+
+def default_base(env: dict[str, str]) -> str:
+    """The commit that this event is a change of: the base of a pull request, or what was there before a push."""
+    event = read_event(env)
+    for found in (
+        (event.get("pull_request") or {}).get("base"),
+        {"sha": (event.get("merge_group") or {}).get("base_sha")},
+        {"sha": event.get("before")},
+    ):
+        sha = (found or {}).get("sha")
+        if isinstance(sha, str) and re.fullmatch(r"[0-9a-f]{40,64}", sha) and set(sha) != {"0"}:
+            return sha
+    return ""
+
+
+def read_event(env: dict[str, str]) -> dict[str, Any]:
+    """The event's payload; empty when there is none."""
+    try:
+        event = json.loads(Path(env["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+    except (KeyError, OSError, ValueError):
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def measure(inputs: Inputs, folder: Path) -> tuple[int, bytes, str]:
+    """Runs pipeprof; gives its exit code, its stdout, and the last lines of its stderr."""
+    policy = [f"--policy={inputs.policy}"] if inputs.policy else []
+    out = folder / "stdout"
+    if inputs.mode == "ab":
+        budget = [f"--budget={inputs.budget}"] if inputs.budget else []
+        code, tail = run(
+            ["ab", f"--base-ref={inputs.base_ref}", "--new-ref=HEAD", "-o", str(folder / "session"), *budget, *policy,
+             "--format=json", "--", *inputs.command], out)  # fmt: skip
+    else:
+        new = folder / "run"
+        code, tail = run(["collect", "-o", str(new), f"--reps={inputs.reps}", "--", *inputs.command], None)
+        if code:
+            raise GateError(f"`pipeprof collect` exited with {code}", WORKLOAD_FAILED, tail)
+        code, tail = run(["compare", "--format=json", *policy, "--", inputs.baseline, str(new)], out)
+    with out.open("rb") as stream:
+        data = stream.read(MOST_JSON + 1)
+    out.unlink()
+    return code, data, tail
+
+
+def run(words: list[str], out: Path | None) -> tuple[int, str]:
+    """One pipeprof command. Its words, and those of the code under test, go to the log, where they command nothing."""
+    guard = secrets.token_hex(16)
+    say(f"::stop-commands::{guard}")
+    tail: deque[str] = deque(maxlen=TAIL_LINES)
+    env = {name: value for name, value in os.environ.items() if not KEPT_FROM_COMMAND.fullmatch(name)}
+    over = threading.Event()
+    try:
+        with out.open("wb") if out else contextlib.nullcontext() as file:
+            pipes = (subprocess.DEVNULL, file or subprocess.PIPE, subprocess.PIPE if file else subprocess.STDOUT)
+            child = subprocess.Popen([program(), *words], -1, None, *pipes, env=env)
+        reader = threading.Thread(target=_pass_on, args=(child.stderr or child.stdout, tail, over), daemon=True)
+        reader.start()
+        code = child.wait()
+        reader.join(timeout=LINGER_S)
+    except OSError as error:
+        raise GateError(f"cannot start pipeprof: {error}", NOT_JUDGED) from error
+    finally:
+        over.set()
+        say(f"\n::{guard}::")
+    return code, "".join(tail)
+
+
+def program() -> str:
+    """The `pipeprof` on PATH, else the one beside this Python."""
+    found = shutil.which("pipeprof") or shutil.which("pipeprof", path=str(Path(sys.executable).parent))
+    if found is None:
+        raise GateError("there is no `pipeprof` on PATH; see the input `install`", USAGE)
+    return found
+
+
+def _pass_on(stream: IO[bytes], tail: deque[str], over: threading.Event) -> None:
+    for line in iter(lambda: stream.readline(65536), b""):
+        if over.is_set():
+            return
+        text = line.decode("utf-8", "replace")
+        tail.append(text)
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def judged(code: int, data: bytes, tail: str) -> dict[str, Any]:
+    """The comparison that pipeprof printed. Raises GateError unless it is whole and agrees with the exit code."""
+    if code not in set(EXIT.values()):
+        known = code in (USAGE, WORKLOAD_FAILED)
+        raise GateError(f"pipeprof exited with {code}", code if known else NOT_JUDGED, tail)
+    try:
+        content = json.loads(data) if len(data) <= MOST_JSON else None
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise GateError(f"pipeprof printed no comparison (exit code {code})", NOT_JUDGED, tail)
+    verdict = content.get("verdict")
+    expected = EXIT.get(verdict) if isinstance(verdict, str) else None
+    if content.get("schema_version") != 1 or expected is None:
+        raise GateError("what pipeprof printed is no comparison that this action knows", NOT_JUDGED, tail)
+    if not expected == code == content.get("exit_code"):
+        text = (
+            f"verdict {verdict}, exit code {content.get('exit_code')!r} and the real one, {code}, contradict each other"
+        )
+        raise GateError(text, NOT_JUDGED, tail)
+    if code == 0 and not content.get("metrics"):
+        raise GateError("the comparison has no metrics: nothing was judged", NOT_JUDGED, tail)
+    return content
+
+
+def publish(data: bytes, folder: Path, env: dict[str, str]) -> None:
+    """Writes every form into the folder, the summary into the job's, and prints the annotations."""
+    source = folder / "compare.json"
+    source.write_bytes(data)
+    code, tail = run(["render", str(source), "-o", str(folder)], None)
+    if code:
+        raise GateError("the comparison could not be rendered", NOT_JUDGED, tail)
+    append(env.get("GITHUB_STEP_SUMMARY"), (folder / "summary.md").read_text(encoding="utf-8"))
+    lines = (folder / "annotations.txt").read_text(encoding="utf-8").splitlines()
+    for line in [line for line in lines if COMMAND_LINE.fullmatch(line)][:10]:
+        say(line)
+
+
+def publish_error(error: GateError, env: dict[str, str]) -> None:
+    """The same for a check that judged nothing."""
+    meaning = MEANING.get(error.code, "the check failed")
+    say(f"::error title={escaped(f'pipeprof: {meaning}', more=':,')}::{escaped(error.message)}")
+    tail = re.sub(r"[^\n\t\x20-\x7e\xa0-\ud7ff]", "?", error.details)[-10_000:].replace("```", "'''")
+    details = f"\n```text\n{tail.rstrip()}\n```\n" if tail.strip() else ""
+    message = re.sub(r"([\\*_\[\]<>~|$&])", r"\\\1", " ".join(error.message.split()))
+    append(env.get("GITHUB_STEP_SUMMARY"), f"## pipeprof: {meaning}\n\n{message}\n{details}")
+
+
+def escaped(words: str, more: str = "") -> str:
+    """Text as a workflow command takes it."""
+    for sign in "%\r\n" + more:
+        words = words.replace(sign, f"%{ord(sign):02X}")
+    return words
+
+
+def write_outputs(env: dict[str, str], **outputs: str) -> None:
+    """Into GITHUB_OUTPUT, each between delimiters that no value can know."""
+    for name, value in outputs.items():
+        mark = f"end_{secrets.token_hex(16)}"
+        append(env.get("GITHUB_OUTPUT"), f"{name.replace('_', '-')}<<{mark}\n{value}\n{mark}\n")
+
+
+def append(path: str | None, text: str) -> None:
+    """Adds to one of the files that the runner reads; nothing without it."""
+    if path:
+        with Path(path).open("a", encoding="utf-8") as stream:
+            stream.write(text if text.endswith("\n") else text + "\n")
+
+
+def say(line: str) -> None:
+    """To the log, at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def write_origin(folder: Path, env: dict[str, str]) -> None:
+    """The pull request's number, for the workflow that comments: a fork's own run must not."""
+    number = (read_event(env).get("pull_request") or {}).get("number")
+    if isinstance(number, int):
+        (folder / "pr.txt").write_text(f"{number}\n", encoding="utf-8")
+
+
+def main() -> int:
+    """The exit code: 0 when green, else pipeprof's."""
+    env = dict(os.environ)
+    folder = Path(env.get("PIPEPROF_GATE_OUTPUT") or Path(env.get("RUNNER_TEMP", ".")) / "pipeprof-gate").resolve()
+    work = folder.with_name(folder.name + "-work")
+    verdict, content_there = "error", False
+    try:
+        for each in (folder, work):
+            shutil.rmtree(each, ignore_errors=True)
+            each.mkdir(parents=True)
+        write_origin(folder, env)
+        inputs = read_inputs(env)
+        code, data, tail = measure(inputs, work)
+        content = judged(code, data, tail)
+        publish(data, folder, env)
+        verdict, content_there = content["verdict"], True
+        red = code and (verdict not in CHOOSABLE or verdict in inputs.fail_on)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must not look like a verdict
+        known = error if isinstance(error, GateError) else GateError(f"{type(error).__name__}: {error}", NOT_JUDGED)
+        publish_error(known, env)
+        code, red = known.code, True
+    files = {"summary": "summary.md", "json": "compare.json"}
+    paths = {name: str(folder / file) if content_there else "" for name, file in files.items()}
+    write_outputs(env, verdict=verdict, exit_code=str(code), folder=str(folder), **paths)
+    say(f"pipeprof: {verdict}, exit code {code}: the check is {'red' if red else 'green'}")
+    return code if red else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

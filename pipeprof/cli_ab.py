@@ -1,0 +1,165 @@
+"""The verbs `ab` and `qualify`."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeprof.cli_compare import FORMATS, show
+from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from pipeprof.experiment.arms import ArmWish
+
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[smh])+")
+
+
+def seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
+    """Seconds, above 0, from `90`, `90s`, `10m`, `1h30m`; None for none. Raises BadParameter."""
+    if text is None:
+        return None
+    whole = text.strip() if text.strip()[-1:] in _SECONDS else f"{text.strip()}s"
+    found = 0.0
+    if _DURATION.fullmatch(whole):
+        found = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9.]+)([smh])", whole))
+    if found <= 0:
+        raise click.BadParameter(f"`{text}` is no time: expected seconds, or for example 10m or 1h30m")
+    return found
+
+
+def shares(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[float, ...]:
+    """Shares above 0 and up to 1 from `0.05,0.10`, each once, growing. Raises BadParameter."""
+    try:
+        found = sorted({float(part) for part in text.split(",") if part.strip()})
+    except ValueError:
+        found = []
+    if not found or not 0 < found[0] <= found[-1] <= 1:
+        raise click.BadParameter(f"`{text}`: expected shares above 0 and up to 1, for example 0.05,0.10")
+    return tuple(found)
+
+
+_POLICY = click.option(
+    "--policy",
+    "policy_file",
+    type=click.Path(path_type=Path),
+    help="Settings of the gate.  [default: pipeprof.toml or pyproject.toml here or above]",
+)
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.option("--base-ref", metavar="REV", help="Git revision of the base arm.  [default: the working tree as it is]")
+@click.option("--new-ref", metavar="REV", help="Git revision of the new arm.  [default: the working tree as it is]")
+@click.option("--base", "base_command", metavar="CMD", help="Command of the base arm, in one word.")
+@click.option("--new", "new_command", metavar="CMD", help="Command of the new arm, in one word.")
+@click.option("--base-env", metavar="NAME=VALUE", multiple=True, help="Variable of the base arm (again for more).")
+@click.option("--new-env", metavar="NAME=VALUE", multiple=True, help="Variable of the new arm (again for more).")
+@_POLICY
+@click.option(
+    "--budget", metavar="TIME", callback=seconds, help="Time for all repetitions of the session, such as 600 or 10m."
+)
+@click.option("-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-ab-PAIR]")
+@click.option("--new-session", is_flag=True, help="Begin anew; the earlier session is kept, and told in the result.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def ab(
+    policy_file: Path | None, budget: float | None, folder: Path | None, form: str, command: tuple[str, ...], *,
+    new_session: bool, **words: Any,
+) -> None:  # fmt: skip
+    """Is the new code slower than the old? Runs both in turn until it is decided.
+
+    \b
+      pipeprof ab --base-ref main -- python train.py            main against the working tree
+      pipeprof ab --base-ref v1.2 --new-ref HEAD --budget 20m -- python train.py
+      pipeprof ab --base "python a.py" --new "python b.py"
+      pipeprof ab --new-env OMP_NUM_THREADS=2 -- python train.py
+
+    Every repetition is a fresh process. The same call again continues a session that was interrupted, and prints the
+    result of one that is finished. Exit codes: 0 nothing worse, 1 regressed, 3 could not be judged, 4 inconclusive,
+    5 an arm failed.
+    """  # noqa: D301
+    from pipeprof.experiment.ab import AbWish, run_ab
+    from pipeprof.experiment.policy_file import load_policy
+
+    policy = load_policy(policy_file)
+    wish = AbWish(_arm("base", words), _arm("new", words), command, folder, budget, new_session=new_session)
+    content = run_ab(wish, policy, _say)
+    show(content, form)
+    sys.exit(content["exit_code"])
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.option(
+    "--sessions", type=click.IntRange(20), default=500, show_default=True, help="Sessions drawn per question."
+)
+@click.option(
+    "--slow-down",
+    "slow_downs",
+    metavar="SHARES",
+    callback=shares,
+    default="0.05,0.10",
+    show_default=True,
+    help="Slow-downs to be found.",
+)
+@click.option(
+    "--rounds", type=click.IntRange(3), default=8, show_default=True, help="Rounds to draw the sessions from."
+)
+@_POLICY
+@click.option("--budget", metavar="TIME", callback=seconds, help="Time for all repetitions, such as 600 or 10m.")
+@click.option(
+    "-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-qualify-TIME]"
+)
+@click.option("--seed", type=click.IntRange(0), help="Of the order and the draws.  [default: a new one, recorded]")
+@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def qualify(
+    sessions: int, slow_downs: tuple[float, ...], rounds: int, policy_file: Path | None, budget: float | None,
+    folder: Path | None, seed: int | None, form: str, command: tuple[str, ...],
+) -> None:  # fmt: skip
+    """How often is the gate wrong on this machine, and what does it see here at which cost?
+
+    \b
+      pipeprof qualify -- python train.py
+      pipeprof qualify --slow-down 0.03 --rounds 20 --budget 1h -- python train.py
+
+    Each round runs the command twice as it is, and once for each slow-down with every step really made longer. The
+    sessions are drawn from these rounds. Exit codes: 0 as promised, 1 more false alarms than the policy allows,
+    3 could not be measured, 5 the command failed.
+    """  # noqa: D301
+    from pipeprof.collect.session import default_name
+    from pipeprof.experiment import qualify_text, runs
+    from pipeprof.experiment.policy_file import load_policy
+    from pipeprof.experiment.pool import Order
+    from pipeprof.experiment.qualify import exit_code, run_qualify
+
+    if not command:
+        raise UsageError("no command to run", "pipeprof qualify -- python train.py")
+    policy = load_policy(policy_file)
+    order = Order(
+        command, Path.cwd(), slow_downs, rounds, max(3, policy.least_reps), budget or policy.budget_s,
+        secrets.randbits(32) if seed is None else seed,
+    )  # fmt: skip
+    where = (folder or default_name("pipeprof-qualify-")).absolute()
+    content = run_qualify(order, sessions, policy, where, _say)
+    click.echo(runs.json_text(content) if form == "json" else qualify_text.text(content), nl=False)
+    sys.exit(exit_code(content))
+
+
+def _arm(name: str, words: dict[str, Any]) -> ArmWish:
+    from pipeprof.experiment.arms import ArmWish
+
+    try:
+        command = shlex.split(words[f"{name}_command"] or "")
+    except ValueError as error:
+        raise UsageError(f"cannot read the command of --{name}: {error}", "check its quotes") from error
+    return ArmWish(words[f"{name}_ref"], tuple(command), tuple(words[f"{name}_env"]))
+
+
+def _say(line: str) -> None:
+    click.echo(f"pipeprof: {line}", err=True)

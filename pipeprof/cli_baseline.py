@@ -1,0 +1,212 @@
+"""`pipeprof baseline`: write, list, show, check and drop baselines. What they are: docs/baselines.md."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from pipeprof.errors import RunError, UsageError
+
+if TYPE_CHECKING:
+    from pipeprof.record.measures import Measures
+
+_ROOT = click.option(
+    "--root", metavar="FOLDER|URL", default="baselines", show_default=True, envvar="PIPEPROF_BASELINES",
+    show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, file:// URL.",
+)  # fmt: skip
+_FORMAT = click.option(
+    "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True
+)
+
+
+@click.group()
+def baseline() -> None:
+    """Keep what later runs are compared with.
+
+    \b
+      pipeprof baseline write RUN --workload resnet
+      pipeprof baseline list
+      pipeprof compare baselines/resnet/MACHINE NEW
+    """  # noqa: D301 - \b is click's mark for text that must not be wrapped
+
+
+@baseline.command()
+@click.argument("source", metavar="RUN_OR_MEASURES")
+@click.option("--workload", required=True, metavar="NAME", help="Name of the baseline.")
+@_ROOT
+@click.option("--append", is_flag=True, help="Add the repetitions of another job to the baseline that is there.")
+@click.option("--drop", multiple=True, metavar="METRIC", help="Leave a metric or fact out; patterns like 'op/*' too.")
+@click.option("--tag", metavar="NAME", help="Release tag of the measured revision.  [default: git's, if it has one]")
+@click.option("--anchor", metavar="RUN", help="Base arm that was measured in turn with RUN: the history keeps ratios.")
+@_FORMAT
+def write(source: str, workload: str, root: str, form: str, **options: Any) -> None:
+    """Save a run as the baseline of its workload on this machine class.
+
+    \b
+      pipeprof baseline write RUN --workload resnet
+      pipeprof baseline write RUN --workload resnet --append      repetitions of one more job
+      pipeprof baseline write RUN --workload resnet --root s3://bucket/baselines?region=eu-west-1
+      pipeprof baseline write RUN --workload resnet --drop 'op/*'
+    """  # noqa: D301
+    from pipeprof.record.baseline import save
+    from pipeprof.report import baselines
+
+    measures = _measures(source)
+    anchor = _measures(options["anchor"]) if options["anchor"] else None
+    tag = options["tag"] or _tag(measures.git)
+    saved = save(
+        measures, root, workload, append=options["append"], drop=options["drop"], tag=tag, anchor=anchor
+    )  # fmt: skip
+    for note in saved.notes:
+        click.echo(f"pipeprof: {note}", err=True)
+    if form == "json":
+        _print_json(baselines.written(saved))
+        return
+    about = saved.document
+    click.echo(
+        f"pipeprof: {'appended' if options['append'] and saved.replaced else 'wrote'} {about.reps} repetitions in "
+        f"{about.jobs or 'an unknown number of'} job(s), {about.metrics} metrics, {saved.bytes / 1000:.1f} kB",
+        err=True,
+    )
+    click.echo(saved.where)
+
+
+@baseline.command("list")
+@_ROOT
+@_FORMAT
+def list_all(root: str, form: str) -> None:
+    """Every baseline there is, damaged ones too.
+
+    \b
+      pipeprof baseline list
+      pipeprof baseline list --root s3://bucket/baselines --format json
+    """  # noqa: D301
+    from pipeprof.report import baselines
+
+    rows = baselines.states(root)
+    if form == "json":
+        _print_json({"schema_version": baselines.LISTING_VERSION, "root": _shown(root), "baselines": rows})
+        return
+    click.echo(baselines.states_table(rows), nl=False)
+    if not rows:
+        click.echo(f"no baselines in {_shown(root)}", err=True)
+
+
+@baseline.command()
+@click.option("--workload", metavar="NAME", help="Name of the baseline; not needed when there is only one.")
+@click.option("--machine", metavar="CLASS", help="Machine class; not needed when there is only one.")
+@_ROOT
+@click.option(
+    "--history", "past", is_flag=True, help="Past writes, changes of level, and drift since the last release."
+)
+@_FORMAT
+def show(workload: str | None, machine: str | None, root: str, form: str, *, past: bool) -> None:
+    """Metrics, machine and revision of one baseline, or its history.
+
+    \b
+      pipeprof baseline show --workload resnet
+      pipeprof baseline show --workload resnet --history
+    """  # noqa: D301
+    from pipeprof.record.baseline import document, load_named
+    from pipeprof.report import baselines
+
+    workload, machine = _chosen(root, workload, machine)
+    if past:
+        content = baselines.history(root, workload, machine)
+        if form == "json":
+            _print_json(content)
+        else:
+            click.echo(baselines.history_text(content), nl=False)
+        return
+    about, measures = document(root, workload, machine), load_named(root, workload, machine)
+    if form == "json":
+        _print_json(baselines.one(about, measures))
+        return
+    from pipeprof.record.baseline_files import PACKED_FACTS
+    from pipeprof.record.baseline_summary import summary_text
+
+    click.echo(summary_text(measures, msgspec.to_builtins(about), packed=PACKED_FACTS in about.files), nl=False)
+
+
+@baseline.command()
+@_ROOT
+@_FORMAT
+def check(root: str, form: str) -> None:
+    """Read every baseline and its history; exit code 3 when one is damaged, or when there is none.
+
+    \b
+      pipeprof baseline check
+    """  # noqa: D301
+    from pipeprof.report import baselines
+
+    rows = baselines.states(root, histories=True)
+    if form == "json":
+        _print_json({"schema_version": baselines.LISTING_VERSION, "root": _shown(root), "baselines": rows})
+    else:
+        for row in rows:
+            click.echo(f"{row['workload']}/{row['machine']}: {row['problem'] or row['state']}")
+    bad = [f"`{row['workload']}/{row['machine']}`" for row in rows if row["state"] != "ok"]
+    if bad:
+        raise RunError(f"{len(bad)} of {len(rows)} baselines in `{_shown(root)}` cannot be used: {', '.join(bad)}")
+    if not rows:
+        raise RunError(f"no baselines in `{_shown(root)}`", "pipeprof baseline write RUN --workload NAME")
+
+
+@baseline.command()
+@click.option("--workload", required=True, metavar="NAME", help="Name of the baseline.")
+@click.option("--machine", metavar="CLASS", help="Machine class.  [default: all of the workload]")
+@_ROOT
+def drop(workload: str, machine: str | None, root: str) -> None:
+    """Remove baselines of a workload together with their history.
+
+    \b
+      pipeprof baseline drop --workload resnet --machine amd-epyc-2c-24g-cpu-5d0c1e9a
+    """  # noqa: D301
+    from pipeprof.record.baseline import remove
+
+    for name, inner in remove(root, workload, machine):
+        click.echo(f"pipeprof: removed {name}/{inner}", err=True)
+
+
+def _measures(source: str) -> Measures:
+    from pipeprof.query.measure import open_measures
+
+    return open_measures(source)
+
+
+def _tag(git: dict[str, Any] | None) -> str | None:
+    """The tag of the measured revision in the repository of this folder; None for a changed tree."""
+    if not git or not git.get("revision") or git.get("dirty"):
+        return None
+    words = ["git", "tag", "--points-at", str(git["revision"]), "--sort=-creatordate"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return next(iter(done.stdout.split()), None) if done.returncode == 0 else None
+
+
+def _chosen(root: str, workload: str | None, machine: str | None) -> tuple[str, str]:
+    from pipeprof.record.baseline import names
+
+    found = [name for name in names(root, workload) if machine in (None, name[1])]
+    if len(found) == 1:
+        return found[0]
+    wanted = "/".join(filter(None, (workload, machine))) or "any workload"
+    if not found:
+        raise RunError(f"no baseline of `{wanted}` in `{_shown(root)}`", "pipeprof baseline list")
+    listed = ", ".join(f"{name}/{inner}" for name, inner in found[:5]) + (", ..." if len(found) > 5 else "")
+    raise UsageError(f"{len(found)} baselines to choose from: {listed}", "name one with --workload and --machine")
+
+
+def _shown(root: str) -> str:
+    from pipeprof.record.object_place import without_secrets
+
+    return without_secrets(root) if "://" in root else root
+
+
+def _print_json(content: dict[str, Any]) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(content), indent=2).decode())

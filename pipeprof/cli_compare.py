@@ -1,0 +1,72 @@
+"""The verb `compare`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FORMATS = ("terminal", "json", "markdown", "junit")
+
+
+@click.command()
+@click.argument("base", type=str)
+@click.argument("new", type=str)
+@click.option(
+    "--policy",
+    "policy_file",
+    type=click.Path(path_type=Path),
+    help="Settings of the gate.  [default: pipeprof.toml or pyproject.toml here or above]",
+)
+@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
+@click.option(
+    "--allow-cross-machine",
+    is_flag=True,
+    help="Compare across machines or versions all the same: informs, never fails.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
+def compare(
+    base: str, new: str, policy_file: Path | None, form: str, output: Path | None, *, allow_cross_machine: bool
+) -> None:
+    """Did this change make it slower? A verdict per metric, and why.
+
+    \b
+      pipeprof collect -o base --reps 8 -- python train.py
+      pipeprof collect -o new --reps 8 -- python train.py      after the change
+      pipeprof compare base new
+      pipeprof compare baselines/mnist new --format markdown
+      pipeprof compare base/ new/                              folders of pytest-benchmark files
+
+    BASE and NEW are runs, baselines (a folder or a URL; ROOT/WORKLOAD is the one for this machine), or JSON files of
+    pytest-benchmark; a folder of them has one repetition for each file. Exit codes: 0 nothing worse, 1 regressed,
+    3 could not be judged, 4 inconclusive.
+    """  # noqa: D301
+    from pipeprof.experiment.compare import compare_sides
+    from pipeprof.experiment.policy_file import load_policy
+    from pipeprof.query.measure import open_base, open_measures
+
+    policy = load_policy(policy_file)
+    newer = open_measures(new)
+    content = compare_sides(open_base(base, newer), newer, policy, allow_cross_machine=allow_cross_machine)
+    show(content, form, output)
+    sys.exit(content["exit_code"])
+
+
+def show(content: dict[str, Any], form: str, output: Path | None = None) -> None:
+    """Print a comparison in one of FORMATS, or write it to a file."""
+    from pipeprof.report import compare_json, compare_junit, compare_markdown, compare_terminal
+    from pipeprof.report.output import write_text
+
+    if form == "terminal" and output is None:
+        compare_terminal.show(content)
+        return
+    texts: dict[str, Callable[[Any], str]] = {
+        "terminal": compare_terminal.text, "json": compare_json.text, "markdown": compare_markdown.text,
+        "junit": compare_junit.text,
+    }  # fmt: skip
+    write_text(texts[form](content), output)

@@ -1,0 +1,86 @@
+"""The verb `ops`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeprof.errors import PipeprofError, RunError
+
+_FORMATS = ("terminal", "json", "csv", "markdown", "parquet")
+_GROUPS = ("name", "shape", "stack", "type", "scope", "phase")
+_CONTEXT = {"ignore_unknown_options": False}
+
+
+@click.command(context_settings=_CONTEXT)
+@click.argument("run", metavar="RUN|FILE", type=click.Path(path_type=Path))
+@click.option(
+    "-t", "--top", type=int, metavar="N", help="Rows; 0 shows all, -N all but the last N.  [default: 20, or 3]"
+)
+@click.option("--row-limit", type=int, metavar="N", help="As --top; -1 shows all.")
+@click.option("--group-by", type=click.Choice(_GROUPS), help="Sum up executions by this.  [default: type or name]")
+@click.option("--stack-depth", type=click.IntRange(1), default=5, show_default=True, help="Frames of --group-by stack.")
+@click.option("--order-by", "--sort-by", metavar="COL", help="Largest first by any column; +COL: smallest first.")
+@click.option("--opr-name", metavar="REGEX", help="Operators whose name matches, from its start.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Operators of exactly this type (repeatable).")
+@click.option("--input-dtype", metavar="TYPE", help="Operators with an input of exactly this data type.")
+@click.option("--aggregate-by", type=click.Choice(["type"]), help="Add up operators of one type; needs --aggregate.")
+@click.option("--aggregate", type=click.Choice(["max", "min", "sum", "mean"]), help="How operators are added up.")
+@click.option(
+    "--top-end-key",
+    type=click.Choice(["end", "kern", "total", "wait", "exec"]),
+    default="end",
+    show_default=True,
+    help="Time that counts: end, total: start to end; kern, wait: until the kernel starts; exec: from then on.",
+)
+@click.option("--min-time", type=float, metavar="S", help="Operators of at least so many seconds.")
+@click.option("--max-time", type=float, metavar="S", help="Operators of at most so many seconds.")
+@click.option("--copy-time", is_flag=True, help="Also the time of operators of type Copy.")
+@click.option("--show-host", is_flag=True, help="The host's side, too.")
+@click.option("--print-only", type=click.Choice(["summary", "device", "host"]), help="One part only.")
+@click.option("--dump-only-opr", is_flag=True, help="Name, type and id, one operator per line.")
+@click.option("--confluence", "--wiki", is_flag=True, help="Wiki tables with more columns.")
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="terminal", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
+def ops(run: Path, form: str, output: Path | None, row_limit: int | None, **asked: Any) -> None:
+    """Operator table of a run, or of another program's profile: filtered, ordered, added up or grouped.
+
+    \b
+      pipeprof ops RUN
+      pipeprof ops RUN --group-by name --top 50 --order-by count
+      pipeprof ops profile.json -t 5 --opr-name "conv.*" --order-by FLOPS
+      pipeprof ops profile.json --aggregate-by type --aggregate sum --min-time 1e-5
+      pipeprof ops RUN --format csv > ops.csv
+    """  # noqa: D301
+    from pipeprof.report.ops import show
+    from pipeprof.report.ops.question import Question
+
+    if row_limit is not None and asked["top"] is None:
+        asked["top"] = max(row_limit, 0)
+    question = Question(**asked)
+    question.check()
+    show.show(_opened(run), question, form, output)
+
+
+def _opened(path: Path) -> Any:
+    """The run, or the run that a foreign file is read into (kept, so that the next question is fast)."""
+    from pipeprof.read.foreign import holds_known
+    from pipeprof.read.imported import imported
+    from pipeprof.read.spool.finish import open_run
+    from pipeprof.report.progress import status_line
+
+    try:
+        with status_line("pipeprof: reading", quiet=False) as progress:
+            run = imported(path, progress) if path.is_file() else open_run(path, progress=progress)
+    except RunError as error:
+        if not holds_known(path):
+            raise
+        raise RunError(error.message, f"pipeprof import {path} -o RUN") from error
+    except PipeprofError:
+        raise
+    if path.is_file():
+        for text in dict.fromkeys(warning.message for warning in run.manifest.warnings):
+            click.echo(f"note: {text}", err=True)
+    return run

@@ -1,0 +1,82 @@
+"""`pipeprof render`: a saved comparison in another form, for the GitHub check, which keeps the JSON."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_BYTES = 64 * 1024 * 1024
+
+
+def forms() -> dict[str, tuple[str, Callable[[dict[str, Any]], str]]]:
+    """Each form's file name and function."""
+    from pipeprof.report import compare_github, compare_html, compare_junit, compare_markdown
+
+    return {
+        "markdown": ("compare.md", compare_markdown.text),
+        "html": ("compare.html", compare_html.text),
+        "junit": ("junit.xml", compare_junit.text),
+        "github-summary": ("summary.md", compare_github.summary),
+        "github-comment": ("comment.md", compare_github.comment),
+        "github-annotations": ("annotations.txt", _annotations),
+    }
+
+
+@click.command("render", hidden=True)
+@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--to", "form", help="markdown, html, junit, github-summary, github-comment, github-annotations.")
+@click.option("-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder: write every form into it.")
+def render(source: Path, form: str | None, folder: Path | None) -> None:
+    """Show a saved comparison (`pipeprof compare --format json`) in another form.
+
+    \b
+      pipeprof render compare.json --to html > compare.html
+      pipeprof render compare.json -o folder
+    """  # noqa: D301
+    known = forms()
+    if (form is None) == (folder is None):
+        raise UsageError("render needs one of --to and -o", "pipeprof render compare.json --to markdown")
+    if form is not None and form not in known:
+        raise UsageError(f"unknown form `{form}`", f"one of {', '.join(known)}")
+    content = _read(source)
+    if folder is None:
+        click.echo(known[str(form)][1](content), nl=False)
+        return
+    for name, text in known.values():
+        _write(folder / name, text(content))
+
+
+def _annotations(content: dict[str, Any]) -> str:
+    from pipeprof.report import compare_github
+
+    return "".join(f"{line}\n" for line in compare_github.annotation_lines(content))
+
+
+def _read(source: Path) -> dict[str, Any]:
+    from pipeprof.report import compare_content
+
+    try:
+        size = source.stat().st_size
+        if size > MOST_BYTES:
+            raise UsageError(f"`{source}` has {size} bytes, at most {MOST_BYTES} are read")
+        return compare_content.read(source.read_bytes(), str(source))
+    except OSError as error:
+        raise UsageError(f"cannot read `{source}`: {error.strerror}", "give a file of `pipeprof compare`") from error
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise UsageError(f"cannot write `{path}`: {error.strerror}", "choose another folder with -o") from error

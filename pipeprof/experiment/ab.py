@@ -1,0 +1,74 @@
+"""`pipeprof ab`: both arms in turn in one job, judged at planned looks, until it is decided or the time is over."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeprof.collect import fingerprint
+from pipeprof.experiment.arms import ArmWish, Place, arm_notes, checked_out, pair_hash, resolve_arms
+from pipeprof.experiment.interleaved import Interleaved
+from pipeprof.experiment.repetition import Bench
+from pipeprof.experiment.session import locked, new_session, open_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipeprof.verdict.gate.policy import Policy
+
+
+@dataclass(frozen=True)
+class AbWish:
+    """What the user asks for. `budget_s`: seconds that all repetitions of the session may take together."""
+
+    base: ArmWish
+    new: ArmWish
+    command: tuple[str, ...] = ()
+    folder: Path | None = None
+    budget_s: float | None = None
+    new_session: bool = False
+    seed: int | None = None
+
+
+def run_ab(wish: AbWish, policy: Policy, say: Callable[[str], None], bench: Bench | None = None) -> dict[str, Any]:
+    """Measure and judge; writes `compare.json` and returns its content, that of `pipeprof compare` and `session`.
+
+    Raises UsageError for arms that cannot be, MeasureError for a session of another machine or job, WorkloadError when
+    an arm fails, KeyboardInterrupt when it was interrupted: the session can be continued then.
+    """
+    place = Place.here()
+    arms = resolve_arms(place, wish.base, wish.new, wish.command)
+    known_as = policy_hash(policy)
+    pair = pair_hash(place, arms, known_as)
+    folder = place.cwd / (wish.folder or f"pipeprof-ab-{pair}")
+    if wish.budget_s is not None:
+        policy = msgspec.structs.replace(policy, budget_s=wish.budget_s)
+    with locked(folder):
+        fresh = new_session(pair, {arm.name: arm.facts() for arm in arms}, known_as, wish.seed)
+        conditions = (fingerprint.machine(), fingerprint.job())
+        session = open_session(folder, fresh, conditions, replace=wish.new_session)
+        say(f"session {session.session_id} in `{folder}`")
+        running = Interleaved(folder, session, arms, place, policy, bench or Bench(), say)
+        running.notes += arm_notes(place, arms)
+        if session.state == "finished":
+            return running.result_again()
+        running.recover()
+        if running.stopped() is not None:
+            return running.conclude()
+        try:
+            with checked_out(place, arms, folder) as folders:
+                running.start(folders)
+                return running.to_the_end()
+        except KeyboardInterrupt:
+            say("interrupted: the same call goes on where this session was")
+            raise
+
+
+def policy_hash(policy: Policy) -> str:
+    """What makes two policies the same for a session; the budget only says how far it goes."""
+    text = msgspec.json.encode(msgspec.structs.replace(policy, budget_s=None), order="sorted")
+    return hashlib.sha256(text).hexdigest()[:12]

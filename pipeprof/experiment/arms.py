@@ -1,0 +1,251 @@
+"""The two arms of `pipeprof ab`: which command each runs, with which variables, in which revision of the code."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pipeprof import __version__
+from pipeprof.collect.fingerprint import without_secrets
+from pipeprof.errors import MeasureError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+Name = Literal["base", "new"]
+NAMES: tuple[Name, Name] = ("base", "new")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class ArmWish:
+    """What the user said about one arm: a git revision, a command of its own, and `NAME=VALUE` variables."""
+
+    ref: str | None = None
+    command: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm. `ref` None: the working tree as it is, whose content `tree` stands for (None outside git).
+
+    `revision` is the full hash that `ref` (or HEAD) stands for, None outside git. `dirty`: the working tree differs.
+    """
+
+    name: Name
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    ref: str | None = None
+    revision: str | None = None
+    tree: str | None = None
+    dirty: bool = False
+
+    @property
+    def label(self) -> str:
+        """For people: `base (v1.2, 3f2a91c)`."""
+        at = self.revision[:10] if self.revision else ""
+        parts = [self.ref or ("working tree" if at else ""), at + (" and changes" if self.dirty else "")]
+        shown = ", ".join(dict.fromkeys(part for part in parts if part))
+        return f"{self.name} ({shown})" if shown else self.name
+
+    def facts(self) -> dict[str, object]:
+        """What session.json says about it; secrets are left out."""
+        return {
+            "ref": self.ref,
+            "revision": self.revision,
+            "tree": self.tree,
+            "dirty": self.dirty,
+            "command": without_secrets(self.command),
+            "env": without_secrets([f"{name}={value}" for name, value in sorted(self.env.items())]),
+        }
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the user stands: the working directory, and the root of its git repository (None outside one)."""
+
+    cwd: Path
+    root: Path | None
+
+    @classmethod
+    def here(cls) -> Place:
+        """The present working directory."""
+        cwd = Path.cwd().resolve()
+        found = _git_or_none(cwd, "rev-parse", "--show-toplevel")
+        return cls(cwd, Path(found).resolve() if found else None)
+
+    @property
+    def inside(self) -> Path:
+        """The working directory below the repository's root."""
+        return self.cwd.relative_to(self.root) if self.root else Path()
+
+
+def resolve_arms(place: Place, base: ArmWish, new: ArmWish, command: Sequence[str]) -> tuple[Arm, Arm]:
+    """Both arms as they will be run.
+
+    Raises UsageError when nothing tells them apart, a command is missing or given twice, a variable is no NAME=VALUE,
+    or a revision is not known.
+    """
+    if base == new:
+        raise UsageError(
+            "both arms are the same", "give --base-ref REV, or --new CMD, or --new-env NAME=VALUE; see also `qualify`"
+        )
+    if command and base.command and new.command:
+        raise UsageError("both arms have a command of their own and there is a third after `--`", "leave one out")
+    return _resolve("base", place, base, command), _resolve("new", place, new, command)
+
+
+def pair_hash(place: Place, arms: Sequence[Arm], policy_hash: str) -> str:
+    """What makes two calls the same comparison: revisions, commands, variables, folder, policy, version of pipeprof."""
+    said = [[arm.name, arm.revision, arm.tree, list(arm.command), sorted(arm.env.items())] for arm in arms]
+    text = json.dumps([said, str(place.cwd), policy_hash, __version__])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def arm_notes(place: Place, arms: Sequence[Arm]) -> list[str]:
+    """What the reader should know about the arms."""
+    notes = [f"{arm.name} is a working tree with changes that are not committed" for arm in arms if arm.dirty]
+    if place.root is not None and any(arm.ref for arm in arms):
+        for word in dict.fromkeys(word for arm in arms for word in arm.command):
+            path = Path(word)
+            if path.is_absolute() and path.suffix == ".py" and place.root in path.parents:
+                notes.append(f"both arms run `{word}` itself, not what it was in their revision: give a relative path")
+    return notes
+
+
+def check_unchanged(place: Place, arm: Arm) -> None:
+    """Raises MeasureError when the working tree is not any more what the session started with."""
+    if arm.ref is None and place.root is not None and tree_state(place.root)[1] != arm.tree:
+        raise MeasureError(
+            f"the working tree was changed while the arm `{arm.name}` was being measured",
+            "undo the change to go on, or start again: the changed tree is another comparison",
+        )
+
+
+@contextlib.contextmanager
+def checked_out(place: Place, arms: Sequence[Arm], folder: Path) -> Iterator[dict[Name, Path]]:
+    """The working directory of each arm; worktrees below `folder` live until the end.
+
+    Raises UsageError when git refuses, or the revision has no such sub-folder.
+    """
+    trees = {arm.name: folder / f"tree-{arm.name}" for arm in arms if arm.ref is not None}
+    try:
+        places: dict[Name, Path] = {}
+        for arm in arms:
+            places[arm.name] = place.cwd
+            if arm.name in trees and place.root is not None and arm.revision is not None:
+                _remove_tree(place.root, trees[arm.name])  # of a session that was killed
+                _git(place.root, "worktree", "add", "--quiet", "--detach", str(trees[arm.name]), arm.revision)
+                places[arm.name] = trees[arm.name] / place.inside
+                if not places[arm.name].is_dir():
+                    raise UsageError(f"`{place.inside}` does not exist in {arm.label}", "start in another folder")
+        yield places
+    finally:
+        for tree in trees.values():
+            if place.root is not None:
+                _remove_tree(place.root, tree)
+
+
+def variables(place: Place, arm: Arm, workdir: Path) -> dict[str, str]:
+    """The variables that an arm runs with, beyond those of the caller.
+
+    PYTHONHASHSEED is the same for both; entries of PYTHONPATH inside the repository are those of the arm's worktree.
+    """
+    found = {"PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")}
+    if found["PYTHONHASHSEED"] == "random":
+        found["PYTHONHASHSEED"] = "0"
+    paths = os.environ.get("PYTHONPATH")
+    if paths and arm.ref is not None and place.root is not None:
+        tree = workdir.parents[len(place.inside.parts) - 1] if place.inside.parts else workdir
+        moved = [_moved(Path(part), place.root, tree) if part else part for part in paths.split(os.pathsep)]
+        found["PYTHONPATH"] = os.pathsep.join(moved)
+    return found | dict(arm.env)
+
+
+def tree_state(root: Path) -> tuple[bool, str]:
+    """Whether a working tree differs from its commit, and a hash of how: changes, and Python files not known to git."""
+    changes = _git_bytes(root, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv")
+    digest = hashlib.sha256(changes)
+    listed = _git_bytes(root, "ls-files", "--others", "--exclude-standard", "-z", "--", "*.py")
+    names = sorted(name for name in listed.split(b"\0") if name)
+    for name in names:
+        with contextlib.suppress(OSError):
+            digest.update(name + b"\0" + (root / os.fsdecode(name)).read_bytes())
+    return bool(changes or names), digest.hexdigest()[:16]
+
+
+def _resolve(name: Name, place: Place, wish: ArmWish, command: Sequence[str]) -> Arm:
+    words = wish.command or tuple(command)
+    if not words:
+        raise UsageError(f"no command to run in the arm `{name}`", "pipeprof ab --base-ref main -- python train.py")
+    env = dict(_variable(text) for text in wish.env)
+    if wish.ref is None:
+        if place.root is None or (head := _git_or_none(place.root, "rev-parse", "HEAD")) is None:
+            return Arm(name, words, env)
+        dirty, tree = tree_state(place.root)
+        return Arm(name, words, env, None, head, tree, dirty)
+    if place.root is None:
+        raise UsageError(
+            f"`{place.cwd}` is in no git repository, so there is no revision `{wish.ref}`", "go there first"
+        )
+    option = wish.ref.startswith("-")
+    revision = None if option else _git_or_none(place.root, "rev-parse", "--verify", "--quiet", wish.ref + "^{commit}")
+    if revision is None:
+        raise UsageError(
+            f"git knows no revision `{wish.ref}`", "fetch it first; on CI fetch more than one commit (fetch-depth: 0)"
+        )
+    return Arm(name, words, env, wish.ref, revision)
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not _VARIABLE.fullmatch(name):
+        raise UsageError(f"cannot read the variable `{text}`, expected NAME=VALUE", "for example OMP_NUM_THREADS=2")
+    return name, value
+
+
+def _moved(path: Path, root: Path, tree: Path) -> str:
+    whole = path.resolve() if path.is_absolute() else path
+    return str(tree / whole.relative_to(root)) if path.is_absolute() and whole.is_relative_to(root) else str(path)
+
+
+def _remove_tree(root: Path, tree: Path) -> None:
+    if tree.exists():
+        with contextlib.suppress(UsageError):
+            _git(root, "worktree", "remove", "--force", "--force", str(tree))
+        shutil.rmtree(tree, ignore_errors=True)
+    with contextlib.suppress(UsageError):
+        _git(root, "worktree", "prune")
+
+
+def _git(folder: Path, *words: str) -> str:
+    """What git says. Raises UsageError with its last words."""
+    return _git_bytes(folder, *words).decode(errors="replace").strip()
+
+
+def _git_or_none(folder: Path, *words: str) -> str | None:
+    try:
+        return _git(folder, *words)
+    except UsageError:
+        return None
+
+
+def _git_bytes(folder: Path, *words: str) -> bytes:
+    command = ["git", "-C", str(folder), "-c", "core.hooksPath=/dev/null", *words]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except OSError as error:
+        raise UsageError(f"cannot run git: {error.strerror}", "install git") from error
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
+        raise UsageError(f"git {words[0]} failed: {lines[-1]}", "see what `git worktree list` says")
+    return done.stdout

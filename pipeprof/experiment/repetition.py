@@ -1,0 +1,126 @@
+"""One repetition of one arm: a fresh process of the command under the recorder, and what was measured of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.collect.launch import ProbeOptions
+from pipeprof.collect.session import create_run, record
+from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
+from pipeprof.experiment.runs import _last_words, _output_to, signals_held
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pipeprof.record.measures import Measures
+    from pipeprof.verdict.gate.policy import Policy
+
+# What both arms are recorded with: step times, queue samples, service times, op windows of about 1 % of the time.
+PROFILE = ProbeOptions()
+HOST_INTERVAL_S = 1.0
+OPTIONS = {"ops": "window", "queue_interval": 100, "service": True, "memory": True, "schedule": None}
+
+
+class Bench:
+    """What an experiment needs from the world: clocks, repetitions, measures, verdicts. Tests bring their own."""
+
+    def now(self) -> float:
+        """Seconds of a clock that never goes back."""
+        return time.monotonic()
+
+    def clock(self, ahead_s: float) -> str:
+        """The time of day in `ahead_s` seconds, `14:03:20`."""
+        return time.strftime("%H:%M:%S", time.localtime(time.time() + ahead_s))
+
+    def run(
+        self, command: Sequence[str], env: Mapping[str, str], workdir: Path, path: Path, slow_down: float | None = None
+    ) -> None:
+        """Run a command once and write its run to `path`, what it said to `path`.log.
+
+        Raises WorkloadError with its last words when it fails, KeyboardInterrupt when it was interrupted.
+        """
+        run_once(command, env, workdir, path, slow_down)
+
+    def measure(self, path: Path) -> Measures:
+        """The metrics of a run. Raises RunError when it is gone or damaged, MeasureError without a training step."""
+        with signals_held():  # its libraries start threads
+            from pipeprof.query.measure import measure  # noqa: PLC0415
+            from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
+
+            run = open_run(path)
+            if run.manifest.tables.get("step", 0) == 0:
+                raise MeasureError(
+                    f"no training step was seen in `{path}`",
+                    "does the command train with MindSpore? in sink mode pipeprof sees no steps: switch it off",
+                )
+            found = measure(run)
+            if any(warning.code == "slow_down" for warning in run.manifest.warnings):
+                found.notes.append(SLOWED)
+            return found
+
+    def compare(self, base: Measures, new: Measures, policy: Policy) -> dict[str, Any]:
+        """What `pipeprof compare` says about the repetitions so far, judged at the planned looks."""
+        with signals_held():
+            from pipeprof.experiment.compare import compare_sides  # noqa: PLC0415
+
+            return compare_sides(base, new, policy, planned=True)
+
+    def still_running(self, path: Path) -> list[int]:
+        """Processes of an interrupted repetition that have not ended yet."""
+        from pipeprof.read.spool.convert import processes_alive  # noqa: PLC0415
+        from pipeprof.record.run import load  # noqa: PLC0415
+
+        try:
+            return list(processes_alive(load(path)))
+        except RunError:
+            return []  # it was killed before there was a manifest
+
+
+SLOWED = "its steps were slowed down on purpose"
+
+
+def run_once(
+    command: Sequence[str], env: Mapping[str, str], workdir: Path, path: Path, slow_down: float | None
+) -> None:
+    """See `Bench.run`."""
+    log = path.with_name(f"{path.name}.log")
+    probe = ProbeOptions(slow_down=slow_down) if slow_down else PROFILE
+    kept = OPTIONS | ({"slow_down": slow_down} if slow_down else {})
+    with _standing_in(workdir, env):
+        run = create_run(path, command, dict(kept), force=False)
+        with _output_to(log):
+            outcome = record(run, command, probe, reps=1, host_interval_s=HOST_INTERVAL_S)[0]
+    with signals_held():
+        from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
+
+        finish(run)
+    if outcome.interrupted or outcome.status == -signal.SIGINT:
+        raise KeyboardInterrupt
+    if outcome.status:
+        how = f"exit code {outcome.status}" if outcome.status > 0 else f"signal {-outcome.status}"
+        raise WorkloadError(f"{how}{_last_words(log)}", f"all it said is in `{log}`")
+
+
+@contextlib.contextmanager
+def _standing_in(workdir: Path, env: Mapping[str, str]) -> Iterator[None]:
+    """Work in a folder with some variables set: the command inherits both. Raises UsageError when it is gone."""
+    before, kept = os.getcwd(), {name: os.environ.get(name) for name in env}  # noqa: PTH109 - may be gone itself
+    try:
+        os.chdir(workdir)
+    except OSError as error:
+        raise UsageError(f"cannot go to `{workdir}`: {error.strerror}") from error
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        os.chdir(before)

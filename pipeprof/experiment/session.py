@@ -1,0 +1,273 @@
+"""A session of `pipeprof ab` on disk: which repetitions there are, which comes next, and whether it may go on.
+
+`session.json` is whole at every moment. A repetition is entered before it starts and confirmed when it is over, so
+that after a kill at any moment what is complete is known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import fcntl
+import json
+import random
+import secrets
+import shutil
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from pipeprof.errors import MeasureError, RunError, UsageError
+from pipeprof.experiment.arms import NAMES, Name
+from pipeprof.experiment.runs import write_json
+from pipeprof.record.run import new_run_id
+from pipeprof.verdict.gate.fingerprint import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+SCHEMA_VERSION = 1
+SESSION, RESULT, HISTORY, EARLIER = "session.json", "compare.json", "history.jsonl", "earlier-"
+IGNORE, LOCK = ".gitignore", ".lock"
+
+State = Literal["running", "discarded", "counted", "failed"]
+
+
+class Entry(msgspec.Struct, kw_only=True):
+    """One repetition: its folder's name, its arm, its place in time, how long it took (seconds, from start to exit)."""
+
+    name: str
+    arm: Name
+    order: int
+    state: State = "running"
+    seconds: float | None = None
+
+
+class Session(msgspec.Struct, kw_only=True):
+    """What `session.json` holds. `pair` is the hash of what is compared, `history` the sessions of it before this one.
+
+    `stopped`: decided | looks | budget, and why in `notes`; None while it goes on.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    session_id: str
+    pair: str
+    state: Literal["open", "finished"] = "open"
+    stopped: Literal["decided", "looks", "budget"] | None = None
+    started_at: str
+    starts: int = 0
+    seed: int
+    first: Name
+    arms: dict[str, dict[str, Any]]
+    policy: str
+    fingerprint: dict[str, Any] = {}
+    job: str | None = None
+    repetitions: list[Entry] = []
+    failures: list[str] = []
+    notes: list[str] = []
+    history: list[dict[str, Any]] = []
+
+    def counted(self, arm: Name) -> list[Entry]:
+        """The repetitions of an arm that are judged, in order."""
+        return [entry for entry in self.repetitions if entry.arm == arm and entry.state == "counted"]
+
+    @property
+    def pairs(self) -> int:
+        """Repetitions that both arms have."""
+        return min(len(self.counted(arm)) for arm in NAMES)
+
+    def next_arm(self) -> Name:
+        """Whose turn it is: the first arm, the other, the other, the first, ..., so that drift hits both alike."""
+        return planned(self.first, sum(entry.state == "counted" for entry in self.repetitions))
+
+    def pace(self, arm: Name) -> float | None:
+        """Usual seconds of a repetition of an arm; of the discarded ones while there are no others."""
+        for states in (("counted",), ("discarded",)):
+            known = [
+                e.seconds for e in self.repetitions if e.arm == arm and e.state in states and e.seconds is not None
+            ]
+            if known:
+                return median(known)
+        return None
+
+    @property
+    def spent(self) -> float:
+        """Seconds that all repetitions took, discarded and failed ones too."""
+        return sum(entry.seconds or 0.0 for entry in self.repetitions)
+
+    def seconds_to(self, look: int) -> float | None:
+        """Expected seconds until both arms have `look` counted repetitions; None while an arm's pace is not known."""
+        paces = {arm: self.pace(arm) for arm in NAMES}
+        total = 0.0
+        for arm in NAMES:
+            pace, missing = paces[arm], look - len(self.counted(arm))
+            if pace is None:
+                return None
+            total += max(0, missing) * pace
+        return total
+
+    def enter(self, arm: Name) -> Entry:
+        """A new repetition, about to start. Its name is `base-000`, `base-001`, ..."""
+        number = sum(entry.arm == arm for entry in self.repetitions)
+        order = max((entry.order for entry in self.repetitions), default=-1) + 1
+        entry = Entry(name=f"{arm}-{number:03d}", arm=arm, order=order)
+        self.repetitions.append(entry)
+        return entry
+
+
+def planned(first: Name, position: int) -> Name:
+    """The arm of the repetition at a position, from 0: A B, B A, A B, ... where A is `first`."""
+    second: Name = "new" if first == "base" else "base"
+    pair, half = divmod(position, 2)
+    return first if pair % 2 == half else second
+
+
+def new_session(pair: str, arms: Mapping[str, dict[str, Any]], policy: str, seed: int | None = None) -> Session:
+    """A session without repetitions; which arm goes first is drawn with `seed`, which is drawn itself when None."""
+    seed = secrets.randbits(32) if seed is None else seed
+    return Session(
+        session_id=new_run_id(), pair=pair, arms=dict(arms), policy=policy, seed=seed,
+        first=random.Random(seed).choice(NAMES),  # noqa: S311 - no secret
+        started_at=dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
+    )  # fmt: skip
+
+
+def open_session(
+    folder: Path, fresh: Session, conditions: tuple[Mapping[str, Any], str | None], *, replace: bool = False
+) -> Session:
+    """The session in `folder`, or `fresh` when there is none yet, or when `replace` moves an earlier one away.
+
+    `conditions`: fingerprint and job of here and now. Raises UsageError for a folder that holds something else,
+    RunError for a damaged or newer file, MeasureError for a session that another machine or job began.
+    """
+    _make_folder(folder)
+    fresh.fingerprint, fresh.job = dict(conditions[0]), conditions[1]
+    known = load_session(folder)
+    if known is not None and known.pair != fresh.pair:
+        raise UsageError(
+            f"`{folder}` holds the session of another pair: {_told_apart(known, fresh)}", "give another folder with -o"
+        )
+    if known is not None and not replace:
+        check_conditions(known, folder, conditions)
+        return known
+    if known is not None:
+        fresh.history = [*known.history, _archive(folder, known)]
+    save_session(folder, fresh)
+    return fresh
+
+
+def check_conditions(session: Session, folder: Path, conditions: tuple[Mapping[str, Any], str | None]) -> None:
+    """Raises MeasureError when the session was begun on another machine, or, while it is open, in another job."""
+    hint = "times of two machines or jobs cannot be compared; begin anew with --new-session"
+    found = [entry["name"] for entry in differences(session.fingerprint, conditions[0])]
+    if found:
+        raise MeasureError(f"the session in `{folder}` was begun under other conditions: {', '.join(found)}", hint)
+    if session.state == "open" and session.repetitions and session.job != conditions[1]:
+        raise MeasureError(
+            f"the session in `{folder}` was begun in another job, or before this machine's last start", hint
+        )
+
+
+def load_session(folder: Path) -> Session | None:
+    """The session of a folder; None when it has none. Raises RunError for one that cannot be read."""
+    path = folder / SESSION
+    if not path.is_file():
+        return None
+    text = path.read_bytes()
+    hint = "begin anew in another folder with -o"
+    try:
+        version = msgspec.json.decode(text, type=_Version).schema_version
+        if version > SCHEMA_VERSION:
+            raise RunError(f"`{path}` has schema_version {version}, this pipeprof reads up to {SCHEMA_VERSION}", hint)
+        return msgspec.json.decode(text, type=Session)
+    except msgspec.DecodeError as error:
+        raise RunError(f"damaged session `{path}`: {error}", hint) from error
+
+
+def save_session(folder: Path, session: Session) -> None:
+    """Write `session.json`, whole. Raises MeasureError when it cannot be written."""
+    write_json(folder / SESSION, msgspec.to_builtins(session))
+
+
+def throw_away_incomplete(folder: Path, session: Session) -> None:
+    """Remove repetitions that were not confirmed, with their folders: the process was killed meanwhile."""
+    for entry in [entry for entry in session.repetitions if entry.state == "running"]:
+        shutil.rmtree(folder / entry.name, ignore_errors=True)
+        (folder / f"{entry.name}.log").unlink(missing_ok=True)
+        session.repetitions.remove(entry)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from running the same session. Raises UsageError when one does."""
+    _make_folder(folder)
+    with (folder / LOCK).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UsageError(f"another pipeprof runs the session in `{folder}`", "wait until it has ended") from error
+        yield
+
+
+class _Version(msgspec.Struct):
+    schema_version: int
+
+
+def _make_folder(folder: Path) -> None:
+    """The folder, invisible to git. Raises UsageError when it holds something else than a session."""
+    if folder.exists() and (not folder.is_dir() or not _is_ours(folder)):
+        raise UsageError(f"`{folder}` exists and holds no session", "give another folder with -o")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / IGNORE).write_text("*\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write `{folder}`: {error.strerror}", "choose another folder with -o") from error
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder is empty, or as a session leaves it: nothing of the user's is ever written over."""
+    names = {path.name for path in folder.iterdir()}
+    ignored = not names or (IGNORE in names and (folder / IGNORE).read_bytes() in (b"*\n", b""))
+    return ignored and (bool(names & {SESSION, HISTORY}) or names <= {IGNORE, LOCK})
+
+
+def _told_apart(known: Session, fresh: Session) -> str:
+    if known.policy != fresh.policy:
+        return "the policy is another one"
+    for arm in NAMES:
+        for name, value in fresh.arms.get(arm, {}).items():
+            if (known.arms.get(arm) or {}).get(name) != value:
+                return f"the {name} of {arm} is another one"
+    return "the folder it runs in, or pipeprof's version, is another one"
+
+
+def _archive(folder: Path, session: Session) -> dict[str, Any]:
+    """Move a session into a folder of its own and tell so in the history; its `session.json` goes last."""
+    place = folder / f"{EARLIER}{len(session.history) + 1:03d}"
+    line = {
+        "session_id": session.session_id,
+        "started_at": session.started_at,
+        "replaced_at": dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
+        "state": session.state,
+        "verdict": _verdict(folder),
+        "repetitions": session.pairs,
+        "moved_to": place.name,
+    }
+    if not place.exists():  # else it was begun and cut off
+        with (folder / HISTORY).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+    place.mkdir(exist_ok=True)
+    moved = [folder / RESULT, *sorted(folder.glob("base-*")), *sorted(folder.glob("new-*"))]
+    for path in [*(path for path in moved if path.exists()), folder / SESSION]:
+        path.replace(place / path.name)
+    return line
+
+
+def _verdict(folder: Path) -> str | None:
+    try:
+        found: str = json.loads((folder / RESULT).read_text(encoding="utf-8"))["verdict"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return found

@@ -1,0 +1,211 @@
+"""What is compared of a run: its metrics per repetition, by the queries of the family `compare`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import RunError
+from pipeprof.query.engine import Engine
+from pipeprof.read.benchmarks import is_benchmark, read_benchmarks
+from pipeprof.read.spool.finish import open_run
+from pipeprof.record.measures import Measures, Repetition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeprof.record.run import Manifest, Run
+
+    Row = Mapping[str, Any]
+
+MOST_OPS = 200  # with the most own time; the others are summed up
+OTHERS = "(others)"
+STEP_METRICS = {
+    "step_time_median": "median_ns",
+    "step_time_p90": "p90_ns",
+    "data_wait": "data_wait_ns",
+    "first_step_time": "first_step_ns",
+}
+_NUMBER = re.compile(r"-op[0-9]+$")  # MindSpore counts all operators of a process; the count says nothing
+
+
+def open_measures(path: str | Path) -> Measures:
+    """One side of a comparison from a run, a baseline (folder or URL), or JSON files of pytest-benchmark.
+
+    A folder of JSON files is one side with a repetition for each file. Raises RunError when it is none of these.
+    """
+    from pipeprof.record import baseline  # noqa: PLC0415 - object storage is only for those who use it
+
+    text, place = str(path), Path(path)
+    if "://" in text or place.joinpath(baseline.MANIFEST).is_file():
+        return baseline.load(text)
+    if place.is_file() and is_benchmark(place):
+        return read_benchmarks([place], text)
+    files = sorted(place.glob("*.json")) if place.is_dir() and not place.joinpath("run.json").is_file() else []
+    if files and all(is_benchmark(file) for file in files):
+        return read_benchmarks(files, text)
+    return measure(open_run(place))
+
+
+def open_base(path: str | Path, new: Measures) -> Measures:
+    """As `open_measures`; besides, ROOT/WORKLOAD is the baseline of that workload for the machine class of `new`.
+
+    Raises RunError, naming the machine classes there are, when it has none for this one.
+    """
+    from pipeprof.record import baseline  # noqa: PLC0415 - object storage is only for those who use it
+
+    head, _, query = str(path).partition("?") if "://" in str(path) else (str(Path(path).absolute()), "", "")
+    root, _, workload = head.rstrip("/").rpartition("/")
+    root = f"{root}?{query}" if query else root
+    here = "://" in head or any(Path(head).glob(f"*/{baseline.MANIFEST}"))
+    known = baseline.names(root, workload) if here else []
+    if not known:
+        return open_measures(path)
+    found = baseline.of_machine(root, workload, new)
+    if found is None:
+        raise RunError(
+            f"no baseline of `{workload}` for this machine; there is {', '.join(machine for _, machine in known)}",
+            f"pipeprof baseline write {new.label} --workload {workload}",
+        )
+    return found
+
+
+def measure(run: Run) -> Measures:
+    """Metrics of every repetition that ended well, and what never varies; names and units: docs/gate.md.
+
+    Raises RunError when no repetition ended well, or none has a training step.
+    """
+    manifest = run.manifest
+    whole = {rep.rep: rep for rep in manifest.reps if rep.exit_code in (0, None)}
+    found = Measures(
+        label=str(run.path), workload=workload_of(manifest), fingerprint=_fingerprint(manifest), git=manifest.git,
+        created_at=manifest.started_at, notes=_notes(run, len(whole)),
+        reps={number: Repetition(order=rep.zero_realtime_ns, job=manifest.job) for number, rep in whole.items()},
+    )  # fmt: skip
+    with Engine.open(run) as engine:
+        ops, stages = engine.rows("compare/rep_op"), engine.rows("compare/rep_pipeline_op")
+        values = _values(engine, ops, stages)
+    found.facts = _facts(ops, stages)
+    found.values = {
+        metric: kept
+        for metric, by_rep in values.items()
+        if (kept := {rep: by_rep[rep] for rep in by_rep if rep in whole})
+    }
+    if not found.values:
+        why = manifest.reason or "it holds no training step"
+        raise RunError(f"nothing to compare in `{run.path}`: {why}", "look at it with `pipeprof report`")
+    return found
+
+
+def workload_of(manifest: Manifest) -> str:
+    """A short name of what was run: the script or module of the command, without its folder and ending."""
+    words = [word for word in manifest.command if not word.startswith("-")]
+    script = next((word for word in words if word.endswith(".py")), None)
+    if script is None and "-m" in manifest.command[:-1]:
+        script = manifest.command[manifest.command.index("-m") + 1]
+    return PurePath(script or (words[0] if words else "run")).name.removesuffix(".py")
+
+
+def _values(engine: Engine, ops: Sequence[Row], stages: Sequence[Row]) -> dict[str, dict[int, float]]:
+    values: dict[str, dict[int, float]] = defaultdict(dict)
+    for row in engine.rows("compare/rep_step"):
+        for metric, column in STEP_METRICS.items():
+            if row[column] is not None:
+                values[metric][row["rep"]] = float(row[column])
+    for row in engine.rows("compare/rep_memory"):
+        if row["peak_bytes"] is not None:
+            values["peak_memory"][row["rep"]] = float(row["peak_bytes"])
+    for row in engine.rows("compare/rep_phase"):
+        values[f"phase/{row['phase']}"][row["rep"]] = row["mean_ns"]
+    names = stage_names(stages)
+    for row in stages:
+        if row["work_ns"] is not None:
+            values[f"pipeline/{names[row['pipeline_key'], row['op_id']]}"][row["rep"]] = row["work_ns"]
+    _add_ops(values, ops)
+    return dict(values)
+
+
+def _add_ops(values: dict[str, dict[int, float]], rows: Sequence[Row]) -> None:
+    """Own time and executions of the operators with the most time; the time of all others as one."""
+    total: dict[str, float] = defaultdict(float)
+    for row in rows:
+        total[op_name(row["name"])] += row["self_ns"] or 0.0
+    kept = set(sorted(total, key=lambda name: (-total[name], name))[:MOST_OPS])
+    for row in rows:
+        name = op_name(row["name"])
+        shown = name if name in kept else OTHERS
+        by_rep = values[f"op/{shown}"]
+        by_rep[row["rep"]] = by_rep.get(row["rep"], 0.0) + (row["self_ns"] or 0.0)
+        if name in kept:
+            counts = values[f"count/{name}"]
+            counts[row["rep"]] = round(counts.get(row["rep"], 0.0) + row["executions"], 9)
+
+
+def _facts(ops: Sequence[Row], stages: Sequence[Row]) -> dict[str, str]:
+    """`op NAME`: types and shapes; `stage NAME`: settings; of the first repetition."""
+    facts: dict[str, str] = {}
+    first = min((row["rep"] for row in ops), default=0)
+    forms: dict[str, set[str]] = defaultdict(set)
+    for row in ops:
+        if row["rep"] == first:
+            shapes = f"{row['in_shapes']} -> {row['out_shapes']}" if row["in_shapes"] or row["out_shapes"] else ""
+            forms[op_name(row["name"])].add(f"{row['type']} {shapes}".strip())
+    facts |= {f"op {name}": " | ".join(sorted(texts)) for name, texts in forms.items()}
+    names, first = stage_names(stages), min((row["rep"] for row in stages), default=0)
+    for row in stages:
+        if row["rep"] == first:
+            facts[f"stage {names[row['pipeline_key'], row['op_id']]}"] = _settings(row, names)
+    return facts
+
+
+def _settings(row: Row, names: Mapping[tuple[str, int], str]) -> str:
+    after = names.get((row["pipeline_key"], row["consumer_id"] if row["consumer_id"] is not None else -1))
+    parts = [row["op_type"], f"workers {row['workers']}"]
+    parts += [f"queue {row['capacity']}"] if row["capacity"] is not None else []
+    parts += ["processes"] if row["uses_processes"] else []
+    return ", ".join(parts) + f", feeds {after or 'the training'}"
+
+
+def stage_names(rows: Sequence[Row]) -> dict[tuple[str, int], str]:
+    """(pipeline_key, op_id) -> a name that survives a change of settings: what the stage does, else its type.
+
+    Of several pipelines each name begins with the pipeline's number, in the order of their keys.
+    """
+    keys = sorted({row["pipeline_key"] for row in rows})
+    found: dict[tuple[str, int], str] = {}
+    for number, key in enumerate(keys):
+        mine = {row["op_id"]: row for row in rows if row["pipeline_key"] == key}
+        names = [row["name"] or row["op_type"] for row in mine.values()]
+        for op_id, row in mine.items():
+            name = row["name"] or row["op_type"]
+            unique = name if names.count(name) == 1 else f"{name} {op_id}"
+            found[key, op_id] = unique if len(keys) == 1 else f"{number}: {unique}"
+    return found
+
+
+def op_name(name: str) -> str:
+    """An operator's full name without the number that MindSpore gives it in each process."""
+    return _NUMBER.sub("", name)
+
+
+def _fingerprint(manifest: Manifest) -> dict[str, Any]:
+    """Machine and versions, and what the recorder was told to do: another load on the machine is another condition."""
+    kept = ("ops", "queue_interval", "service", "memory", "schedule")
+    options = {name: manifest.options[name] for name in kept if name in manifest.options}
+    ranks = max((len(rep.ranks) for rep in manifest.reps), default=0)
+    return {**manifest.fingerprint, "ranks": ranks, "recording": json.dumps(options, sort_keys=True)}
+
+
+def _notes(run: Run, whole: int) -> list[str]:
+    manifest = run.manifest
+    notes = []
+    if manifest.state != "complete":
+        notes.append(f"`{run.path}` is {manifest.state}: {manifest.reason or 'no reason is known'}")
+    if whole < len(manifest.reps):
+        notes.append(
+            f"{len(manifest.reps) - whole} of {len(manifest.reps)} repetitions of `{run.path}` failed: left out"
+        )
+    return notes

@@ -1,0 +1,105 @@
+"""JSON files of pytest-benchmark: every file is one repetition, every benchmark a metric.
+
+The unit of replication is the process that ran the benchmarks; its rounds say how long it took, not how much that
+varies from run to run. Format: https://pytest-benchmark.readthedocs.io (`--benchmark-json`).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import math
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeprof.errors import SourceError
+from pipeprof.record.measures import Measures, Repetition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+HINT = "write it with `pytest --benchmark-json FILE`"
+
+
+class _Stats(msgspec.Struct):
+    median: float
+
+
+class _Benchmark(msgspec.Struct):
+    fullname: str
+    stats: _Stats
+
+
+class _File(msgspec.Struct):
+    machine_info: dict[str, Any]
+    benchmarks: list[_Benchmark]
+    datetime: str
+    commit_info: dict[str, Any] = {}
+
+
+def is_benchmark(path: Path) -> bool:
+    """Whether the file is JSON with a list of benchmarks."""
+    try:
+        found = msgspec.json.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return False
+    return isinstance(found, dict) and isinstance(found.get("benchmarks"), list) and "machine_info" in found
+
+
+def read_benchmarks(paths: Sequence[Path], label: str) -> Measures:
+    """Medians, seconds, of every benchmark, one repetition per file in the order of their times.
+
+    Raises SourceError, naming the file, when one is damaged, comes from another machine, or holds no finite median.
+    """
+    files = sorted(((_decoded(path), path) for path in paths), key=lambda pair: (_time(*pair), str(pair[1])))
+    first, first_path = files[0]
+    about = _fingerprint(first)
+    found = Measures(
+        label=label, kind="benchmark", workload="benchmarks", fingerprint=about, created_at=first.datetime,
+        git={"revision": first.commit_info["id"], "dirty": first.commit_info.get("dirty")}
+        if first.commit_info.get("id") else None,
+    )  # fmt: skip
+    for rep, (file, path) in enumerate(files):
+        other = _fingerprint(file)
+        if other != about:
+            name = next(name for name in about if about[name] != other.get(name))
+            raise SourceError(
+                f"`{path}` and `{first_path}` differ in {name}", "keep files of one machine in one folder"
+            )
+        found.reps[rep] = Repetition(order=_time(file, path), job=f"node:{about['host']}")
+        for one in file.benchmarks:
+            if not math.isfinite(one.stats.median):
+                raise SourceError(f"median of `{one.fullname}` in `{path}` is {one.stats.median}", HINT)
+            found.values.setdefault(f"benchmark/{one.fullname}", {})[rep] = one.stats.median
+    return found
+
+
+def _decoded(path: Path) -> _File:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_File)
+    except OSError as error:
+        raise SourceError(f"cannot read `{path}`: {error.strerror}", HINT) from error
+    except msgspec.DecodeError as error:
+        raise SourceError(f"damaged benchmark file `{path}`: {error}", HINT) from error
+
+
+def _time(file: _File, path: Path) -> int:
+    try:
+        return int(dt.datetime.fromisoformat(file.datetime.replace("Z", "+00:00")).timestamp() * 1000)
+    except ValueError as error:
+        raise SourceError(f"time `{file.datetime}` in `{path}` cannot be read", HINT) from error
+
+
+def _fingerprint(file: _File) -> dict[str, Any]:
+    machine = file.machine_info
+    cpu = machine.get("cpu") or {}
+    return {
+        "cpu_model": cpu.get("brand_raw") or cpu.get("brand"),
+        "cpu_cores": cpu.get("count"),
+        "architecture": machine.get("machine"),
+        "system": machine.get("system"),
+        "python": machine.get("python_version"),
+        "host": hashlib.sha256(str(machine.get("node")).encode()).hexdigest()[:12],
+    }

@@ -1,0 +1,257 @@
+"""Baselines: measures saved per workload and machine class, in a folder or in object storage. See docs/baselines.md."""
+
+from __future__ import annotations
+
+import fnmatch
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pipeprof.errors import RunError, UsageError
+from pipeprof.record import history
+from pipeprof.record.baseline_files import (
+    POINTER,
+    DamagedBaselineError,
+    Document,
+    NoBaselineError,
+    decode,
+    encode,
+    read_document,
+)
+from pipeprof.record.baseline_summary import is_primary
+from pipeprof.record.machine import hard_differences, machine_class
+from pipeprof.record.measures import Measures, merged
+from pipeprof.record.object_place import open_place
+from pipeprof.record.place import Place, checked_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DEFAULT_ROOT = "baselines"
+MANIFEST = POINTER
+_ATTEMPTS = 10
+
+
+class Saved(msgspec.Struct, kw_only=True):
+    """What was written, and where. `replaced`: a baseline was there before. `notes` are for people."""
+
+    where: str
+    document: Document
+    bytes: int
+    replaced: bool
+    notes: list[str] = []
+
+
+def save(
+    measures: Measures, root: str, workload: str, *, append: bool = False, drop: Sequence[str] = (),
+    tag: str | None = None, anchor: Measures | None = None,
+) -> Saved:  # fmt: skip
+    """Write measures as the baseline of `workload` on their machine class, and a line of its history.
+
+    `append` adds their repetitions to those of the baseline there, which must have no hard difference in its
+    fingerprint and the same facts. `drop` holds names or patterns (`op/*`) of metrics and facts that are left out.
+    `anchor` is the base arm that was measured in turn with them: the history then keeps the ratios to it.
+
+    Raises UsageError for a bad name or a pattern that matches nothing, and RunError or MeasureError for what cannot be
+    a baseline: a primary metric of the old one is gone and not in `drop`, a repetition is there already, or a file is
+    too large. The old baseline stays whole then.
+    """
+    place = open_place(root)
+    checked_name(workload, "workload")
+    machine = machine_class(measures.fingerprint)
+    fresh = msgspec.structs.replace(measures, workload=workload)
+    with place.turn(workload):
+        old, notes = _old(place, workload, machine, needed=append)
+        _check_patterns(drop, fresh, old)
+        _refuse_vanished(fresh, old, drop, f"{workload}/{machine}")
+        whole = _appended(old, fresh) if append and old is not None else fresh
+        files = encode(_without(whole, drop), sorted(drop))
+        document = read_document(files[POINTER], POINTER)
+        entry = history.entry_of(_without(fresh, drop), machine, tag, anchor)
+        place.replace(workload, machine, files, history.line_of(entry))
+    if old is not None and not append:
+        changed = hard_differences(old.fingerprint, measures.fingerprint)
+        notes += [f"the old baseline was of another environment: {', '.join(changed)} differ"] if changed else []
+    where = f"{place.shown}/{workload}/{machine}"
+    size = sum(len(data) for data in files.values())
+    return Saved(where=where, document=document, bytes=size, replaced=old is not None, notes=notes)
+
+
+def load_named(root: str, workload: str, machine: str) -> Measures:
+    """The baseline of a workload on a machine class, as Measures of kind `baseline`. Raises as `load`."""
+    return _read(open_place(root), checked_name(workload, "workload"), checked_name(machine, "machine class"))[1]
+
+
+def load(path: str) -> Measures:
+    """The baseline in one folder or under one URL, wherever it was copied to.
+
+    Raises RunError when there is none, DamagedBaselineError or NewerBaselineError (both RunError) that name the file.
+    """
+    head, _, query = path.partition("?") if "://" in path else (str(Path(path).resolve()), "", "")
+    parts = head.rstrip("/").rsplit("/", 2)
+    if len(parts) < 3:
+        raise UsageError(f"`{path}` is no baseline", "name the folder ROOT/WORKLOAD/MACHINE")
+    root, workload, machine = parts
+    return _read(open_place(f"{root}?{query}" if query else root or "/"), workload, machine, moved=True)[1]
+
+
+def is_baseline(path: Path) -> bool:
+    """Whether a folder looks like a baseline."""
+    return path.joinpath(POINTER).is_file()
+
+
+def document(root: str, workload: str, machine: str) -> Document:
+    """What `baseline.json` says, after all files were checked. Raises as `load`."""
+    return _read(open_place(root), checked_name(workload, "workload"), checked_name(machine, "machine class"))[0]
+
+
+def names(root: str, workload: str | None = None) -> list[tuple[str, str]]:
+    """(workload, machine) of every baseline under the root, damaged ones too; of one workload if it is given."""
+    return [found for found in open_place(root).names() if workload in (None, found[0])]
+
+
+def of_machine(root: str, workload: str, measures: Measures) -> Measures | None:
+    """The baseline for the machine class that the measures come from; None when there is none. Raises as `load`."""
+    machine = machine_class(measures.fingerprint)
+    return load_named(root, workload, machine) if (workload, machine) in names(root, workload) else None
+
+
+def read_history(root: str, workload: str, machine: str) -> list[history.Entry]:
+    """The history of a baseline, oldest first. Raises RunError that names a line that cannot be read."""
+    place = open_place(root)
+    lines = place.history(checked_name(workload, "workload"), checked_name(machine, "machine class"))
+    return history.entries(lines)
+
+
+def remove(root: str, workload: str, machine: str | None = None) -> list[tuple[str, str]]:
+    """Remove the baselines of a workload with their history, of one machine class or of all; what was removed.
+
+    Raises RunError when there is none.
+    """
+    place = open_place(root)
+    checked_name(workload, "workload")
+    found = [name for name in place.names() if name[0] == workload and machine in (None, name[1])]
+    if not found:
+        raise NoBaselineError(f"no baseline of `{workload}` in `{place.shown}`", "pipeprof baseline list")
+    for _, inner in found:
+        place.remove(workload, inner)
+    return found
+
+
+def _read(place: Place, workload: str, machine: str, *, moved: bool = False) -> tuple[Document, Measures]:
+    """Read again when a writer came between; `moved`: it may lie under another name than its own."""
+    where = f"{place.shown}/{workload}/{machine}"
+    pointer = place.read(workload, machine, POINTER)
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _read_once(place, workload, machine, pointer, moved=moved)
+        except DamagedBaselineError:
+            again = place.read(workload, machine, POINTER)
+            if again == pointer or attempt == _ATTEMPTS - 1:
+                raise
+            pointer = again
+    raise AssertionError(where)
+
+
+def _read_once(
+    place: Place, workload: str, machine: str, pointer: bytes | None, *, moved: bool
+) -> tuple[Document, Measures]:
+    where = f"{place.shown}/{workload}/{machine}"
+    if pointer is None:
+        if moved or (workload, machine) not in place.names():
+            raise NoBaselineError(
+                f"no baseline in `{where}`", "write one with pipeprof baseline write RUN --workload NAME"
+            )
+        raise DamagedBaselineError(
+            f"baseline file `{where}/{POINTER}` is damaged: it is missing", "restore it from git, or write it again"
+        )
+    found = read_document(pointer, f"{where}/{POINTER}")
+    actual = (workload, machine) if moved else (found.workload, found.machine)
+    if (workload, machine) != actual:
+        raise DamagedBaselineError(
+            f"`{where}` is damaged: it holds the baseline `{found.workload}/{found.machine}`",
+            "move it back, or write it again",
+        )
+    values = decode(found, lambda name: place.read(workload, machine, name, found.files[name].sha256), where)
+    return found, values
+
+
+def _old(place: Place, workload: str, machine: str, *, needed: bool) -> tuple[Measures | None, list[str]]:
+    """The baseline there; a damaged one may be replaced, but nothing can be appended to it."""
+    try:
+        return _read(place, workload, machine)[1], []
+    except NoBaselineError:
+        return None, []
+    except DamagedBaselineError as error:
+        if needed:
+            raise
+        return None, [f"replaced what could not be read: {error.message}"]
+
+
+def _appended(old: Measures, fresh: Measures) -> Measures:
+    where = f"the baseline of `{old.workload}`"
+    changed = hard_differences(old.fingerprint, fresh.fingerprint)
+    if changed:
+        raise RunError(
+            f"cannot append to {where}: {', '.join(changed)} differ", "write it without --append, or another --workload"
+        )
+    facts = sorted(name for name in {*old.facts, *fresh.facts} if old.facts.get(name) != fresh.facts.get(name))
+    if facts:
+        raise RunError(
+            f"cannot append to {where}: the workload is not the same, `{facts[0]}` is "
+            f"`{fresh.facts.get(facts[0], 'not there')}`, was `{old.facts.get(facts[0], 'not there')}`",
+            "write it without --append",
+        )
+    known = {_content(old, rep) for rep in old.reps}
+    twice = [rep for rep in fresh.reps if _content(fresh, rep) in known]
+    if twice:
+        raise RunError(f"cannot append to {where}: it holds repetition {twice[0]} of `{fresh.label}` already")
+    last = max(rep.order for rep in old.reps.values())
+    late = max(0, last + 1 - min(rep.order for rep in fresh.reps.values()))  # 0 where the order is a time
+    moved = {at: msgspec.structs.replace(rep, order=rep.order + late) for at, rep in fresh.reps.items()}
+    found = merged([old, msgspec.structs.replace(fresh, reps=moved, fingerprint=old.fingerprint)], fresh.label)
+    revisions = {str((side.git or {}).get("revision")) for side in (old, fresh)}
+    if len(revisions) > 1:
+        found.notes = list(dict.fromkeys([*found.notes, "holds repetitions of several revisions"]))
+    found.git, found.created_at = fresh.git, fresh.created_at
+    return found
+
+
+def _content(measures: Measures, rep: int) -> tuple[str | None, tuple[tuple[str, float], ...]]:
+    values = sorted((metric, found[rep]) for metric, found in measures.values.items() if rep in found)
+    return measures.reps[rep].job, tuple(pair for pair in values if is_primary(pair[0])) or tuple(values)
+
+
+def _without(measures: Measures, drop: Sequence[str]) -> Measures:
+    return msgspec.structs.replace(
+        measures,
+        values={name: found for name, found in measures.values.items() if not _dropped(name, drop)},
+        facts={name: text for name, text in measures.facts.items() if not _dropped(name, drop)},
+    )
+
+
+def _dropped(name: str, drop: Sequence[str]) -> bool:
+    return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for pattern in drop)
+
+
+def _check_patterns(drop: Sequence[str], fresh: Measures, old: Measures | None) -> None:
+    known = {*fresh.values, *fresh.facts, *(old.values if old else ()), *(old.facts if old else ())}
+    for pattern in drop:
+        if not any(_dropped(name, [pattern]) for name in known):
+            near = get_close_matches(pattern, known, 3, 0.5)
+            raise UsageError(
+                f"--drop {pattern} matches no metric and no fact, neither of the run nor of the old baseline",
+                f"did you mean {', '.join(near)}?" if near else "",
+            )
+
+
+def _refuse_vanished(fresh: Measures, old: Measures | None, drop: Sequence[str], where: str) -> None:
+    gone = sorted(set(old.values) - set(fresh.values)) if old else []
+    for metric in gone:
+        if is_primary(metric) and not _dropped(metric, drop):
+            raise RunError(
+                f"`{metric}` was never measured in `{fresh.label}`, the baseline {where} has it",
+                f"if the metric was removed on purpose, add --drop {metric}",
+            )

@@ -1,0 +1,260 @@
+"""The files of a baseline: Measures to bytes and back. Same measures, same bytes; damaged or newer files are refused.
+
+`measures.parquet` has one row per metric and repetition, `facts.json` one line per fact (`facts.json.zst` when that is
+too large), `summary.md` is for people, and `baseline.json` says what it is and holds the SHA-256 of the others and of
+itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeprof import __version__
+from pipeprof.errors import MeasureError, RunError
+from pipeprof.record.baseline_summary import summary_text
+from pipeprof.record.machine import fingerprint_hash, machine_class
+from pipeprof.record.measures import Measures, Repetition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+BASELINE_VERSION = 1
+POINTER = "baseline.json"
+VALUES = "measures.parquet"
+FACTS = "facts.json"
+PACKED_FACTS = "facts.json.zst"
+SUMMARY = "summary.md"
+MOST_BYTES = 100_000  # per file: what is reviewed and committed stays small
+_MOST_FACTS = 64 << 20  # unpacked; a damaged length must not fill the memory
+_TEXT = (".json", ".md")
+_SCHEMA = pa.schema(
+    [
+        pa.field("metric", pa.string(), nullable=False),
+        pa.field("rep", pa.int64(), nullable=False),
+        pa.field("order", pa.int64(), nullable=False),
+        pa.field("job", pa.string()),
+        pa.field("value", pa.float64(), nullable=False),
+    ]
+)
+
+
+class NoBaselineError(RunError):
+    """There is no baseline where one was asked for."""
+
+
+class DamagedBaselineError(RunError):
+    """A file of a baseline is missing, cut, or was edited by hand."""
+
+
+class NewerBaselineError(RunError):
+    """A newer pipeprof wrote this baseline."""
+
+
+class Part(msgspec.Struct, kw_only=True):
+    """One file beside `baseline.json`. Text is hashed with LF line ends, as git may change them."""
+
+    sha256: str
+    bytes: int
+
+
+class Document(msgspec.Struct, kw_only=True):
+    """What `baseline.json` holds. `created_at`: when it was measured; `dropped`: what was left out on request."""
+
+    schema_version: int = BASELINE_VERSION
+    label: str
+    workload: str
+    machine: str
+    created_at: str | None
+    pipeprof_version: str
+    git: dict[str, Any] | None
+    reps: int
+    jobs: int
+    metrics: int
+    fingerprint_hash: str
+    fingerprint: dict[str, Any]
+    notes: list[str] = []
+    dropped: list[str] = []
+    files: dict[str, Part] = {}
+    sha256: str = ""
+
+
+def encode(measures: Measures, dropped: Sequence[str] = ()) -> dict[str, bytes]:
+    """The files by name, `baseline.json` last.
+
+    Raises MeasureError when a value is no finite number, a repetition holds none, the fingerprint is empty, or a file
+    is larger than `MOST_BYTES`: it says which, and what takes the room.
+    """
+    _check(measures)
+    files = {VALUES: _values_bytes(measures), **_facts_bytes(measures)}
+    document = Document(
+        label=measures.label, workload=measures.workload, machine=machine_class(measures.fingerprint),
+        created_at=measures.created_at, pipeprof_version=__version__, git=measures.git, reps=len(measures.reps),
+        jobs=len(measures.jobs), metrics=len(measures.values), fingerprint=measures.fingerprint, dropped=list(dropped),
+        fingerprint_hash=fingerprint_hash(measures.fingerprint), notes=measures.notes,
+    )  # fmt: skip
+    about = msgspec.to_builtins(document)
+    files[SUMMARY] = summary_text(measures, about, packed=PACKED_FACTS in files).encode()
+    document.files = {name: Part(sha256=digest(name, data), bytes=len(data)) for name, data in files.items()}
+    document.sha256 = _own_digest(msgspec.to_builtins(document))
+    files[POINTER] = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    for name, data in files.items():
+        if len(data) > MOST_BYTES:
+            raise MeasureError(
+                f"`{name}` of the baseline would be {len(data):,} bytes, at most {MOST_BYTES:,} are kept: "
+                + _what_is_large(measures, name),
+                "leave metrics or facts out with --drop, as --drop 'op/*'",
+            )
+    return files
+
+
+def read_document(data: bytes, where: str) -> Document:
+    """`baseline.json`, checked against its own hash.
+
+    Raises DamagedBaselineError, or NewerBaselineError for a higher schema_version; both name `where`.
+    """
+    try:
+        raw = msgspec.json.decode(data)
+        version = raw["schema_version"]
+        if isinstance(version, int) and version > BASELINE_VERSION:
+            raise NewerBaselineError(
+                f"`{where}` was written by a newer pipeprof: schema_version {version}, this one reads up to "
+                f"{BASELINE_VERSION}",
+                "upgrade pipeprof, or write the baseline again with this one",
+            )
+        found = msgspec.convert(raw, Document, strict=True)
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise _damaged(where, f"no baseline can be read from it ({error})") from error
+    if found.sha256 != _own_digest(raw):
+        raise _damaged(where, "its content does not match its SHA-256: edited by hand, or damaged")
+    return found
+
+
+def decode(document: Document, part: Callable[[str], bytes | None], where: str) -> Measures:
+    """The measures of a baseline; `part(name)` gives the content of a file, None when it is not there.
+
+    Raises DamagedBaselineError that names the file.
+    """
+    contents: dict[str, bytes] = {}
+    for name, expected in document.files.items():
+        data = part(name)
+        if data is None:
+            raise _damaged(f"{where}/{name}", "it is missing")
+        if digest(name, data) != expected.sha256:
+            raise _damaged(f"{where}/{name}", "its content does not match its SHA-256: edited by hand, or damaged")
+        contents[name] = data
+    try:
+        facts = _read_facts(contents)
+        reps, values = _read_values(contents[VALUES])
+    except (KeyError, pa.ArrowException, msgspec.DecodeError, OSError) as error:
+        raise _damaged(where, f"{error}") from error
+    return Measures(
+        label=document.label, kind="baseline", workload=document.workload, reps=reps, values=values, facts=facts,
+        fingerprint=document.fingerprint, git=document.git, created_at=document.created_at, notes=document.notes,
+    )  # fmt: skip
+
+
+def digest(name: str, data: bytes) -> str:
+    """SHA-256 of a file's content; of text with LF line ends."""
+    return hashlib.sha256(data.replace(b"\r\n", b"\n") if name.endswith(_TEXT) else data).hexdigest()
+
+
+def _damaged(where: str, what: str) -> DamagedBaselineError:
+    return DamagedBaselineError(f"baseline file `{where}` is damaged: {what}", "restore it from git, or write it again")
+
+
+def _own_digest(raw: Mapping[str, Any]) -> str:
+    content = {name: value for name, value in raw.items() if name != "sha256"}
+    return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
+
+
+def _check(measures: Measures) -> None:
+    if not any(value is not None for value in measures.fingerprint.values()):
+        raise MeasureError(
+            f"`{measures.label}` says nothing about its machine, so a baseline of it would be valid nowhere",
+            "collect a run with pipeprof collect",
+        )
+    seen: set[int] = set()
+    for metric, values in measures.values.items():
+        seen |= set(values)
+        for rep, value in values.items():
+            if not math.isfinite(value):
+                raise MeasureError(f"`{metric}` of repetition {rep} is {value}, expected a finite number")
+    if not measures.reps or seen != set(measures.reps):
+        wrong = sorted(seen ^ set(measures.reps))
+        raise MeasureError(
+            f"repetition {wrong[0]} of `{measures.label}` has no values or is not listed"
+            if wrong
+            else f"`{measures.label}` holds no repetitions"
+        )
+
+
+def _values_bytes(measures: Measures) -> bytes:
+    rows = [
+        (metric, rep, measures.reps[rep].order, measures.reps[rep].job, float(values[rep]))
+        for metric, values in sorted(measures.values.items())
+        for rep in sorted(values)
+    ]
+    columns = zip(*rows, strict=True)
+    table = pa.Table.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
+    )
+    sink = io.BytesIO()
+    pq.write_table(
+        table, sink, compression="zstd", compression_level=9, use_dictionary=["metric", "job"],
+        column_encoding={"value": "BYTE_STREAM_SPLIT", "rep": "DELTA_BINARY_PACKED", "order": "DELTA_BINARY_PACKED"},
+        write_statistics=False, store_schema=False,
+    )  # fmt: skip
+    return sink.getvalue()
+
+
+def _read_values(data: bytes) -> tuple[dict[int, Repetition], dict[str, dict[int, float]]]:
+    reps: dict[int, Repetition] = {}
+    values: dict[str, dict[int, float]] = {}
+    for row in pq.read_table(io.BytesIO(data)).select(_SCHEMA.names).to_pylist():
+        reps.setdefault(row["rep"], Repetition(order=row["order"], job=row["job"]))
+        values.setdefault(row["metric"], {})[row["rep"]] = row["value"]
+    return dict(sorted(reps.items())), values
+
+
+def _facts_bytes(measures: Measures) -> dict[str, bytes]:
+    lines = [
+        f"    {msgspec.json.encode(name).decode()}: {msgspec.json.encode(text).decode()}"
+        for name, text in sorted(measures.facts.items())
+    ]
+    body = ",\n".join(lines)
+    text = f'{{\n  "schema_version": {BASELINE_VERSION},\n  "facts": {{\n{body}\n  }}\n}}\n'.encode()
+    if len(text) <= MOST_BYTES:
+        return {FACTS: text}
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(text)
+    return {PACKED_FACTS: sink.getvalue().to_pybytes()}
+
+
+def _read_facts(contents: Mapping[str, bytes]) -> dict[str, str]:
+    if FACTS in contents:
+        text = contents[FACTS]
+    else:
+        text = pa.CompressedInputStream(pa.BufferReader(contents[PACKED_FACTS]), "zstd").read(_MOST_FACTS)
+    return msgspec.convert(msgspec.json.decode(text)["facts"], dict[str, str])
+
+
+def _what_is_large(measures: Measures, name: str) -> str:
+    if name == VALUES:
+        sizes: dict[str, int] = {}
+        for metric in measures.values:
+            family = metric.partition("/")[0] + "/*" if "/" in metric else metric
+            sizes[family] = sizes.get(family, 0) + 1
+        family = max(sizes, key=lambda at: sizes[at])
+        part = f"{sizes[family]:,} of its {len(measures.values):,} metrics are `{family}`"
+        return f"{part}, {len(measures.reps)} repetitions"
+    if name == PACKED_FACTS:
+        return f"{len(measures.facts):,} facts"
+    return f"{len(measures.fingerprint)} facts of the machine, {len(measures.notes)} notes"

@@ -1,0 +1,106 @@
+"""`summary.md` of a baseline: what a reviewer reads. No number in it is read back."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.units import format_bytes, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pipeprof.record.measures import Measures
+
+# Prefixes of metrics that explain; the others are the primary ones, which a comparison can fail on.
+SECONDARY = ("op/", "pipeline/", "phase/", "count/", "bytes/")
+MOST_ROWS = 40
+_NS = ("step_time_median", "step_time_p90", "data_wait", "first_step_time")
+
+
+def is_primary(metric: str) -> bool:
+    """Whether the metric is one of its own, not one of many of a family."""
+    return not metric.startswith(SECONDARY)
+
+
+def unit_of(metric: str) -> str:
+    """`ns`, `bytes`, `s`, or `` for a plain number."""
+    if metric in _NS or metric.startswith(("op/", "pipeline/", "phase/")):
+        return "ns"
+    if metric == "peak_memory" or metric.startswith("bytes/"):
+        return "bytes"
+    return "s" if metric.startswith("benchmark/") else ""
+
+
+def format_value(metric: str, value: float) -> str:
+    """A value with its unit, for people."""
+    unit = unit_of(metric)
+    if unit == "ns":
+        return format_ns(value)
+    if unit == "bytes":
+        return format_bytes(value)
+    return format_ns(value * 1e9) if unit == "s" else f"{value:.6g}"
+
+
+def spread(values: Iterable[float]) -> float | None:
+    """Robust relative spread (0..): 1.4826 x median absolute deviation / median; None below two values or at 0."""
+    known = list(values)
+    middle = median(known) if known else 0.0
+    if len(known) < 2 or middle == 0:
+        return None
+    return 1.4826 * median(abs(value - middle) for value in known) / abs(middle)
+
+
+def summary_text(measures: Measures, about: Mapping[str, Any], *, packed: bool) -> str:
+    """Markdown: revision, machine, medians with their range and spread; primary metrics first, then the largest.
+
+    `about` is what `baseline.json` says; `packed`: the facts are compressed.
+    """
+    lines = [f"# Baseline of {_cell(about['workload'])}", "", *_head(measures, about), ""]
+    lines += ["## Metrics", "", "| metric | median | lowest | highest | spread | reps |", "|---|---|---|---|---|---|"]
+    named = sorted(measures.values, key=lambda metric: (not is_primary(metric), _size(measures, metric), metric))
+    lines += [_row(metric, list(measures.values[metric].values())) for metric in named[:MOST_ROWS]]
+    if len(named) > MOST_ROWS:
+        lines += ["", f"{len(named) - MOST_ROWS} more in `measures.parquet`."]
+    lines += ["", "Spread: 1.4826 x median absolute deviation / median, over repetitions.", "", "## Machine", ""]
+    lines += [f"- {_cell(name)}: {_cell(value)}" for name, value in _flat(measures.fingerprint)]
+    kept = "facts.json.zst (`zstd -dc facts.json.zst`)" if packed else "facts.json"
+    lines += ["", f"{len(measures.facts)} facts that must not change are in {kept}."]
+    return "\n".join(lines) + "\n"
+
+
+def _head(measures: Measures, about: Mapping[str, Any]) -> list[str]:
+    git = about["git"] or {}
+    revision = str(git.get("revision") or "not known") + (" with local changes" if git.get("dirty") else "")
+    lines = [
+        f"- label: {_cell(about['label'])}",
+        f"- revision: {_cell(revision)}",
+        f"- measured: {_cell(about['created_at'] or 'not known')}",
+        f"- repetitions: {about['reps']} in {about['jobs'] or 'an unknown number of'} job(s)",
+        f"- machine class: {about['machine']}, fingerprint {about['fingerprint_hash']}",
+    ]
+    lines += [f"- left out: {_cell(name)}" for name in about["dropped"]]
+    return lines + [f"- note: {_cell(note)}" for note in measures.notes]
+
+
+def _row(metric: str, values: list[float]) -> str:
+    middle, low, high = (format_value(metric, value) for value in (median(values), min(values), max(values)))
+    return f"| {_cell(metric)} | {middle} | {low} | {high} | {format_ratio(spread(values))} | {len(values)} |"
+
+
+def _size(measures: Measures, metric: str) -> float:
+    return 0.0 if is_primary(metric) else -median(measures.values[metric].values())
+
+
+def _flat(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for name, value in sorted(facts.items()):
+        if isinstance(value, dict):
+            found += [(f"{name} {inner}", text) for inner, text in sorted(value.items())]
+        elif value is not None:
+            found.append((name, value))
+    return found
+
+
+def _cell(text: Any) -> str:
+    return str(text).replace("|", "\\|").replace("\r", " ").replace("\n", " ")

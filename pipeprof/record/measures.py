@@ -1,0 +1,76 @@
+"""What is compared of a run: a few numbers per repetition, facts that never vary, and where they are valid.
+
+A baseline is this, saved. Metric names and units: docs/gate.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Kind = Literal["run", "baseline", "benchmark", "session"]
+
+
+class Repetition(msgspec.Struct, kw_only=True):
+    """Where and when one repetition was measured.
+
+    `order`: position in time, over both sides when they were interleaved. `job`: one host between two boots, or one CI
+    job; None when not known.
+    """
+
+    order: int
+    job: str | None = None
+
+
+class Measures(msgspec.Struct, kw_only=True):
+    """One side of a comparison.
+
+    `values`: metric -> repetition -> value. `facts`: what must be the same in every repetition, as text: type and
+    shapes of each operator (`op NAME`), the tree of each dataset pipeline (`pipeline KEY`). `interleaved`: the
+    repetitions were taken in turn with those of the other side.
+    """
+
+    label: str
+    kind: Kind = "run"
+    workload: str = ""
+    reps: dict[int, Repetition] = {}
+    values: dict[str, dict[int, float]] = {}
+    facts: dict[str, str] = {}
+    fingerprint: dict[str, Any] = {}
+    git: dict[str, Any] | None = None
+    created_at: str | None = None
+    interleaved: bool = False
+    notes: list[str] = []
+
+    @property
+    def jobs(self) -> set[str]:
+        """The jobs it was measured in, as far as they are known."""
+        return {rep.job for rep in self.reps.values() if rep.job is not None}
+
+
+def merged(parts: list[Measures], label: str) -> Measures:
+    """The repetitions of several, numbered anew in their order; facts and fingerprint of the first.
+
+    Raises ValueError for no parts, and for parts whose fingerprints or facts differ, naming the first difference.
+    """
+    if not parts:
+        raise ValueError("nothing to merge")
+    first = parts[0]
+    found = Measures(
+        label=label, kind=first.kind, workload=first.workload, facts=dict(first.facts), git=first.git,
+        fingerprint=dict(first.fingerprint), created_at=first.created_at, interleaved=first.interleaved,
+        notes=list(dict.fromkeys(note for part in parts for note in part.notes)),
+    )  # fmt: skip
+    number = 0
+    for part in parts:
+        for name in sorted({*first.fingerprint, *part.fingerprint}):
+            if first.fingerprint.get(name) != part.fingerprint.get(name):
+                raise ValueError(f"`{name}` differs between `{first.label}` and `{part.label}`")
+        for rep in sorted(part.reps, key=lambda at: (part.reps[at].order, at)):
+            found.reps[number] = part.reps[rep]
+            for metric, values in part.values.items():
+                if rep in values:
+                    found.values.setdefault(metric, {})[number] = values[rep]
+            number += 1
+    return found

@@ -1,0 +1,216 @@
+"""Where baselines lie: a local folder. Each is replaced as a whole, so that no reader and no crash sees half of one.
+
+`ROOT/WORKLOAD/MACHINE/` holds the files of one baseline and its `history.jsonl`. A writer prepares a folder beside it,
+moves the old one to `.MACHINE.old`, and the new one to its name; until that is done a reader takes the old one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+from typing import TYPE_CHECKING, Protocol
+
+from pipeprof.errors import RunError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+POINTER = "baseline.json"
+HISTORY = "history.jsonl"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
+
+
+class Place(Protocol):
+    """Somewhere baselines are kept. `shown` is its name for people, without secrets."""
+
+    shown: str
+
+    def names(self) -> list[tuple[str, str]]:
+        """(workload, machine) of every baseline, also of damaged ones, sorted; empty when nothing is there."""
+
+    def read(self, workload: str, machine: str, name: str, sha256: str = "") -> bytes | None:
+        """One file; None when it is not there. `sha256` is what `baseline.json` says of it."""
+
+    def replace(self, workload: str, machine: str, files: Mapping[str, bytes], entry: bytes) -> None:
+        """Write a baseline in place of the one there and add a line to its history, all or nothing. Raises RunError."""
+
+    def history(self, workload: str, machine: str) -> list[tuple[str, bytes]]:
+        """(where, line) of every entry of the history."""
+
+    def remove(self, workload: str, machine: str) -> None:
+        """Remove a baseline and its history."""
+
+    def turn(self, workload: str) -> contextlib.AbstractContextManager[None]:
+        """Held while a baseline is read, changed and written back, where writers can wait for each other."""
+
+
+def checked_name(name: str, what: str) -> str:
+    """The name of a workload or machine class, if it is one folder name on every system.
+
+    Raises UsageError for path parts, other characters than letters, digits, `.`, `_` and `-`, and names Windows keeps.
+    """
+    if not _NAME.fullmatch(name) or name.endswith(".") or name.lower().partition(".")[0] in _DEVICES:
+        raise UsageError(
+            f"`{name}` cannot be the name of a {what}",
+            "use up to 80 letters, digits, `-`, `_` and `.`, and begin with a letter or digit",
+        )
+    return name
+
+
+class LocalPlace:
+    """A folder on a disk."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.shown = str(root)
+
+    def names(self) -> list[tuple[str, str]]:
+        """See Place."""
+        found: set[tuple[str, str]] = set()
+        for folder in _folders(self.root):
+            for inner in _folders(folder, hidden=True):
+                name = inner.name
+                if name.startswith("."):
+                    if not name.endswith(".old"):
+                        continue
+                    name = name[1 : -len(".old")]
+                found.add((folder.name, name))
+        return sorted(found)
+
+    def read(self, workload: str, machine: str, name: str, sha256: str = "") -> bytes | None:  # noqa: ARG002
+        """See Place."""
+        final, previous = self.root / workload / machine, self._previous(workload, machine)
+        for folder in (final, previous, final):  # a writer may be about to change them over
+            try:
+                return folder.joinpath(name).read_bytes()
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise RunError(f"cannot read `{folder / name}`: {error.strerror or error}") from error
+        return None
+
+    def replace(self, workload: str, machine: str, files: Mapping[str, bytes], entry: bytes) -> None:
+        """See Place. Call it within `turn`."""
+        final = self.root / workload / machine
+        self._refuse_other_case(workload)
+        fresh = final.with_name(f".{machine}.{os.getpid()}.tmp")
+        previous = self._previous(workload, machine)
+        try:
+            self._tidy(workload, machine)
+            fresh.mkdir(parents=True)
+            for name, data in files.items():
+                _write(fresh / name, data)
+            past = final / HISTORY
+            _write(fresh / HISTORY, (_whole_lines(past.read_bytes()) if past.exists() else b"") + entry)
+            if final.exists():
+                final.rename(previous)
+            fresh.rename(final)
+            _sync(final.parent)
+            shutil.rmtree(previous, ignore_errors=True)
+        except OSError as error:
+            shutil.rmtree(fresh, ignore_errors=True)
+            if previous.exists() and not final.exists():
+                previous.rename(final)
+            raise RunError(
+                f"cannot write the baseline `{final}`: {error.strerror or error}",
+                "choose another folder with --root, or free some space; the old baseline is unchanged",
+            ) from error
+
+    def history(self, workload: str, machine: str) -> list[tuple[str, bytes]]:
+        """See Place."""
+        data = self.read(workload, machine, HISTORY) or b""
+        where = self.root / workload / machine / HISTORY
+        return [(f"{where}:{at}", line) for at, line in enumerate(data.splitlines(), 1) if line.strip()]
+
+    def remove(self, workload: str, machine: str) -> None:
+        """See Place."""
+        try:
+            for folder in (self._previous(workload, machine), self.root / workload / machine):
+                if folder.exists():
+                    shutil.rmtree(folder)
+            with contextlib.suppress(OSError):
+                (self.root / workload).rmdir()
+        except OSError as error:
+            raise RunError(f"cannot remove `{error.filename}`: {error.strerror or error}") from error
+
+    @contextlib.contextmanager
+    def turn(self, workload: str) -> Iterator[None]:
+        """See Place: the folder of the workload is locked; the lock ends with the process."""
+        folder = self.root / workload
+        try:
+            handle = _locked(folder)
+        except OSError as error:
+            raise UsageError(
+                f"cannot write baselines in `{self.root}`: {error.strerror}", "choose another folder with --root"
+            ) from error
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # succeeds when nothing was written
+                folder.rmdir()
+            os.close(handle)
+
+    def _previous(self, workload: str, machine: str) -> Path:
+        return self.root / workload / f".{machine}.old"
+
+    def _tidy(self, workload: str, machine: str) -> None:
+        """Finish what a writer that was killed has left."""
+        final, previous = self.root / workload / machine, self._previous(workload, machine)
+        if previous.exists() and not final.exists():
+            previous.rename(final)
+        for left in [previous, *final.parent.glob(f".{machine}.*.tmp")]:
+            if left.exists():
+                shutil.rmtree(left)
+
+    def _refuse_other_case(self, workload: str) -> None:
+        for folder in _folders(self.root):
+            if folder.name != workload and folder.name.lower() == workload.lower():
+                raise UsageError(
+                    f"`{workload}` and the workload `{folder.name}` there would be one folder on some systems",
+                    f"use --workload {folder.name}, or another name",
+                )
+
+
+def _locked(folder: Path) -> int:
+    """A handle on the folder, made if need be, that no other process holds; not of one removed while we waited."""
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):
+            if folder.stat().st_ino == os.fstat(handle).st_ino:
+                return handle
+        os.close(handle)
+
+
+def _folders(folder: Path, *, hidden: bool = False) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.is_dir() and (hidden or path.name[0] != "."))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise RunError(f"cannot read `{folder}`: {error.strerror or error}") from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _whole_lines(data: bytes) -> bytes:
+    return data if not data or data.endswith(b"\n") else data + b"\n"
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

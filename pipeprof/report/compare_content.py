@@ -1,0 +1,109 @@
+"""A comparison as `pipeprof compare --format json` prints it, read back strictly: the file may come from anywhere."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from pipeprof.errors import RunError
+
+SCHEMA_VERSION = 1
+
+Word = Literal["regressed", "improved", "unchanged", "inconclusive", "incomparable", "missing", "acknowledged"]
+Number = int | float | None
+
+
+class _Part(msgspec.Struct, kw_only=True):
+    """Base of the parts; keys that a later version added are left out."""
+
+
+class Metric(_Part):
+    """One metric's verdict."""
+
+    name: str
+    verdict: Word
+    unit: str = ""
+    direction: str = "lower"
+    family: str = "primary"
+    base: Number = None
+    new: Number = None
+    ratio: Number = None
+    ci_low: Number = None
+    ci_high: Number = None
+    p_value: Number = None
+    alpha: Number = None
+    min_effect: Number = None
+    reps_base: int = 0
+    reps_new: int = 0
+    reps_needed: int | None = None
+    reason: str = ""
+
+
+class Cause(_Part):
+    """One line of the explanation."""
+
+    what: str = ""
+    kind: str = ""
+    name: str = ""
+    change: str = ""
+    base: Any = None
+    new: Any = None
+    unit: str = ""
+    ratio: Number = None
+    share: Number = None
+    text: str = ""
+
+
+class Difference(_Part):
+    """One field of the fingerprint that differs."""
+
+    name: str
+    base: Any = None
+    new: Any = None
+    hard: bool = False
+
+
+class Fingerprint(_Part):
+    """Whether both sides were measured on the same machine and versions."""
+
+    same: bool | None = None
+    differences: list[Difference] = []
+
+
+class Comparison(_Part):
+    """The whole content."""
+
+    schema_version: int
+    verdict: Word
+    exit_code: int
+    headline: str = ""
+    metrics: list[Metric] = []
+    explanation: list[Cause] = []
+    fingerprint: Fingerprint = msgspec.field(default_factory=Fingerprint)
+    notes: list[str] = []
+    base: dict[str, Any] = {}
+    new: dict[str, Any] = {}
+    looks: list[int] = []
+    next_look: int | None = None
+
+
+def read(data: bytes, where: str) -> dict[str, Any]:
+    """The content with every key present. Raises RunError that names `where` for a newer version and for damage."""
+    try:
+        version = msgspec.json.decode(data, type=_Version).schema_version
+        if version > SCHEMA_VERSION:
+            raise RunError(
+                f"`{where}` has schema_version {version}, this pipeprof reads up to {SCHEMA_VERSION}",
+                "install a newer pipeprof",
+            )
+        found: dict[str, Any] = msgspec.to_builtins(msgspec.json.decode(data, type=Comparison))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RunError(
+            f"`{where}` is no comparison: {error}", "write it with `pipeprof compare BASE NEW --format json`"
+        ) from error
+    return found
+
+
+class _Version(_Part):
+    schema_version: int

@@ -1,0 +1,66 @@
+"""A comparison for GitHub: the job's summary, annotations, and the body of the one comment on a pull request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report import compare_markdown as markdown
+from pipeprof.report import compare_rows as rows
+
+SUMMARY_BYTES = 1_000_000  # GitHub refuses more than 1 MiB per step
+COMMENT_BYTES = 60_000  # GitHub refuses more than 65,536; the poster adds a line
+ANNOTATIONS = 10  # per step, of each kind
+COMMENT_ROWS = 30
+MARK = "<!-- pipeprof-gate:"
+
+
+def summary(content: dict[str, Any]) -> str:
+    """Markdown for the job's summary; cut, with a note, where GitHub would refuse it."""
+    return markdown.cut(markdown.text(content), SUMMARY_BYTES, "The rest is in the artifact `compare.md`.")
+
+
+def comment(content: dict[str, Any]) -> str:
+    """Body of the comment. The first line is a mark, which readers do not see, to find it again."""
+    body = markdown.text(content, secondary=COMMENT_ROWS)
+    whole = f"{marker(content)}\n{body}"
+    return markdown.cut(whole, COMMENT_BYTES, "The rest is in the artifact `compare.md` of the run.")
+
+
+def marker(content: dict[str, Any]) -> str:
+    """The mark of this workload's comment; two workloads have two comments."""
+    return f"{MARK}{rows.workload(content).replace('--', '-')} -->"
+
+
+def annotation_lines(content: dict[str, Any]) -> list[str]:
+    """At most ten workflow commands: the verdict, each primary metric that is not fine, then what explains it."""
+    level = _level(content["exit_code"], content["verdict"])
+    if level is None:
+        return []
+    lines = [command(level, rows.title(content), content.get("headline") or content["verdict"])]
+    for metric in content["metrics"]:
+        if metric.get("family") != "secondary" and metric["verdict"] in (*rows.FAILURES, "inconclusive"):
+            _, base, new, change, verdict, _ = rows.cells(metric)
+            reason = f" ({metric['reason']})" if metric.get("reason") else ""
+            about = f"{rows.clean(metric['name'], rows.LONGEST_NAME)} {verdict}: {base} -> {new}, {change}{reason}"
+            lines.append(command("error" if verdict in rows.FAILURES else "warning", verdict, about))
+    lines += [command("notice", "why", one) for one in rows.causes(content)]
+    return lines[:ANNOTATIONS]
+
+
+def command(level: str, title: str, message: str) -> str:
+    """`::error title=...::...` on one line, escaped as the runner unescapes it."""
+    return f"::{level} title={_property(rows.clean(title))}::{_data(rows.clean(message))}"
+
+
+def _level(exit_code: int, verdict: str) -> str | None:
+    if exit_code == 0:
+        return "notice" if verdict in ("improved", "acknowledged") else None
+    return "warning" if exit_code == 4 else "error"
+
+
+def _data(words: str) -> str:
+    return words.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(words: str) -> str:
+    return _data(words).replace(":", "%3A").replace(",", "%2C")

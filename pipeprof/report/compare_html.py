@@ -1,0 +1,122 @@
+"""A comparison as one HTML page: no script, nothing fetched, readable on paper."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report import compare_rows as rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+WIDTH = 160  # of an interval's picture, in pixels
+LEAST_SPAN = 0.05  # the picture reaches at least 5 % to either side
+
+_STYLE = """
+:root { color-scheme: light dark; --bad: #b3261e; --good: #1b7f3b; --unsure: #8a6100; --line: #8884; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; }
+table { border-collapse: collapse; margin: .5em 0 1.5em; }
+th, td { border-bottom: 1px solid var(--line); padding: .3em .7em; text-align: left; vertical-align: top; }
+td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
+code { overflow-wrap: anywhere; }
+.regressed, .missing, .incomparable { color: var(--bad); font-weight: 600; }
+.improved { color: var(--good); font-weight: 600; }
+.inconclusive, .acknowledged { color: var(--unsure); font-weight: 600; }
+.headline { font-size: 1.25em; }
+@media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #7bd88f; --unsure: #ffcc66; } }
+"""
+_COLOUR = {"regressed": "var(--bad)", "improved": "var(--good)", "inconclusive": "var(--unsure)"}
+
+
+def text(content: dict[str, Any]) -> str:
+    """The page; every name and sentence is escaped."""
+    title = escape(rows.title(content))
+    parts = [
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>",
+        f'<p class="headline {_class(content["verdict"])}">{_words(content.get("headline") or content["verdict"])}</p>',
+        *_listed("Why", rows.causes(content)),
+    ]
+    span = _span(content["metrics"])
+    for name, metrics in rows.families(content):
+        parts += [f"<h2>{escape(name)}</h2>", *_metrics(metrics, span)]
+    parts += _about(content)
+    return "\n".join([*parts, "</body>", "</html>"]) + "\n"
+
+
+def _metrics(metrics: Sequence[dict[str, Any]], span: float) -> list[str]:
+    body = []
+    for one in metrics:
+        name, base, new, change, verdict, repetitions = rows.cells(one)
+        reason = f"<br><small>{_words(one['reason'])}</small>" if one.get("reason") else ""
+        numbers = "".join(f'<td class="number">{escape(cell)}</td>' for cell in (base, new, change))
+        body.append(
+            f"<tr><td><code>{escape(name)}</code></td>{numbers}<td>{_picture(one, span)}</td>"
+            f'<td><span class="{_class(verdict)}">{escape(verdict)}</span>{reason}</td>'
+            f'<td class="number">{escape(repetitions)}</td></tr>'
+        )
+    head = ("metric", "base", "new", "change", f"-{span:.0%} to +{span:.0%}", "verdict", "repetitions")
+    return _table(head, body)
+
+
+def _picture(metric: dict[str, Any], span: float) -> str:
+    """The 95 % interval as a bar and the ratio as a mark; the line in the middle is "no change"."""
+    ratio = metric.get("ratio")
+    if ratio is None:
+        return ""
+    low, high = (ratio if metric.get(key) is None else metric[key] for key in ("ci_low", "ci_high"))
+    left, right, at = (_place(one, span) for one in (low, high, ratio))
+    colour = _COLOUR.get(metric["verdict"], "currentColor")
+    return (
+        f'<svg width="{WIDTH}" height="14" role="img" aria-label="{escape(rows.change(metric))}">'
+        f'<line x1="{WIDTH / 2}" x2="{WIDTH / 2}" y1="0" y2="14" stroke="currentColor" stroke-opacity=".4"/>'
+        f'<rect x="{left:.1f}" y="5" width="{max(right - left, 1):.1f}" height="4" fill="{colour}" fill-opacity=".5"/>'
+        f'<circle cx="{at:.1f}" cy="7" r="3" fill="{colour}"/></svg>'
+    )
+
+
+def _span(metrics: Iterable[dict[str, Any]]) -> float:
+    """How far the pictures reach: to the widest interval, 5 % at least and 100 % at most."""
+    edges = (one.get(key) for one in metrics for key in ("ci_low", "ci_high", "ratio"))
+    widest = max([LEAST_SPAN, *(abs(edge - 1) for edge in edges if edge is not None)])
+    return float(min(widest, 1.0))
+
+
+def _place(ratio: float, span: float) -> float:
+    return WIDTH / 2 * (1 + min(max((ratio - 1) / span, -1.0), 1.0) * 0.96)
+
+
+def _about(content: dict[str, Any]) -> list[str]:
+    found = rows.differences(content)
+    lines: list[str] = []
+    if found:
+        body = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in found]
+        lines += ["<h2>Differences between the two machines</h2>", *_table(("field", "base", "new", "weight"), body)]
+    lines += _listed("Notes", [*(content.get("notes") or []), *filter(None, [rows.looks(content)])])
+    return lines + _listed("Compared", rows.sides(content))
+
+
+def _listed(title: str, sentences: Sequence[str]) -> list[str]:
+    if not sentences:
+        return []
+    return [f"<h2>{escape(title)}</h2>", "<ul>", *(f"<li>{_words(one)}</li>" for one in sentences), "</ul>"]
+
+
+def _table(head: Sequence[str], body: Iterable[str]) -> list[str]:
+    titles = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    return ["<table>", f"<thead><tr>{titles}</tr></thead>", "<tbody>", *body, "</tbody>", "</table>"]
+
+
+def _words(sentence: object) -> str:
+    """Escaped text; what stands between two backticks is set as code."""
+    parts = escape(rows.clean(sentence)).split("`")
+    if len(parts) % 2 == 0:
+        return "`".join(parts)
+    return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
+
+
+def _class(verdict: str) -> str:
+    return verdict if verdict in rows.ORDER else ""

@@ -1,0 +1,115 @@
+"""A comparison as GitHub-flavoured Markdown. Names and sentences are text: no markup, link or mention comes through."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report import compare_rows as rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_MARKED = re.compile(r"([\\`*_\[\]<~|$])")
+_CODE = re.compile(r"(`[^`]+`)")
+_RIGHT = (1, 2, 3)
+
+
+def text(content: dict[str, Any], *, secondary: int | None = None) -> str:
+    """The whole comparison; with `secondary` at most so many rows of the metrics that are not primary."""
+    lines = [f"## {plain(rows.title(content))}", "", f"**{plain(content.get('headline') or content['verdict'])}**", ""]
+    causes = rows.causes(content)
+    if causes:
+        lines += ["### Why", "", *(f"- {plain(one)}" for one in causes), ""]
+    for family, metrics in rows.families(content):
+        lines += _family(family, metrics, secondary)
+    lines += _about(content)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def table(head: Sequence[str], body: Iterable[Sequence[str]], right: Sequence[int] = _RIGHT) -> list[str]:
+    """A table's lines; the first cell of each row is a name and set as code."""
+    marks = ["---:" if index in right else "---" for index in range(len(head))]
+    lines = [_row(head), _row(marks)]
+    for first, *others in body:
+        lines.append(_row([name(first, in_table=True), *(plain(cell) for cell in others)]))
+    return lines
+
+
+def plain(words: object) -> str:
+    """Text as text; spans between two backticks stay code."""
+    parts = _CODE.split(rows.clean(words))
+    return "".join(_code(part) if index % 2 else _escape(part) for index, part in enumerate(parts))
+
+
+def name(words: object, *, in_table: bool = False) -> str:
+    """A name as code. Inside a table a bar must be escaped even there."""
+    quoted = f"`{rows.clean(words, rows.LONGEST_NAME).replace('`', chr(39)) or '-'}`"
+    return quoted.replace("\\", "/").replace("|", "\\|") if in_table else quoted
+
+
+def cut(whole: str, limit: int, note: str) -> str:
+    """The text, or as many of its first lines as fit into `limit` bytes together with the note."""
+    if len(whole.encode()) <= limit:
+        return whole
+    room = limit - len(note.encode()) - len("\n</details>\n\n\n")
+    kept: list[str] = []
+    for line in whole.splitlines():
+        room -= len(line.encode()) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    folded = sum(line.startswith("<details>") for line in kept) > kept.count("</details>")
+    return "\n".join([*kept, *(["</details>"] if folded else []), "", note]) + "\n"
+
+
+def _family(family: str, metrics: Sequence[dict[str, Any]], most: int | None) -> list[str]:
+    """A family's table. What is not primary is folded away, unless something of it counts."""
+    first = family == rows.FAMILIES["primary"]
+    shown = metrics if first else metrics[:most]
+    lines = [*table(rows.HEAD, [rows.cells(one) for one in shown]), ""]
+    if len(shown) < len(metrics):
+        lines += [f"{len(metrics) - len(shown)} more are in the full report.", ""]
+    if family != rows.FAMILIES["secondary"]:
+        lines += _reasons(shown)
+    if first or any(one["verdict"] in rows.FAILURES for one in metrics):
+        return [f"### {family}", "", *lines]
+    found = [one["verdict"] for one in metrics]
+    counts = ", ".join(f"{found.count(word)} {word}" for word in rows.ORDER if word in found)
+    return [f"<details><summary>{family}: {counts}</summary>", "", *lines, "</details>", ""]
+
+
+def _reasons(metrics: Iterable[dict[str, Any]]) -> list[str]:
+    given = [
+        f"- {name(one['name'])}: {plain(one['reason'])}"
+        for one in metrics
+        if one.get("reason") and one["verdict"] not in ("unchanged", "improved")
+    ]
+    return [*given, ""] if given else []
+
+
+def _about(content: dict[str, Any]) -> list[str]:
+    differences = rows.differences(content)
+    lines: list[str] = []
+    if differences:
+        head = ("field", "base", "new", "weight")
+        lines += ["### Differences between the two machines", "", *table(head, differences, ()), ""]
+    notes = [*(content.get("notes") or []), *filter(None, [rows.looks(content)])]
+    lines += ["### Notes", "", *(f"- {plain(one)}" for one in notes), ""] if notes else []
+    return [*lines, *(f"{plain(one)}  " for one in rows.sides(content))]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _code(span: str) -> str:
+    return span.replace("\\", "/").replace("|", "/")
+
+
+def _escape(words: str) -> str:
+    words = _MARKED.sub(r"\\\1", words.replace("&", "&amp;"))
+    words = re.sub(r"([@#])(?=\w)", "\\1\u200b", words)  # a mention would notify people
+    words = words.replace("://", ":\\//")  # a bare address would become a link
+    words = re.sub(r"(?i)\bwww\.", r"www\\.", words)
+    return re.sub(r"^([-+=#]+(?=\s)|>)", r"\\\1", words)

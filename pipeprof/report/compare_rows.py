@@ -1,0 +1,203 @@
+"""What every form of a comparison shows: numbers as text, and which metrics come first. No markup here."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.units import format_bytes, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FAMILIES = {"primary": "Primary metrics", "deterministic": "Counts and sizes", "secondary": "Secondary metrics"}
+LONGEST_NAME = 200
+LONGEST_TEXT = 2000
+
+# Worst first.
+ORDER = ("regressed", "missing", "incomparable", "inconclusive", "acknowledged", "improved", "unchanged")
+FAILURES = ("regressed", "missing", "incomparable")
+HEAD = ("metric", "base", "new", "change [95 % interval]", "verdict", "repetitions")
+
+# Nothing that moves the cursor, ends a line or turns the reading direction may come from a metric's name.
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]+"
+)
+
+
+def clean(words: object, longest: int = LONGEST_TEXT) -> str:
+    """One line without control characters, cut to `longest` characters."""
+    text = _CONTROL.sub(" ", str(words)).strip()
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def value(number: float | None, unit: str) -> str:
+    """A metric's value for people; `-` for None."""
+    if number is None:
+        return "-"
+    if unit == "ns":
+        return format_ns(number)
+    if unit == "s":
+        return format_ns(number * 1e9)
+    if unit == "bytes":
+        return format_bytes(number)
+    return _plain(number) + (f" {clean(unit, 20)}" if unit else "")
+
+
+def values(entry: dict[str, Any]) -> tuple[str, str]:
+    """Base and new as text: exact when rounding would hide that they differ."""
+    base, new, unit = entry.get("base"), entry.get("new"), entry.get("unit") or ""
+    if not _is_number(base) or not _is_number(new):
+        return _one(base, unit), _one(new, unit)
+    texts = value(base, unit), value(new, unit)
+    if texts[0] == texts[1] and base != new:
+        return f"{base!r} {clean(unit, 20)}".rstrip(), f"{new!r} {clean(unit, 20)}".rstrip()
+    return texts
+
+
+def change(metric: dict[str, Any]) -> str:
+    """`+8.3 % [+6.9, +9.8]`, or `-` when there is no ratio."""
+    ratio = metric.get("ratio")
+    if ratio is None:
+        return "-"
+    low, high = metric.get("ci_low"), metric.get("ci_high")
+    interval = "" if low is None or high is None else f" [{_percent(low)}, {_percent(high)}]"
+    return f"{_percent(ratio)} %{interval}"
+
+
+def cells(metric: dict[str, Any]) -> tuple[str, ...]:
+    """One row below HEAD; the name is the first cell."""
+    base, new = values(metric)
+    name = clean(metric["name"], LONGEST_NAME)
+    return name, base, new, change(metric), metric["verdict"], repetitions(metric)
+
+
+def repetitions(metric: dict[str, Any]) -> str:
+    """`8 + 8`, with the number needed when there were too few."""
+    text = f"{metric.get('reps_base', 0)} + {metric.get('reps_new', 0)}"
+    needed = metric.get("reps_needed")
+    return f"{text} (needs {needed} each)" if needed else text
+
+
+def families(content: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """(title, metrics) of each family that has any; within one the worst come first."""
+    found = []
+    known = list(FAMILIES)
+    for family in (*known, None):
+        rows = [one for one in content["metrics"] if _family(one, known) == family]
+        if rows:
+            rows.sort(key=lambda one: (_rank(one["verdict"]), one["name"]))
+            found.append((FAMILIES.get(family or "", "Other metrics"), rows))
+    return found
+
+
+def causes(content: dict[str, Any]) -> list[str]:
+    """The explanation, one sentence each."""
+    return [cause(entry) for entry in content.get("explanation") or []]
+
+
+def cause(entry: dict[str, Any]) -> str:
+    """One line of the explanation."""
+    if entry.get("text"):
+        return clean(entry["text"])
+    base, new = values(entry)
+    numbers = "" if (base, new) == ("-", "-") else f": {base} -> {new}"
+    share = entry.get("share")
+    return clean(f"{entry.get('what', '')} {entry.get('change', '')}{numbers}") + (
+        "" if share is None else f" ({format_ratio(share)} of the change)"
+    )
+
+
+def differences(content: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """(field, base, new, weight) of each difference between the two fingerprints."""
+    found = (content.get("fingerprint") or {}).get("differences") or []
+    return [
+        (
+            clean(entry["name"], LONGEST_NAME),
+            words(entry.get("base")),
+            words(entry.get("new")),
+            "cannot be compared" if entry.get("hard") else "noted",
+        )
+        for entry in found
+    ]
+
+
+def sides(content: dict[str, Any]) -> list[str]:
+    """What was compared, one line per side."""
+    lines = []
+    for side in ("base", "new"):
+        about = content.get(side) or {}
+        parts = [words(about.get("label"))]
+        parts += [f"workload {words(about['workload'])}"] if about.get("workload") else []
+        parts += [f"revision {revision(about['git'])}"] if about.get("git") else []
+        parts += [f"of {words(about['created_at'])}"] if about.get("created_at") else []
+        if about.get("reps"):
+            parts.append(f"{words(about['reps'])} repetitions")
+        lines.append(f"{side}: {', '.join(parts)}")
+    return lines
+
+
+def revision(git: object) -> str:
+    """The first ten signs of a commit, and whether files had been changed."""
+    if not isinstance(git, dict) or not git.get("revision"):
+        return words(git)
+    return clean(git["revision"], LONGEST_NAME)[:10] + (" with changes" if git.get("dirty") else "")
+
+
+def looks(content: dict[str, Any]) -> str:
+    """When the next look is due; empty when there is none."""
+    following = content.get("next_look")
+    return "" if following is None else f"the next look is due at {following} repetitions per side"
+
+
+def words(what: object) -> str:
+    """A value of unknown kind as one short line; `-` for None."""
+    if what is None:
+        return "-"
+    if isinstance(what, dict):
+        return clean(", ".join(_pairs(what)), LONGEST_NAME) or "-"
+    return clean(what, LONGEST_NAME)
+
+
+def workload(content: dict[str, Any]) -> str:
+    """Name of the workload, safe in a file name or a comment mark; empty when there is none."""
+    for side in ("new", "base"):
+        name = (content.get(side) or {}).get("workload")
+        if name:
+            return re.sub(r"[^A-Za-z0-9._]+", "-", str(name))[:80].strip("-")
+    return ""
+
+
+def title(content: dict[str, Any]) -> str:
+    """`pipeprof: regressed`, with the workload when it has a name."""
+    name = workload(content)
+    return f"pipeprof: {name + ': ' if name else ''}{content['verdict']}"
+
+
+def _pairs(what: dict[Any, Any]) -> Iterable[str]:
+    return (f"{key} {item}" for key, item in what.items() if item is not None)
+
+
+def _family(metric: dict[str, Any], known: list[str]) -> str | None:
+    family = metric.get("family")
+    return family if family in known else None
+
+
+def _rank(verdict: str) -> int:
+    return ORDER.index(verdict) if verdict in ORDER else -1
+
+
+def _percent(ratio: float) -> str:
+    return f"{(ratio - 1) * 100:+.1f}"
+
+
+def _plain(number: float) -> str:
+    return f"{int(number):,}" if number == int(number) else f"{number:.4g}"
+
+
+def _is_number(what: object) -> bool:
+    return isinstance(what, (int, float)) and not isinstance(what, bool)
+
+
+def _one(what: Any, unit: str) -> str:
+    return value(what, unit) if _is_number(what) else words(what)

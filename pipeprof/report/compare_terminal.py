@@ -1,0 +1,133 @@
+"""A comparison for the terminal: one sentence, the metrics, what explains it."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipeprof.units import format_bytes, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Content = Mapping[str, Any]
+
+STYLES = {
+    "regressed": "bold red", "improved": "green", "unchanged": "", "acknowledged": "yellow",
+    "inconclusive": "yellow", "incomparable": "bold magenta", "missing": "bold magenta",
+}  # fmt: skip
+WIDTH = 100
+MOST_DIFFERENCES = 12
+
+
+def show(content: Content) -> None:
+    """Print it, in colour where the terminal has any."""
+    _print(content, Console(highlight=False, no_color=bool(os.environ.get("NO_COLOR")), file=sys.stdout))
+
+
+def text(content: Content) -> str:
+    """The same as plain text, 100 columns wide."""
+    out = io.StringIO()
+    _print(content, Console(file=out, width=WIDTH, highlight=False, no_color=True, force_terminal=False))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def value_text(value: float | None, unit: str) -> str:
+    """A metric's value with its unit, for people; `-` for none."""
+    if value is None:
+        return "-"
+    if unit == "ns":
+        return format_ns(value)
+    if unit == "s":
+        return format_ns(value * 1e9)
+    if unit == "bytes":
+        return format_bytes(value)
+    return f"{value:g} {unit}".strip()
+
+
+def _print(content: Content, console: Console) -> None:
+    console.print(Text(content["headline"], style=STYLES[content["verdict"]] or "bold"))
+    console.print()
+    _sides(content, console)
+    primary = [metric for metric in content["metrics"] if metric["family"] == "primary"]
+    if primary:
+        console.print(_metrics(primary))
+    if content["fingerprint"]["differences"]:
+        _differences(content["fingerprint"]["differences"], console)
+    if content["explanation"]:
+        console.print(_explanation(content["explanation"]))
+    reasons = [f"{metric['name']}: {metric['reason']}" for metric in primary if metric["reason"]]
+    needed = [
+        metric["reps_needed"] for metric in primary if metric["verdict"] == "inconclusive" and metric["reps_needed"]
+    ]
+    lines = list(dict.fromkeys([*reasons, *content["notes"]]))
+    if needed:
+        lines.append(f"about {max(needed)} repetitions of each side would decide what is inconclusive")
+    for line in lines:
+        console.print(Text(f"note: {line}"), soft_wrap=True)
+
+
+def _sides(content: Content, console: Console) -> None:
+    for name in ("base", "new"):
+        side = content[name]
+        revision = (side["git"] or {}).get("revision")
+        at = f", revision {revision[:10]}" if revision else ""
+        console.print(Text(f"{name}: {side['label']} ({side['kind']}, {side['reps']} repetitions{at})"), soft_wrap=True)
+    console.print()
+
+
+def _metrics(metrics: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column, justify in (
+        ("metric", "left"), ("base", "right"), ("new", "right"), ("change", "right"), ("95 % interval", "right"),
+        ("p", "right"), ("verdict", "left"),
+    ):  # fmt: skip
+        table.add_column(column, justify=justify, no_wrap=column != "metric")  # type: ignore[arg-type]
+    for metric in metrics:
+        low, high = metric["ci_low"], metric["ci_high"]
+        interval = f"{_percent(low)} .. {_percent(high)}" if low is not None and high is not None else "-"
+        table.add_row(
+            metric["name"],
+            value_text(metric["base"], metric["unit"]),
+            value_text(metric["new"], metric["unit"]),
+            _percent(metric["ratio"]),
+            interval,
+            "-" if metric["p_value"] is None else f"{metric['p_value']:.2g}",
+            Text(metric["verdict"], style=STYLES[metric["verdict"]]),
+        )
+    return table
+
+
+def _explanation(entries: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", title="what changed", title_justify="left")
+    for column in ("what", "base", "new", "change", "of the step's change"):
+        table.add_column(column, justify="left" if column == "what" else "right", overflow="fold")
+    for entry in entries:
+        share = "-" if entry["share"] is None else f"{entry['share'] * 100:.0f} %"
+        if entry["kind"] == "structure":
+            table.add_row(Text(entry["text"]), "", "", entry["change"], share)
+            continue
+        values = (value_text(entry[side], entry["unit"]) for side in ("base", "new"))
+        table.add_row(Text(entry["what"]), *values, _percent(entry["ratio"]), share)
+    return table
+
+
+def _differences(found: Sequence[Mapping[str, Any]], console: Console) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold", title="conditions that differ", title_justify="left")
+    for column in ("field", "base", "new", ""):
+        table.add_column(column, overflow="fold")
+    for entry in found[:MOST_DIFFERENCES]:
+        table.add_row(entry["name"], str(entry["base"]), str(entry["new"]), "refused" if entry["hard"] else "noted")
+    console.print(table)
+    if len(found) > MOST_DIFFERENCES:
+        console.print(f"and {len(found) - MOST_DIFFERENCES} more")
+
+
+def _percent(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"

@@ -1,0 +1,50 @@
+"""Numbers and shapes of an operator table as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.ops.content import shapes_of
+from pipeprof.units import format_bytes, format_ns, format_ratio
+
+NOT_KNOWN = "N/A"
+_PREFIXES = " KMGTPEZY"
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A number in powers of 1000: `236.03 MFLO`; `N/A` when it is not known."""
+    if value is None:
+        return NOT_KNOWN
+    scaled, power = value, 0
+    while abs(scaled) >= 999.995 and power < len(_PREFIXES) - 1:
+        scaled, power = scaled / 1000, power + 1
+    return f"{scaled:.2f} {_PREFIXES[power].strip()}{unit}"
+
+
+def size(value: float | None, per: str = "") -> str:
+    """Bytes in powers of 1024: `3.67 MiB`; `N/A` when it is not known."""
+    return NOT_KNOWN if value is None else format_bytes(value) + per
+
+
+def time(value: float | None) -> str:
+    """A duration; `N/A` when it is not known."""
+    return NOT_KNOWN if value is None else format_ns(value)
+
+
+def share(value: float | None) -> str:
+    """A share; `N/A` when it is not known."""
+    return NOT_KNOWN if value is None else format_ratio(value)
+
+
+def shapes(text: str | None, strides: str | None = None) -> list[str]:
+    """One shape each, as `{1,3,224,224}`, with ` -[strides]` when the input is not contiguous."""
+    found = shapes_of(text) if text else []
+    if not isinstance(found, list):
+        return [str(found)]
+    steps: Any = shapes_of(strides) if strides else []
+    texts = []
+    for index, shape in enumerate(found):
+        step = steps[index] if isinstance(steps, list) and index < len(steps) else None
+        one = "{" + ",".join(map(str, shape)) + "}" if isinstance(shape, list) else str(shape)
+        texts.append(one + (f" -[{','.join(map(str, step))}]" if isinstance(step, list) else ""))
+    return texts

@@ -1,0 +1,55 @@
+"""Columns that rows can be ordered by: their names, other names for them, and how an order is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Columns of the table of single operators; `place` stands for an order that Python knows and SQL does not.
+SINGLE = (
+    "self_ns", "total_ns", "wait_ns", "exec_ns", "share", "cumulative_ns", "name", "type", "opr_id", "op_id", "count",
+    "computation", "flops", "memory", "bandwidth", "in_shapes", "out_shapes", "device",
+)  # fmt: skip
+PLACED = ("opr_id", "in_shapes", "out_shapes")
+
+_ALIASES = {
+    "time": "self_ns", "self": "self_ns", "self_time": "self_ns", "device_self_time": "self_ns",
+    "host_self_time": "self_ns", "ratio": "share", "percent": "share", "total": "total_ns", "total_time": "total_ns",
+    "wait": "wait_ns", "exec": "exec_ns", "cumulative": "cumulative_ns", "cum_time": "cumulative_ns",
+    "cumulative_share": "cumulative_ns", "operator": "name", "operator_info": "name", "info": "name",
+    "opr_name": "name", "opr_type": "type", "id": "opr_id", "opr_count": "count", "calls": "count",
+    "number_of_calls": "count", "flo": "computation", "mflops": "flops", "bytes": "memory", "shapes": "in_shapes",
+    "input_shapes": "in_shapes", "mean": "mean_ns", "avg": "mean_ns", "max": "max_ns", "min": "min_ns",
+    "cpu_time": "mean_ns", "cpu_time_total": "total_ns", "self_cpu_time_total": "self_ns", "cpu_total": "total_ns",
+    "self_cpu": "self_ns", "self_cpu_time": "self_ns", "device_time_total": "device_total_ns",
+    "self_device_time_total": "device_self_ns", "cuda_time_total": "device_total_ns",
+    "self_cuda_time_total": "device_self_ns", "device_total": "device_total_ns", "self_device": "device_self_ns",
+    "device_time": "device_mean_ns", "cuda_time": "device_mean_ns", "cpu_memory_usage": "memory_bytes",
+    "self_cpu_memory_usage": "self_memory_bytes", "self_memory": "self_memory_bytes",
+    "device_memory_usage": "device_memory_bytes", "self_device_memory_usage": "self_device_memory_bytes",
+    "cuda_memory_usage": "device_memory_bytes", "self_cuda_memory_usage": "self_device_memory_bytes", "key": "name",
+}  # fmt: skip
+
+
+class Order(NamedTuple):
+    """A column and a direction."""
+
+    column: str
+    ascending: bool
+
+
+def parse_order(text: str, columns: Sequence[str]) -> Order:
+    """`COL` is descending, `+COL` ascending; names are taken in any case, with blanks, `-` or `_`.
+
+    Raises UsageError, listing the columns, for an unknown one.
+    """
+    ascending = text.startswith("+")
+    wanted = text.removeprefix("+").strip().lower().replace(" ", "_").replace("-", "_")
+    for name in (wanted, _ALIASES.get(wanted, ""), f"{wanted}_ns", f"{wanted}_bytes"):
+        if name in columns:
+            return Order(name, ascending)
+    raise UsageError(f"no column `{text}` to order by", f"columns: {', '.join(columns)}; + in front: smallest first")

@@ -1,0 +1,144 @@
+"""Groups of executions: key_averages' table.
+
+By type or name of a recorded training from op/by_type and op/by_instance, which count training steps; of other sources,
+and by shape, stack, scope or phase, from op/key_averages, which counts everything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import UsageError
+from pipeprof.report.ops.columns import parse_order
+from pipeprof.report.ops.content import Content, Part, names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeprof.query.engine import Engine
+    from pipeprof.record.run import Run
+    from pipeprof.report.ops.columns import Order
+    from pipeprof.report.ops.question import Question
+
+ALL = 1 << 40
+TOP, TOP_SINGLE = 20, 3  # rows, unless the user says how many; the second is profile_analyze's
+PROFILE = "profile"  # option of the manifest of an imported static-graph profile
+COLUMNS = (
+    "self_ns", "total_ns", "mean_ns", "max_ns", "count", "name", "type", "phase", "share", "total_share",
+    "cumulative_ns", "device_self_ns", "device_total_ns", "device_mean_ns", "device_share", "memory_bytes",
+    "self_memory_bytes", "device_memory_bytes", "self_device_memory_bytes", "in_shapes", "stack", "category",
+)  # fmt: skip
+_SHARES = (
+    ("share", "self_ns", "all_ns"),
+    ("total_share", "total_ns", "all_ns"),
+    ("device_share", "device_self_ns", "all_device_ns"),
+)
+_MEANS = (("mean_ns", "total_ns"), ("device_mean_ns", "device_total_ns"))
+
+
+def is_single(run: Run, question: Question) -> bool:
+    """Whether a question is answered operator by operator: when its options say so, or the run is such a profile."""
+    return question.single or (not question.group_by and PROFILE in run.manifest.options)
+
+
+def usual_top(run: Run, question: Question) -> int:
+    """How many rows are printed when the user does not say."""
+    return TOP_SINGLE if is_single(run, question) and PROFILE in run.manifest.options else TOP
+
+
+def build(engine: Engine, question: Question, *, training: bool) -> Content:
+    """The table of groups. `training`: the run was recorded from a training, not imported from a profiler's trace.
+
+    Raises UsageError for an unknown column, and for --type with groups that have no type.
+    """
+    group = question.group_by or ("type" if training else "name")
+    order = parse_order(question.order_by or "self_ns", COLUMNS)
+    rows = (
+        _training_rows(engine, group) if training and group in ("type", "name") else _key_rows(engine, question, group)
+    )
+    total = _total(rows)
+    _complete(rows)
+    kept = _filtered(rows, question, group)
+    ranks = sorted({(row["rep"], row["rank"]) for row in kept})
+    shown: list[dict[str, Any]] = []
+    for place in ranks:
+        here = _ordered([row for row in kept if (row["rep"], row["rank"]) == place], order)
+        _count_up(here)
+        shown += here[: question.shown(len(here))]
+    part = Part("", names(shown), len(kept), several=len(ranks) > 1)
+    return Content("groups", [part], total=total)
+
+
+def _training_rows(engine: Engine, group: str) -> list[dict[str, Any]]:
+    if group == "type":
+        return engine.rows("op/by_type")
+    return engine.rows("op/by_instance", top=ALL)
+
+
+def _key_rows(engine: Engine, question: Question, group: str) -> list[dict[str, Any]]:
+    rows = engine.rows("op/key_averages", group=group, stack_depth=question.stack_depth)
+    return [{**row, "name": row["key"], **({"type": row["key"]} if group == "type" else {})} for row in rows]
+
+
+def _total(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Over all rows, also those that are not shown; device time over rows of devices when there are any."""
+    total = {
+        "count": sum(row["count"] for row in rows),
+        "self_ns": sum(row["self_ns"] or 0 for row in rows),
+        "total_ns": sum(row["total_ns"] or 0 for row in rows),
+    }
+    if any(row.get("device_self_ns") is not None for row in rows):
+        total["device_self_ns"] = _device_time(rows)
+    return total
+
+
+def _device_time(rows: Sequence[dict[str, Any]]) -> int:
+    on_device = [row for row in rows if row.get("on_device")] or rows
+    return sum(row.get("device_self_ns") or 0 for row in on_device)
+
+
+def _complete(rows: Sequence[dict[str, Any]]) -> None:
+    """Add means and shares where the query has none."""
+    for place in {(row["rep"], row["rank"]) for row in rows}:
+        here = [row for row in rows if (row["rep"], row["rank"]) == place]
+        wholes = {"all_ns": sum(row["self_ns"] or 0 for row in here), "all_device_ns": _device_time(here)}
+        for row in here:
+            for name, of in _MEANS:
+                if row.get(name) is None and row.get(of) is not None and row["count"]:
+                    row[name] = row[of] / row["count"]
+            for name, of, whole in _SHARES:
+                if row.get(name) is None and row.get(of) is not None and wholes[whole]:
+                    row[name] = row[of] / wholes[whole]
+
+
+def _filtered(rows: list[dict[str, Any]], question: Question, group: str) -> list[dict[str, Any]]:
+    pattern = question.pattern()
+    if question.types and any("type" not in row for row in rows):
+        raise UsageError(f"groups by {group} have no type", "leave out --type, or use --group-by type")
+    return [
+        row
+        for row in rows
+        if (pattern is None or pattern.match(row.get("name") or row.get("type") or ""))
+        and (not question.types or row["type"] in question.types)
+    ]
+
+
+def _ordered(rows: list[dict[str, Any]], order: Order) -> list[dict[str, Any]]:
+    """Sorted, unknown values last either way; equals stay in the query's order."""
+    column = "self_ns" if order.column == "cumulative_ns" else order.column
+    ascending = order.ascending is not (order.column == "cumulative_ns")
+    known = [row for row in rows if row.get(column) is not None]
+    rest = [row for row in rows if row.get(column) is None]
+    return sorted(known, key=lambda row: row[column], reverse=not ascending) + rest
+
+
+def _count_up(rows: Sequence[dict[str, Any]]) -> None:
+    """Positions and running sums in the order of the rows."""
+    running = 0
+    for position, row in enumerate(rows, 1):
+        running += row["self_ns"] or 0
+        row["position"] = position
+        row["cumulative_ns"] = running
+        row["cumulative_share"] = (
+            row["share"] * running / row["self_ns"] if row.get("share") and row["self_ns"] else None
+        )

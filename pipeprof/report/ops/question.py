@@ -1,0 +1,82 @@
+"""What is asked of an operator table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeprof.errors import UsageError
+
+GROUPS = ("name", "shape", "stack", "type", "scope", "phase")
+AGGREGATES = ("max", "min", "sum", "mean")
+KEYS = {"end": "total", "total": "total", "kern": "wait", "wait": "wait", "exec": "exec"}
+PARTS = ("summary", "device", "host")
+
+
+@dataclass(frozen=True)
+class Question:
+    """Options of `pipeprof ops`. Times are in seconds; `top` 0 is all, a negative one all but that many last rows."""
+
+    top: int | None = None
+    opr_name: str | None = None
+    types: tuple[str, ...] = ()
+    input_dtype: str | None = None
+    order_by: str | None = None
+    aggregate_by: Literal["type"] | None = None
+    aggregate: str | None = None
+    top_end_key: str = "end"
+    min_time: float | None = None
+    max_time: float | None = None
+    copy_time: bool = False
+    show_host: bool = False
+    print_only: str | None = None
+    dump_only_opr: bool = False
+    confluence: bool = False
+    group_by: str | None = None
+    stack_depth: int = 5
+
+    def check(self) -> None:
+        """Raise UsageError for options that do not go together or cannot be understood."""
+        if self.aggregate_by and not self.aggregate:
+            raise UsageError(
+                "--aggregate-by says what is added up, but not how", "add --aggregate sum (or max, min, mean)"
+            )
+        if self.group_by and (self.aggregate or self.one_by_one):
+            raise UsageError(
+                "--group-by makes groups of executions, which do not go with options for single operators",
+                "leave one of them out: --group-by, or --aggregate and its companions",
+            )
+        self.pattern()
+
+    def pattern(self) -> re.Pattern[str] | None:
+        """The compiled `opr_name`. Raises UsageError when it is no regular expression."""
+        if self.opr_name is None:
+            return None
+        try:
+            return re.compile(self.opr_name)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise UsageError(
+                f"not a regular expression: `{self.opr_name}`: {error}",
+                "it is matched from the start of the name; write \\[ for a bracket and .* for anything",
+            ) from error
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether an option was given that only the table of single operators has."""
+        return bool(
+            self.input_dtype or self.min_time is not None or self.max_time is not None or self.copy_time
+            or self.show_host or self.print_only or self.dump_only_opr or self.confluence or self.top_end_key != "end"
+        )  # fmt: skip
+
+    @property
+    def single(self) -> bool:
+        """Whether the options ask for the table of single operators, also where groups are the default."""
+        return not self.group_by and bool(self.one_by_one or self.aggregate or self.opr_name or self.types)
+
+    def shown(self, count: int) -> int:
+        """How many of `count` rows are printed."""
+        top = self.top or 0
+        if top < 0:
+            return max(count + top, 0)
+        return min(top, count) if top else count

@@ -1,0 +1,181 @@
+"""Operators one by one, or added up by type: profile_analyze's table, from the query op/profile_analyze."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from pipeprof.report.ops.columns import PLACED, SINGLE, Order, parse_order
+from pipeprof.report.ops.content import Content, Part, names
+from pipeprof.report.ops.question import KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeprof.query.engine import Engine
+    from pipeprof.report.ops.question import Question
+
+INFOS = "SELECT rep, rank, op_id, name, type, source_id AS opr_id, in_types, in_shapes, out_shapes FROM op_info"
+_CHOSEN = pa.schema([(name, pa.int64()) for name in ("rep", "rank", "op_id", "place")])
+_NS = 1e9
+_UNBOUNDED = 1e300
+
+
+def build(engine: Engine, question: Question) -> Content:
+    """The tables and the summary that a question asks for. Raises UsageError for an unknown column."""
+    order = parse_order(question.order_by or "self_ns", SINGLE)
+    infos = _infos(engine, question, order)
+    chosen = _chosen(infos, question, order) if infos is not None else None
+    if chosen is not None:
+        engine.give("chosen", chosen)
+    content = Content("single", aggregated=question.aggregate is not None)
+    totals = engine.rows("op/side_total")
+    _add_totals(content, totals)
+    for side in _sides(question):
+        content.parts.append(_part(engine, question, order, side, every=chosen is None))
+    if question.copy_time:
+        _add_copy_time(engine, question, content)
+    if question.print_only != "host" and "host" in {row["side"] for row in totals} and not content.total["device_ns"]:
+        content.notes.append("no operator has device time: --print-only host shows the host's side")
+    return content
+
+
+def _sides(question: Question) -> list[str]:
+    if question.print_only == "summary":
+        return []
+    if question.print_only:
+        return [question.print_only]
+    return ["device", "host"] if question.show_host else ["device"]
+
+
+def _infos(engine: Engine, question: Question, order: Order) -> list[dict[str, Any]] | None:
+    """What operators are, when something is asked that only Python can tell."""
+    asked = question.opr_name or question.types or question.input_dtype or question.copy_time or order.column in PLACED
+    rows: list[dict[str, Any]] = engine.sql(INFOS).to_pylist() if asked else []
+    return rows if asked else None
+
+
+def _chosen(infos: Sequence[dict[str, Any]], question: Question, order: Order, kind: str | None = None) -> pa.Table:
+    """Operators that pass the filters on names, types and data types, with their place in the order."""
+    pattern, types, dtype = question.pattern(), frozenset(question.types), question.input_dtype
+    kept = [
+        row
+        for row in infos
+        if (not types or row["type"] in types)
+        and (kind is None or row["type"] == kind)
+        and (pattern is None or pattern.match(row["name"] or ""))
+        and (dtype is None or dtype in _listed(row["in_types"]))
+    ]
+    places = _places(kept, order.column) if order.column in PLACED else [None] * len(kept)
+    columns = [[row[name] for row in kept] for name in ("rep", "rank", "op_id")]
+    return pa.Table.from_arrays([pa.array(values, pa.int64()) for values in (*columns, places)], schema=_CHOSEN)
+
+
+def _listed(text: str | None) -> Sequence[str]:
+    try:
+        found = msgspec.json.decode(text or "[]")
+    except msgspec.MsgspecError:
+        return [part.strip() for part in (text or "").split(",")]
+    return found if isinstance(found, list) else []
+
+
+def _places(rows: Sequence[dict[str, Any]], column: str) -> list[int | None]:
+    """Rank of each value; equal values share one. Ids are ordered as numbers, shapes number by number."""
+    key = _id_key if column == "opr_id" else _shape_key
+    keys = [None if row[column] is None else key(row[column]) for row in rows]
+    ranks = {value: place for place, value in enumerate(sorted({value for value in keys if value is not None}))}
+    return [None if value is None else ranks[value] for value in keys]
+
+
+def _id_key(text: str) -> tuple[Any, ...]:
+    return (0, int(text), "") if text.isascii() and text.isdecimal() and len(text) < 1000 else (1, 0, text)
+
+
+def _shape_key(text: str) -> tuple[Any, ...]:
+    found = _listed(text)
+    if all(isinstance(shape, list) and all(isinstance(size, int) for size in shape) for shape in found):
+        return (0, tuple(tuple(shape) for shape in found), "")
+    return (1, (), text)
+
+
+def _part(engine: Engine, question: Question, order: Order, side: str, *, every: bool) -> Part:
+    data = engine.ask("op/profile_analyze", side=side, every=every, **_params(question, order))
+    rows = shown(data, question)
+    rows = [{"side": side, **row} for row in rows]
+    for row in rows:
+        row["cumulative_share"] = (
+            row["cumulative_ns"] / row["side_ns"] if _has(row, "cumulative_ns", "side_ns") else None
+        )
+    return Part(side, names(rows), data.num_rows, several=len({(row["rep"], row["rank"]) for row in rows}) > 1)
+
+
+def shown(data: pa.Table, question: Question) -> list[dict[str, Any]]:
+    """The rows that are printed: of each repetition and rank, in the order of `position`."""
+    if not data.num_rows:
+        return []
+    counts = data.group_by(["rep", "rank"]).aggregate([("position", "max")]).to_pylist()
+    if len(counts) == 1:
+        return list(data.slice(0, question.shown(data.num_rows)).to_pylist())
+    most = {(row["rep"], row["rank"]): question.shown(row["position_max"]) for row in counts}
+    return [row for row in data.to_pylist() if row["position"] <= most[row["rep"], row["rank"]]]
+
+
+def _has(row: dict[str, Any], value: str, divisor: str) -> bool:
+    return row[value] is not None and bool(row[divisor])
+
+
+def _params(question: Question, order: Order) -> dict[str, Any]:
+    column, ascending = order
+    if column == "cumulative_ns":  # the largest running sum is that of the shortest operator
+        column, ascending = "self_ns", not ascending
+    aliases = {"share": "self_ns", **dict.fromkeys(PLACED, "place")}
+    return {
+        "key": KEYS[question.top_end_key],
+        "bounded": question.min_time is not None or question.max_time is not None,
+        "least_ns": _ns(question.min_time, -_UNBOUNDED),
+        "most_ns": _ns(question.max_time, _UNBOUNDED),
+        "by": "op" if question.aggregate is None else question.aggregate_by or "all",
+        "aggregate": question.aggregate or "sum",
+        "order_by": aliases.get(column, column),
+        "ascending": ascending,
+    }
+
+
+def _ns(seconds: float | None, default: float) -> float:
+    return default if seconds is None else max(-_UNBOUNDED, min(_UNBOUNDED, seconds * _NS))
+
+
+def _add_totals(content: Content, totals: Sequence[dict[str, Any]]) -> None:
+    found: dict[str, float | None] = {"device": None, "host": None}
+    for row in totals:
+        if row["total_ns"] is not None:
+            found[row["side"]] = (found[row["side"]] or 0.0) + row["total_ns"]
+    content.summary = {"total device time": found["device"], "total host time": found["host"]}
+    primary = [row for row in totals if row["side"] == "device"] or totals
+    content.total = {
+        "count": sum(row["count"] for row in primary),
+        "self_ns": found["device"] if found["device"] is not None else found["host"],
+        "total_ns": found["device"] if found["device"] is not None else found["host"],
+        "device_ns": found["device"],
+        "host_ns": found["host"],
+    }
+
+
+def _add_copy_time(engine: Engine, question: Question, content: Content) -> None:
+    """Two lines for operators of type Copy among those that are chosen: time to the end, and to the kernel."""
+    infos: list[dict[str, Any]] = engine.sql(INFOS).to_pylist()
+    order = Order("self_ns", ascending=False)
+    engine.give("chosen", _chosen(infos, question, order, kind="Copy"))
+    params = {**_params(question, order), "by": "all", "side": "device", "every": False}
+    for key, title in (("total", "copy time"), ("wait", "copy wait time")):
+        values = {}
+        for how in ("sum", "mean"):
+            rows = engine.rows("op/profile_analyze", **{**params, "key": key, "aggregate": how})
+            known = [row["self_ns"] for row in rows if row["self_ns"] is not None]
+            values[how] = sum(known) / (len(known) if how == "mean" else 1) if known else None
+        content.total[f"{title.replace(' ', '_')}_ns"] = values["sum"]
+        content.total[f"{title.replace(' ', '_')}_mean_ns"] = values["mean"]
+        content.summary[title] = values["sum"]
+        content.summary[f"{title}, mean"] = values["mean"]

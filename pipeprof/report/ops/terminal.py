@@ -1,0 +1,165 @@
+"""Operator tables for a terminal: whole words at 80 columns, a column for each figure from 160 on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from pipeprof.report.ops import cells
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from pipeprof.report.ops.content import Content, Part
+
+WIDE = 160
+_TIMES = ("self_ns", "total_ns", "mean_ns", "min_ns", "max_ns", "device_self_ns", "device_total_ns", "device_mean_ns")
+_BYTES = ("memory_bytes", "self_memory_bytes", "device_memory_bytes", "self_device_memory_bytes")
+_TITLES = {"self_ns": "self", "total_ns": "total", "mean_ns": "mean", "min_ns": "min", "max_ns": "max"}
+
+
+def show(console: Console, content: Content) -> None:
+    """Print the summary and the tables."""
+    for title, value in content.summary.items():
+        console.print(Text(f"{title:<20} {cells.time(value)}"))
+    for part in content.parts:
+        if content.summary:
+            console.print()
+        if content.kind == "single":
+            _print(console, *_single(part, console.width, aggregated=content.aggregated))
+        else:
+            _print(console, *_groups(part, console.width))
+        if part.hidden:
+            console.print(f"{part.hidden} more: --top 0 shows all")
+
+
+def _print(console: Console, head: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[str]) -> None:
+    tall = any("\n" in cell for row in rows for cell in row)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False, show_lines=tall)
+    for title in head:
+        numeric = title in right
+        table.add_column(title, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console.print(table)
+
+
+def _place(row: dict[str, Any], *, several: bool) -> str:
+    where = f"\nrep {row['rep']}\nrank {row['rank']}" if several else ""
+    return f"{row['position'] - 1}{where}"
+
+
+def _operator(row: dict[str, Any], *, aggregated: bool) -> str:
+    if aggregated:
+        return f"{row['type'] or cells.NOT_KNOWN}\n{row['count']} x"
+    number = row["opr_id"] if row["opr_id"] is not None else str(row["op_id"])
+    return "\n".join(str(part) for part in (row["name"], row["type"], number) if part is not None)
+
+
+def _single(part: Part, width: int, *, aggregated: bool) -> tuple[Sequence[str], list[list[str]], frozenset[str]]:
+    build = _wide if width >= WIDE else _narrow
+    head, rows = build(part, aggregated=aggregated)
+    words = {"operator", "in shapes", "out shapes", "shapes"}
+    return head, rows, frozenset(title for title in head if title not in words)
+
+
+def _wide(part: Part, *, aggregated: bool) -> tuple[Sequence[str], list[list[str]]]:
+    head = [
+        "#", f"{part.side} time", "share", "cumulative", "operator", "computation", "FLOPS", "memory", "bandwidth",
+        "in shapes", "out shapes",
+    ]  # fmt: skip
+    rows = [
+        [
+            _place(row, several=part.several),
+            cells.time(row["self_ns"]),
+            cells.share(row["share"]),
+            f"{cells.time(row['cumulative_ns'])}\n{cells.share(row['cumulative_share'])}",
+            _operator(row, aggregated=aggregated),
+            *_work(row),
+            "\n".join(cells.shapes(row["in_shapes"], row["in_strides"])),
+            "\n".join(cells.shapes(row["out_shapes"])),
+        ]
+        for row in part.rows
+    ]
+    return _without_empty(head, rows, ("in shapes", "out shapes"))
+
+
+def _narrow(part: Part, *, aggregated: bool) -> tuple[Sequence[str], list[list[str]]]:
+    head = ["#", f"{part.side} time", "cumulative", "operator", "work", "shapes"]
+    rows = [
+        [
+            _place(row, several=part.several),
+            f"{cells.time(row['self_ns'])}\n{cells.share(row['share'])}",
+            f"{cells.time(row['cumulative_ns'])}\n{cells.share(row['cumulative_share'])}",
+            _operator(row, aggregated=aggregated),
+            "\n".join(_work(row)),
+            "\n".join(
+                [
+                    *cells.shapes(row["in_shapes"], row["in_strides"]),
+                    *(f"-> {text}" for text in cells.shapes(row["out_shapes"])),
+                ]
+            ),
+        ]
+        for row in part.rows
+    ]
+    return _without_empty(head, rows, ("shapes",))
+
+
+def _work(row: dict[str, Any]) -> list[str]:
+    return [
+        cells.amount(row["computation"], "FLO"),
+        cells.amount(row["flops"], "FLOPS"),
+        cells.size(row["memory"]),
+        cells.size(row["bandwidth"], "/s"),
+    ]
+
+
+def _without_empty(
+    head: Sequence[str], rows: list[list[str]], maybe: Sequence[str]
+) -> tuple[Sequence[str], list[list[str]]]:
+    """Without those of the named columns that are empty in every row."""
+    dropped = {index for index, title in enumerate(head) if title in maybe and not any(row[index] for row in rows)}
+    keep = [index for index in range(len(head)) if index not in dropped]
+    return [head[index] for index in keep], [[row[index] for index in keep] for row in rows]
+
+
+def _groups(part: Part, width: int) -> tuple[Sequence[str], list[list[str]], frozenset[str]]:
+    """Groups: what they are, then every figure that is known for any of them."""
+    known = {name for row in part.rows for name, value in row.items() if value is not None}
+    head = [*(("rep", "rank") if part.several else ()), "name"]
+    head += [name for name in ("phase", "in_shapes", "stack") if name in known]
+    figures = [name for name in ("count", *_TIMES, "share", "cumulative_share", *_BYTES) if name in known]
+    titles = [_title(name) for name in figures]
+    rows = [[_word(row, name) for name in head] + [_figure(row, name) for name in figures] for row in part.rows]
+    right = frozenset(titles) | {"rep", "rank"}
+    if width < 80:
+        right = frozenset({"rep", "rank"})
+    return [*(name.replace("_", " ") for name in head), *titles], rows, right
+
+
+def _title(name: str) -> str:
+    plain = name.removesuffix("_ns").removesuffix("_bytes").removesuffix("_share")
+    return _TITLES.get(name, plain.replace("_", " "))
+
+
+def _word(row: dict[str, Any], name: str) -> str:
+    value = row.get(name)
+    if name == "in_shapes":
+        return " ".join(cells.shapes(value))
+    return "-" if value is None else str(value)
+
+
+def _figure(row: dict[str, Any], name: str) -> str:
+    value = row.get(name)
+    if name.endswith("_ns"):
+        return cells.time(value)
+    if name.endswith("share"):
+        return cells.share(value)
+    if name.endswith("_bytes"):
+        return cells.size(value)
+    return cells.NOT_KNOWN if value is None else str(value)

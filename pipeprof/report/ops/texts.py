@@ -1,0 +1,154 @@
+"""Operator tables as JSON, CSV, Markdown, and as the wiki tables that profile_analyze calls --confluence."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from pipeprof.report import markdown
+from pipeprof.report.ops import cells
+from pipeprof.report.ops.content import whole
+from pipeprof.report.sections import Block
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeprof.report.ops.content import Content, Part
+
+_BAR = 15
+_HIDDEN = ("side_ns", "all_ns")
+
+
+def json_text(content: Content) -> str:
+    """The document as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(content.document()), indent=2).decode() + "\n"
+
+
+def csv_text(content: Content) -> str:
+    """One line per row; of all parts, one below the other, told apart by the column `side`."""
+    rows = _flat(content)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def arrow(content: Content) -> pa.Table:
+    """The rows as an Arrow table."""
+    rows = _flat(content)
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return pa.table({name: _column([row.get(name) for row in rows]) for name in columns})
+
+
+def _column(values: list[Any]) -> pa.Array:
+    if any(isinstance(value, float) for value in values):
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    return pa.array(values)
+
+
+def _flat(content: Content) -> list[dict[str, Any]]:
+    return [
+        {name: value for name, value in whole(row).items() if name not in _HIDDEN}
+        for part in content.parts
+        for row in part.rows
+    ]
+
+
+def markdown_text(content: Content) -> str:
+    """The summary and each part as a pipe table."""
+    lines: list[str] = []
+    if content.summary:
+        summary = [[name, cells.time(value)] for name, value in content.summary.items()]
+        lines += markdown.table(Block(["name", "value"], summary, frozenset({1})))
+    for part in content.parts:
+        names = list(dict.fromkeys(name for row in part.rows for name in row if name not in _HIDDEN))
+        rows = [[_cell(name, row.get(name)) for name in names] for row in part.rows]
+        lines += ["", *markdown.table(Block(names, rows))]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _cell(name: str, value: Any) -> str:
+    if name.endswith("_ns"):
+        return cells.time(value)
+    if name == "share" or name.endswith("_share"):
+        return cells.share(value)
+    if name.endswith("shapes") and value:
+        return ", ".join(cells.shapes(value))
+    return cells.NOT_KNOWN if value is None else str(value)
+
+
+def wiki_text(content: Content) -> str:
+    """profile_analyze's --confluence: seconds, mega-operations, mebibytes, and bars scaled to the largest row shown."""
+    lines: list[str] = []
+    if content.summary:
+        summary = [[name, _general(_seconds(value))] for name, value in content.summary.items()]
+        lines += _table(["name", "value"], summary)
+    for part in content.parts:
+        lines += ["", *_table(*_wiki(part, aggregated=content.aggregated))]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [
+        "| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *(map(_wiki_safe, row) for row in rows))
+    ]
+
+
+def _wiki_safe(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("\n", " ")
+
+
+def _wiki(part: Part, *, aggregated: bool) -> tuple[Sequence[str], list[list[str]]]:
+    named = ["opr type", "opr count"] if aggregated else ["opr name", "opr type"]
+    head = [
+        "#", "time", "ratio", "time bar", "cum-time", "cum-time ratio", *named, "opr id", "computation (MFLO)",
+        "MFLOPS", "MFLOPS-bar", "memory (MB)", "bandwidth (MiB/s)", "bandwidth bar", "in_shapes", "out_shapes",
+    ]  # fmt: skip
+    most = {
+        name: max((row[name] or 0.0 for row in part.rows), default=0.0) for name in ("self_ns", "flops", "bandwidth")
+    }
+    rows = []
+    for row in part.rows:
+        words = [row["type"], str(row["count"])] if aggregated else [row["name"], row["type"]]
+        rows.append(
+            [
+                str(row["position"] - 1),
+                _general(_seconds(row["self_ns"]), 3),
+                cells.NOT_KNOWN if row["share"] is None else f"{row['share'] * 100:.1f}%",
+                _bar(row["self_ns"], most["self_ns"]),
+                _general(_seconds(row["cumulative_ns"])),
+                _general(row["cumulative_share"]),
+                *(word or cells.NOT_KNOWN for word in words),
+                row["opr_id"] or cells.NOT_KNOWN,
+                _tenths(row["computation"], 1e6),
+                _tenths(row["flops"], 1e6),
+                _bar(row["flops"], most["flops"]),
+                _tenths(row["memory"], 1024.0**2),
+                _tenths(row["bandwidth"], 1024.0**2),
+                _bar(row["bandwidth"], most["bandwidth"]),
+                ", ".join(cells.shapes(row["in_shapes"], row["in_strides"])),
+                ", ".join(cells.shapes(row["out_shapes"])),
+            ]
+        )
+    return head, rows
+
+
+def _seconds(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1e9
+
+
+def _general(value: float | None, digits: int = 6) -> str:
+    return cells.NOT_KNOWN if value is None else f"{value:.{digits}g}"
+
+
+def _tenths(value: float | None, divisor: float) -> str:
+    return _general(None if value is None else round(value / divisor, 1))
+
+
+def _bar(value: float | None, most: float) -> str:
+    return "#" * int((value or 0.0) / most * _BAR) if most > 0 else ""

@@ -1,0 +1,26 @@
+"""Where a report's text goes: stdout, or a file that is whole or not there."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def write_text(text: str, output: Path | None) -> None:
+    """Print the text, or write it to a temporary name and rename it. Raises UsageError when it cannot be written."""
+    if output is None:
+        click.echo(text, nl=not text.endswith("\n"))
+        return
+    temporary = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(output)
+    except OSError as error:
+        raise UsageError(f"cannot write `{output}`: {error.strerror}", "choose another file with -o") from error

@@ -1,0 +1,68 @@
+"""Which statistic two sides allow: measured in the same job, in several shared ones, or in different ones. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeprof.verdict.gate.statistics import blocked, job_effect, job_means, welch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pipeprof.verdict.gate.policy import Policy
+    from pipeprof.verdict.gate.samples import Samples
+    from pipeprof.verdict.gate.statistics import Array, Change
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Which repetitions of each side are compared, and how: `reason` says why none are, when `how` is None."""
+
+    base: NDArray[np.bool_]
+    new: NDArray[np.bool_]
+    how: str | None
+    reason: str = ""
+
+
+def kept(base: Samples, new: Samples, policy: Policy) -> Kept:
+    """Repetitions that can be compared: those of jobs that both sides share; without such, all, if past jobs suffice.
+
+    `how`: "job" (one job, or jobs unknown on both sides), "blocks" (several shared jobs), "jobs" (different ones).
+    """
+    every = np.ones(len(base.values), dtype=bool), np.ones(len(new.values), dtype=bool)
+    if min(len(base.values), len(new.values)) < policy.least_reps:
+        return Kept(*every, None, f"{policy.least_reps} repetitions per side are the least that is judged")
+    if bool(base.jobs) != bool(new.jobs):
+        return Kept(*every, None, f"not known in which job {'new' if base.jobs else 'base'} was measured")
+    if not base.jobs:
+        return Kept(*every, "job")
+    if set(base.jobs) & set(new.jobs):
+        return _shared(base, new, policy)
+    past = len(set(base.jobs))
+    if past < policy.least_jobs:
+        return Kept(*every, None, f"other job: {past} of the {policy.least_jobs} past jobs that its spread needs")
+    return Kept(*every, "jobs", f"other job: held against the spread of {past} past ones")
+
+
+def _shared(base: Samples, new: Samples, policy: Policy) -> Kept:
+    shared = sorted(set(base.jobs) & set(new.jobs))
+    here = np.isin(base.jobs, shared), np.isin(new.jobs, shared)
+    left_out = sum(int((~side).sum()) for side in here)
+    reason = f"{left_out} repetitions of other jobs left out" if left_out else ""
+    if min(int(side.sum()) for side in here) < policy.least_reps:
+        return Kept(*here, None, f"{reason}: too few are left")
+    return Kept(*here, "blocks" if len(shared) > 1 else "job", reason)
+
+
+def change_between(base: Array, new: Array, sides: tuple[Samples, Samples], chosen: Kept) -> Change:
+    """The change by the statistic that `chosen.how` names; `base` and `new` are the kept values, on a judged scale."""
+    if chosen.how == "job":
+        return welch(base, new)
+    base_jobs = np.asarray(sides[0].jobs)[chosen.base].tolist()
+    new_jobs = np.asarray(sides[1].jobs)[chosen.new].tolist()
+    if chosen.how == "blocks":
+        return blocked(base, new, base_jobs, new_jobs)
+    return job_effect(job_means(base, base_jobs), job_means(new, new_jobs))

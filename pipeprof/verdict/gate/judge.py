@@ -1,0 +1,220 @@
+"""The verdict on two sides: families, words, and the worst of the primary metrics. Pure; rules: docs/gate.md."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeprof.verdict.gate.decision import INCONCLUSIVE, WORDS, decide, scaled
+from pipeprof.verdict.gate.jobs import change_between, kept
+from pipeprof.verdict.gate.policy import Policy
+from pipeprof.verdict.gate.result import MetricVerdict, Verdict, Word
+from pipeprof.verdict.gate.samples import Samples, taken
+from pipeprof.verdict.gate.shares import prefix_of, shares
+from pipeprof.verdict.gate.statistics import repetitions_needed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeprof.verdict.gate.decision import Scaled
+    from pipeprof.verdict.gate.jobs import Kept
+    from pipeprof.verdict.gate.policy import Rule
+    from pipeprof.verdict.gate.statistics import Array, Change
+
+Sides = tuple[Samples, Samples]
+MOST_NAMED = 3  # metrics in one note
+LARGEST = 700.0  # exp of more is no float: the end of an interval that says nothing
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One metric that can be judged; `change` is new - base whatever the direction."""
+
+    name: str
+    rule: Rule
+    sides: Sides
+    scaled: Scaled
+    change: Change
+    chosen: Kept
+    reason: str
+
+
+def judge(
+    base: Mapping[str, Samples | Sequence[float]],
+    new: Mapping[str, Samples | Sequence[float]],
+    policy: Policy | None = None,
+) -> Verdict:
+    """The verdict on `new` against `base`: metric name to one value per repetition, in the metric's unit.
+
+    Every metric of `base` gets a verdict: primary ones in the policy's order, then the others by name. The verdict of
+    the whole is the worst primary one. The order of repetitions plays no role. Raises UsageError for values that are
+    no finite numbers.
+    """
+    policy = policy or Policy()
+    return judged(taken(base, "base"), taken(new, "new"), policy, policy.alpha)
+
+
+def judged(base: Mapping[str, Samples], new: Mapping[str, Samples], policy: Policy, alpha: float) -> Verdict:
+    """`judge` with the alpha that one look of several may use, for samples that were checked."""
+    measured = {name: (side, new.get(name, Samples(()))) for name, side in base.items() if side.values}
+    centred = shares(base, new, policy)
+    found: dict[str, MetricVerdict] = {}
+    cases: list[_Case] = []
+    for name, sides in measured.items():
+        rule = policy.rule(name)
+        if not sides[1].values:
+            found[name] = _entry(name, rule, sides, "missing", reason="measured in base, not in new")
+        elif rule.family == "deterministic":
+            found[name] = _exact(name, rule, sides)
+        else:
+            case = _case(name, rule, sides, policy, centred.get(name))
+            if isinstance(case, MetricVerdict):
+                found[name] = case
+            else:
+                cases.append(case)
+    for family in ("primary", "secondary"):
+        here = sorted(
+            (case for case in cases if case.rule.family == family), key=lambda case: _place(policy, case.name)
+        )
+        found.update(_family(here, policy, alpha, family_size(policy, family, measured)))
+    metrics = tuple(found[name] for name in sorted(found, key=lambda name: _place(policy, name)))
+    return Verdict(overall(metrics), metrics, _notes(measured, new, policy))
+
+
+def family_size(policy: Policy, family: str, measured: Mapping[str, object]) -> int:
+    """Metrics that share alpha; primary ones at least as many as the policy has: leaving one out buys nothing."""
+    here = sum(policy.rule(name).family == family for name in measured)
+    if family != "primary":
+        return max(1, here)
+    return max(1, here, sum(rule.family == "primary" for rule in policy.metrics.values()))
+
+
+def overall(metrics: Sequence[MetricVerdict]) -> Word:
+    """The worst primary verdict; missing when no primary metric was judged, for then nothing is known."""
+    words = {one.verdict for one in metrics if one.family == "primary"}
+    order: tuple[Word, ...] = ("regressed", "missing", "incomparable", "inconclusive", "improved", "acknowledged")
+    return next((word for word in order if word in words), "unchanged") if words else "missing"
+
+
+def _place(policy: Policy, name: str) -> tuple[int, int, str]:
+    primary = policy.rule(name).family == "primary"
+    listed = list(policy.metrics)
+    return (0, listed.index(name) if name in listed else len(listed), name) if primary else (1, 0, name)
+
+
+def _case(
+    name: str, rule: Rule, sides: Sides, policy: Policy, centred: tuple[Array, Array] | None
+) -> _Case | MetricVerdict:
+    chosen = kept(*sides, policy)
+    if chosen.how is None:
+        few = min(len(side.values) for side in sides) < policy.least_reps
+        needed = policy.least_reps if few else None
+        return _entry(name, rule, sides, "inconclusive", reps_needed=needed, reason=chosen.reason)
+    base, new = (np.asarray(side.values, dtype=float) for side in sides)
+    on = scaled(base[chosen.base], new[chosen.new], rule)
+    reason = {"shifted": "judged on log(value + floor)", "linear": "judged on differences, not on logs"}.get(
+        on.kind, ""
+    )
+    if centred is not None:
+        on = replace(on, base=centred[0][chosen.base], new=centred[1][chosen.new])
+        reason = f"as a share of `{prefix_of(name)}`"
+    change = change_between(on.base, on.new, sides, chosen)
+    return _Case(name, rule, sides, on, change, chosen, _joined(chosen.reason, reason))
+
+
+def _family(cases: Sequence[_Case], policy: Policy, alpha: float, family: int) -> dict[str, MetricVerdict]:
+    if not cases:
+        return {}
+    worse = [case.change.mirrored() if case.rule.direction == "higher" else case.change for case in cases]
+    together = type(worse[0])(
+        *(np.stack([getattr(one, part) for one in worse], axis=-1) for part in ("difference", "error", "df"))
+    )
+    least, margin = (np.stack([getattr(case.scaled, part) for case in cases], axis=-1) for part in ("least", "margin"))
+    decision = decide(together, least, margin, alpha, family)
+    found = {}
+    for at, case in enumerate(cases):
+        code, p_value, held = int(decision.code[at]), float(decision.p_value[at]), float(decision.held[at])
+        needed, reason = None, ""
+        if code == INCONCLUSIVE:
+            needed = _needed(case, policy, policy.alpha / family)
+            reason = _why(case, p_value, held)
+        ratio, low, high = _ratios(case)
+        found[case.name] = _entry(
+            case.name, case.rule, case.sides, WORDS[code],
+            ratio=ratio, ci_low=low, ci_high=high, p_value=p_value, alpha=held,
+            reps_needed=needed, reason=_joined(case.reason, reason),
+        )  # fmt: skip
+    return found
+
+
+def _ratios(case: _Case) -> tuple[float, float, float]:
+    low, high = case.change.interval()
+    ends = (float(case.change.difference), float(low), float(high))
+    if case.scaled.kind == "linear":
+        return 1 + ends[0], 1 + ends[1], 1 + ends[2]
+    factor = [math.exp(min(end, LARGEST)) for end in ends]
+    return factor[0], factor[1], factor[2]
+
+
+def _needed(case: _Case, policy: Policy, alpha: float) -> int | None:
+    """Repetitions per side for the policy's `detect`, or for twice the least change that counts where that is more."""
+    if case.chosen.how == "jobs":
+        return None
+    numbers = int(case.chosen.base.sum()), int(case.chosen.new.sum())
+    spread = float(case.change.error) / math.sqrt(sum(1 / number for number in numbers))
+    effect = max(math.log1p(policy.detect), 2 * float(case.scaled.least))
+    needed = repetitions_needed(spread, effect, alpha, policy.power)
+    return None if needed is None else max(needed, policy.least_reps)
+
+
+def _why(case: _Case, p_value: float, held: float) -> str:
+    least, size = float(case.scaled.least), abs(float(case.change.difference))
+    worse_or_better = min(p_value, 1 - p_value)
+    if worse_or_better <= held and size < least:
+        return f"a change of {math.expm1(size):.1%} is too sure for unchanged and too small to count"
+    return f"too noisy: p {worse_or_better:.2g} of a change, {held:.2g} is needed"
+
+
+def _exact(name: str, rule: Rule, sides: Sides) -> MetricVerdict:
+    if any(len(set(side.values)) > 1 for side in sides):
+        return _entry(name, rule, sides, "inconclusive", reason="differs between repetitions of one side")
+    base, new = sides[0].values[0], sides[1].values[0]
+    worse = new < base if rule.direction == "higher" else new > base
+    return _entry(name, rule, sides, "unchanged" if base == new else "regressed" if worse else "improved")
+
+
+def _entry(
+    name: str, rule: Rule, sides: Sides, word: Word, *, ratio: float | None = None, ci_low: float | None = None,
+    ci_high: float | None = None, p_value: float | None = None, alpha: float | None = None,
+    reps_needed: int | None = None, reason: str = "",
+) -> MetricVerdict:  # fmt: skip
+    base, new = (float(np.median(side.values)) if side.values else None for side in sides)
+    if ratio is None and base is not None and new is not None and base > 0:
+        ratio = new / base
+    return MetricVerdict(
+        name, rule.unit, rule.direction, rule.family, word, base, new, ratio, ci_low, ci_high, p_value, alpha,
+        rule.min_effect, len(sides[0].values), len(sides[1].values), reps_needed, reason,
+    )  # fmt: skip
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _notes(measured: Mapping[str, object], new: Mapping[str, Samples], policy: Policy) -> tuple[str, ...]:
+    only_new = sorted(name for name, side in new.items() if side.values and name not in measured)
+    nowhere = [
+        name
+        for name, rule in policy.metrics.items()
+        if rule.family == "primary" and name not in measured and name not in only_new
+    ]
+    texts = (("only in new, not judged", only_new), ("measured on neither side", nowhere))
+    return tuple(f"{text}: {_named(names)}" for text, names in texts if names)
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
+    return shown + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")

@@ -1,0 +1,75 @@
+"""Planned looks at a growing experiment, worked out again from all its repetitions each time. Pure; docs/gate.md."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipeprof.verdict.gate.judge import judged, overall
+from pipeprof.verdict.gate.policy import Policy
+from pipeprof.verdict.gate.samples import Samples, taken
+from pipeprof.verdict.gate.statistics import spending
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeprof.verdict.gate.result import MetricVerdict, Verdict
+
+DECIDED = frozenset({"regressed", "improved", "unchanged"})
+
+
+def judge_looks(
+    base: Mapping[str, Samples | Sequence[float]],
+    new: Mapping[str, Samples | Sequence[float]],
+    policy: Policy | None = None,
+) -> Verdict:
+    """The verdict after the planned looks that the repetitions so far allow; sides as `judge` takes them.
+
+    Look k judges the first k repetitions of each side by `order`, with the alpha planned for that look; a metric keeps
+    the verdict of the look that decided it. Looks end when all primary metrics are decided or the last is done. So the
+    same repetitions give the same verdict however often it is asked for, and more of them never reopen a decision.
+    """
+    policy = policy or Policy()
+    sides = taken(base, "base"), taken(new, "new")
+    available = min(_repetitions(side) for side in sides)
+    final: dict[str, MetricVerdict] = {}
+    made: list[int] = []
+    verdict, done = None, False
+    for look, alpha in zip(policy.looks, spending(policy.alpha, policy.looks).tolist(), strict=True):
+        if look > available or done:
+            break
+        verdict = judged(_cut(sides[0], look), _cut(sides[1], look), policy, alpha)
+        made.append(look)
+        for one in verdict.metrics:
+            if one.name not in final or final[one.name].verdict not in DECIDED or one.family == "deterministic":
+                final[one.name] = one
+        done = all(final[one.name].verdict != "inconclusive" for one in verdict.metrics if one.family == "primary")
+    if verdict is None:
+        return _too_early(judged(*sides, policy, policy.alpha), policy.looks[0])
+    metrics = tuple(final[one.name] for one in verdict.metrics)
+    following = None if done or made[-1] == policy.looks[-1] else policy.looks[len(made)]
+    return replace(verdict, verdict=overall(metrics), metrics=metrics, looks=tuple(made), next_look=following)
+
+
+def _repetitions(side: Mapping[str, Samples]) -> int:
+    orders = {place for samples in side.values() for place in samples.order}
+    return max([len(orders), *(len(samples.values) for samples in side.values() if not samples.order)])
+
+
+def _cut(side: Mapping[str, Samples], number: int) -> dict[str, Samples]:
+    """The first repetitions of the whole side: a metric that lacks one of them has fewer, now and later."""
+    orders = sorted({place for samples in side.values() for place in samples.order})[:number]
+    return {
+        name: samples.first(sum(place <= orders[-1] for place in samples.order) if samples.order else number)
+        for name, samples in side.items()
+    }
+
+
+def _too_early(verdict: Verdict, first: int) -> Verdict:
+    metrics = tuple(
+        replace(one, verdict="inconclusive", alpha=None, reps_needed=one.reps_needed or first,
+                reason=f"judged from {first} repetitions per side on")
+        if one.verdict in DECIDED | {"inconclusive"} and one.family != "deterministic" else one
+        for one in verdict.metrics
+    )  # fmt: skip
+    return replace(verdict, verdict=overall(metrics), metrics=metrics, next_look=first)

@@ -1,0 +1,62 @@
+"""A verdict: per metric, and of the whole comparison. Pure; the shape of `pipeprof compare --format json`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Word = Literal["regressed", "improved", "unchanged", "inconclusive", "incomparable", "missing", "acknowledged"]
+
+# Exit codes of the gate; 2 is a usage error and 5 a workload that failed.
+EXIT: dict[Word, int] = {
+    "unchanged": 0, "improved": 0, "acknowledged": 0, "regressed": 1, "incomparable": 3, "missing": 3,
+    "inconclusive": 4,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MetricVerdict:
+    """One metric. `base` and `new` are medians over repetitions, `ratio` is new / base with its 95 % interval.
+
+    `p_value` is one-sided, of "worse"; `alpha` what it was held against. `reps_needed`: repetitions per side that find
+    a change of the policy's `detect`; None when more than can be asked for, or when it is decided.
+    """
+
+    name: str
+    unit: str
+    direction: str
+    family: str
+    verdict: Word
+    base: float | None
+    new: float | None
+    ratio: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p_value: float | None
+    alpha: float | None
+    min_effect: float
+    reps_base: int
+    reps_new: int
+    reps_needed: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All metrics, primary ones first, and the worst of the primary ones. `notes` are for people."""
+
+    verdict: Word
+    metrics: tuple[MetricVerdict, ...]
+    notes: tuple[str, ...] = ()
+    looks: tuple[int, ...] = ()
+    next_look: int | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """0 judged and nothing worse, 1 regressed, 3 could not be judged, 4 inconclusive."""
+        return EXIT[self.verdict]
+
+    def metric(self, name: str) -> MetricVerdict | None:
+        """The verdict on one metric."""
+        return next((one for one in self.metrics if one.name == name), None)

@@ -1,0 +1,25 @@
+-- Facts that differ between the two sides of a comparison: operators and pipeline stages.
+--
+-- Reads: fact
+-- Gives, one row per (name), in that order:
+--   name    varchar  such as `op NAME` or `stage NAME`
+--   base    varchar  the fact on the base side; null when it is not there
+--   new     varchar  the fact on the new side; null when it is not there
+--   change  varchar  appeared | vanished | changed
+WITH paired AS (
+  SELECT
+    name,
+    max(value) FILTER (WHERE side = 'base') AS base,
+    max(value) FILTER (WHERE side = 'new') AS new
+  FROM fact
+  GROUP BY name
+)
+
+SELECT
+  name,
+  base,
+  new,
+  CASE WHEN base IS NULL THEN 'appeared' WHEN new IS NULL THEN 'vanished' ELSE 'changed' END AS change
+FROM paired
+WHERE base IS NULL OR new IS NULL OR base <> new
+ORDER BY name

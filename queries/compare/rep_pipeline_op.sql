@@ -1,0 +1,48 @@
+-- Work per batch and settings of each stage of the training's dataset pipelines in each repetition.
+--
+-- Of several ranks the one where the stage works longest.
+--
+-- Reads: pipeline_load, pipeline_tree
+-- Gives, one row per (rep, pipeline_key, op_id), in that order:
+--   rep             bigint   repetition
+--   pipeline_key    varchar  equal keys are the same pipeline again
+--   op_id           bigint   operator
+--   op_type         varchar  such as MapOp
+--   name            varchar  what it does; null when it has no name
+--   workers         bigint   rows it works on at a time
+--   capacity        bigint   size of its output queue; null when it has none
+--   uses_processes  boolean  its Python runs in worker processes; null when unknown
+--   consumer_id     bigint   op_id of its consumer; null at the sink
+--   work_ns         double   ns    its workers' time for one batch; null when not measured
+WITH tree AS (
+  SELECT
+    rep,
+    rank,
+    pipeline_key,
+    op_id,
+    max(consumer_id) AS consumer_id
+  FROM pipeline_tree
+  GROUP BY rep, rank, pipeline_key, op_id
+)
+
+SELECT
+  pipeline_load.rep,
+  pipeline_load.pipeline_key,
+  pipeline_load.op_id,
+  max(pipeline_load.op_type) AS op_type,
+  max(pipeline_load.name) AS name,
+  max(pipeline_load.workers) AS workers,
+  max(pipeline_load.capacity) AS capacity,
+  bool_or(pipeline_load.uses_processes) AS uses_processes,
+  max(tree.consumer_id) AS consumer_id,
+  max(pipeline_load.work_ns) AS work_ns
+FROM pipeline_load
+LEFT JOIN tree
+  ON
+    pipeline_load.rep = tree.rep
+    AND pipeline_load.rank = tree.rank
+    AND pipeline_load.pipeline_key = tree.pipeline_key
+    AND pipeline_load.op_id = tree.op_id
+WHERE pipeline_load.op_id >= 0
+GROUP BY pipeline_load.rep, pipeline_load.pipeline_key, pipeline_load.op_id
+ORDER BY pipeline_load.rep, pipeline_load.pipeline_key, pipeline_load.op_id

@@ -1,0 +1,54 @@
+-- What a training step took in each repetition, of the rank that is slowest on median.
+--
+-- Steps count outside op windows, where nothing inflates them; when every step is in a window, all count.
+--
+-- Reads: step, train_step
+-- Gives, one row per (rep), in that order:
+--   rep             bigint   repetition
+--   rank            bigint   process rank that is shown
+--   steps           bigint   training steps that count
+--   median_ns       double   ns    median step time
+--   p90_ns          double   ns    90th percentile of the step time, interpolated
+--   data_wait_ns    double   ns    mean time per step inside the dataset iterator; null when no step fetched
+--   first_step_ns   bigint   ns    from the launch of the command to the end of the first training step of any rank
+WITH timed AS (
+  SELECT
+    rep,
+    rank,
+    count(*) AS steps,
+    median(dur_ns) AS median_ns,
+    percentile_cont(0.9e0) WITHIN GROUP (ORDER BY dur_ns) AS p90_ns,
+    avg(fetch_wait_ns) AS data_wait_ns
+  FROM train_step
+  WHERE timed
+  GROUP BY rep, rank
+),
+
+ranked AS (
+  SELECT
+    *,
+    row_number() OVER (PARTITION BY rep ORDER BY median_ns DESC, rank ASC) AS position
+  FROM timed
+),
+
+first_step AS (
+  SELECT
+    rep,
+    max(end_ns) AS first_step_ns
+  FROM step
+  WHERE kind IN ('warmup', 'train') AND kind_step = 0
+  GROUP BY rep
+)
+
+SELECT
+  ranked.rep,
+  ranked.rank,
+  ranked.steps,
+  ranked.median_ns,
+  ranked.p90_ns,
+  ranked.data_wait_ns,
+  first_step.first_step_ns
+FROM ranked
+LEFT JOIN first_step ON ranked.rep = first_step.rep
+WHERE ranked.position = 1
+ORDER BY ranked.rep

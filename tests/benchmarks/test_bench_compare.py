@@ -1,0 +1,67 @@
+"""How long a comparison takes: 2 x 20 repetitions x 1,000 steps x 205 metrics; a small one when benchmarks are off.
+
+pytest tests/benchmarks/test_bench_compare.py --benchmark-enable
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pipeprof
+from pipeprof.record.run import Manifest, Rep, Run
+from pipeprof.record.schema import BY_NAME
+
+OPS = 198  # with the five of steps and memory, and two phases: 205 metrics
+MS = 1_000_000
+
+
+def write(run, table, rep, **columns):
+    """One Parquet file of a table; columns that are not given are null."""
+    schema = BY_NAME[table].arrow()
+    rows = len(next(iter(columns.values())))
+    arrays = [pa.array(columns[name], field.type) if name in columns else pa.nulls(rows, field.type)
+              for name, field in zip(schema.names, schema, strict=True)]  # fmt: skip
+    path = run.path / table / f"rep={rep}" / "rank=0"
+    path.mkdir(parents=True)
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path / "part-00000.parquet", compression="zstd")
+
+
+def make_run(folder, *, reps, steps, seed):
+    """A run of `reps` repetitions with operators in 5 steps of each."""
+    folder.mkdir(parents=True)
+    chance = np.random.default_rng(seed)
+    manifest = Manifest(run_id="x", started_at="2026-01-01T00:00:00Z", pipeprof_version="0", state="complete")
+    manifest.job, manifest.command = "boot:1", ["python", "train.py"]
+    run = Run(folder, manifest)
+    for rep in range(reps):
+        ends = np.cumsum(np.exp(chance.normal(np.log(10 * MS), 0.05, steps))).astype(np.int64)
+        starts = np.concatenate([[0], ends[:-1]])
+        numbers = np.arange(steps)
+        write(run, "step", rep, step=numbers, kind=["train"] * steps, kind_step=numbers, start_ns=starts,
+              fp_ns=starts + MS, end_ns=ends, fetch_wait_ns=np.full(steps, MS), in_window=[False] * steps)  # fmt: skip
+        write(run, "memory", rep, t_ns=[0], device=["process"], pid=[1], rss_bytes=[10**9])
+        at = np.repeat(np.arange(5) * (steps // 5), OPS)
+        times = np.exp(chance.normal(np.log(50_000), 0.05, len(at))).astype(np.int64)
+        write(run, "op", rep, op_id=np.tile(np.arange(OPS), 5), step=at, start_ns=starts[at], dur_ns=times, self_ns=times)
+        write(run, "op_info", rep, op_id=np.arange(OPS), name=[f"net/op{number}" for number in range(OPS)],
+              type=["MatMul"] * OPS)  # fmt: skip
+        manifest.reps.append(Rep(rep=rep, zero_realtime_ns=rep, zero_monotonic_ns=0, exit_code=0))
+    run.save()
+    return run
+
+
+@pytest.fixture(scope="module")
+def sides(request, tmp_path_factory):
+    off = request.config.getoption("benchmark_disable") and not request.config.getoption("benchmark_enable")
+    size = {"reps": 4, "steps": 50} if off else {"reps": 20, "steps": 1000}
+    folder = tmp_path_factory.mktemp("sides")
+    return [make_run(folder / name, seed=seed, **size).path for seed, name in enumerate(("base", "new"))]
+
+
+def test_compare(benchmark, sides):
+    content = benchmark.pedantic(pipeprof.compare, sides, rounds=3)
+    assert content["verdict"] in ("unchanged", "inconclusive")
+    assert len([metric for metric in content["metrics"] if not metric["name"].startswith("count/")]) == OPS + 7

@@ -1,0 +1,47 @@
+"""Comparisons as `pipeprof compare --format json` prints them, for the tests of what shows them."""
+
+from __future__ import annotations
+
+import copy
+
+EXIT = {
+    "unchanged": 0, "improved": 0, "acknowledged": 0, "regressed": 1, "incomparable": 3, "missing": 3, "inconclusive": 4,
+}  # fmt: skip
+HOSTILE = "x`|<img src=//evil.example onerror=alert(1)> **b** @octocat #1\r\n::error::pwned ]]> \x1b[2J\u202e"
+HEADLINE = "step time +8.3 % [6.9, 9.8], because data wait of map `decode` grew 2.1x; regressed"
+
+
+def metric(name="step_time_median", verdict="unchanged", **other):
+    return {
+        "name": name, "unit": "ns", "direction": "lower", "family": "primary", "verdict": verdict, "base": 12_000_000.0,
+        "new": 12_996_000.0, "ratio": 1.083, "ci_low": 1.069, "ci_high": 1.098, "p_value": 0.0001, "alpha": 0.002,
+        "min_effect": 0.02, "reps_base": 8, "reps_new": 8, "reps_needed": None, "reason": "",
+    } | other  # fmt: skip
+
+
+def comparison(verdict="regressed", /, metrics=None, **other):
+    side = {"label": "run", "kind": "run", "workload": "demo", "reps": 8, "created_at": "2026-01-01T00:00:00Z",
+            "git": {"revision": "0123456789abcdef", "dirty": False}}  # fmt: skip
+    cause = {
+        "what": "phase data_wait", "kind": "phase", "name": "data_wait", "change": "grew", "base": 1e6, "new": 2.1e6,
+        "unit": "ns", "ratio": 2.1, "share": 0.9, "text": "data wait of map `decode` grew 2.1x (90 % of the change)",
+    }  # fmt: skip
+    return copy.deepcopy({
+        "schema_version": 1, "verdict": verdict, "exit_code": EXIT[verdict], "headline": HEADLINE,
+        "metrics": [metric(verdict=verdict)] if metrics is None else metrics, "explanation": [cause],
+        "fingerprint": {"same": True, "differences": []}, "notes": ["the sides were not interleaved"],
+        "base": side | {"label": "base"}, "new": side | {"label": "new"}, "looks": [5, 8, 12], "next_look": None,
+    } | other)  # fmt: skip
+
+
+def hostile(verdict="regressed"):
+    """Every text of the content means something to some reader of the output."""
+    content = comparison(verdict, metrics=[metric(HOSTILE, verdict, reason=HOSTILE, unit="ns")], headline=HOSTILE)
+    content["explanation"][0] |= {"text": HOSTILE, "name": HOSTILE}
+    content["fingerprint"] = {
+        "same": False,
+        "differences": [{"name": HOSTILE, "base": HOSTILE, "new": None, "hard": True}],
+    }
+    content["notes"] = [HOSTILE]
+    content["new"] = {"label": HOSTILE, "workload": HOSTILE, "git": {HOSTILE: HOSTILE}, "reps": 8}
+    return content

@@ -1,0 +1,178 @@
+"""The page with the simulated error rates, docs/gate-numbers.md."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+
+WHAT = {
+    "quiet": "synthetic: AR(1) .5, steps 3 %, processes .5 %, 1 % spikes",
+    "samejob": "synthetic: AR(1) .6, steps 8 %, processes 1.5 % with heavy tails, a slow wave of 1 %, 2 % spikes",
+    "saturated": "synthetic, an overloaded host: AR(1) .5 to .8, steps 44 to 84 %, processes 17 to 31 %",
+    "scaled": "measured, log deviations x 0.1: a decent runner",
+    "real": "measured: 19 processes of one MindSpore 2.10 training, on an overloaded 2-core host",
+    "diffjob": "as samejob, but each side has its own job, with an effect of 5.4 %",
+}
+
+HEAD = """# The gate's numbers
+
+Written by `python tests/gate/simulate.py --write docs/gate-numbers.md` on {date}: pipeprof {pipeprof}, Python {python},
+NumPy {numpy}, SciPy {scipy}; fixed seeds. `make test-slow` holds the goals. The simulations call the functions that judge
+(`pipeprof/verdict/gate/`), with the default policy: five primary metrics, looks at 5, 8, 12, 16 and 20 repetitions per side.
+
+A repetition is a process. In every trial base and new are drawn from the same source; then the step times of the new side
+are multiplied. The sources:
+
+{sources}
+
+Measured processes are drawn with replacement, 100 consecutive steps of each; peak memory was not measured there, the
+median operator time stands in for it. In the synthetic sources the two step metrics, data wait and the first step of a
+process are correlated as they are in training. The measured samples are not part of this repository: without them the
+program leaves `scaled` and `real` out.
+"""
+
+
+def percent(share, digits=2):
+    return f"{100 * share:.{digits}f} %"
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines) + "\n"
+
+
+def page(found, date):
+    names = [*found["sessions"], "diffjob"]
+    versions = {name: version(name) for name in ("pipeprof", "numpy", "scipy")}
+    sources = "\n".join(f"* **{name}**: {WHAT[name]}" for name in names)
+    head = HEAD.format(date=date, python=platform.python_version(), sources=sources, **versions)
+    parts = (head, _goals(found), _sessions(found), _operators(found), _reruns(found), _other_job(found), _peers(found))
+    return "\n".join(parts)
+
+
+def _goals(found):
+    rows = [[goal, text, measured, "yes" if held else "**no**"] for goal, text, measured, held in goals(found)]
+    return "## Goals\n\n" + table(["goal", "says", "measured", "held"], rows)
+
+
+def goals(found):
+    """(name, what it says, what was measured, whether it is held)."""
+    rates, ops = found["sessions"], found["operators"]
+    yield _first(rates)
+    for source, by_reps in ops.items():
+        text = f'205 operator metrics, 8 repetitions, any false "regressed": at most 1 % ({source})'
+        yield "G2", text, percent(by_reps[8]["any"]), by_reps[8]["any"] <= 0.01
+    for source, least, most in (("quiet", 0.99, 8), ("samejob", 0.99, 14), ("scaled", 0.94, 17)):
+        if source in rates:
+            yield _power(rates[source][0.05], f"{source}: +5 %", least, most)
+            yield _power(rates[source][0.10], f"{source}: +10 %", 0.999, 12)
+    for source, by_reps in ops.items():
+        text = f"one operator of 41 at +10 %: found in 70 % with 8, 95 % with 12 repetitions ({source})"
+        eight, twelve = by_reps[8]["found"], by_reps[12]["found"]
+        yield "G4", text, f"{percent(eight, 1)}, {percent(twelve, 1)}", eight >= 0.70 and twelve >= 0.95
+    for source in ("saturated", "real"):
+        if source in rates:
+            yield _noisy(source, rates[source][0.0])
+    worst = max(found["reruns"], key=lambda name: found["reruns"][name][0])
+    text = 'five re-runs of identical code that join one session: at most 1 % false "regressed"'
+    yield "G9", text, f"{percent(found['reruns'][worst][0])} ({worst})", found["reruns"][worst][0] <= 0.01
+
+
+def _first(rates):
+    worst = max(rates, key=lambda name: rates[name][0.0].bound)
+    one = rates[worst][0.0]
+    text = 'false "regressed" per comparison, five metrics, all looks: upper 95 % bound at most 1 % in every source'
+    return "G1", text, f"{percent(one.any_regressed)}, bound {percent(one.bound)} ({worst})", one.bound <= 0.01
+
+
+def _power(one, what, least, most):
+    text = f"{what} found in at least {100 * least:g} %, with at most {most} repetitions on average"
+    held = one.regressed >= least and one.reps <= most
+    return "G3", text, f"{percent(one.regressed)}, {one.reps:.1f}", held
+
+
+def _noisy(source, one):
+    text = f"{source}: at least 99 % inconclusive; regressed, worst of the metrics, at most .2 %"
+    held = one.inconclusive >= 0.99 and one.worst_metric <= 0.002
+    return (
+        "G5",
+        text,
+        f"{percent(one.inconclusive)}; {percent(one.per_metric)}, worst {percent(one.worst_metric)}",
+        held,
+    )
+
+
+def _sessions(found):
+    rows = []
+    for name, effects in found["sessions"].items():
+        none, five, ten = (effects[effect] for effect in (0.0, 0.05, 0.10))
+        rows.append([
+            name, f"{percent(none.any_regressed)} (<= {percent(none.bound)})",
+            " / ".join(percent(part) for part in (none.regressed, none.improved, none.unchanged)),
+            f"{none.reps:.1f} / {none.reps_all:.1f}", f"{percent(five.regressed)}, {five.reps:.1f}",
+            f"{percent(ten.regressed)}, {ten.reps:.1f}",
+        ])  # fmt: skip
+    head = [
+        "source", "identical code: any of five metrics regressed", "step time regressed / improved / unchanged",
+        "repetitions: step time / all metrics", "+5 %: regressed, repetitions", "+10 %",
+    ]  # fmt: skip
+    trials = next(iter(found["sessions"].values()))[0.0].trials
+    text = (
+        f"{trials:,} sessions per cell; what is missing to 100 % is inconclusive. Repetitions are means per side.\n\n"
+    )
+    return "## Sessions with planned looks\n\n" + text + table(head, rows)
+
+
+def _operators(found):
+    rows = [
+        [source, reps, *(percent(rates[key]) for key in ("any", "found", "beside"))]
+        for source, by_reps in found["operators"].items()
+        for reps, rates in by_reps.items()
+    ]
+    head = [
+        "source",
+        "repetitions",
+        "identical code: any false",
+        "one operator +10 %: found",
+        "any other called slower",
+    ]
+    text = "41 operators x 5 statistics, as shares, Holm at the policy's alpha over all 205. Found: any statistic of the operator.\n\n"
+    return "## Operators\n\n" + text + table(head, rows)
+
+
+def _reruns(found):
+    rows = [
+        [name, percent(joined), percent(fresh), f"{trials:,}"]
+        for name, (joined, fresh, trials) in found["reruns"].items()
+    ]
+    head = ["source", "re-runs join the session", "each re-run is a new session", "trials"]
+    text = 'Any "regressed" in five runs of the gate on identical code, 20 repetitions per side each.\n\n'
+    return "## Running it again\n\n" + text + table(head, rows)
+
+
+def _other_job(found):
+    rows = [[percent(share) for share in found["other_job"].values()]]
+    head = ["identical code", *(f"+{effect:.0%}" for effect in found["other_job"] if effect)]
+    text = (
+        "New in a job of its own, against a baseline of 8 past jobs; effect of a job 5.4 %. Regressed. "
+        "With fewer past jobs nothing is judged.\n\n"
+    )
+    return "## Another job\n\n" + text + table(head, rows)
+
+
+def _peers(found):
+    names = list(found["peers"])
+    rules = next(iter(found["peers"].values()))
+    rows = [
+        [rule, *(" / ".join(f"{100 * share:.1f}" for share in found["peers"][name][rule].values()) for name in names)]
+        for rule in rules
+    ]
+    ours = ["**pipeprof**, planned looks"]
+    for name in names:
+        effects = found["sessions"].get(name)
+        ours.append(" / ".join(f"{100 * one.regressed:.1f}" for one in effects.values()) if effects else "not judged")
+    text = (
+        "Step time called slower, in %, on samples of the same sources: identical code / +5 % / +10 %. Each rule as its tool\n"
+        "has it by default; asv has its two processes, benchstat the ten runs that its documentation asks for.\n\n"
+    )
+    return "## Other rules on the same samples\n\n" + text + table(["rule", *names], [*rows, ours])

@@ -1,0 +1,157 @@
+"""The goals of docs/gate-numbers.md, by the program that writes the page; seeds are fixed."""
+
+from __future__ import annotations
+
+import gate_measured
+import gate_noise
+import gate_table
+import msgspec
+import numpy as np
+import pytest
+import simulate
+from gate_rules import sessions, shares
+
+from pipeprof.verdict import Samples, judge, judge_looks
+from pipeprof.verdict.gate.decision import WORDS
+
+pytestmark = pytest.mark.slow
+needs_samples = pytest.mark.skipif(not gate_measured.available(), reason="the measured A/A samples are not here")
+SAME_JOB = ["quiet", "samejob", "saturated", *(pytest.param(name, marks=needs_samples) for name in ("scaled", "real"))]
+SOURCES = ["synthetic", pytest.param("scaled", marks=needs_samples)]
+
+
+@pytest.fixture(scope="module")
+def rates():
+    return simulate.all_sessions()
+
+
+@pytest.fixture(scope="module")
+def operators():
+    return simulate.all_operators()
+
+
+@pytest.fixture(scope="module")
+def again():
+    return simulate.reruns()
+
+
+@pytest.fixture(scope="module")
+def others():
+    return simulate.peers()
+
+
+@pytest.mark.parametrize("regime", SAME_JOB)
+def test_identical_code_is_called_regressed_in_at_most_one_of_a_hundred_comparisons(rates, regime):
+    found = rates[regime][0.0]
+    assert found.trials == 20_000
+    assert found.bound <= 0.01
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_205_operators_stay_quiet_together(operators, source):
+    assert operators[source][8]["any"] <= 0.01
+    assert operators[source][8]["beside"] <= 0.01
+
+
+@pytest.mark.parametrize(
+    ("regime", "least", "most"),
+    [("quiet", 0.99, 8), ("samejob", 0.99, 14), pytest.param("scaled", 0.94, 17, marks=needs_samples)],
+)
+def test_a_planted_slow_down_is_found_with_few_repetitions(rates, regime, least, most):
+    five, ten = rates[regime][0.05], rates[regime][0.10]
+    assert five.regressed >= least
+    assert five.reps <= most
+    assert ten.regressed >= 0.999
+    assert ten.reps <= 12
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_one_slower_operator_of_41_is_found(operators, source):
+    assert operators[source][8]["found"] >= 0.70
+    assert operators[source][12]["found"] >= 0.95
+
+
+@pytest.mark.parametrize("regime", ["saturated", pytest.param("real", marks=needs_samples)])
+def test_an_overloaded_host_is_called_inconclusive(rates, regime):
+    found = rates[regime][0.0]
+    assert found.inconclusive >= 0.99
+    assert found.worst_metric <= 0.002
+
+
+@pytest.mark.parametrize("regime", SAME_JOB)
+def test_running_it_again_buys_no_false_alarm(again, regime):
+    joined, fresh, _ = again[regime]
+    assert joined <= 0.01
+    assert joined <= fresh
+
+
+def test_rules_on_steps_cry_wolf_on_the_same_samples(others):
+    assert others["samejob"]["Welch t on steps, .05, 1 run"][0.0] > 0.10
+    assert others["saturated"]["mean > 5 %, 1 run"][0.0] > 0.30
+    assert others["diffjob"]["benchstat: Mann-Whitney .05, 10 runs"][0.0] > 0.20
+
+
+def test_another_job_is_held_against_the_spread_of_jobs():
+    assert simulate.other_job()[0.0] <= 0.002 + 0.001
+
+
+def sides(table, at):
+    return tuple(dict(zip(gate_noise.NAMES, table[at, side].tolist(), strict=True)) for side in (0, 1))
+
+
+@pytest.mark.parametrize("regime", [gate_noise.QUIET, gate_noise.SAMEJOB, gate_noise.SATURATED])
+def test_the_simulation_judges_as_the_library_does(regime):
+    table = simulate.planted(gate_noise.repetitions(regime, 60, 20, 1), 0.04)
+    code, made = sessions(table, gate_noise.NAMES, simulate.POLICY)
+    for at in range(len(table)):
+        verdict = judge_looks(*sides(table, at))
+        assert [one.verdict for one in verdict.metrics] == [WORDS[one] for one in code[at]]
+        assert verdict.looks[-1] == made[at].max()
+
+
+def test_the_simulation_of_shares_judges_as_the_library_does():
+    names = [f"op/{number}" for number in range(205)]
+    table = gate_noise.operators(3, 8, 1)
+    table[:, 1, 7] *= 1.15
+    for at, code in enumerate(shares(table, names, simulate.POLICY)):
+        base, new = (dict(zip(names, table[at, side].tolist(), strict=True)) for side in (0, 1))
+        verdict = judge(base, new)
+        assert {one.name: one.verdict for one in verdict.metrics} == {
+            name: WORDS[one] for name, one in zip(names, code, strict=True)
+        }
+
+
+def test_re_runs_through_the_library_give_the_first_verdict():
+    table = gate_noise.repetitions(gate_noise.SAMEJOB, 30, 100, 2)
+    for at in range(len(table)):
+        base, new = sides(table, at)
+        grown = [
+            judge_looks(*({name: column[:number] for name, column in side.items()} for side in (base, new)))
+            for number in (20, 40, 60, 80, 100)
+        ]
+        assert grown == [grown[0]] * 5
+
+
+def test_same_repetitions_same_bytes_in_any_order():
+    table, random = gate_noise.repetitions(gate_noise.SAMEJOB, 100, 20, 3), np.random.default_rng(4)
+    for at in range(len(table)):
+        straight = [
+            {name: Samples(tuple(column), tuple(range(20))) for name, column in side.items()}
+            for side in sides(table, at)
+        ]
+        mixed = [shuffled(side, random) for side in straight]
+        for judged in (judge, judge_looks):
+            assert msgspec.json.encode(judged(*mixed)) == msgspec.json.encode(judged(*straight))
+
+
+def shuffled(side, random):
+    places = random.permutation(20).tolist()
+    return {
+        name: Samples(tuple(samples.values[at] for at in places), tuple(samples.order[at] for at in places))
+        for name, samples in reversed(side.items())
+    }
+
+
+def test_every_goal_on_the_page_is_held(rates, operators, again):
+    found = {"sessions": rates, "operators": operators, "reruns": again}
+    assert [goal for goal in gate_table.goals(found) if not goal[-1]] == []

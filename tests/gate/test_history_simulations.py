@@ -1,0 +1,135 @@
+"""Error rates of the change points, by simulation with fixed seeds; the figures of docs/baselines.md.
+
+Goal: at most one false change per 1,000 exchangeable points; a step of +25 % found within 40 points in at least 80 %.
+Real series: GitHub-hosted benchmarks in ../shared/data/gate/public, shuffled so that nothing but their values is left.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeprof.verdict.gate.changes import Point, change_points
+
+pytestmark = pytest.mark.slow
+
+PUBLIC = Path(__file__).parents[3] / "shared" / "data" / "gate" / "public" / "gha"
+FALSE_PER_1000 = 1.0
+AFTER, BEFORE, NEAR = 40, 60, 5
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_the_search():
+    pytest.importorskip("ruptures")
+
+
+def github_series(name):
+    """Logs of each series with at least 100 points; more is slower."""
+    path = PUBLIC / f"{name}.csv.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    found = defaultdict(list)
+    with gzip.open(path, "rt") as file:
+        for row in csv.DictReader(file):
+            sign = -1 if row["unit"] in ("iter/sec", "ops/sec") else 1
+            found[row["suite"], row["bench"]].append(sign * np.log(float(row["value"])))
+    return [np.array(logs) for logs in found.values() if len(logs) >= 100 and np.ptp(logs) > 0]
+
+
+def synthetic(kind, number, rng):
+    """Logs of exchangeable points of a shape, with a robust spread of about 5 %."""
+    if kind == "normal":
+        return rng.normal(0, 0.05, number)
+    if kind == "heavy":
+        return rng.standard_t(3, number) * 0.05
+    if kind == "two_modes":
+        return rng.normal(0, 0.02, number) + 0.1 * (rng.random(number) < 0.3)
+    if kind == "spikes":
+        return rng.normal(0, 0.03, number) + rng.exponential(0.5, number) * (rng.random(number) < 0.05)
+    return np.round(rng.normal(0, 0.05, number), 1)  # ties
+
+
+def found_in(logs):
+    return [change.index for change in change_points([Point(float(np.exp(value))) for value in logs])]
+
+
+def false_per_1000(draw, points_in_all, length, rng):
+    wrong = sum(len(found_in(draw(length, rng))) for _ in range(points_in_all // length))
+    return 1000 * wrong / (points_in_all // length * length)
+
+
+def power(draw, ratio, trials, rng):
+    """Share of series with 60 points before and 40 after in which the step is found, at most 5 points off."""
+    hits = 0
+    for _ in range(trials):
+        logs = draw(BEFORE + AFTER, rng).copy()
+        logs[BEFORE:] += np.log(ratio)
+        hits += any(abs(cut - BEFORE) <= NEAR for cut in found_in(logs))
+    return hits / trials
+
+
+@pytest.mark.parametrize("length", [30, 100, 400])
+@pytest.mark.parametrize("kind", ["normal", "heavy", "two_modes", "spikes", "ties"])
+def test_exchangeable_points_have_at_most_one_false_change_in_1000(kind, length):
+    rng = np.random.default_rng([7, length])
+    rate = false_per_1000(lambda number, draws: synthetic(kind, number, draws), 100_000, length, rng)
+    print(f"{kind} n={length}: {rate:.2f} false per 1,000")
+    assert rate <= FALSE_PER_1000
+
+
+@pytest.mark.parametrize("name", ["github-action-benchmark", "hyper", "safetensors"])
+@pytest.mark.parametrize("length", [100, 0])
+def test_shuffled_github_series_have_at_most_one_false_change_in_1000(name, length):
+    rng = np.random.default_rng([11, length])
+    known = github_series(name)
+    wrong = total = 0
+    for _ in range(40 if length else 10):
+        for logs in known:
+            drawn = rng.permutation(logs)[: length or None]
+            wrong += len(found_in(drawn))
+            total += len(drawn)
+    print(f"{name} n={length or 'all'}: {1000 * wrong / total:.2f} false per 1,000 ({wrong} in {total})")
+    assert 1000 * wrong / total <= FALSE_PER_1000
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy", "spikes"])
+def test_a_step_of_a_quarter_is_found_in_synthetic_series(kind):
+    shares = {
+        ratio: power(lambda number, draws: synthetic(kind, number, draws), ratio, 400, np.random.default_rng(13))
+        for ratio in (1.05, 1.10, 1.25)
+    }
+    print(kind, shares)
+    assert shares[1.25] >= 0.8
+    assert shares[1.25] >= shares[1.10] >= shares[1.05]
+
+
+def test_a_step_of_a_quarter_is_found_in_shuffled_github_series():
+    known = github_series("github-action-benchmark")
+
+    def draw(number, rng):
+        return rng.permutation(known[rng.integers(len(known))])[:number]
+
+    shares = {ratio: power(draw, ratio, 1000, np.random.default_rng(17)) for ratio in (1.05, 1.10, 1.25)}
+    print(shares)
+    assert shares[1.25] >= 0.8
+
+
+def test_another_machine_never_makes_a_change():
+    rng = np.random.default_rng(19)
+    wrong = 0
+    for _ in range(500):
+        machines = rng.integers(0, 3, 200) if rng.random() < 0.5 else np.repeat([0, 1, 2], [70, 60, 70])
+        levels = rng.normal(0, 0.5, 3)
+        logs = rng.normal(0, 0.03, 200) + levels[machines]
+        made = [Point(float(np.exp(value)), f"m{machine}") for value, machine in zip(logs, machines, strict=True)]
+        alone = sum(len(change_points([point for point in made if point.group == f"m{at}"])) for at in range(3))
+        found = change_points(made)
+        assert len(found) == alone
+        wrong += len(found)
+    print(f"{1000 * wrong / 100_000:.2f} false per 1,000")
+    assert 1000 * wrong / 100_000 <= FALSE_PER_1000

@@ -1,0 +1,299 @@
+"""The composite action, step by step, with a `pipeprof` that says what it is told to."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+from action_steps import ROOT, Runner, action
+from comparisons import EXIT, HEADLINE, comparison, hostile, metric
+
+BASE = "b" * 40
+
+
+@pytest.fixture
+def runner(tmp_path):
+    return Runner(tmp_path)
+
+
+def says(content, **other):
+    """What a pipeprof does that judged: the content on stdout, its exit code."""
+    return {"ab": {"stdout": json.dumps(content), "exit": content["exit_code"], **other}}
+
+
+def junit(runner):
+    return ET.parse(runner.artifact("junit.xml")).getroot()  # noqa: S314 - our own file
+
+
+def assert_not_judged(outcome, code, *words):
+    assert outcome.exit_code == code != 0
+    assert outcome.outputs["verdict"] == "error"
+    assert outcome.outputs["exit-code"] == str(code)
+    assert outcome.outputs["json"] == outcome.outputs["summary"] == ""
+    assert [level for level, *_ in outcome.annotations] == ["error"]
+    for word in words:
+        assert word in outcome.summary
+
+
+def test_nothing_changed_is_green_and_quiet(runner):
+    runner.plan = says(comparison("unchanged"))
+    outcome = runner.run()
+    assert outcome.exit_code == 0
+    assert outcome.annotations == []
+    assert outcome.outputs["verdict"] == "unchanged"
+    assert outcome.outputs["exit-code"] == "0"
+    assert "### Primary metrics" in outcome.summary
+    assert "+8.3 %" in outcome.summary
+
+
+def test_regression_is_red_with_annotations_summary_and_artifacts(runner):
+    runner.plan = says(comparison("regressed"))
+    outcome = runner.run()
+    assert outcome.exit_code == 1
+    assert outcome.annotations[0] == ("error", "pipeprof: demo: regressed", HEADLINE)
+    assert [level for level, *_ in outcome.annotations] == ["error", "error", "notice"]
+    assert outcome.outputs["verdict"] == "regressed"
+    assert "data wait of map `decode` grew 2.1x" in outcome.summary
+    assert outcome.outputs["json"] == str(runner.artifact("compare.json"))
+    assert outcome.outputs["summary"] == str(runner.artifact("summary.md"))
+    assert outcome.outputs["folder"] == str(runner.artifact(""))
+    assert json.loads(runner.artifact("compare.json").read_text()) == comparison("regressed")
+    assert junit(runner).get("failures") == "2"
+    assert runner.artifact("compare.html").read_text().startswith("<!DOCTYPE html>")
+    assert runner.artifact("compare.md").read_text().startswith("## ")
+    assert runner.artifact("pr.txt").read_text() == "7\n"
+
+
+@pytest.mark.parametrize("verdict", sorted(EXIT))
+@pytest.mark.parametrize("fail_on", ["regressed,incomparable", "regressed", "incomparable inconclusive"])
+def test_fail_on_decides_only_about_what_it_may(runner, verdict, fail_on):
+    runner.plan = says(comparison(verdict))
+    outcome = runner.run(fail_on=fail_on)
+    red = EXIT[verdict] != 0 and (verdict in re.split("[, ]", fail_on) or verdict == "missing")
+    assert outcome.exit_code == (EXIT[verdict] if red else 0)
+    assert outcome.outputs["exit-code"] == str(EXIT[verdict])
+    assert outcome.outputs["verdict"] == verdict
+
+
+def test_inconclusive_is_a_warning_by_default(runner):
+    needed = metric(verdict="inconclusive", reps_needed=31, reason="too noisy to tell")
+    runner.plan = says(comparison("inconclusive", metrics=[needed]))
+    outcome = runner.run()
+    assert outcome.exit_code == 0
+    assert [level for level, *_ in outcome.annotations] == ["warning", "warning", "notice"]
+    assert "needs 31 each" in outcome.summary
+    assert "too noisy to tell" in outcome.summary
+    assert runner.run(fail_on="regressed,inconclusive").exit_code == 4
+
+
+def test_missing_baseline_is_red(runner):
+    error = "error: no baseline in `perf/resnet`\nhint: write one with pipeprof baseline write RUN --workload NAME\n"
+    runner.plan = {"compare": {"stderr": error, "exit": 3}}
+    outcome = runner.run(mode="baseline", workload="resnet", baseline_root="perf/")
+    assert_not_judged(outcome, 3, "no baseline in `perf/resnet`", "could not be judged")
+    assert not runner.artifact("compare.json").exists()
+    collect, compare = (call["words"] for call in runner.calls())
+    assert collect[0] == "collect"
+    assert collect[-4:] == ["--reps=5", "--", "python", "train.py"]
+    assert compare[-3:] == ["--", "perf/resnet", collect[2]]
+
+
+def test_address_of_the_baselines_keeps_its_query(runner):
+    runner.plan = {"compare": {"exit": 3}}
+    runner.run(mode="baseline", workload="resnet", machine="epyc-2c", baseline_root="s3://bucket/x?region=eu-west-1")
+    assert runner.calls()[-1]["words"][-2] == "s3://bucket/x/resnet/epyc-2c?region=eu-west-1"
+
+
+def test_crashed_workload_is_red_whatever_fail_on_says(runner):
+    runner.plan = {"ab": {"stderr": "error: the command failed: exit code 9\n", "exit": 5}}
+    assert_not_judged(runner.run(fail_on="inconclusive"), 5, "the measured command failed", "exit code 9")
+    runner.plan = {"collect": {"stderr": "Traceback: boom\n", "exit": 77}}
+    assert_not_judged(runner.run(mode="baseline", workload="w"), 5, "Traceback: boom")
+
+
+def test_usage_error_is_red(runner):
+    runner.plan = {"ab": {"stderr": "error: unknown key `alhpa` in pyproject.toml\n", "exit": 2}}
+    assert_not_judged(runner.run(), 2, "set up wrongly", "alhpa")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "", "  \n", "no JSON", "[]", "null", "{}", "[" * 100_000, '"unchanged"', json.dumps(comparison("unchanged"))[:-40],
+        json.dumps(comparison("unchanged", schema_version=2)), json.dumps(comparison("unchanged", metrics=[])),
+        json.dumps(comparison("unchanged", metrics="all")), json.dumps(comparison("unchanged", verdict="fine")),
+        json.dumps(comparison("unchanged", verdict=["unchanged"])), json.dumps(comparison("regressed")),
+        json.dumps(comparison("unchanged", exit_code=1)), json.dumps(comparison("unchanged", exit_code=False)),
+        json.dumps(comparison("unchanged", headline=float("nan"))), json.dumps(comparison("unchanged")) * 2,
+    ],
+)  # fmt: skip
+def test_output_that_is_no_comparison_is_never_green(runner, output):
+    runner.plan = {"ab": {"stdout": output, "exit": 0}}
+    assert_not_judged(runner.run(fail_on="inconclusive"), 3)
+
+
+@pytest.mark.parametrize("how", [{"exit": 1}, {"exit": 4}, {"exit": 77}, {"signal": True}])
+def test_exit_code_without_its_comparison_is_never_green(runner, how):
+    runner.plan = {"ab": {"stdout": json.dumps(comparison("unchanged")), **how}}
+    assert_not_judged(runner.run(fail_on="incomparable"), 3)
+
+
+def test_command_reaches_the_program_word_for_word(runner):
+    command = """python 'a b.py' "it's" $(touch pwned) `touch pwned` ; touch pwned\n&& touch pwned \\\n --lr=1 "x\ny" '${{ x }}'"""
+    runner.plan = says(comparison("unchanged"))
+    assert runner.run(command=command, budget="1h30m", policy="gate.toml").exit_code == 0
+    (call,) = runner.calls()
+    words = call["words"]
+    assert words[:3] == ["ab", f"--base-ref={BASE}", "--new-ref=HEAD"]
+    assert words[5:] == [
+        "--budget=1h30m", "--policy=gate.toml", "--format=json", "--", "python", "a b.py", "it's", "$(touch", "pwned)",
+        "`touch", "pwned`", ";", "touch", "pwned", "&&", "touch", "pwned", "--lr=1", "x\ny", "${{ x }}",
+    ]  # fmt: skip
+    assert list(runner.work.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"command": ""}, {"command": "python 'x"}, {"mode": "fast"}, {"base_ref": "--upload-pack=touch pwned"},
+        {"base_ref": "a\nb"}, {"budget": "1; touch pwned"}, {"budget": "-1"}, {"budget": "ten"}, {"fail_on": ""}, {"fail_on": "nothing"},
+        {"fail_on": "regressed,missing"}, {"mode": "baseline"}, {"mode": "baseline", "workload": "../../etc"},
+        {"mode": "baseline", "workload": "x", "reps": "0"}, {"mode": "baseline", "workload": "x", "reps": "$(id)"},
+        {"mode": "baseline", "workload": "x", "machine": "../y"},
+    ],
+)  # fmt: skip
+def test_wrong_input_is_red_before_anything_runs(runner, inputs):
+    assert_not_judged(runner.run(**inputs), 2)
+    assert runner.calls() == []
+
+
+def test_text_of_the_comparison_is_text_everywhere(runner):
+    runner.plan = says(hostile())
+    outcome = runner.run()
+    assert outcome.exit_code == 1
+    assert [level for level, *_ in outcome.annotations] == ["error", "error", "notice"]
+    assert not any(message == "pwned" for *_, message in outcome.annotations)
+    for shown in (outcome.summary, runner.artifact("compare.md").read_text()):
+        assert "<img" not in re.sub("`[^`\n]*`", "", shown).replace("\\<", "")
+        assert "@octocat" not in re.sub("`[^`\n]*`", "", shown)
+        assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", shown)
+    page = runner.artifact("compare.html").read_text()
+    assert "<img" not in page
+    assert "<script" not in page
+    assert len(junit(runner).findall(".//testcase")) == 2
+
+
+def test_output_of_the_measured_command_commands_nothing(runner):
+    shout = "::error::pwned\n::set-env name=X::y\n::stop-commands::z\n::z::\n::add-mask::e\n"
+    runner.plan = says(comparison("unchanged"), stderr=shout)
+    outcome = runner.run()
+    assert outcome.annotations == []
+    assert "::error::pwned" in outcome.log
+    runner.plan = {"collect": {"stdout": shout, "stderr": shout}, "compare": {"exit": 3, "stderr": shout + "```\n<b>"}}
+    outcome = runner.run(mode="baseline", workload="x")
+    assert_not_judged(outcome, 3)
+    assert outcome.summary.count("```") == 2
+
+
+def test_what_the_command_left_behind_is_neither_waited_for_nor_obeyed(runner):
+    left = "sleep 5; echo ::error::late; echo ::error::late >&2; sleep 100"
+    runner.plan = {"collect": {"leaves": left}, "compare": {"stdout": json.dumps(comparison("unchanged"))}}
+    outcome = runner.run(mode="baseline", workload="x")
+    assert outcome.exit_code == 0
+    assert outcome.annotations == []
+
+
+def test_measured_command_cannot_steer_the_job(runner):
+    runner.secrets = {
+        "GITHUB_TOKEN": "t",
+        "ACTIONS_RUNTIME_TOKEN": "t",
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "t",
+        "MINE": "1",
+    }
+    runner.plan = says(comparison("unchanged"))
+    runner.run()
+    (call,) = runner.calls()
+    gone = {"GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY", *runner.secrets} - {
+        "MINE"
+    }
+    assert not gone & set(call["env"])
+    assert call["env"]["MINE"] == "1"
+    assert call["env"]["GITHUB_WORKSPACE"] == str(runner.work)
+
+
+def test_at_most_ten_annotations(runner):
+    runner.plan = says(comparison("regressed", metrics=[metric(f"m{n}", "regressed") for n in range(30)]))
+    assert len(runner.run().annotations) == 10
+
+
+def test_huge_comparison_fits_the_summary(runner):
+    runner.plan = says(comparison("regressed", metrics=[metric("m" * 190 + str(n), "regressed") for n in range(6000)]))
+    outcome = runner.run()
+    assert outcome.exit_code == 1
+    assert 900_000 < len(outcome.summary.encode()) <= 1024 * 1024
+    assert "The rest is in the artifact" in outcome.summary[-200:]
+    assert len(runner.artifact("compare.md").read_bytes()) > 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("event", "base"),
+    [
+        ({"before": "c" * 40}, "c" * 40),
+        ({"merge_group": {"base_sha": "d" * 40}}, "d" * 40),
+        ({"before": "0" * 40}, None),
+        ({"before": "--exec=x"}, None),
+        ({}, None),
+    ],
+)
+def test_base_of_other_events(runner, event, base):
+    runner.event = event
+    runner.plan = says(comparison("unchanged"))
+    outcome = runner.run()
+    if base is None:
+        assert_not_judged(outcome, 2, "base-ref")
+    else:
+        assert runner.calls()[0]["words"][1] == f"--base-ref={base}"
+        assert not runner.artifact("pr.txt").exists()
+
+
+def test_given_base_wins(runner):
+    runner.plan = says(comparison("unchanged"))
+    runner.run(base_ref="origin/main")
+    assert runner.calls()[0]["words"][1] == "--base-ref=origin/main"
+
+
+@pytest.mark.parametrize(("install", "what"), [("action", str(ROOT / "ci" / "..")), ("pipeprof==1.0", "pipeprof==1.0"),
+                                               ("$(touch pwned); x", "$(touch pwned); x")])  # fmt: skip
+def test_install_takes_its_input_as_one_word(runner, install, what):
+    python = runner.bin / "some python"
+    python.write_text(f"""#!/bin/bash
+if [ "$1" = -I ]; then exec {sys.executable} "$@"; fi
+printf '%s\\n' "$@" > "{runner.folder}/pip"
+""")
+    python.chmod(0o755)
+    runner.plan = says(comparison("unchanged"))
+    assert runner.run(install=install, python=str(python)).exit_code == 0
+    words = (runner.folder / "pip").read_text().splitlines()
+    assert words[:3] == ["-m", "pip", "install"]
+    assert words[-2:] == ["--", what]
+    assert list(runner.work.iterdir()) == []
+
+
+def test_failed_install_stops_the_job(runner):
+    python = runner.bin / "python-broken"
+    python.write_text("#!/bin/bash\nexit 9\n")
+    python.chmod(0o755)
+    outcome = runner.run(install="action", python=str(python))
+    assert outcome.exit_code == 9
+    assert runner.calls() == []
+
+
+def test_every_input_is_used_and_none_reaches_a_script():
+    content = action()
+    steps = content["runs"]["steps"]
+    used = " ".join(value for step in steps for value in step["env"].values())
+    assert all(f"inputs.{name} " in used for name in content["inputs"])
+    assert not any("${{" in step["run"] for step in steps)

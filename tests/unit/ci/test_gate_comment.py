@@ -1,0 +1,200 @@
+"""The one comment on a pull request: created, kept up to date, left alone, and never a stranger's words."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from action_steps import FAKE, ROOT
+from comparisons import HEADLINE, comparison, hostile, metric
+from fake_github import BOT, HEAD, REPOSITORY, GitHub, packed
+
+MARK = "<!-- pipeprof-gate:demo -->"
+
+
+@pytest.fixture
+def github():
+    served = GitHub()
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def comment(github, tmp_path):
+    """`comment(content)` runs ci/comment.py on an artifact with that comparison; gives (exit code, log)."""
+    fake = tmp_path / "pipeprof"
+    fake.write_text(f"#!{sys.executable}\n{FAKE.read_text(encoding='utf-8')}", encoding="utf-8")
+    fake.chmod(0o755)
+
+    def run(content=None, run=None, **files):
+        if content is not None:
+            github.artifact = packed(**({"pr_txt": "7\n", "compare_json": json.dumps(content)} | files))
+        event = {
+            "id": 11,
+            "event": "pull_request",
+            "head_sha": HEAD,
+            "html_url": "https://github.com/some-one/training/actions/runs/11",
+        }
+        (tmp_path / "event.json").write_text(json.dumps({"workflow_run": event | (run or {})}))
+        env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_API_URL": github.url, "GITHUB_REPOSITORY": REPOSITORY,
+               "GITHUB_TOKEN": "secret", "GITHUB_EVENT_PATH": str(tmp_path / "event.json")}  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-I", str(ROOT / "ci" / "comment.py")], env=env, capture_output=True, text=True, check=False, timeout=120)  # fmt: skip
+        assert done.stderr == ""
+        return done.returncode, done.stdout
+
+    return run
+
+
+def test_first_comment_is_created(comment, github):
+    code, log = comment(comparison("regressed"))
+    assert code == 0, log
+    assert "created" in log
+    (one,) = github.comments
+    assert one["body"].startswith(f"{MARK}\n## ")
+    assert HEADLINE.partition(" [")[0] in one["body"]
+    assert one["body"].endswith("[The run and its artifacts](https://github.com/some-one/training/actions/runs/11)\n")
+
+
+def test_comment_is_updated_in_place(comment, github):
+    github.say("octocat", "looks good")
+    github.say(BOT, f"{MARK}\nold words")
+    code, log = comment(comparison("improved"))
+    assert (code, "updated" in log) == (0, True)
+    assert github.written() == [("PATCH", f"/repos/{REPOSITORY}/issues/comments/101")]
+    assert "improved" in github.comments[1]["body"]
+    assert github.comments[0]["body"] == "looks good"
+
+
+def test_same_words_are_left_alone(comment, github):
+    assert comment(comparison("regressed"))[0] == 0
+    github.comments[0]["body"] = github.comments[0]["body"].replace("\n", "\r\n").rstrip()
+    code, log = comment(comparison("regressed"))
+    assert (code, "left" in log) == (0, True)
+    assert len(github.written()) == 1
+
+
+def test_nothing_is_said_about_nothing(comment, github):
+    code, log = comment(comparison("unchanged"))
+    assert (code, "nothing to say" in log) == (0, True)
+    assert github.written() == []
+
+
+def test_old_alarm_is_taken_back(comment, github):
+    github.say(BOT, f"{MARK}\n## regressed")
+    assert comment(comparison("unchanged"))[0] == 0
+    assert "unchanged" in github.comments[0]["body"]
+
+
+def test_only_the_bots_own_comment_is_touched(comment, github):
+    github.say("octocat", f"{MARK}\nmine")
+    github.say(BOT, "<!-- pipeprof-gate:other -->\nanother workload")
+    github.say(BOT, f"a quote: {MARK}")
+    assert comment(comparison("regressed"))[0] == 0
+    assert github.written() == [("POST", f"/repos/{REPOSITORY}/issues/7/comments")]
+
+
+def test_comment_on_a_later_page_is_found(comment, github):
+    for number in range(250):
+        github.say("octocat", f"comment {number}")
+    github.say(BOT, f"{MARK}\nold")
+    assert comment(comparison("regressed"))[0] == 0
+    assert github.written() == [("PATCH", f"/repos/{REPOSITORY}/issues/comments/350")]
+
+
+def test_token_does_not_follow_to_the_storage(comment, github):
+    comment(comparison("regressed"))
+    seen = {path: token for _, path, token in github.requests}
+    assert seen["/storage/blob"] is None
+    assert seen[f"/repos/{REPOSITORY}/pulls/7"] == "Bearer secret"
+
+
+@pytest.mark.parametrize(
+    "number", ["", "7; touch x", "../../issues/1", "-7", "0", "7\n8", "\uff17", "1" * 31, "1" * 5000, "\0"]
+)
+def test_pull_request_must_be_a_number(comment, github, number):
+    code, log = comment(comparison("regressed"), pr_txt=number)
+    assert (code, log.startswith("::error ")) == (1, True)
+    assert github.written() == []
+
+
+def test_pull_request_must_have_the_commit_of_the_run(comment, github):
+    github.pull["head"]["sha"] = "c" * 40
+    code, log = comment(comparison("regressed"))
+    assert (code, "not the head" in log) == (0, True)
+    assert github.written() == []
+
+
+def test_closed_and_foreign_pull_requests_get_no_comment(comment, github):
+    github.pull["state"] = "closed"
+    assert comment(comparison("regressed"))[0] == 0
+    github.pull |= {"state": "open", "base": {"repo": {"full_name": "some-one/else"}}}
+    assert comment(comparison("regressed"))[0] == 1
+    assert github.written() == []
+
+
+def test_unknown_pull_request_is_an_error_without_traceback(comment, github):
+    code, log = comment(comparison("regressed"), pr_txt="8")
+    assert code == 1
+    assert "GitHub answered 404" in log
+    assert github.written() == []
+
+
+def test_run_that_judged_nothing_gets_no_comment(comment, github):
+    github.artifact = packed(pr_txt="7\n")
+    assert comment()[0] == 0
+    github.artifacts = []
+    assert comment()[0] == 0
+    assert comment(run={"event": "push"})[0] == 0
+    assert github.written() == []
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 no zip", packed(pr_txt="7", compare_json="{}"),
+                                  packed(pr_txt="7", compare_json="[" * 100_000),
+                                  packed(pr_txt="7", compare_json=" " * (17 * 1024 * 1024)),
+                                  b" " * (33 * 1024 * 1024)], ids=range(6))  # fmt: skip
+def test_damaged_or_huge_artifact_is_refused(comment, github, data):
+    github.artifact = data
+    code, log = comment()
+    assert (code, log.count("\n"), log.startswith("::error ")) == (1, 1, True)
+    assert github.written() == []
+
+
+def test_damaged_member_is_refused(comment, github):
+    data = bytearray(packed(pr_txt="7", compare_json=json.dumps(comparison())))
+    at = data.index(b"compare.json") + 20
+    data[at : at + 8] = b"\xff" * 8
+    github.artifact = bytes(data)
+    assert comment()[0] == 1
+    assert github.written() == []
+
+
+def test_words_of_the_artifact_are_text(comment, github):
+    assert comment(hostile(), comment_md="[click](https://evil.example)")[0] == 0
+    body = github.comments[0]["body"]
+    outside = re.sub("`[^`\n]*`", "", body)
+    assert "click" not in body
+    assert "://evil" not in body
+    assert "<img" not in outside.replace("\\<", "")
+    assert "@octocat" not in outside
+    assert re.fullmatch(r"<!-- pipeprof-gate:[\w.-]* -->", body.partition("\n")[0])
+
+
+def test_long_comparison_fits_a_comment(comment, github):
+    many = [metric(f"m{n}" * 30, "regressed") for n in range(2000)]
+    assert comment(comparison("regressed", metrics=many))[0] == 0
+    body = github.comments[0]["body"]
+    assert 50_000 < len(body.encode()) < 65_536
+    assert "The rest is in the artifact" in body
+    assert body.rstrip().endswith("/actions/runs/11)")
+
+
+def test_refusal_by_github_is_an_error(comment, github):
+    github.refuse = {"POST"}
+    code, log = comment(comparison("regressed"))
+    assert (code, "GitHub answered 403" in log) == (1, True)
+    assert "secret" not in log

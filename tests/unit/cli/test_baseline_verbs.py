@@ -1,0 +1,193 @@
+"""`pipeprof baseline`: what its verbs print, and how they end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import types
+
+import pytest
+from click.testing import CliRunner
+
+from pipeprof.cli_baseline import baseline as verbs
+from pipeprof.errors import PipeprofError
+from pipeprof.record.measures import Measures, Repetition
+
+FINGERPRINT = {"cpu_model": "Test CPU", "cpu_cores": 2, "memory_bytes": 8 << 30, "device": "CPU"}
+
+
+def made(number=0, **other):
+    given = {
+        "label": "run",
+        "reps": {rep: Repetition(order=rep, job=f"job{number}") for rep in range(3)},
+        "values": {
+            "step_time_median": {rep: 1e7 * (1.5 if number >= 8 else 1) + rep + 1000 * number for rep in range(3)},
+            "op/MatMul": dict.fromkeys(range(3), 3e6),
+        },
+        "facts": {"op MatMul": "MatMul"},
+        "fingerprint": dict(FINGERPRINT),
+        "git": {"revision": f"{number:040x}", "dirty": False},
+        "created_at": f"2026-11-{number + 1:02d}T10:00:00+00:00",
+    }
+    return Measures(**(given | other))
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """Stands in for the run that is opened."""
+    found = {}
+    module = types.ModuleType("pipeprof.query.measure")
+    module.open_measures = lambda path: found[str(path)]
+    monkeypatch.setitem(sys.modules, "pipeprof.query.measure", module)
+    found["RUN"] = made()
+    return found
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """The verb's exit code, stdout and stderr; errors as the one place that catches them would end them."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        done = CliRunner().invoke(verbs, [str(word) for word in words])
+        if isinstance(done.exception, PipeprofError):
+            return done.exception.exit_code, done.stdout, done.exception.message
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.stdout, done.stderr
+
+    return run
+
+
+def test_written_listed_shown_checked_and_dropped(call, given, tmp_path):
+    status, out, err = call("write", "RUN", "--workload", "demo")
+    assert status == 0
+    assert out.startswith("baselines/demo/test-2c-8g-cpu-")
+    assert "wrote 3 repetitions in 1 job(s), 2 metrics" in err
+    machine = out.strip().rpartition("/")[2]
+    listing = call("list")[1].splitlines()
+    assert listing[0].split()[:2] == ["workload", "machine"]
+    assert listing[1].split() == ["demo", machine, "3", "1", "2", "000000000000", "2026-11-01T10:00:00+00:00", "ok"]
+    assert "| step_time_median | 10.0 ms |" in call("show")[1]
+    assert call("check") == (0, f"demo/{machine}: ok\n", "")
+    assert call("drop", "--workload", "demo")[0] == 0
+    assert call("list")[:2] == (0, "")
+
+
+def test_json_has_its_version_first(call, given):
+    documents = [
+        json.loads(call(*words, "--format", "json")[1])
+        for words in (["write", "RUN", "--workload", "demo"], ["list"], ["show"], ["check"])
+    ]
+    assert [next(iter(document)) for document in documents] == ["schema_version"] * 4
+    written, listed, shown, checked = documents
+    assert (written["replaced"], written["reps"], written["metrics"]) == (False, 3, 2)
+    assert listed["baselines"] == checked["baselines"]
+    assert listed["baselines"][0]["state"] == "ok"
+    (row,) = [row for row in shown["metrics"] if row["name"] == "step_time_median"]
+    assert row == {
+        "name": "step_time_median", "unit": "ns", "reps": 3, "median": 1e7 + 1, "lowest": 1e7, "highest": 1e7 + 2,
+        "spread": pytest.approx(1.4826e-7),
+    }  # fmt: skip
+
+
+def test_a_damaged_baseline_fails_the_check_by_name_and_is_still_listed(call, given, tmp_path):
+    call("write", "RUN", "--workload", "demo")
+    call("write", "RUN", "--workload", "other")
+    (path,) = (tmp_path / "baselines" / "demo").glob("*/facts.json")
+    path.write_text("{}")
+    status, out, message = call("check")
+    assert status == 3
+    assert "facts.json` is damaged" in out
+    assert message.startswith("1 of 2 baselines in `baselines` cannot be used: `demo/test-2c")
+    assert [line.split()[-1] for line in call("list")[1].splitlines()[1:]] == ["damaged", "ok"]
+    assert call("show", "--workload", "demo")[0] == 3
+
+
+def test_a_damaged_history_fails_the_check(call, given, tmp_path):
+    call("write", "RUN", "--workload", "demo")
+    (path,) = (tmp_path / "baselines" / "demo").glob("*/history.jsonl")
+    path.write_text("nonsense\n")
+    assert call("check")[0] == 3
+    assert call("list")[0] == 0
+
+
+def test_a_check_of_nothing_is_no_pass(call):
+    status, out, message = call("check", "--root", "nowhere")
+    assert (status, out) == (3, "")
+    assert message == "no baselines in `nowhere`"
+
+
+def test_a_newer_baseline_is_said_to_be_newer(call, given, tmp_path):
+    call("write", "RUN", "--workload", "demo")
+    (path,) = (tmp_path / "baselines" / "demo").glob("*/baseline.json")
+    path.write_text(path.read_text().replace('"schema_version": 1', '"schema_version": 2'))
+    assert json.loads(call("list", "--format", "json")[1])["baselines"][0]["state"] == "newer"
+    assert call("check")[0] == 3
+
+
+def test_show_asks_which_of_several(call, given):
+    call("write", "RUN", "--workload", "a")
+    call("write", "RUN", "--workload", "b")
+    status, _, message = call("show")
+    assert status == 2
+    assert "2 baselines to choose from: a/test" in message
+    assert call("show", "--workload", "a")[0] == 0
+    assert call("show", "--workload", "c")[0] == 3
+
+
+def test_history_names_the_change_and_the_drift(call, given):
+    pytest.importorskip("ruptures")
+    for number in range(16):
+        given["RUN"] = made(number)
+        call("write", "RUN", "--workload", "demo", *(["--tag", "v1"] if number == 5 else []))
+    status, out, _ = call("show", "--history")
+    assert status == 0
+    assert "step_time_median: +50.1 % from 000000000000 (2026-11-09T10:00:00+00:00) on, 8 points before" in out
+    assert "step_time_median: +50.1 % since v1 (one point against one, 10 later" in out
+    document = json.loads(call("show", "--history", "--format", "json")[1])
+    assert next(iter(document)) == "schema_version"
+    assert len(document["entries"]) == 16
+    (metric,) = document["metrics"]
+    assert [change["index"] for change in metric["changes"]] == [8]
+    assert metric["drift"]["tag"] == "v1"
+
+
+def test_the_tag_of_a_clean_revision_is_taken_from_git(call, given, tmp_path):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"], ["tag", "v7"]):
+        subprocess.run([*git, *words], check=True)
+    revision = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    tags = []
+    for dirty in (False, True):
+        given["RUN"] = made(int(dirty), git={"revision": revision, "dirty": dirty})
+        call("write", "RUN", "--workload", "demo")
+        (path,) = (tmp_path / "baselines").glob("demo/*/history.jsonl")
+        tags.append(json.loads(path.read_text().splitlines()[-1])["tag"])
+    assert tags == ["v7", None]
+
+
+def test_append_anchor_and_drop_reach_the_baseline(call, given, tmp_path):
+    call("write", "RUN", "--workload", "demo")
+    given["NEXT"], given["BASE"] = made(1), made(2)
+    status, _, err = call("write", "NEXT", "--workload", "demo", "--append", "--drop", "op/*", "--anchor", "BASE")
+    assert status == 0
+    assert "appended 6 repetitions in 2 job(s), 1 metrics" in err
+    assert "holds repetitions of several revisions" in call("show")[1]
+    (path,) = (tmp_path / "baselines").glob("demo/*/history.jsonl")
+    last = json.loads(path.read_text().splitlines()[-1])
+    assert last["anchor"] == f"{2:040x}"
+    assert last["ratios"]["step_time_median"] == pytest.approx(0.9999, abs=1e-5)
+
+
+def test_a_bad_name_or_root_is_a_usage_error(call, given, tmp_path):
+    assert call("write", "RUN", "--workload", "../x")[0] == 2
+    (tmp_path / "file").write_text("")
+    assert call("write", "RUN", "--workload", "demo", "--root", "file")[0] == 2
+    assert call("list", "--root", "nosuch://x")[0] == 2
+
+
+def test_the_root_can_come_from_the_environment(call, given, monkeypatch, tmp_path):
+    monkeypatch.setenv("PIPEPROF_BASELINES", str(tmp_path / "else"))
+    call("write", "RUN", "--workload", "demo")
+    assert (tmp_path / "else" / "demo").is_dir()

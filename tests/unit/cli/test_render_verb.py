@@ -1,0 +1,77 @@
+"""`pipeprof render`: every form from a saved comparison; what is damaged is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from comparisons import comparison
+
+from pipeprof.cli_render import forms, render
+from pipeprof.errors import RunError, UsageError
+from pipeprof.report import compare_content
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "compare.json"
+    path.write_text(json.dumps(comparison()))
+    return path
+
+
+def call(*words):
+    return CliRunner().invoke(render, [str(word) for word in words], catch_exceptions=True)
+
+
+@pytest.mark.parametrize("form", list(forms()))
+def test_every_form_is_printed(saved, form):
+    done = call(saved, "--to", form)
+    assert done.exit_code == 0
+    assert done.output == forms()[form][1](compare_content.read(saved.read_bytes(), "x"))
+
+
+def test_folder_gets_every_form(saved, tmp_path):
+    assert call(saved, "-o", tmp_path / "out").exit_code == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "annotations.txt", "comment.md", "compare.html", "compare.md", "junit.xml", "summary.md",
+    ]  # fmt: skip
+
+
+def test_wrong_words_are_usage_errors(saved, tmp_path):
+    for words in (
+        (saved,),
+        (saved, "--to", "pdf"),
+        (saved, "--to", "html", "-o", tmp_path),
+        (tmp_path / "no", "--to", "html"),
+    ):
+        assert isinstance(call(*words).exception, UsageError)
+
+
+def test_folder_that_cannot_be_is_a_usage_error(saved):
+    assert isinstance(call(saved, "-o", saved / "inside").exception, UsageError)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "{}", "[" * 5000, json.dumps(comparison(verdict="fine")), json.dumps(comparison(metrics=[{"name": 1}])),
+     json.dumps(comparison(exit_code=True)), json.dumps(comparison(headline=float("nan"))),
+     json.dumps(comparison()).encode("utf-16").decode("latin-1")],
+)  # fmt: skip
+def test_what_is_no_comparison_is_refused_by_name(tmp_path, text):
+    path = tmp_path / "damaged.json"
+    path.write_text(text, encoding="utf-8")
+    error = call(path, "--to", "markdown").exception
+    assert isinstance(error, RunError)
+    assert "damaged.json" in error.message
+
+
+def test_newer_version_is_refused_and_additions_are_not(tmp_path):
+    with pytest.raises(RunError, match="schema_version 2"):
+        compare_content.read(json.dumps(comparison(schema_version=2, verdict="brand new")).encode(), "x")
+    assert compare_content.read(json.dumps(comparison(novelty=1)).encode(), "x")["verdict"] == "regressed"
+
+
+def test_saved_content_comes_back_as_it_was():
+    content = comparison()
+    assert compare_content.read(json.dumps(content).encode(), "x") == content

@@ -1,0 +1,121 @@
+"""The verbs `ab` and `qualify`: words in, room called, exit code out."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from pipeprof.cli_ab import ab, qualify, seconds, shares
+from pipeprof.errors import UsageError
+from pipeprof.experiment import ab as ab_room
+from pipeprof.experiment import qualify as qualify_room
+from pipeprof.experiment.arms import ArmWish
+from pipeprof.verdict.gate.policy import Policy
+
+SIDE = {"label": "x", "kind": "session", "workload": "train", "reps": 5, "git": None, "created_at": None}
+CONTENT = {
+    "schema_version": 1, "verdict": "regressed", "exit_code": 1, "headline": "step time +8.3 %; regressed", "metrics": [],
+    "explanation": [], "fingerprint": {"same": True, "differences": []}, "notes": ["a note"], "informational": False,
+    "base": SIDE, "new": SIDE, "looks": [5], "next_look": None, "session": {"stopped": "decided"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def called(tmp_path, monkeypatch):
+    """What the rooms were asked for."""
+    monkeypatch.chdir(tmp_path)
+    found = SimpleNamespace(wish=None, policy=None, order=None, sessions=None)
+
+    def run_ab(wish, policy, say):
+        found.wish, found.policy = wish, policy
+        say("base-000: 1.0 s")
+        return CONTENT
+
+    def run_qualify(order, sessions, policy, folder, say):
+        found.order, found.sessions, found.policy, found.folder = order, sessions, policy, folder
+        rate = {"sessions": 20, "count": 0, "rate": 0.0, "low": 0.0, "high": 0.16, "verdicts": {"unchanged": 20}}
+        return {
+            "schema_version": 1, "alpha": 0.01, "slow_downs": [], "sees": [], "notes": [],
+            "pool": {"rounds": 3, "repetitions": 12, "seconds": 60.0, "seconds_per_repetition": 5.0, "spread": {}},
+            "false_alarms": rate | {"mean_repetitions": 5.0},
+        }  # fmt: skip
+
+    monkeypatch.setattr(ab_room, "run_ab", run_ab)
+    monkeypatch.setattr(qualify_room, "run_qualify", run_qualify)
+    return found
+
+
+def call(verb, *words):
+    return CliRunner().invoke(verb, words)
+
+
+def test_the_arms_are_read_from_the_options(called):
+    done = call(ab, "--base-ref", "main", "--new", "python 'my train.py' -x", "--new-env", "A=1", "--new-env", "B=2",
+                "--budget", "10m", "--", "python", "train.py", "--lr", "1")  # fmt: skip
+    assert done.exit_code == 1
+    assert called.wish.base == ArmWish(ref="main")
+    assert called.wish.new == ArmWish(command=("python", "my train.py", "-x"), env=("A=1", "B=2"))
+    assert called.wish.command == ("python", "train.py", "--lr", "1")
+    assert (called.wish.budget_s, called.wish.new_session) == (600.0, False)
+    assert called.policy == Policy()
+
+
+def test_words_go_to_stderr_and_the_result_to_stdout(called):
+    done = call(ab, "--base-ref", "main", "--format", "json", "--", "python")
+    assert json.loads(done.stdout) == CONTENT
+    assert done.stderr == "pipeprof: base-000: 1.0 s\n"
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "junit"])
+def test_every_format_tells_the_verdict(called, form):
+    assert "step time +8.3 %" in call(ab, "--base-ref", "main", "--format", form, "--", "python").stdout
+
+
+def test_the_policy_file_is_read(called, tmp_path):
+    (tmp_path / "strict.toml").write_text("alpha = 0.001\n")
+    call(ab, "--base-ref", "main", "--policy", "strict.toml", "--", "python")
+    assert called.policy.alpha == 0.001
+
+
+def test_a_command_with_an_open_quote_is_a_usage_error(called):
+    done = call(ab, "--base", "python 'train", "--new", "b")
+    assert isinstance(done.exception, UsageError)
+    assert "--base" in done.exception.message
+
+
+def test_qualify_asks_for_what_was_said(called, tmp_path):
+    words = ["--sessions", "50", "--slow-down", "0.1,0.02", "--rounds", "4", "--seed", "9", "--budget", "1h30m"]
+    done = call(qualify, *words, "-o", "q", "--", "python", "train.py")
+    assert done.exit_code == 0, done.output
+    assert called.order.slow_downs == (0.02, 0.1)
+    assert (called.order.rounds, called.order.seed, called.order.budget_s) == (4, 9, 5400.0)
+    assert (called.sessions, called.folder) == (50, tmp_path / "q")
+    assert "false alarms" in done.stdout
+
+
+def test_qualify_without_a_command_is_a_usage_error(called):
+    assert isinstance(call(qualify).exception, UsageError)
+
+
+@pytest.mark.parametrize(("text", "found"), [("90", 90), ("1.5m", 90), ("1h30m", 5400), (" 20s ", 20)])
+def test_times_are_read(text, found):
+    assert seconds(None, None, text) == found
+
+
+@pytest.mark.parametrize("text", ["", "0", "ten", "10x", "-5", "m5"])
+def test_what_is_no_time_is_refused(called, text):
+    done = call(ab, "--budget", text, "--base-ref", "main", "--", "python")
+    assert done.exit_code == 2
+    assert "10m" in done.output
+
+
+@pytest.mark.parametrize("text", ["", "0", "a", "0.1,2"])
+def test_what_is_no_share_is_refused(called, text):
+    assert call(qualify, "--slow-down", text, "--", "python").exit_code == 2
+
+
+def test_shares_are_sorted_and_come_once():
+    assert shares(None, None, "0.1,0.05,0.1") == (0.05, 0.1)

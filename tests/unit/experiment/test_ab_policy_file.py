@@ -1,0 +1,79 @@
+"""Where the gate's settings come from, and that a wrong key is named with its file."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.errors import UsageError
+from pipeprof.experiment.policy_file import load_policy
+from pipeprof.verdict.gate.policy import Policy
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    (tmp_path / ".git").mkdir()
+    inner = tmp_path / "jobs" / "small"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    return tmp_path
+
+
+def test_without_a_file_the_defaults_hold(project):
+    (project / "pyproject.toml").write_text("[tool.other]\nx = 1\n")
+    assert load_policy(None) == Policy()
+
+
+def test_pyproject_of_a_parent_is_found_up_to_the_git_root(project):
+    (project / "pyproject.toml").write_text("[tool.pipeprof.gate]\nalpha = 0.05\n")
+    assert load_policy(None).alpha == 0.05
+    (project / "jobs" / ".git").mkdir()
+    assert load_policy(None) == Policy()
+
+
+def test_the_nearest_file_wins_and_pipeprof_toml_before_pyproject(project):
+    (project / "pyproject.toml").write_text("[tool.pipeprof.gate]\nalpha = 0.05\n")
+    (project / "pipeprof.toml").write_text("[gate]\nalpha = 0.04\n")
+    assert load_policy(None).alpha == 0.04
+    (project / "jobs" / "pipeprof.toml").write_text("alpha = 0.03\nlooks = [4, 6]\n")
+    assert (load_policy(None).alpha, load_policy(None).looks) == (0.03, (4, 6))
+
+
+def test_outside_a_repository_only_the_folder_itself_counts(tmp_path, monkeypatch):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / "pipeprof.toml").write_text("alpha = 0.05\n")
+    monkeypatch.chdir(inner)
+    assert load_policy(None) == Policy()
+
+
+def test_a_named_file_of_any_name_is_read(tmp_path):
+    path = tmp_path / "strict.toml"
+    path.write_text("[tool.pipeprof.gate]\nalpha = 0.001\n[tool.pipeprof.gate.metrics.data_wait]\nmin_effect = 0.2\n")
+    assert load_policy(path).rule("data_wait").min_effect == 0.2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("pipeprof.toml", "[gate]\nalhpa = 1\n", "alhpa"),
+        ("pipeprof.toml", "alhpa = 1\n", "alhpa"),
+        ("pipeprof.toml", "[gate]\nalpha = 0.01\n[gates]\n", "unknown key `gates`"),
+        ("pyproject.toml", "[tool.pipeprof.gates]\nalpha = 0.01\n", "unknown key `tool.pipeprof.gates`"),
+        ("pyproject.toml", "[tool.pipeprof]\ngate = 1\n", "is no table"),
+        ("pyproject.toml", "[tool.pipeprof.gate.metrics.step]\nmin_efect = 1\n", "min_efect"),
+        ("pyproject.toml", "[project]\n", "no table"),
+        ("pyproject.toml", "[project\n", "is no TOML"),
+        ("pyproject.toml", "[tool.pipeprof.gate]\nlooks = [8, 5]\n", "looks"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_file(tmp_path, name, text, message):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message) as caught:
+        load_policy(path)
+    assert str(path) in caught.value.message
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UsageError, match=r"cannot read the policy .*nosuch\.toml"):
+        load_policy(tmp_path / "nosuch.toml")

@@ -1,0 +1,194 @@
+"""`pipeprof qualify` on made-up repetitions: rates, power, what is seen, and what is said about it."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from statistics import mean, stdev
+
+import pytest
+from ab_bench import STEP, FakeBench
+
+from pipeprof.errors import MeasureError, WorkloadError
+from pipeprof.experiment import qualify_text
+from pipeprof.experiment.draws import Draws
+from pipeprof.experiment.pool import Order, Pool, collect_pool
+from pipeprof.experiment.qualify import evaluate, exit_code, run_qualify, sees, wilson
+from pipeprof.verdict.gate.policy import Policy, Rule
+
+POLICY = Policy(looks=(3, 5), metrics={STEP: Rule(unit="ns")})
+
+
+def order(rounds=5, slow_downs=(0.05, 0.10), budget_s=None):
+    return Order(("train",), Path(), slow_downs, rounds, 3, budget_s, seed=7)
+
+
+def pool_of(spread, slow=lambda value, share: value * (1 + share), rounds=12, slow_downs=(0.05, 0.10), seed=3):
+    """Rounds with steps of 10 ms and normal noise."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    names = {"same-a": 0.0, "same-b": 0.0} | {f"slow-{share:g}": share for share in slow_downs}
+    found = [
+        {name: {STEP: slow(1e7, share) * chance.lognormvariate(0, spread)} for name, share in names.items()}
+        for _ in range(rounds)
+    ]
+    return Pool(rounds=found, seconds=[6.0] * rounds * len(names))
+
+
+def test_rounds_are_run_back_and_forth_after_one_that_is_discarded(tmp_path):
+    bench = FakeBench()
+    pool = collect_pool(order(rounds=3), tmp_path, bench, lambda _line: None)
+    ran = [name.rpartition("-")[0] for name in bench.ran]
+    assert bench.ran[0] == "warm-up"
+    assert ran[1:5] == ran[5:9][::-1] == ran[9:13]
+    assert set(ran[1:5]) == {"same-a", "same-b", "slow-0.05", "slow-0.1"}
+    assert (len(pool.rounds), pool.discarded, len(pool.seconds)) == (3, 1, 13)
+
+
+def test_the_slow_down_reaches_the_recorder_and_is_measured(tmp_path):
+    pool = collect_pool(order(rounds=4), tmp_path, FakeBench({"train": (1e7,)}), lambda _line: None)
+    change, low, high = pool.effect("slow-0.1")
+    assert change == pytest.approx(0.10)
+    assert low <= change <= high
+
+
+def test_the_budget_ends_it_after_whole_rounds(tmp_path):
+    said = []
+    pool = collect_pool(order(rounds=9, budget_s=140.0), tmp_path, FakeBench(), said.append)
+    assert len(pool.rounds) == 3  # 10 s of warm-up and three rounds of 40 s
+    assert "140 s" in pool.notes[0]
+    with pytest.raises(MeasureError, match="only 1 rounds"):
+        collect_pool(order(rounds=9, budget_s=60.0), tmp_path / "other", _made(tmp_path / "other"), said.append)
+
+
+def _made(folder):
+    folder.mkdir()
+    return FakeBench()
+
+
+def test_a_failing_command_is_named(tmp_path):
+    with pytest.raises(WorkloadError, match=r"failed in `slow-0\.1-001`"):
+        collect_pool(order(), tmp_path, FakeBench(fails=["slow-0.1-001"]), lambda _line: None)
+
+
+def test_quiet_pool_finds_every_slow_down_and_gives_no_alarm():
+    content = evaluate(order(), pool_of(0.005), 60, POLICY)
+    assert content["false_alarms"]["count"] == 0
+    assert 0 < content["false_alarms"]["high"] < 0.1
+    assert [row["rate"] for row in content["slow_downs"]] == [1.0, 1.0]
+    assert {row["how"] for row in content["slow_downs"]} == {"sleep"}
+    assert sum(content["false_alarms"]["verdicts"].values()) == 60
+    assert exit_code(content) == 0
+
+
+def test_noisy_pool_gives_no_alarm_either_but_is_inconclusive():
+    content = evaluate(order(), pool_of(0.25), 60, POLICY)
+    assert content["false_alarms"]["rate"] <= 0.05
+    assert content["false_alarms"]["verdicts"]["inconclusive"] >= 50
+    assert content["slow_downs"][0]["rate"] < 0.5
+    assert content["sees"][0]["repetitions"] is None
+
+
+def test_a_hidden_sleep_is_replaced_by_arithmetic_and_said():
+    content = evaluate(order(), pool_of(0.005, slow=lambda value, _share: value), 40, POLICY)
+    assert {row["how"] for row in content["slow_downs"]} == {"arithmetic"}
+    assert abs(content["slow_downs"][1]["measured"]) < 0.02
+    assert content["slow_downs"][1]["rate"] == 1.0
+    assert "little of the sleep arrived" in qualify_text.text(content)
+
+
+def drawn(pool, length, condition=None, share=0.0, sessions=200):
+    draws = Draws(pool, [STEP], length, random.Random(5))  # noqa: S311 - no secret
+    return [draws.session(condition, share) for _ in range(sessions)]
+
+
+def test_with_enough_rounds_sessions_hold_real_repetitions_once():
+    pool = pool_of(0.02)
+    known = {one[name][STEP] for one in pool.rounds for name in ("same-a", "same-b")}
+    for base, new in drawn(pool, 12):
+        assert {*base[STEP].values, *new[STEP].values} == known
+
+
+def test_with_fewer_rounds_repetitions_are_mixed_and_the_spread_stays():
+    pool = pool_of(0.02, rounds=6)
+    values = [value for base, new in drawn(pool, 20) for side in (base, new) for value in side[STEP].values]
+    assert len(set(values)) > 100
+    assert stdev(map(math.log, values)) == pytest.approx(pool.spread(STEP), rel=0.05)
+    slowed = [value for _, new in drawn(pool, 20, "slow-0.1") for value in new[STEP].values]
+    assert mean(map(math.log, slowed)) == pytest.approx(
+        mean(math.log(one["slow-0.1"][STEP]) for one in pool.rounds), abs=0.002
+    )
+
+
+def test_values_of_zero_are_mixed_as_they_are():
+    pool = pool_of(0.02, rounds=4)
+    for one in pool.rounds:
+        for values in one.values():
+            values["data_wait"] = 0.0
+    draws = Draws(pool, [STEP, "data_wait"], 9, random.Random(5))  # noqa: S311 - no secret
+    assert set(draws.session(None, 0.0)[0]["data_wait"].values) == {0.0}
+
+
+def test_larger_changes_and_less_noise_need_fewer_repetitions():
+    noisy, quiet = pool_of(0.03), pool_of(0.01)
+    needed = [sees(noisy, change, POLICY)["repetitions"] for change in (0.05, 0.10)]
+    assert needed[0] > needed[1] >= 3
+    assert sees(quiet, 0.05, POLICY)["repetitions"] < needed[0]
+    row = sees(quiet, 0.10, POLICY)
+    assert row["minutes"] == pytest.approx((2 * row["repetitions"] + 2) * 6.0 / 60)
+
+
+def test_a_change_that_the_policy_does_not_count_is_never_seen():
+    row = sees(pool_of(0.001), 0.02, Policy(metrics={STEP: Rule(unit="ns", min_effect=0.03)}))
+    assert (row["counts"], row["repetitions"], row["minutes"]) == (False, None, None)
+
+
+def test_the_table_of_what_is_seen_keeps_its_promise():
+    pool = pool_of(0.02, rounds=400, slow_downs=(0.05,))
+    policy = Policy(metrics={STEP: Rule(unit="ns")})
+    needed = sees(pool, 0.05, policy)["repetitions"]
+    plain = Policy(looks=(needed,), metrics={STEP: Rule(unit="ns")})
+    content = evaluate(order(slow_downs=(0.05,)), pool, 300, plain)
+    assert content["slow_downs"][0]["high"] > policy.power
+
+
+@pytest.mark.parametrize(
+    ("count", "total", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0), (1, 500, 0.00035, 0.01125)],
+)
+def test_wilson_intervals_are_those_of_the_tables(count, total, low, high):
+    assert wilson(count, total) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_too_many_false_alarms_have_an_exit_code():
+    assert exit_code({"false_alarms": {"low": 0.02}, "alpha": 0.01}) == 1
+    assert exit_code({"false_alarms": {"low": 0.005}, "alpha": 0.01}) == 0
+
+
+def test_the_same_seed_gives_the_same_result():
+    first, second = (evaluate(order(), pool_of(0.03), 40, POLICY) for _ in range(2))
+    assert json.dumps(first) == json.dumps(second)
+
+
+def test_metrics_that_some_repetitions_lack_are_left_out():
+    pool = pool_of(0.01)
+    for one in pool.rounds[1:]:
+        one["same-a"]["peak_memory"] = 1.0
+    assert pool.metrics([STEP, "peak_memory"]) == [STEP]
+
+
+def test_a_pool_without_step_times_is_refused():
+    pool = Pool(rounds=[{name: {} for name in order().conditions}] * 3, seconds=[1.0])
+    with pytest.raises(MeasureError, match="no step time"):
+        evaluate(order(), pool, 20, POLICY)
+
+
+def test_the_result_is_written_and_says_what_the_intervals_leave_out(tmp_path):
+    content = run_qualify(order(), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
+    assert json.loads((tmp_path / "q" / "qualify.json").read_text()) == content
+    assert next(iter(content)) == "schema_version"
+    text = qualify_text.text(content)
+    assert "false alarms" in text
+    assert "how lucky these repetitions were" in text
+    assert "what the gate sees here" in text

@@ -1,0 +1,117 @@
+"""Two sides made by hand, judged and explained."""
+
+import json
+
+import pytest
+
+from pipeprof.experiment.compare import NOT_INTERLEAVED, compare_sides
+from pipeprof.record.measures import Measures, Repetition
+from pipeprof.verdict.gate.policy import Acknowledgement, Policy
+
+FINGERPRINT = {"cpu_model": "A", "cpu_cores": 2}
+SPREAD = (1.0, 1.003, 0.998, 1.001, 0.997, 1.002, 0.999, 1.0)
+
+
+def side(step_ms=10.0, label="x", job="boot:1", **more):
+    values = {
+        "step_time_median": {rep: step_ms * 1e6 * factor for rep, factor in enumerate(SPREAD)},
+        "phase/data_wait": {rep: max(step_ms - 9, 0.1) * 1e6 * factor for rep, factor in enumerate(SPREAD)},
+        "phase/compute": {rep: 9e6 * factor for rep, factor in enumerate(SPREAD)},
+        "pipeline/decode": {rep: step_ms * 1e6 * factor for rep, factor in enumerate(SPREAD)},
+    }
+    facts = {
+        "label": label, "workload": "train", "fingerprint": FINGERPRINT, "values": values,
+        "reps": {rep: Repetition(order=rep, job=job) for rep in range(len(SPREAD))},
+    }  # fmt: skip
+    return Measures(**(facts | more))
+
+
+def by_name(content):
+    return {metric["name"]: metric for metric in content["metrics"]}
+
+
+def test_the_same_is_unchanged_and_passes():
+    content = compare_sides(side(), side(label="y"))
+    assert (content["verdict"], content["exit_code"]) == ("unchanged", 0)
+    assert content["explanation"] == []
+    assert NOT_INTERLEAVED in content["notes"]
+    json.dumps(content, allow_nan=False)
+
+
+def test_a_slower_side_fails_and_says_why():
+    content = compare_sides(side(), side(12.0))
+    assert (content["verdict"], content["exit_code"]) == ("regressed", 1)
+    assert content["headline"].startswith("step time +20.0 %")
+    assert "decode" in content["headline"]
+    assert by_name(content)["step_time_median"]["ratio"] == pytest.approx(1.2)
+
+
+def test_a_faster_side_passes():
+    assert compare_sides(side(), side(8.0))["verdict"] == "improved"
+
+
+def test_another_machine_is_refused_and_nothing_is_judged():
+    content = compare_sides(side(), side(12.0, fingerprint={"cpu_model": "B", "cpu_cores": 2}))
+    assert (content["verdict"], content["exit_code"]) == ("incomparable", 3)
+    assert {metric["verdict"] for metric in content["metrics"]} == {"incomparable"}
+    assert all(metric["p_value"] is None for metric in content["metrics"])
+    assert "cpu_model A / B" in content["headline"]
+    assert content["fingerprint"]["differences"][0]["hard"]
+
+
+def test_another_machine_can_be_compared_for_information():
+    content = compare_sides(side(), side(12.0, fingerprint={"cpu_model": "B"}), allow_cross_machine=True)
+    assert (content["verdict"], content["exit_code"], content["informational"]) == ("regressed", 0, True)
+
+
+def test_another_job_is_inconclusive_without_a_measured_job_effect():
+    content = compare_sides(side(), side(12.0, job="boot:2"))
+    assert (content["verdict"], content["exit_code"]) == ("inconclusive", 4)
+    assert "job" in by_name(content)["step_time_median"]["reason"]
+
+
+def test_unknown_jobs_are_not_taken_for_the_same():
+    assert compare_sides(side(job=None), side(12.0, job=None))["verdict"] == "inconclusive"
+
+
+def test_a_metric_that_vanished_cannot_pass():
+    new = side()
+    del new.values["step_time_median"]
+    content = compare_sides(side(), new)
+    assert (content["verdict"], content["exit_code"]) == ("missing", 3)
+
+
+def test_an_accepted_regression_passes_until_it_expires():
+    entry = Acknowledgement(metric="step_time_median", max_ratio=1.3, reason="larger model", expires="2026-06-30")
+    policy = Policy(acknowledge=(entry,))
+    before = compare_sides(side(), side(12.0), policy, today="2026-06-01")
+    assert (before["verdict"], before["exit_code"]) == ("acknowledged", 0)
+    after = compare_sides(side(), side(12.0), policy, today="2026-07-01")
+    assert (after["verdict"], after["exit_code"]) == ("regressed", 1)
+
+
+def test_a_changed_operator_is_listed_first():
+    base, new = side(facts={"op conv": "Conv2D"}), side(12.0, facts={"op conv": "slow_conv2d"})
+    first = compare_sides(base, new)["explanation"][0]
+    assert (first["kind"], first["change"], first["base"], first["new"]) == (
+        "structure",
+        "changed",
+        "Conv2D",
+        "slow_conv2d",
+    )
+
+
+def test_the_order_of_repetitions_changes_nothing():
+    new = side(12.0)
+    turned = Measures(**{
+        **{name: getattr(new, name) for name in new.__struct_fields__},
+        "values": {metric: dict(reversed(values.items())) for metric, values in reversed(new.values.items())},
+    })  # fmt: skip
+    assert json.dumps(compare_sides(side(), new)) == json.dumps(compare_sides(side(), turned))
+
+
+def test_planned_looks_are_reported():
+    content = compare_sides(side(interleaved=True), side(13.0, interleaved=True), Policy(looks=(5, 8)), planned=True)
+    assert content["looks"] in ([5], [5, 8])
+    assert content["next_look"] is None
+    assert NOT_INTERLEAVED not in content["notes"]

@@ -1,0 +1,129 @@
+"""What is compared of a run."""
+
+import json
+
+import pytest
+
+from pipeprof.errors import RunError
+from pipeprof.query.measure import MOST_OPS, OTHERS, measure, op_name, open_measures, stage_names, workload_of
+from pipeprof.record.run import Manifest, Rep
+
+
+def steps(rep=0, dur=10, number=4):
+    rows = []
+    for step in range(number):
+        kind = "warmup" if step == 0 else "train"
+        times = {"start_ns": step * dur, "fp_ns": step * dur + 2, "end_ns": (step + 1) * dur}
+        rows.append({"rep": rep, "step": step, "kind": kind, "kind_step": step, "in_window": False, **times})
+    return rows
+
+
+@pytest.fixture
+def recorded(make_run):
+    """A run of `tables` with one manifest entry for each of `codes`, the exit codes of its repetitions."""
+
+    def make(tables, codes=(0,), **facts):
+        run = make_run(tables)
+        run.manifest.reps = [
+            Rep(rep=rep, zero_realtime_ns=1000 + rep, zero_monotonic_ns=0, exit_code=code)
+            for rep, code in enumerate(codes)
+        ]
+        for name, value in {
+            "state": "complete",
+            "job": "boot:1",
+            "command": ["python", "/x/train.py"],
+            **facts,
+        }.items():
+            setattr(run.manifest, name, value)
+        run.save()
+        return run
+
+    return make
+
+
+def test_step_metrics_of_every_repetition(recorded):
+    found = measure(recorded({"step": steps() + steps(1, 20)}, (0, 0)))
+    assert found.values["step_time_median"] == {0: 10.0, 1: 20.0}
+    assert found.values["first_step_time"] == {0: 10.0, 1: 20.0}
+    assert found.values["phase/data_wait"] == {0: 2.0, 1: 2.0}
+    assert (found.workload, found.jobs) == ("train", {"boot:1"})
+    assert [found.reps[rep].order for rep in (0, 1)] == [1000, 1001]
+
+
+def test_a_failed_repetition_is_left_out_and_said_so(recorded):
+    found = measure(recorded({"step": steps() + steps(1, 20)}, (0, 1), state="failed", reason="exit code 1"))
+    assert found.values["step_time_median"] == {0: 10.0}
+    assert len(found.notes) == 2
+
+
+def test_a_run_without_steps_cannot_be_compared(recorded):
+    with pytest.raises(RunError, match="nothing to compare"):
+        measure(recorded({}))
+
+
+def test_operators_beyond_the_largest_are_summed_up(recorded):
+    number = MOST_OPS + 5
+    info = [{"op_id": n, "name": f"net/op{n}-op{n}", "type": "Add"} for n in range(number)]
+    ops = [{"op_id": n, "step": 1, "start_ns": 11, "dur_ns": n + 1, "self_ns": n + 1} for n in range(number)]
+    found = measure(recorded({"step": steps(), "op": ops, "op_info": info}))
+    names = [metric for metric in found.values if metric.startswith("op/")]
+    assert len(names) == MOST_OPS + 1
+    assert found.values[f"op/{OTHERS}"] == {0: 1.0 + 2 + 3 + 4 + 5}
+    assert found.values[f"count/net/op{number - 1}"] == {0: 1.0}
+    assert found.facts["op net/op7"] == "Add"
+
+
+def test_a_process_wide_number_is_no_part_of_a_name():
+    assert op_name("Default/net/Conv2D-op12") == "Default/net/Conv2D"
+    assert op_name("Default/top-op/Add") == "Default/top-op/Add"
+
+
+def test_names_of_stages_are_unique():
+    rows = [
+        {"pipeline_key": "a", "op_id": 0, "op_type": "BatchOp", "name": None},
+        {"pipeline_key": "a", "op_id": 1, "op_type": "MapOp", "name": "decode"},
+        {"pipeline_key": "a", "op_id": 2, "op_type": "MapOp", "name": "decode"},
+    ]
+    assert list(stage_names(rows).values()) == ["BatchOp", "decode 1", "decode 2"]
+    two = [*rows, {"pipeline_key": "b", "op_id": 0, "op_type": "BatchOp", "name": None}]
+    assert stage_names(two)["b", 0] == "1: BatchOp"
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["python", "-u", "/x/train.py", "--lr", "1"], "train"),
+        (["python", "-m", "pkg.fit"], "pkg.fit"),
+        (["bash", "run.sh"], "bash"),
+        ([], "run"),
+    ],
+)
+def test_a_workload_is_named_for_its_script(command, name):
+    manifest = Manifest(run_id="x", started_at="", pipeprof_version="0", command=command)
+    assert workload_of(manifest) == name
+
+
+def test_how_it_was_recorded_is_part_of_the_conditions(recorded):
+    one = measure(recorded({"step": steps()}, options={"ops": "off"})).fingerprint
+    other = measure(recorded({"step": steps()}, options={"ops": "all"})).fingerprint
+    assert one["recording"] != other["recording"]
+
+
+def test_a_folder_of_benchmark_files_is_one_side(tmp_path):
+    for number in range(3):
+        content = {
+            "machine_info": {"node": "box"}, "benchmarks": [{"fullname": "a", "stats": {"median": 1.0 + number}}],
+            "datetime": f"2026-01-0{number + 1}T00:00:00+00:00",
+        }  # fmt: skip
+        (tmp_path / f"{number}.json").write_text(json.dumps(content))
+    assert open_measures(tmp_path).values == {"benchmark/a": {0: 1.0, 1: 2.0, 2: 3.0}}
+
+
+def test_a_run_is_found_by_its_folder(recorded):
+    run = recorded({"step": steps()})
+    assert open_measures(run.path).kind == "run"
+
+
+def test_what_is_none_of_these_is_refused(tmp_path):
+    with pytest.raises(RunError):
+        open_measures(tmp_path / "nothing")

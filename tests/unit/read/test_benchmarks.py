@@ -1,0 +1,71 @@
+"""JSON of pytest-benchmark as one side of a comparison."""
+
+import json
+
+import pytest
+
+from pipeprof.errors import SourceError
+from pipeprof.read.benchmarks import is_benchmark, read_benchmarks
+
+
+def write(path, median=0.5, when="2026-01-01T00:00:00+00:00", node="box", **more):
+    content = {
+        "machine_info": {"node": node, "machine": "x86_64", "system": "Linux", "python_version": "3.11.2",
+                         "cpu": {"brand_raw": "A", "count": 2}},
+        "commit_info": {"id": "abc", "dirty": False},
+        "benchmarks": [{"fullname": "test_x.py::test_a", "stats": {"median": median, "rounds": 5}}],
+        "datetime": when,
+    }  # fmt: skip
+    path.write_text(json.dumps(content | more))
+    return path
+
+
+def test_every_file_is_a_repetition_in_the_order_of_time(tmp_path):
+    late = write(tmp_path / "a.json", 0.7, "2026-01-02T00:00:00+00:00")
+    early = write(tmp_path / "b.json", 0.5)
+    found = read_benchmarks([late, early], "both")
+    assert found.values == {"benchmark/test_x.py::test_a": {0: 0.5, 1: 0.7}}
+    assert found.reps[0].order < found.reps[1].order
+    assert found.jobs == {found.reps[0].job}
+    assert found.git == {"revision": "abc", "dirty": False}
+
+
+def test_a_real_file_is_read(pytester_benchmark):
+    assert is_benchmark(pytester_benchmark)
+    (values,) = read_benchmarks([pytester_benchmark], "x").values.values()
+    assert 0 < values[0] < 1
+
+
+@pytest.fixture
+def pytester_benchmark(tmp_path):
+    import subprocess
+    import sys
+
+    (tmp_path / "test_one.py").write_text("def test_sum(benchmark):\n    benchmark(sum, range(100))\n")
+    out = tmp_path / "out.json"
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "--benchmark-json", str(out), str(tmp_path)]
+    done = subprocess.run([*words, "--benchmark-max-time", "0.05"], cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout.decode()
+    return out
+
+
+def test_files_of_two_machines_are_refused(tmp_path):
+    with pytest.raises(SourceError, match="differ in host"):
+        read_benchmarks([write(tmp_path / "a.json"), write(tmp_path / "b.json", node="other")], "x")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"machine_info": {}, "benchmarks": [{"fullname": 3}], "datetime": ""}']
+)
+def test_damaged_files_are_named(tmp_path, text):
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    with pytest.raises(SourceError, match=r"bad\.json"):
+        read_benchmarks([path], "x")
+
+
+def test_other_json_is_no_benchmark_file(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{"benchmarks": 3}')
+    assert not is_benchmark(path)
+    assert not is_benchmark(tmp_path)

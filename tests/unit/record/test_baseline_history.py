@@ -1,0 +1,91 @@
+"""The history beside a baseline: one line per write, keyed by machine and environment."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from baseline_made import FINGERPRINT, made, only_folder
+
+from pipeprof.errors import RunError
+from pipeprof.record import baseline, history
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / "baselines"
+
+
+def day(number, **other):
+    return made(created_at=f"2026-11-{number:02d}T10:00:00+00:00", first=10e6 + number, **other)
+
+
+def read(root):
+    folder = only_folder(root)
+    return baseline.read_history(str(root), folder.parent.name, folder.name)
+
+
+def test_every_write_leaves_a_line_with_medians_of_primary_metrics(root):
+    baseline.save(day(1), str(root), "demo", tag="v1.0")
+    baseline.save(day(2, git={"revision": "b" * 40, "dirty": True}), str(root), "demo")
+    one, two = read(root)
+    assert (one.tag, one.revision, one.dirty, one.reps) == ("v1.0", "a" * 40, False, 3)
+    assert (two.tag, two.revision, two.dirty) == (None, "b" * 40, True)
+    assert two.medians == {"peak_memory": 5e8, "step_time_median": 10e6 + 2 + 1e5}
+    lines = (only_folder(root) / "history.jsonl").read_text().splitlines()
+    assert [next(iter(json.loads(line))) for line in lines] == ["schema_version"] * 2
+
+
+def test_an_appended_job_is_an_entry_of_its_own(root):
+    baseline.save(day(1), str(root), "demo")
+    baseline.save(day(20, job="other"), str(root), "demo", append=True)
+    assert [entry.medians["step_time_median"] for entry in read(root)] == [10e6 + 1 + 1e5, 10e6 + 20 + 1e5]
+    assert [entry.reps for entry in read(root)] == [3, 3]
+
+
+def test_the_same_run_written_twice_counts_once_and_order_is_that_of_measurement(root):
+    for number in (3, 1, 3, 2):
+        baseline.save(day(number), str(root), "demo")
+    assert [entry.created_at[:10] for entry in read(root)] == ["2026-11-01", "2026-11-02", "2026-11-03"]
+
+
+def test_another_environment_makes_another_group(root):
+    baseline.save(day(1), str(root), "demo")
+    baseline.save(day(2, fingerprint=FINGERPRINT | {"mindspore": "2.11.0"}), str(root), "demo")
+    baseline.save(day(3, fingerprint=FINGERPRINT | {"host": "another", "kernel": "6.9"}), str(root), "demo")
+    groups = [mark.group for mark in history.series(read(root), "step_time_median")]
+    assert groups[0] == groups[2] != groups[1]
+
+
+def test_with_an_anchor_the_ratio_to_it_is_the_value(root):
+    anchor = made(first=5e6, git={"revision": "c" * 40, "dirty": False})
+    baseline.save(day(1), str(root), "demo")
+    baseline.save(day(2), str(root), "demo", anchor=anchor)
+    plain, anchored = history.series(read(root), "step_time_median")
+    assert anchored.value == (10e6 + 2 + 1e5) / (5e6 + 1e5)
+    assert plain.group != anchored.group == f"{plain.group} / {'c' * 40}"
+
+
+def test_an_anchor_of_another_machine_is_refused(root):
+    with pytest.raises(RunError, match="different machines or versions"):
+        baseline.save(day(1), str(root), "demo", anchor=made(fingerprint=FINGERPRINT | {"cpu_cores": 64}))
+    assert not list(root.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("{", "damaged"), ("<<<<<<< HEAD", "damaged"), ('{"schema_version": 9}', "newer pipeprof"), ("[]", "damaged")],
+)
+def test_a_line_that_cannot_be_read_is_named(root, line, named):
+    baseline.save(day(1), str(root), "demo")
+    path = only_folder(root) / "history.jsonl"
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(RunError, match=rf"history\.jsonl:2.*{named}"):
+        read(root)
+
+
+def test_a_series_leaves_out_entries_without_the_metric(root):
+    baseline.save(day(1), str(root), "demo")
+    baseline.save(day(2), str(root), "demo", drop=["peak_memory"])
+    assert len(history.series(read(root), "peak_memory")) == 1
+    assert history.metrics(read(root)) == ["peak_memory", "step_time_median"]

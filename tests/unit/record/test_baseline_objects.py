@@ -1,0 +1,201 @@
+"""Baselines in object storage: against a real local S3 server, with the pointer written last."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+import pytest
+from baseline_made import made
+from pyarrow import fs
+
+from pipeprof.errors import RunError, UsageError
+from pipeprof.record import baseline, object_place
+
+pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
+from pipeprof.record.baseline_files import DamagedBaselineError
+
+
+@pytest.fixture(scope="module")
+def server():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api", timeout=1).close()
+                break
+            except OSError:
+                assert process.poll() is None
+                time.sleep(0.1)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def system(server):
+    return fs.S3FileSystem(
+        access_key="key", secret_key="sec" + "ret", endpoint_override=server, scheme="http", region="us-east-1",
+        allow_bucket_creation=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def url(server, system, request):
+    bucket = f"b{abs(hash(request.node.name)) % 10**9}"
+    system.create_dir(bucket)
+    return f"s3://key:secret@{bucket}/some/prefix?endpoint_override=http://{server}&region=us-east-1"
+
+
+def at(url, *parts):
+    head, _, query = url.partition("?")
+    return "/".join([head, *parts]) + "?" + query
+
+
+def listed(system, url):
+    path = url.partition("@")[2].partition("?")[0]
+    infos = system.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=True))
+    return {info.path[len(path) + 1 :]: info for info in infos if info.type == fs.FileType.File}
+
+
+def test_a_baseline_in_a_bucket_comes_back_and_is_listed(url, system):
+    saved = baseline.save(made(), url, "demo")
+    assert "secret" not in saved.where
+    machine = saved.document.machine
+    assert baseline.names(url) == [("demo", machine)]
+    assert baseline.load_named(url, "demo", machine) == made(workload="demo", kind="baseline")
+    assert baseline.load(at(url, "demo", machine)) == made(workload="demo", kind="baseline")
+    names = sorted(name.rpartition("/")[2].partition("-")[0] for name in listed(system, url) if "/history/" not in name)
+    assert names == ["baseline.json", "facts", "measures", "summary"]
+
+
+def test_jobs_history_and_removal_work_in_a_bucket(url, system):
+    machine = baseline.save(made("j0"), url, "demo").document.machine
+    for number in (1, 2):
+        moment = f"2026-11-2{number + 1}T10:00:00+00:00"
+        baseline.save(
+            made(f"j{number}", first=11e6 + number, created_at=moment), url, "demo", append=True, tag=f"v{number}"
+        )
+    assert baseline.load_named(url, "demo", machine).jobs == {"j0", "j1", "j2"}
+    assert [entry.tag for entry in baseline.read_history(url, "demo", machine)] == [None, "v1", "v2"]
+    assert baseline.remove(url, "demo") == [("demo", machine)]
+    assert baseline.names(url) == []
+    assert listed(system, url) == {}
+
+
+@pytest.mark.parametrize("name", ["measures", "facts", "summary"])
+def test_a_pointer_without_its_files_is_damaged(url, system, name):
+    machine = baseline.save(made(), url, "demo").document.machine
+    (lost,) = [info.path for found, info in listed(system, url).items() if f"/{name}-" in found]
+    system.delete_file(lost)
+    with pytest.raises(DamagedBaselineError, match=f"{name}.* is missing"):
+        baseline.load_named(url, "demo", machine)
+
+
+def test_an_edited_object_is_damaged(url, system):
+    machine = baseline.save(made(), url, "demo").document.machine
+    (path,) = [info.path for found, info in listed(system, url).items() if "/facts-" in found]
+    with system.open_output_stream(path) as stream:
+        stream.write(b"{}")
+    with pytest.raises(DamagedBaselineError, match=r"facts\.json"):
+        baseline.load_named(url, "demo", machine)
+
+
+def test_a_writer_that_dies_before_the_pointer_changes_nothing(url, monkeypatch):
+    machine = baseline.save(made(), url, "demo").document.machine
+    put = object_place.ObjectPlace._put
+
+    def dying(self, path, data):
+        if path.endswith("baseline.json"):
+            raise RunError("killed")
+        put(self, path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(object_place.ObjectPlace, "_put", dying)
+        with pytest.raises(RunError, match="killed"):
+            baseline.save(made(first=99e6), url, "demo")
+    assert baseline.load_named(url, "demo", machine).values == made().values
+
+
+def test_a_reader_that_holds_the_old_pointer_still_finds_its_files(url, monkeypatch):
+    machine = baseline.save(made(), url, "demo").document.machine
+    read = baseline.read_document
+
+    def slow(data, where):
+        monkeypatch.undo()
+        baseline.save(made(first=99e6), url, "demo")
+        return read(data, where)
+
+    monkeypatch.setattr(baseline, "read_document", slow)
+    assert baseline.load_named(url, "demo", machine).values == made().values
+    assert baseline.load_named(url, "demo", machine).values == made(first=99e6).values
+
+
+def test_concurrent_writers_leave_one_whole_baseline_and_every_entry(url):
+    machine = baseline.save(made(), url, "demo").document.machine
+    problems = []
+
+    def write(number):
+        try:
+            baseline.save(made(f"j{number}", first=2e6 + number), url, "demo")
+        except Exception as error:  # noqa: BLE001 - shown by the assertion
+            problems.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert len(baseline.load_named(url, "demo", machine).reps) == 3
+    assert len(baseline.read_history(url, "demo", machine)) == 7
+
+
+def test_files_no_pointer_names_are_removed_a_day_later(url, system, monkeypatch):
+    baseline.save(made(), url, "demo")
+    baseline.save(made(first=99e6), url, "demo")
+    assert sum("/measures-" in name for name in listed(system, url)) == 2
+    monkeypatch.setattr(object_place, "_KEPT", -object_place._KEPT)
+    baseline.save(made(first=98e6), url, "demo")
+    assert sum("/measures-" in name for name in listed(system, url)) == 1
+
+
+def test_a_bucket_that_is_not_there_is_named_without_the_secret(server):
+    missing = f"s3://key:secret@nobucket/x?endpoint_override=http://{server}&region=us-east-1"
+    with pytest.raises(RunError, match="nobucket") as caught:
+        baseline.save(made(), missing, "demo")
+    assert "secret" not in caught.value.message
+    assert baseline.names(missing) == []
+
+
+def test_a_url_of_a_local_folder_is_that_folder(tmp_path):
+    saved = baseline.save(made(), f"file://{tmp_path}", "demo")
+    assert baseline.load(saved.where) == baseline.load(f"file://{saved.where}")
+    assert (tmp_path / "demo").is_dir()
+
+
+@pytest.mark.parametrize("root", ["ftp://x/y", "nosuch://x"])
+def test_a_url_nobody_knows_is_refused(root):
+    with pytest.raises(UsageError, match="cannot open"):
+        baseline.names(root)
+
+
+def test_a_server_that_does_not_answer_is_an_error_not_an_empty_list():
+    class Refusing:
+        def get_file_info(self, _):
+            raise OSError("Connection refused")
+
+    with pytest.raises(RunError, match="Connection refused"):
+        object_place.ObjectPlace(Refusing(), "bucket", "s3://bucket").names()

@@ -1,0 +1,205 @@
+"""The forms of a comparison for people and for CI: the same numbers, and no text that turns into markup."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+
+import pytest
+from comparisons import EXIT, HEADLINE, HOSTILE, comparison, hostile, metric
+
+from pipeprof.report import compare_github, compare_html, compare_junit, compare_markdown, compare_rows
+
+FORMS = {
+    "markdown": compare_markdown.text, "html": compare_html.text, "junit": compare_junit.text,
+    "summary": compare_github.summary, "comment": compare_github.comment,
+}  # fmt: skip
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.words = [], [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+
+    def handle_data(self, data):
+        self.words += data
+
+
+def cases(content):
+    root = ET.fromstring(compare_junit.text(content))  # noqa: S314 - our own text
+    return root, {case.get("name"): case for case in root.iter("testcase")}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_headline_numbers_and_sides_are_there(form):
+    text = FORMS[form](comparison())
+    words = Page(text).words if form == "html" else text.replace("\\", "")
+    assert "demo" in words
+    assert "12.0 ms" in words
+    assert "+8.3 % [+6.9, +9.8]" in words
+    if form != "junit":
+        assert HEADLINE.replace("`", "") in words.replace("`", "")
+        assert "grew 2.1x (90 % of the change)" in words
+        assert "revision 0123456789, 8 repetitions" in re.sub(", of [^,]*,", ",", words)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_same_content_same_text(form):
+    metrics = [metric("b"), metric("a"), metric("c", "regressed")]
+    assert FORMS[form](comparison(metrics=metrics)) == FORMS[form](comparison(metrics=metrics[::-1]))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_content_with_nothing_but_its_keys_is_shown(form):
+    bare = comparison("incomparable", metrics=[], explanation=[], notes=[], base={}, new={}, headline="")
+    assert "incomparable" in FORMS[form](bare)
+
+
+def test_worst_metric_comes_first():
+    verdicts = ["unchanged", "improved", "inconclusive", "missing", "regressed"]
+    ((_, rows),) = compare_rows.families(comparison(metrics=[metric(f"m{n}", one) for n, one in enumerate(verdicts)]))
+    assert [one["verdict"] for one in rows] == ["regressed", "missing", "inconclusive", "improved", "unchanged"]
+
+
+def test_metric_of_an_unknown_family_is_not_lost():
+    ((title, rows),) = compare_rows.families(comparison(metrics=[metric(family="tertiary")]))
+    assert (title, len(rows)) == ("Other metrics", 1)
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "unit", "shown"),
+    [
+        (1_500_000, 2_000_000, "ns", ("1.50 ms", "2.00 ms")),
+        (0.0015, 2, "s", ("1.50 ms", "2.00 s")),
+        (1536, 2048, "bytes", ("1.50 KiB", "2.00 KiB")),
+        (41, 1234567, "", ("41", "1,234,567")),
+        (0.123456, 0.5, "", ("0.1235", "0.5")),
+        (1_000_000_000, 1_000_000_001, "bytes", ("1000000000 bytes", "1000000001 bytes")),
+        (None, 5, "ns", ("-", "5 ns")),
+        ("Conv2D", None, "", ("Conv2D", "-")),
+        (3, 4, "rows", ("3 rows", "4 rows")),
+    ],
+)
+def test_values_are_readable_and_never_hide_a_difference(base, new, unit, shown):
+    assert compare_rows.values({"base": base, "new": new, "unit": unit}) == shown
+
+
+def test_change_without_interval_or_ratio():
+    assert compare_rows.change(metric(ci_low=None)) == "+8.3 %"
+    assert compare_rows.change(metric(ratio=None)) == "-"
+
+
+def test_cause_without_a_text_is_put_together():
+    cause = {"what": "operator Conv2D", "change": "appeared", "base": None, "new": 2e6, "unit": "ns", "share": 0.25}
+    assert compare_rows.cause(cause) == "operator Conv2D appeared: - -> 2.00 ms (25.0 % of the change)"
+
+
+@pytest.mark.parametrize("verdict", sorted(EXIT))
+def test_junit_fails_when_and_only_when_the_comparison_does(verdict):
+    root, found = cases(
+        comparison(verdict, metrics=[metric("a", verdict), metric("s", "regressed", family="secondary")])
+    )
+    failed = EXIT[verdict] in (1, 3)
+    assert (found["comparison"].find("failure") is not None) == failed
+    assert int(root.get("failures")) == (3 if failed else 0)
+    assert (found["s"].find("failure") is not None) == failed
+
+
+def test_junit_skips_what_is_inconclusive_and_says_why():
+    root, found = cases(comparison("inconclusive", metrics=[metric("a", "inconclusive", reason="needs 31")]))
+    assert found["a"].find("skipped").get("message") == "inconclusive: needs 31"
+    assert root.get("skipped") == "2"
+
+
+def test_html_fetches_nothing_and_runs_nothing():
+    page = Page(compare_html.text(hostile()))
+    assert not {"script", "link", "img", "iframe", "object", "form", "a"} & set(page.tags)
+    assert not [one for one in page.attributes if one[1].startswith("on") or one[1] in ("src", "href", "style")]
+    assert "octocat" in page.words
+
+
+def test_html_pictures_stay_inside_their_frame():
+    wild = [metric("a", ratio=900.0, ci_low=0.0001, ci_high=1e9), metric("b", ratio=1.0, ci_low=None, ci_high=None)]
+    page = Page(compare_html.text(comparison(metrics=wild)))
+    places = [float(value) for _, name, value in page.attributes if name in ("x", "cx", "x1", "x2")]
+    assert places
+    assert all(0 <= place <= compare_html.WIDTH for place in places)
+
+
+@pytest.mark.parametrize("form", ["markdown", "comment"])
+def test_markdown_keeps_hostile_text_as_text(form):
+    text = FORMS[form](hostile())
+    outside = re.sub("`[^`\n]*`", "", text)
+    assert not re.search(r"(?<!\\)<(?!!-- pipeprof-gate|/?details>|/?summary>)", outside)
+    assert "@octocat" not in outside
+    assert "#1" not in outside
+    assert not re.search(r"(?<!\\)\*\*b", outside)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {7, 5}
+
+
+def test_addresses_do_not_become_links():
+    assert "://" not in compare_markdown.plain("see https://evil.example or www.evil.example")
+    assert "www.e" not in compare_markdown.plain("see https://evil.example or www.evil.example")
+
+
+def test_cut_keeps_whole_lines_and_says_so():
+    text = "".join(f"line {number}\n" for number in range(100))
+    cut = compare_markdown.cut(text, 200, "cut here")
+    assert len(cut.encode()) <= 200
+    assert cut.endswith("\n\ncut here\n")
+    assert text.startswith(cut.removesuffix("\ncut here\n"))
+    assert compare_markdown.cut(text, 10_000, "cut here") == text
+
+
+def test_cut_leaves_nothing_folded_open():
+    text = compare_markdown.text(comparison(metrics=[metric(f"op/{n}", family="secondary") for n in range(100)]))
+    cut = compare_markdown.cut(text, 3000, "cut here")
+    assert cut.endswith("\n</details>\n\ncut here\n")
+    assert len(cut.encode()) <= 3000
+
+
+def test_what_counts_is_never_folded_away():
+    fine, worse = metric("count/a", family="deterministic"), metric("count/b", "regressed", family="deterministic")
+    assert "<details><summary>Counts and sizes: 1 unchanged<" in compare_markdown.text(comparison(metrics=[fine]))
+    assert "### Counts and sizes" in compare_markdown.text(comparison(metrics=[fine, worse]))
+
+
+def test_annotation_is_one_escaped_line():
+    line = compare_github.command("error", "a: b, c%", "x%\r\n::error::y")
+    assert line == "::error title=a%3A b%2C c%25::x%25 ::error::y"
+
+
+def test_annotations_are_few_and_only_about_what_matters():
+    many = [metric(f"m{n}", "regressed") for n in range(20)]
+    assert len(compare_github.annotation_lines(comparison(metrics=many))) == 10
+    assert compare_github.annotation_lines(comparison("unchanged")) == []
+    secondary = comparison(metrics=[metric("s", "regressed", family="secondary")])
+    assert len(compare_github.annotation_lines(secondary)) == 2
+    assert all("\n" not in line for line in compare_github.annotation_lines(hostile()))
+
+
+def test_comment_is_found_again():
+    assert compare_github.comment(comparison()).startswith("<!-- pipeprof-gate:demo -->\n")
+    assert compare_github.marker(comparison()) == compare_github.marker(comparison("improved"))
+
+
+def test_mark_of_a_hostile_workload_stays_one_comment():
+    content = comparison()
+    content["new"]["workload"] = f"a--> {HOSTILE}"
+    assert re.fullmatch(r"<!-- pipeprof-gate:[A-Za-z0-9._-]* -->", compare_github.marker(content))
+
+
+def test_secondary_metrics_of_a_comment_are_cut_to_the_worst():
+    many = [metric(f"op/{n}", family="secondary") for n in range(100)]
+    text = compare_github.comment(comparison(metrics=[metric(), *many]))
+    assert text.count("op/") == compare_github.COMMENT_ROWS
+    assert "70 more are in the full report" in text

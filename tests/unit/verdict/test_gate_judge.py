@@ -1,0 +1,276 @@
+"""Which word a metric gets, and the worst of the primary ones."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+
+from pipeprof.errors import UsageError
+from pipeprof.verdict import Policy, Samples, judge
+from pipeprof.verdict.gate.policy import Rule
+
+STEP = "step_time_median"
+# Eight repetitions with a standard deviation of about 1.2 %, in ns.
+BASE = tuple(1e8 * (1 + part / 1000) for part in (-18, -12, -6, -2, 2, 6, 12, 18))
+
+
+def times(factor, values=BASE):
+    return tuple(value * factor for value in values)
+
+
+def policy(**rules):
+    return Policy(metrics={name: Rule(**rule) for name, rule in rules.items()})
+
+
+def word(base, new, **rule):
+    return judge({"x": base}, {"x": new}, policy(x=rule)).metrics[0]
+
+
+def test_slower_beyond_doubt_is_regressed():
+    verdict = judge({STEP: BASE}, {STEP: times(1.10)})
+    one = verdict.metric(STEP)
+    assert (verdict.verdict, verdict.exit_code, one.verdict) == ("regressed", 1, "regressed")
+    assert one.ratio == pytest.approx(1.10)
+    assert one.ci_low < 1.10 < one.ci_high
+    assert one.p_value < one.alpha == pytest.approx(0.0016)
+    assert (one.reps_base, one.reps_new, one.reps_needed, one.unit) == (8, 8, None, "ns")
+
+
+def test_faster_beyond_doubt_is_improved():
+    verdict = judge({STEP: BASE}, {STEP: times(1 / 1.10)})
+    assert (verdict.verdict, verdict.exit_code) == ("improved", 0)
+    assert verdict.metrics[0].p_value > 0.99
+
+
+def test_higher_is_better_mirrors():
+    assert word(BASE, times(1.10), direction="higher").verdict == "improved"
+    slower = word(BASE, times(1 / 1.10), direction="higher")
+    assert slower.verdict == "regressed"
+    assert slower.ratio == pytest.approx(1 / 1.10)
+    assert slower.p_value < 0.002
+
+
+def test_the_same_is_unchanged():
+    verdict = judge({STEP: BASE}, {STEP: BASE})
+    assert (verdict.verdict, verdict.exit_code) == ("unchanged", 0)
+
+
+def test_noise_is_inconclusive_and_says_how_many_repetitions_are_needed():
+    noisy = (1e8, 1.3e8, 0.8e8, 1.1e8, 0.9e8)
+    one = judge({STEP: noisy}, {STEP: times(1.1, noisy)}).metrics[0]
+    assert one.verdict == "inconclusive"
+    assert one.reps_needed is None
+    assert "too noisy" in one.reason
+    quieter = tuple(value**0.25 * 1e6 for value in noisy)
+    one = judge({STEP: quieter}, {STEP: times(1.03, quieter)}).metrics[0]
+    assert one.verdict == "inconclusive"
+    assert 5 < one.reps_needed < 100
+
+
+def test_noise_without_bounds_is_still_a_finite_interval():
+    one = judge({STEP: (1e-9, 1.0, 1e290)}, {STEP: (1e290, 1e-9, 1.0)}).metrics[0]
+    assert one.verdict == "inconclusive"
+    assert 0 <= one.ci_low < one.ci_high < math.inf
+
+
+def test_a_sure_change_below_the_least_effect_is_no_regression():
+    tight = tuple(1e8 * (1 + part / 1e5) for part in range(8))
+    assert judge({STEP: tight}, {STEP: times(1.015, tight)}).verdict == "unchanged"
+    assert judge({STEP: tight}, {STEP: times(1.021, tight)}).verdict == "regressed"
+    between = word(tight, times(1.04, tight), min_effect=0.05, margin=0.03)
+    assert between.verdict == "inconclusive"
+    assert "too small to count" in between.reason
+
+
+def test_the_absolute_floor_keeps_tiny_times_quiet():
+    small = tuple(value / 1e8 * 200_000 for value in BASE)
+    assert judge({STEP: small}, {STEP: times(1.20, small)}).verdict == "unchanged"
+    assert judge({STEP: small}, {STEP: times(1.40, small)}).verdict == "regressed"
+
+
+def test_values_without_spread():
+    assert judge({STEP: [1e8] * 5}, {STEP: [1e8] * 5}).verdict == "unchanged"
+    assert judge({STEP: [1e8] * 5}, {STEP: [1.1e8] * 5}).verdict == "regressed"
+    assert judge({STEP: [1e8] * 5}, {STEP: [0.9e8] * 5}).verdict == "improved"
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_too_few_repetitions_are_never_judged(number):
+    verdict = judge({STEP: BASE}, {STEP: times(2)[:number]})
+    one = verdict.metrics[0]
+    assert (verdict.verdict, verdict.exit_code, one.reps_needed, one.p_value) == ("inconclusive", 4, 3, None)
+    assert "3 repetitions" in one.reason
+
+
+def test_missing_metric_cannot_pass():
+    for new in ({}, {STEP: ()}):
+        verdict = judge({STEP: BASE}, new)
+        assert (verdict.verdict, verdict.exit_code) == ("missing", 3)
+        assert verdict.metrics[0].new is None
+
+
+def test_nothing_judged_cannot_pass():
+    for base, new in (({}, {}), ({}, {STEP: BASE}), ({"count/ops": (3, 3)}, {"count/ops": (3, 3)})):
+        assert judge(base, new).verdict == "missing"
+
+
+def test_a_missing_secondary_metric_is_shown_and_decides_nothing():
+    verdict = judge({STEP: BASE, "phase/tail": BASE}, {STEP: BASE})
+    assert verdict.verdict == "unchanged"
+    assert verdict.metric("phase/tail").verdict == "missing"
+
+
+def test_regressed_wins_over_missing_and_missing_over_inconclusive():
+    noisy = (1e8, 2e8, 0.5e8)
+    base = {"step_time_median": BASE, "step_time_p90": BASE, "data_wait": noisy}
+    assert judge(base, {"step_time_median": times(2), "data_wait": noisy}).verdict == "regressed"
+    assert judge(base, {"step_time_median": BASE, "data_wait": noisy}).verdict == "missing"
+    assert judge(base, {**base, "step_time_p90": times(0.8)}).verdict == "inconclusive"
+    assert judge(base, {**base, "data_wait": times(1.0), "step_time_p90": times(0.8)}).verdict == "inconclusive"
+    del base["data_wait"]
+    assert judge(base, {**base, "step_time_p90": times(0.8)}).verdict == "improved"
+
+
+def test_what_is_only_in_new_is_noted():
+    verdict = judge({STEP: BASE}, {STEP: BASE, "op/a": (1.0,), "op/b": (1.0,), "op/c": (1.0,), "op/d": (1.0,)})
+    assert "only in new, not judged: `op/a`, `op/b`, `op/c` and 1 more" in verdict.notes
+    assert any(note.startswith("measured on neither side: `step_time_p90`") for note in verdict.notes)
+
+
+def test_one_metric_alone_is_held_against_its_share_of_five():
+    assert judge({STEP: BASE}, {STEP: BASE}).metrics[0].alpha == pytest.approx(0.0016)
+    assert word(BASE, BASE).alpha == pytest.approx(0.008)
+
+
+def test_more_primary_metrics_than_the_policy_names_share_alpha():
+    base = {f"benchmark/{number}": BASE for number in range(10)}
+    assert judge(base, base).metrics[0].alpha == pytest.approx(0.0008)
+
+
+def test_primary_metrics_come_first_in_the_order_of_the_policy():
+    names = ("op/z", "step_time_p90", "count/a", "benchmark/b", "step_time_median", "op/a")
+    verdict = judge(dict.fromkeys(names, BASE), dict.fromkeys(names, BASE))
+    found = [one.name for one in verdict.metrics]
+    assert found == ["step_time_median", "step_time_p90", "benchmark/b", "count/a", "op/a", "op/z"]
+
+
+def ops(slow=1.0, everything=1.0):
+    load = (1.0, 1.5, 0.8, 1.2, 2.0, 0.7)  # what all operators of a repetition share
+    own = (1.0, 1.004, 0.997, 1.002, 0.995, 1.001)
+    names = ("op/a", "op/b", "op/c", "op/d", "op/e")
+    side = {
+        name: tuple(1e6 * everything * load[at] * own[(at + row) % 6] for at in range(6))
+        for row, name in enumerate(names)
+    }
+    return {**side, "op/c": tuple(value * slow for value in side["op/c"])}
+
+
+def test_operators_are_judged_as_shares():
+    base, new = {STEP: BASE, **ops()}, {STEP: BASE, **ops(slow=1.2)}
+    verdict = judge(base, new)
+    assert verdict.verdict == "unchanged"
+    assert [one.name for one in verdict.metrics if one.verdict == "regressed"] == ["op/c"]
+    assert "as a share of `op/`" in verdict.metric("op/c").reason
+    assert verdict.metric("op/c").ratio == pytest.approx(1.2, rel=0.02)
+    even = judge(base, {STEP: BASE, **ops(everything=1.3)})
+    assert {one.verdict for one in even.metrics if one.family == "secondary"} == {"unchanged"}
+
+
+def test_two_operators_have_no_common_mode():
+    base = dict.fromkeys(("op/a", "op/b"), BASE)
+    verdict = judge(base, {"op/a": times(1.3), "op/b": BASE})
+    assert [one.verdict for one in verdict.metrics] == ["regressed", "unchanged"]
+    assert "share" not in verdict.metrics[0].reason
+
+
+def test_shares_line_up_by_repetition_when_one_is_lacking():
+    def lacking(side):
+        whole = {name: Samples(values, order=tuple(range(6))) for name, values in side.items()}
+        return {**whole, "op/a": Samples(side["op/a"][1:], order=(1, 2, 3, 4, 5))}
+
+    verdict = judge(lacking(ops()), lacking(ops(slow=1.2)))
+    assert [one.name for one in verdict.metrics if one.verdict == "regressed"] == ["op/c"]
+    assert verdict.metric("op/a").verdict == "unchanged"
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "said"),
+    [((7, 7), (7, 7), "unchanged"), ((7,), (8,), "regressed"), ((7, 7), (6, 6), "improved"), ((7, 7), (7, 8), "inconclusive")],
+)  # fmt: skip
+def test_counts_are_compared_exactly_and_decide_nothing(base, new, said):
+    verdict = judge({STEP: BASE, "count/ops": base}, {STEP: BASE, "count/ops": new})
+    assert (verdict.metric("count/ops").verdict, verdict.verdict) == (said, "unchanged")
+    assert bool(verdict.metric("count/ops").reason) == (said == "inconclusive")
+
+
+def test_zeros_are_judged_with_the_floor_added():
+    waits = tuple(1e4 * part for part in (0, 1, 0, 2, 1, 0, 1, 2))
+    rule = {"floor": 50e3, "margin": 0.05, "min_effect": 0.05}
+    assert word(waits, waits, **rule).verdict == "unchanged"
+    worse = word(waits, tuple(value + 2e6 for value in waits), **rule)
+    assert worse.verdict == "regressed"
+    assert "floor" in worse.reason
+
+
+def test_zeros_without_a_floor_are_judged_on_the_linear_scale():
+    values = (0.0, 1.0, 2.0, 3.0, 2.0, 1.0, 0.0, 1.0)
+    worse = word(values, tuple(value + 20 for value in values))
+    assert worse.verdict == "regressed"
+    assert worse.ratio == pytest.approx(1 + 20 / 1.25)
+    assert "not on logs" in worse.reason
+    assert word((0.0,) * 4, (0.0,) * 4).verdict == "unchanged"
+    assert word((0.0,) * 4, (1.0,) * 4).verdict == "regressed"
+
+
+def jobs(values, *names):
+    return Samples(tuple(values), jobs=tuple(name for name in names for _ in range(len(values) // len(names))))
+
+
+def test_another_job_is_not_judged_without_enough_past_ones():
+    one = judge({STEP: jobs(BASE, "a", "b")}, {STEP: jobs(times(3), "c")}).metrics[0]
+    assert (one.verdict, one.reps_needed) == ("inconclusive", None)
+    assert "2 of the 8 past jobs" in one.reason
+
+
+def test_another_job_is_held_against_the_spread_of_the_past_ones():
+    past = [level * part for level in (1.0, 1.05, 0.95, 1.1, 0.9, 1.02, 0.97, 1.04) for part in (0.999, 1.0, 1.001)]
+    base = jobs([1e8 * value for value in past], *"abcdefgh")
+    small = judge({STEP: base}, {STEP: jobs(times(1.10), "i")}).metrics[0]
+    assert small.verdict == "inconclusive"
+    large = judge({STEP: base}, {STEP: jobs(times(1.80), "i")}).metrics[0]
+    assert large.verdict == "regressed"
+    assert "8 past ones" in large.reason
+
+
+def test_a_shared_job_is_compared_alone():
+    base = Samples((*BASE, *times(9)), jobs=("now",) * 8 + ("past",) * 8)
+    one = judge({STEP: base}, {STEP: jobs(BASE, "now")}).metrics[0]
+    assert one.verdict == "unchanged"
+    assert "8 repetitions of other jobs left out" in one.reason
+    few = Samples((*BASE[:2], *times(9)), jobs=("now",) * 2 + ("past",) * 8)
+    assert judge({STEP: few}, {STEP: jobs(BASE, "now")}).metrics[0].verdict == "inconclusive"
+
+
+def test_two_shared_jobs_are_blocks():
+    base = Samples((*BASE, *times(2)), jobs=("a",) * 8 + ("b",) * 8)
+    new = Samples((*times(1.06), *times(2.12)), jobs=("a",) * 8 + ("b",) * 8)
+    assert judge({STEP: base}, {STEP: new}).verdict == "regressed"
+    assert judge({STEP: base}, {STEP: base}).verdict == "unchanged"
+
+
+def test_a_job_known_on_one_side_only_is_not_judged():
+    for base, new in ((jobs(BASE, "a"), BASE), (BASE, jobs(BASE, "a"))):
+        assert "not known in which job" in judge({STEP: base}, {STEP: new}).metrics[0].reason
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, True, None, "1"])
+def test_what_is_no_number_is_refused(wrong):
+    with pytest.raises(UsageError, match="`x` of new"):
+        judge({"x": [1.0]}, {"x": [1.0, wrong]})
+
+
+def test_a_verdict_can_be_written_as_json():
+    verdict = judge({STEP: BASE, **ops()}, {STEP: times(1.1), **ops()})
+    assert msgspec.json.decode(msgspec.json.encode(verdict))["verdict"] == "regressed"

@@ -1,0 +1,36 @@
+"""docs/gate.md is written by hand: it must name every key and every default of the primary metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeprof.verdict.gate.policy import PREFIXES, Acknowledgement, Policy, Rule
+from pipeprof.verdict.gate.result import EXIT
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "gate.md").read_text(encoding="utf-8")
+ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("|")]
+
+
+@pytest.mark.parametrize("kind", [Policy, Rule, Acknowledgement])
+def test_every_key_has_its_row(kind):
+    named = {row[0].strip("`") for row in ROWS}
+    assert set(kind.__struct_fields__) <= named
+
+
+def test_every_primary_metric_has_its_defaults():
+    written = {row[0].strip("`"): row[1:] for row in ROWS}
+    for name, rule in Policy().metrics.items():
+        unit, *numbers = written[name]
+        assert unit == rule.unit
+        assert [float(number.replace(",", "")) for number in numbers] == [rule.min_effect, rule.floor, rule.margin]
+
+
+def test_every_prefix_is_named():
+    assert [prefix for prefix in PREFIXES if f"`{prefix}`" not in PAGE] == []
+
+
+def test_every_word_has_its_exit_code():
+    written = {row[0]: row[-1] for row in ROWS}
+    assert {word: written[word] for word in EXIT} == {word: str(code) for word, code in EXIT.items()}

@@ -1,0 +1,142 @@
+"""What must hold for any repetitions, and a second, plain implementation of the numbers that decide."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from pipeprof.verdict import Policy, Samples, judge
+from pipeprof.verdict.gate.policy import Rule
+
+NAMES = ("a", "b", "c", "op/x", "op/y", "op/z")
+RULES = {name: Rule() for name in ("a", "b", "c")}
+MIRROR = {"regressed": "improved", "improved": "regressed"}
+
+value = st.floats(0.5, 2.0).map(lambda number: round(number, 3))
+side = st.integers(3, 9).flatmap(
+    lambda number: st.fixed_dictionaries({name: st.lists(value, min_size=number, max_size=number) for name in NAMES})
+)
+
+
+def decided(base, new, policy=None):
+    return judge(base, new, policy or Policy(metrics=RULES))
+
+
+@given(side, side, st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_the_order_of_repetitions_changes_no_byte(base, new, chance):
+    def shuffled(values):
+        places = list(range(len(values["a"])))
+        chance.shuffle(places)
+        return {name: [values[name][at] for at in places] for name in sorted(values, key=lambda _: chance.random())}
+
+    straight = msgspec.json.encode(decided(base, new))
+    assert msgspec.json.encode(decided(shuffled(base), shuffled(new))) == straight
+
+
+@given(side, side, st.randoms(use_true_random=False))
+@settings(max_examples=30, deadline=None)
+def test_metrics_may_be_shuffled_apart_when_their_order_is_known(base, new, chance):
+    def shuffled(values):
+        found = {}
+        for name, column in values.items():
+            places = list(range(len(column)))
+            chance.shuffle(places)
+            found[name] = Samples(tuple(column[at] for at in places), order=tuple(places))
+        return found
+
+    assert msgspec.json.encode(decided(shuffled(base), shuffled(new))) == msgspec.json.encode(decided(base, new))
+
+
+def clear(verdict):
+    """No p value or change so near its limit that rounding decides."""
+    return all(
+        abs(math.log(max(one.p_value, 1e-300) / one.alpha)) > 1e-6
+        and abs(math.log(max(1 - one.p_value, 1e-300) / one.alpha)) > 1e-6
+        and min(abs(abs(math.log(part)) - math.log1p(limit)) for part in (one.ratio, one.ci_low, one.ci_high)
+                for limit in (0.02, 0.03, 0.05)) > 1e-6
+        for one in verdict.metrics
+    )  # fmt: skip
+
+
+@given(side, side, st.sampled_from([1e-6, 0.3, 7.0, 1e9]))
+@settings(max_examples=60, deadline=None)
+def test_the_unit_plays_no_role(base, new, factor):
+    def scaled(values):
+        return {name: [one * factor for one in column] for name, column in values.items()}
+
+    straight, other = decided(base, new), decided(scaled(base), scaled(new))
+    assume(clear(straight))
+    assert [one.verdict for one in other.metrics] == [one.verdict for one in straight.metrics]
+    for left, right in zip(straight.metrics, other.metrics, strict=True):
+        assert right.p_value == pytest.approx(left.p_value, rel=1e-6, abs=1e-12)
+        assert right.ratio == pytest.approx(left.ratio, rel=1e-9)
+
+
+@given(side, side)
+@settings(max_examples=60, deadline=None)
+def test_swapping_the_sides_mirrors_the_words(base, new):
+    straight, back = decided(base, new), decided(new, base)
+    assume(clear(straight))
+    assert [one.verdict for one in back.metrics] == [MIRROR.get(one.verdict, one.verdict) for one in straight.metrics]
+    for left, right in zip(straight.metrics, back.metrics, strict=True):
+        assert right.p_value == pytest.approx(1 - left.p_value, abs=1e-9)
+        assert right.ratio == pytest.approx(1 / left.ratio)
+
+
+@given(side, st.floats(0.7, 1.4), st.floats(0.7, 1.4))
+@settings(max_examples=60, deadline=None)
+def test_slower_is_never_judged_better(base, some, more):
+    order = ("improved", "unchanged", "inconclusive", "regressed")
+    slow, slower = sorted((some, more))
+    words = [
+        decided({"a": base["a"]}, {"a": [one * factor for one in base["a"]]}).metrics[0].verdict
+        for factor in (slow, slower)
+    ]
+    assume(slow >= 1)
+    assert order.index(words[0]) <= order.index(words[1])
+
+
+def plain(base, new, alpha=0.008, least=0.02, margin=0.03):
+    """Verdicts by SciPy's t test and Holm by hand, metric by metric."""
+    p_values, words = {}, {}
+    for way in ("greater", "less"):
+        for name, column in base.items():
+            test = stats.ttest_ind(np.log(new[name]), np.log(column), equal_var=False, alternative=way)
+            p_values[way, name] = float(test.pvalue)
+    for way, word in (("greater", "regressed"), ("less", "improved")):
+        ranked = sorted((p_values[way, name], name) for name in base)
+        for done, (p_value, name) in enumerate(ranked):
+            if p_value > alpha / (len(base) - done):
+                break
+            if abs(np.log(new[name]).mean() - np.log(base[name]).mean()) >= math.log1p(least):
+                words[name] = word
+    for name, column in base.items():
+        ends = stats.ttest_ind(np.log(new[name]), np.log(column), equal_var=False).confidence_interval(0.95)
+        inside = math.exp(ends.low) >= 1 / (1 + margin) and math.exp(ends.high) <= 1 + margin
+        words.setdefault(name, "unchanged" if inside else "inconclusive")
+    return words, {name: p_values["greater", name] for name in base}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_plain_second_implementation_agrees(seed):
+    chance = np.random.default_rng(seed)
+    names = [f"m{number}" for number in range(5)]
+    spread = chance.choice([0.003, 0.01, 0.03], 5)
+    change = chance.choice([-0.1, -0.03, 0.0, 0.0, 0.01, 0.05, 0.1], 5)
+    base = {name: chance.lognormal(3, spread[at], 8) for at, name in enumerate(names)}
+    new = {name: chance.lognormal(3 + change[at], spread[at], 10) for at, name in enumerate(names)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        words, p_values = plain(base, new)
+    found = decided(base, new, Policy(metrics={name: Rule() for name in names}))
+    assert {one.name: one.verdict for one in found.metrics} == words
+    for one in found.metrics:
+        assert one.p_value == pytest.approx(p_values[one.name], rel=1e-8, abs=1e-14)
