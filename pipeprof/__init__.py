@@ -1,7 +1,8 @@
 """pipeprof: why is my MindSpore training slow, and did this change make it slower?
 
 In Python: `pipeprof.open("RUN")` gives the tables and answers of a run as pandas DataFrames, and
-`pipeprof.compare("BASE", "NEW")` the verdict on a change.
+`pipeprof.compare("BASE", "NEW")` the verdict on a change. `pipeprof.profile(...)` records a part of a program from
+within, with `pipeprof.schedule`, `pipeprof.record_function` and `pipeprof.ProfileCallback`.
 """
 
 import importlib
@@ -9,12 +10,38 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeprof.api import compare, open  # noqa: A004 - the public name
+    from pipeprof.inprocess.actions import ProfilerAction, schedule
+    from pipeprof.inprocess.activities import ProfilerActivity
+    from pipeprof.inprocess.callback import ProfileCallback
+    from pipeprof.inprocess.profiler import profile
+    from pipeprof.inprocess.spans import record_function
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compare", "open"]
+__all__ = [
+    "ProfileCallback",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "__version__",
+    "compare",
+    "open",
+    "profile",
+    "record_function",
+    "schedule",
+]
+
+_PLACES = {  # imported for those who ask: pandas and DuckDB with the first two, MindSpore with ProfileCallback
+    "compare": "pipeprof.api",
+    "open": "pipeprof.api",
+    "profile": "pipeprof.inprocess.profiler",
+    "schedule": "pipeprof.inprocess.actions",
+    "record_function": "pipeprof.inprocess.spans",
+    "ProfilerAction": "pipeprof.inprocess.actions",
+    "ProfilerActivity": "pipeprof.inprocess.activities",
+    "ProfileCallback": "pipeprof.inprocess.callback",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("compare", "open"):
-        return getattr(importlib.import_module("pipeprof.api"), name)  # pandas and DuckDB only for those who ask
+    if name in _PLACES:
+        return getattr(importlib.import_module(_PLACES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

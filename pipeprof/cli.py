@@ -15,6 +15,7 @@ from pipeprof import __version__
 from pipeprof.cli_ab import ab, qualify
 from pipeprof.cli_baseline import baseline
 from pipeprof.cli_compare import compare
+from pipeprof.cli_ops import ops
 from pipeprof.cli_render import render
 from pipeprof.errors import PipeprofError, RunError, UsageError
 
@@ -167,24 +168,6 @@ def report(run: Path, form: str, top: int, output: Path | None) -> None:
 
 @cli.command()
 @_RUN
-@click.option("-t", "--top", type=click.IntRange(0), default=20, show_default=True, help="Rows; 0 shows all.")
-@click.option("--group-by", type=click.Choice(["name", "type"]), default="type", show_default=True)
-@click.option("--format", "form", type=click.Choice(["terminal", "json", "csv"]), default="terminal", show_default=True)
-def ops(run: Path, top: int, group_by: str, form: str) -> None:
-    """Operator table: executions, total and self time, share.
-
-    \b
-      pipeprof ops RUN
-      pipeprof ops RUN --group-by name --top 50
-      pipeprof ops RUN --format csv > ops.csv
-    """  # noqa: D301
-    from pipeprof.report import optable
-
-    optable.show(_open(run), group_by=group_by, top=top, form=form)
-
-
-@cli.command()
-@_RUN
 @click.argument("query", required=False)
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def sql(run: Path, query: str | None, form: str) -> None:
@@ -286,14 +269,19 @@ def headspace(path: Path | None, form: str, pairs: int, command: tuple[str, ...]
 @click.option(
     "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder of the run.  [default: pipeprof-run-TIME]"
 )
-@click.option("--kind", type=click.Choice(["minddata"]), help="Read only files of this kind.  [default: all known]")
+@click.option(
+    "--kind",
+    type=click.Choice(["ascend", "minddata", "megengine", "kineto"]),
+    help="Read only files of this kind.  [default: all known]",
+)
 @click.option("--force", is_flag=True, help="Replace the run if it exists.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def import_files(source: Path, path: Path | None, kind: str | None, *, force: bool, quiet: bool) -> None:
-    """Read files that MindSpore's own dataset profiling wrote into a run.
+    """Read another profiler's files into a run: MindInsight, Ascend, MindSpore, MegEngine, PyTorch (Kineto).
 
     \b
       pipeprof import profiler/ -o old
+      pipeprof import resnet.pt.trace.json.gz -o torch
       pipeprof report old
     """  # noqa: D301
     from pipeprof.collect.session import default_name
@@ -320,7 +308,7 @@ def completion(shell: str) -> None:
         click.echo(found(cli, {}, "pipeprof", "_PIPEPROF_COMPLETE").source())
 
 
-for verb in (compare, ab, baseline, qualify, render):
+for verb in (ops, compare, ab, baseline, qualify, render):
     cli.add_command(verb)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,21 +32,43 @@ def create_run(path: Path, command: Sequence[str], options: dict[str, Any], *, f
     or it cannot be written.
     """
     command_path(command)
-    _make_folder(path, force=force)
+    make_folder(path, force=force)
+    return new_run(path, command, options, surroundings())
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What does not change while a process runs: the repository's state, the CI job, the machine."""
+
+    git: dict[str, Any] | None
+    job: str | None
+    machine: dict[str, Any]
+
+
+def surroundings() -> Surroundings:
+    """Look at the repository, the job and the machine; takes some milliseconds."""
+    return Surroundings(fingerprint.git_state(str(Path.cwd())), fingerprint.job(), fingerprint.machine())
+
+
+def new_run(
+    path: Path, command: Sequence[str], options: dict[str, Any], around: Surroundings, source: str = "collect"
+) -> Run:
+    """Write the first manifest of a run whose folder exists. Raises RunError when it cannot be written."""
     now = dt.datetime.now(dt.timezone.utc)
     launcher = psutil.Process()
     manifest = Manifest(
         run_id=new_run_id(),
+        source=source,
         command=fingerprint.without_secrets(command),
         workdir=str(Path.cwd()),
         started_at=now.isoformat(timespec="seconds"),
         pipeprof_version=__version__,
         launcher_pid=launcher.pid,
         launcher_start=launcher.create_time(),
-        git=fingerprint.git_state(str(Path.cwd())),
-        job=fingerprint.job(),
+        git=around.git,
+        job=around.job,
         options=options,
-        fingerprint=fingerprint.machine(),
+        fingerprint=dict(around.machine),
     )
     run = Run(path, manifest)
     run.save()
@@ -113,7 +136,8 @@ def _make_reserve(run: Run) -> None:
         run.reserve.write_bytes(bytes(RESERVE_BYTES))
 
 
-def _make_folder(path: Path, *, force: bool) -> None:
+def make_folder(path: Path, *, force: bool) -> None:
+    """Make an empty folder. Raises UsageError when it exists (and is no run that `force` may replace)."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         if not force:
             raise UsageError(f"`{path}` exists", "give a new name with -o, or --force to replace the run")

@@ -164,6 +164,8 @@ def _farewell(folder: Path, seconds: float) -> None:
         (f"pipeprof report {slow}", "everything that was measured"),
         (f"pipeprof ops {fixed}", "the operators of the network"),
         (f'pipeprof sql {slow} "FROM stage"', "the tables behind it"),
+        (f"pipeprof compare {slow} {fixed}", "the gate: one repetition of each is too few for a verdict"),
+        ("pipeprof ab --base-ref main -- python train.py", "your own change, measured until it is sure"),
         ("pipeprof collect -- python train.py", "your own training"),
     )
     width = max(len(command) for command, _ in lines)

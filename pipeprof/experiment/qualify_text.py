@@ -33,7 +33,7 @@ def _slow_down(slow: Mapping[str, Any]) -> list[str]:
     ]
     if slow["how"] == "arithmetic":
         lines.append(
-            "  little of the sleep arrived (does the training wait anyway?): times were made longer by arithmetic instead"
+            "  little of the sleep arrived (does the training wait anyway?): so times were made longer by arithmetic"
         )
     return lines
 

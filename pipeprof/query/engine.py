@@ -103,9 +103,9 @@ class Engine:
     def give(self, name: str, rows: pa.Table) -> None:
         """Fill a table that is empty in a run (`chosen`) with rows; its columns, `rep` and `rank` are those given."""
         self._connection.register("given", rows)
-        if name not in self._kept:
+        if f"{name} given" not in self._defined:
             self._connection.execute(f'DROP VIEW "{name}"')
-            self._kept.add(name)
+            self._defined.add(f"{name} given")
         self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM given')  # noqa: S608 - our name
         self._connection.unregister("given")
 

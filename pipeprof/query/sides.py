@@ -1,4 +1,4 @@
-"""Both sides of a comparison as the tables `measure` and `fact`, so that SQL can ask how they differ."""
+"""Both sides of a comparison as the tables `side_measure` and `side_fact`, so that SQL can ask how they differ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def engine_of(base: Measures, new: Measures) -> Engine:
     """An engine over the two sides. Close it, or use it in a `with`."""
     sides = {"base": base, "new": new}
     connection = duckdb.connect(":memory:", config={"threads": "1"})
-    for name, rows in (("measure", _measures(sides)), ("fact", _facts(sides))):
+    for name, rows in (("side_measure", _measures(sides)), ("side_fact", _facts(sides))):
         connection.register("given", rows)
         columns = ", ".join(
             f'CAST("{column.name}" AS {column.type}) AS "{column.name}"' for column in BY_NAME[name].columns

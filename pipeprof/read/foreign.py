@@ -8,8 +8,14 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from pipeprof import __version__
 from pipeprof.errors import RunError, SourceError, UsageError
+from pipeprof.read.ascend import reader as ascend
+from pipeprof.read.combine import combine
+from pipeprof.read.kineto import reader as kineto
+from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
 from pipeprof.record.run import MANIFEST, Manifest, Run, load, new_run_id
 
@@ -28,7 +34,12 @@ class Reader(NamedTuple):
     add_files: Callable[[Sequence[Path], Run, Callable[[str], None]], None]
 
 
-READERS: tuple[Reader, ...] = (Reader(minddata.KIND, minddata.WHAT, minddata.recognise, minddata.add_files),)
+READERS: tuple[Reader, ...] = (  # the steps of the first that has some count
+    Reader(ascend.KIND, ascend.WHAT, ascend.recognise, ascend.add_files),
+    Reader(minddata.KIND, minddata.WHAT, minddata.recognise, minddata.add_files),
+    Reader(megengine.KIND, megengine.WHAT, megengine.recognise, megengine.add_files),
+    Reader(kineto.KIND, kineto.WHAT, kineto.recognise, kineto.add_files),
+)
 KINDS = tuple(reader.kind for reader in READERS)
 
 
@@ -74,15 +85,10 @@ def import_path(
             f"nothing to import in `{source}`: {len(found.left_out)} file(s), none known, expected {wanted}",
             "give the folder that the profiler wrote, such as its `profiler` folder",
         )
-    if len(found.known) > 1:
-        raise SourceError(
-            f"files of several kinds in `{source}`: {', '.join(sorted(found.known))}", "choose one with --kind"
-        )
-    chosen = next(reader for reader in READERS if reader.kind in found.known)
-    paths = found.known[chosen.kind]
-    run = _new_run(source, target, chosen.kind, paths)
+    chosen = [reader for reader in READERS if reader.kind in found.known]
+    run = _new_run(source, target, chosen, found.known)
     try:
-        chosen.add_files(paths, run, progress)
+        _read(chosen, found.known, run, progress)
         _say_left_out(run.manifest, found.left_out)
         run.manifest.ended_at = _now()
         run.save()
@@ -90,6 +96,30 @@ def import_path(
     except BaseException:
         shutil.rmtree(run.path, ignore_errors=True)
         raise
+
+
+def _read(chosen: Sequence[Reader], known: dict[str, list[Path]], run: Run, progress: Callable[[str], None]) -> None:
+    """Read the files of every kind into one run. Of several kinds, one that has nothing of use makes it partial."""
+    if len(chosen) == 1:
+        chosen[0].add_files(known[chosen[0].kind], run, progress)
+        return
+    parts, failed = [], []
+    for reader in chosen:
+        part = Run(run.path / f".{reader.kind}", msgspec.structs.replace(run.manifest, source=f"import:{reader.kind}"))
+        part.manifest = msgspec.convert(msgspec.to_builtins(part.manifest), Manifest)
+        try:
+            reader.add_files(known[reader.kind], part, progress)
+        except SourceError as error:
+            failed.append((reader, error))
+            shutil.rmtree(part.path, ignore_errors=True)
+            continue
+        parts.append(part)
+    if not parts:
+        raise failed[0][1]
+    combine(run, parts)
+    for reader, problem in failed:
+        run.manifest.warn("damaged_file", f"{reader.kind}: {problem.message}")
+        run.manifest.state, run.manifest.reason = "partial", problem.message
 
 
 def _check(source: Path, target: Path, *, force: bool) -> None:
@@ -153,7 +183,7 @@ def _walk(source: Path, target: Path) -> Iterator[Path]:
         yield from (here / name for name in sorted(names) if not name.startswith(".") and (here / name).is_file())
 
 
-def _new_run(source: Path, target: Path, kind: str, paths: Sequence[Path]) -> Run:
+def _new_run(source: Path, target: Path, chosen: Sequence[Reader], known: dict[str, list[Path]]) -> Run:
     folder = target.resolve().with_name(f".{target.resolve().name}.{os.getpid()}.importing")
     try:
         folder.mkdir(parents=True)
@@ -162,11 +192,14 @@ def _new_run(source: Path, target: Path, kind: str, paths: Sequence[Path]) -> Ru
     base = source if source.is_dir() else source.parent
     manifest = Manifest(
         run_id=new_run_id(),
-        source=f"import:{kind}",
+        source=f"import:{'+'.join(reader.kind for reader in chosen)}",
         workdir=str(Path.cwd()),
         started_at=_now(),
         pipeprof_version=__version__,
-        options={"imported": str(source.resolve()), "files": [str(path.relative_to(base)) for path in paths]},
+        options={
+            "imported": str(source.resolve()),
+            "files": [str(path.relative_to(base)) for reader in chosen for path in known[reader.kind]],
+        },
     )
     return Run(folder, manifest)
 

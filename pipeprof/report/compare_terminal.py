@@ -22,19 +22,20 @@ STYLES = {
     "regressed": "bold red", "improved": "green", "unchanged": "", "acknowledged": "yellow",
     "inconclusive": "yellow", "incomparable": "bold magenta", "missing": "bold magenta",
 }  # fmt: skip
-WIDTH = 100
+PLAIN_WIDTH = 120
 MOST_DIFFERENCES = 12
 
 
 def show(content: Content) -> None:
     """Print it, in colour where the terminal has any."""
-    _print(content, Console(highlight=False, no_color=bool(os.environ.get("NO_COLOR")), file=sys.stdout))
+    width = None if sys.stdout.isatty() else PLAIN_WIDTH
+    _print(content, Console(width=width, highlight=False, no_color=bool(os.environ.get("NO_COLOR")), file=sys.stdout))
 
 
 def text(content: Content) -> str:
-    """The same as plain text, 100 columns wide."""
+    """The same as plain text, 120 columns wide."""
     out = io.StringIO()
-    _print(content, Console(file=out, width=WIDTH, highlight=False, no_color=True, force_terminal=False))
+    _print(content, Console(file=out, width=PLAIN_WIDTH, highlight=False, no_color=True, force_terminal=False))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
@@ -62,7 +63,7 @@ def _print(content: Content, console: Console) -> None:
         _differences(content["fingerprint"]["differences"], console)
     if content["explanation"]:
         console.print(_explanation(content["explanation"]))
-    reasons = [f"{metric['name']}: {metric['reason']}" for metric in primary if metric["reason"]]
+    reasons = _reasons(primary)
     needed = [
         metric["reps_needed"] for metric in primary if metric["verdict"] == "inconclusive" and metric["reps_needed"]
     ]
@@ -71,6 +72,15 @@ def _print(content: Content, console: Console) -> None:
         lines.append(f"about {max(needed)} repetitions of each side would decide what is inconclusive")
     for line in lines:
         console.print(Text(f"note: {line}"), soft_wrap=True)
+
+
+def _reasons(metrics: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Each reason once, with the metrics it is given for."""
+    found: dict[str, list[str]] = {}
+    for metric in metrics:
+        if metric["reason"]:
+            found.setdefault(metric["reason"], []).append(metric["name"])
+    return [f"{', '.join(names) if len(names) < len(metrics) else 'all'}: {reason}" for reason, names in found.items()]
 
 
 def _sides(content: Content, console: Console) -> None:

@@ -1,6 +1,6 @@
 -- Facts that differ between the two sides of a comparison: operators and pipeline stages.
 --
--- Reads: fact
+-- Reads: side_fact
 -- Gives, one row per (name), in that order:
 --   name    varchar  such as `op NAME` or `stage NAME`
 --   base    varchar  the fact on the base side; null when it is not there
@@ -11,7 +11,7 @@ WITH paired AS (
     name,
     max(value) FILTER (WHERE side = 'base') AS base,
     max(value) FILTER (WHERE side = 'new') AS new
-  FROM fact
+  FROM side_fact
   GROUP BY name
 )
 

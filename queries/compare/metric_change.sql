@@ -1,6 +1,6 @@
 -- Medians of every metric on both sides of a comparison, and how they differ.
 --
--- Reads: measure
+-- Reads: side_measure
 -- Gives, one row per (metric), in that order:
 --   metric     varchar  such as step_time_median or op/NAME
 --   base       double   median over the repetitions of the base side; null when it has none
@@ -17,6 +17,6 @@ SELECT
   median(value) FILTER (WHERE side = 'new') / nullif(median(value) FILTER (WHERE side = 'base'), 0) AS ratio,
   count(*) FILTER (WHERE side = 'base') AS reps_base,
   count(*) FILTER (WHERE side = 'new') AS reps_new
-FROM measure
+FROM side_measure
 GROUP BY metric
 ORDER BY metric

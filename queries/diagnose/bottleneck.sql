@@ -134,7 +134,7 @@ ruled AS (
   FROM summary
 ),
 
-chosen AS (
+picked AS (
   SELECT
     *,
     CASE rule
@@ -172,27 +172,27 @@ placed AS (
     fact.drop_ratio,
     fact.measured_cores AS cores,
     fact.workers,
-    chosen.verdict,
-    chosen.rule,
-    chosen.wait_share,
-    chosen.batches,
-    chosen.drop_id,
-    chosen.is_saturated,
-    chosen.gil_share,
-    chosen.chosen_id,
-    chosen.busy,
-    chosen.python_cores AS all_python_cores,
-    chosen.drop_ratio AS chosen_drop,
+    picked.verdict,
+    picked.rule,
+    picked.wait_share,
+    picked.batches,
+    picked.drop_id,
+    picked.is_saturated,
+    picked.gil_share,
+    picked.chosen_id,
+    picked.busy,
+    picked.python_cores AS all_python_cores,
+    picked.drop_ratio AS chosen_drop,
     row_number() OVER (
       PARTITION BY fact.rep, fact.rank, fact.pipeline_key
       ORDER BY
-        CASE WHEN fact.op_id = chosen.chosen_id THEN 0 ELSE 1 END,
+        CASE WHEN fact.op_id = picked.chosen_id THEN 0 ELSE 1 END,
         coalesce(fact.utilisation, fact.drop_ratio) DESC NULLS LAST,
         fact.op_id
     ) AS position
   FROM fact
-  INNER JOIN chosen
-    ON fact.rep = chosen.rep AND fact.rank = chosen.rank AND fact.pipeline_key = chosen.pipeline_key
+  INNER JOIN picked
+    ON fact.rep = picked.rep AND fact.rank = picked.rank AND fact.pipeline_key = picked.pipeline_key
 ),
 
 lead_stage AS (

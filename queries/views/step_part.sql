@@ -32,7 +32,7 @@ WITH recorded AS (
   GROUP BY rep, rank, step
 ),
 
-chosen AS (
+picked AS (
   SELECT
     train_step.rep,
     train_step.rank,
@@ -91,16 +91,16 @@ event AS (
 
 inside AS (
   SELECT
-    chosen.rep,
-    chosen.rank,
-    chosen.step,
-    greatest(event.start_ns, chosen.begin_ns) AS from_ns,
-    least(event.stop_ns, chosen.end_ns) AS until_ns,
+    picked.rep,
+    picked.rank,
+    picked.step,
+    greatest(event.start_ns, picked.begin_ns) AS from_ns,
+    least(event.stop_ns, picked.end_ns) AS until_ns,
     event.operators,
     event.others
   FROM event
-  INNER JOIN chosen ON event.rep = chosen.rep AND event.rank = chosen.rank AND event.step = chosen.step
-  WHERE event.stop_ns > event.start_ns AND event.start_ns < chosen.end_ns AND event.stop_ns > chosen.begin_ns
+  INNER JOIN picked ON event.rep = picked.rep AND event.rank = picked.rank AND event.step = picked.step
+  WHERE event.stop_ns > event.start_ns AND event.start_ns < picked.end_ns AND event.stop_ns > picked.begin_ns
 ),
 
 -- What begins (or, negative, ends) at a moment. The step and its tail begin with nothing, so that no time is left out.
@@ -130,7 +130,7 @@ edge AS (
     begin_ns AS at_ns,
     0 AS operators,
     0 AS others
-  FROM chosen
+  FROM picked
   UNION ALL
   SELECT
     rep,
@@ -139,7 +139,7 @@ edge AS (
     greatest(bp_ns, begin_ns) AS at_ns,
     0 AS operators,
     0 AS others
-  FROM chosen
+  FROM picked
   WHERE bp_ns < end_ns
   UNION ALL
   SELECT
@@ -149,7 +149,7 @@ edge AS (
     end_ns AS at_ns,
     0 AS operators,
     0 AS others
-  FROM chosen
+  FROM picked
 ),
 
 -- One row per moment, so that the order of the rows is complete.
@@ -189,13 +189,13 @@ named AS (
       WHEN stretch.operators >= 1073741824 THEN 'backward'
       WHEN stretch.operators >= 32768 THEN 'optimizer'
       WHEN stretch.operators > 0 THEN 'other'
-      WHEN stretch.others >= 16777216 AND stretch.at_ns >= chosen.bp_ns THEN 'tail'
+      WHEN stretch.others >= 16777216 AND stretch.at_ns >= picked.bp_ns THEN 'tail'
       WHEN stretch.others >= 16777216 THEN 'exposed'
       WHEN stretch.others > 0 THEN 'data_wait'
       ELSE 'host_gap'
     END AS part
   FROM stretch
-  INNER JOIN chosen ON stretch.rep = chosen.rep AND stretch.rank = chosen.rank AND stretch.step = chosen.step
+  INNER JOIN picked ON stretch.rep = picked.rep AND stretch.rank = picked.rank AND stretch.step = picked.step
 ),
 
 summed AS (
@@ -217,12 +217,12 @@ summed AS (
 )
 
 SELECT
-  chosen.rep,
-  chosen.rank,
-  chosen.step,
-  chosen.kind_step,
-  chosen.kind,
-  chosen.dur_ns,
+  picked.rep,
+  picked.rank,
+  picked.step,
+  picked.kind_step,
+  picked.kind,
+  picked.dur_ns,
   summed.forward_ns,
   summed.backward_ns,
   summed.optimizer_ns,
@@ -232,5 +232,5 @@ SELECT
   summed.data_wait_ns,
   summed.host_gap_ns,
   summed.overlapped_ns
-FROM chosen
-INNER JOIN summed ON chosen.rep = summed.rep AND chosen.rank = summed.rank AND chosen.step = summed.step
+FROM picked
+INNER JOIN summed ON picked.rep = summed.rep AND picked.rank = summed.rank AND picked.step = summed.step

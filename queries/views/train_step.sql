@@ -34,7 +34,7 @@ WITH ranked AS (
   WHERE kind IN ('train', 'warmup')
 ),
 
-chosen AS (
+picked AS (
   SELECT
     *,
     min(CASE WHEN in_window THEN 1 ELSE 0 END) OVER (PARTITION BY rep, rank) AS all_in_window
@@ -56,4 +56,4 @@ SELECT
   fetch_wait_ns,
   in_window,
   all_in_window = 1 OR NOT in_window AS timed
-FROM chosen
+FROM picked

@@ -8,7 +8,15 @@ import pytest
 from pipeprof.query import catalog
 from pipeprof.query.engine import Engine
 
-VALUES = {"bigint": 3, "double": 0.25}
+VALUES = {"bigint": 3, "integer": 3, "double": 0.25}
+CHOICES = {
+    "group_by": "name", "side": "device", "key": "total", "by": "type", "aggregate": "sum", "order_by": "self_ns",
+    "every": True, "bounded": False, "ascending": False,
+}  # fmt: skip
+
+
+def params_of(query):
+    return {item.name: CHOICES[item.name] if item.name in CHOICES else VALUES[item.type] for item in query.takes}
 
 
 def nasty_tables():
@@ -111,10 +119,7 @@ def split_files(run):
 
 def answers(run):
     with Engine.open(run) as engine:
-        return {
-            query.name: engine.rows(query.name, **{parameter.name: VALUES[parameter.type] for parameter in query.takes})
-            for query in catalog.all_queries()
-        }
+        return {query.name: engine.rows(query.name, **params_of(query)) for query in catalog.all_queries()}
 
 
 def close(value):
@@ -137,7 +142,7 @@ def test_shuffled_rows_in_other_files_give_the_same_answers(make_run, seed):
 
 @pytest.mark.parametrize("query", catalog.all_queries(), ids=lambda query: query.name)
 def test_keys_tell_rows_apart_and_sort_them(make_run, query):
-    params = {parameter.name: VALUES[parameter.type] for parameter in query.takes}
+    params = params_of(query)
     with Engine.open(make_run(nasty_tables())) as engine:
         keys = [tuple(row[column] for column in query.key) for row in engine.rows(query.name, **params)]
     assert keys == sorted(set(keys))

@@ -125,6 +125,15 @@ def flush(number=None):
         _lock.release()
 
 
+def forget():
+    """Drop what was counted while nothing was recorded, and the cells of iterators that are gone."""
+    with _lock:
+        for cell in list(_cells):
+            cell.take()
+            if cell.tree() is None:
+                _cells.remove(cell)
+
+
 def site_of(dataset):
     """file:line of the call that made a dataset operator, or an empty text."""
     try:
@@ -166,7 +175,7 @@ def _timed_method(original):
 
     def call(self, *args):
         cell = self.__dict__.get(ATTRIBUTE)
-        if cell is None or next(cell.counter) % cell.every:
+        if cell is None or recorder.REC.off or next(cell.counter) % cell.every:
             return original(self, *args)
         cpu = spent()
         begin_ns = now()
@@ -183,7 +192,7 @@ def _timed_rows(cell, function, *args):
     now, spent = recorder.now, time.thread_time_ns
     rows = iter(function(*args))
     while True:
-        if next(cell.counter) % cell.every:
+        if recorder.REC.off or next(cell.counter) % cell.every:
             try:
                 row = next(rows)
             except StopIteration:

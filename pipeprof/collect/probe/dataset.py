@@ -24,6 +24,7 @@ GETTERS = frozenset(
         "dataset_sizes",
     ]
 )
+EARLIER = "not_recorded: the iterator was made before the profile began"
 SOURCE_FILE = "datasets_user_defined.py"
 
 # What MindSpore says about a tree that is not registered because another one is: true, but the user never asked
@@ -35,6 +36,7 @@ SWAP = swap.Swap(re.compile(service.BLOCK + b"|" + NOTICE))
 _nesting = threading.local()
 _alive = []  # type: list[object]
 _counter = [0]
+_equipped = []  # type: list[object]  # the recorder that was looked at last
 
 
 class Tree:
@@ -46,6 +48,7 @@ class Tree:
         self.hidden = hidden
         self.rows = 0
         self.last_row = 0
+        self.facts = {}
         self.registered = False
         self.nested = False
         self.other_thread = 0 if threading.current_thread() is threading.main_thread() else recorder.OTHER_THREAD
@@ -109,7 +112,8 @@ class Trees:
                 return
             self.closed = True
             self.manager.stop()
-            self._save("final")
+            if not recorder.REC.off:
+                self._save("final")
 
     def checkpoint(self):
         """From the flushing thread: keep the samples so far, more and more rarely (a save writes all of them)."""
@@ -123,6 +127,12 @@ class Trees:
             self._save("part")
         elapsed = at - self.opened
         self.next_save = at + max(min(elapsed, 25_000_000_000), int(elapsed * 0.08), 1_000_000_000)
+
+    def keep(self):
+        """Keep the samples so far, now: the recording ends before the tree does."""
+        with self.lock:
+            if not self.closed and self.current is not None and self.current.rows and self.current.alive():
+                self._save("part")
 
     def _save(self, kind):
         folder = os.path.join(recorder.REC.folder, "tree-%d" % self.current.number)
@@ -147,7 +157,7 @@ def _install_init(iterator):
     original = iterator.__init__
 
     def __init__(self, dataset, *args, **kwargs):
-        if recorder.REC.off:
+        if recorder.REC.off and not recorder.REC.waiting:
             return original(self, dataset, *args, **kwargs)
         begin = recorder.now()
         tree, facts = _before_build(self, dataset, args, kwargs)
@@ -225,7 +235,7 @@ def _before_build(iterator, dataset, args, kwargs):
         facts = {"hidden": hidden, "site": site, "epochs": epochs, "graph": describe.describe(dataset)}
         if hidden:
             facts["queues"] = "not_recorded: made by MindSpore or by a source, not by the training loop"
-        elif TREES is None:
+        elif TREES is None or not recorder.REC.options.get("queue_interval_ms", 100):
             facts["queues"] = "not_recorded: queue sampling is off"
         else:
             facts["queues"] = TREES.register(tree)
@@ -239,9 +249,8 @@ def _before_build(iterator, dataset, args, kwargs):
 def _built(tree, facts, begin):
     if tree.registered and tree.nested:
         facts["queues"] = "not_attributable: another iterator was made while this one was being built"
-    recorder.REC.event(
-        "iterator", number=tree.number, begin=begin, end=recorder.now(), thread=tree.other_thread, **facts
-    )
+    tree.facts = dict(facts, number=tree.number, begin=begin, end=recorder.now(), thread=tree.other_thread)
+    recorder.REC.event("iterator", **tree.facts)
 
 
 def _install_next(iterator):
@@ -251,8 +260,15 @@ def _install_next(iterator):
     def __next__(self):
         rec = recorder.REC
         tree = self.__dict__.get("_pipeprof")
-        if tree is None or rec.off:
-            return original(self)
+        if rec.off:
+            row = original(self)
+            if tree is not None:
+                tree.rows += 1
+            return row
+        if tree is None:
+            tree = _adopt(self) if rec.adopts else None
+            if tree is None:
+                return original(self)
         if not tree.hidden:
             steps.LOOP.before_fetch(tree)
         timed = SERVICE is not None and SERVICE.on and _guarded("service", SERVICE.begin)
@@ -291,7 +307,8 @@ def _time_services(tree, graph):
     _alive[:] = [*others, tree]
     if SERVICE is None:
         return
-    if tree.hidden or _holds(graph, "ConcatOp"):
+    rec = recorder.REC
+    if tree.hidden or rec.off or not rec.options.get("service", True) or _holds(graph, "ConcatOp"):
         SERVICE.switch_off()
     elif not others:
         SERVICE.switch_on()
@@ -307,10 +324,12 @@ def _install_stop(iterator):
 
     def stop(self):
         tree = self.__dict__.get("_pipeprof")
-        if tree is not None and not recorder.REC.off and "_runtime_context" in self.__dict__:
-            if tree.registered:
+        if tree is not None and "_runtime_context" in self.__dict__:
+            rec = recorder.REC
+            if tree.registered and (not rec.off or rec.pid == os.getpid()):
                 _guarded("tree", TREES.finish, tree)
-            _guarded("tree", _closed, tree)
+            if not rec.off:
+                _guarded("tree", _closed, tree)
         return original(self)
 
     stop.__wrapped__ = original
@@ -325,33 +344,81 @@ def _closed(tree):
 
 
 def _prepare():
-    """First iterator of the process: find the manager, set up service times."""
-    global SERVICE, TREES
+    """First iterator of a recording: find the manager, set up service times, let the recorder's thread look on."""
     rec = recorder.REC
-    if _counter[0]:
-        return
     rec.open()
+    if not _equipped or _equipped[0] is not rec:
+        first = not _equipped
+        _equipped[:] = [rec]
+        _equip(rec)
+        if first and hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=SWAP.forked)
+    attach(rec)
+
+
+def _equip(rec):
+    global SERVICE, TREES
     interval = rec.options.get("queue_interval_ms", 100)
-    if interval:
+    if interval and TREES is None:
         try:
             import mindspore._c_dataengine as engine
             from mindspore.dataset import config
 
             _guarded("smaps", smaps.install)
             TREES = Trees(engine.GlobalContext.profiling_manager(), config, interval)
-            rec.periodic.append(TREES.checkpoint)
         except Exception:
             rec.warn(
                 "queues_off", "this MindSpore has no dataset profiling manager that pipeprof knows: no queue samples"
             )
-    SERVICE = service.make_sampler(SWAP)
+    if TREES is not None and interval:
+        TREES.interval = interval
+    if SERVICE is None:
+        SERVICE = service.make_sampler(SWAP)
+
+
+def attach(rec):
+    """Let a recorder's thread look after the iterators, once per recorder."""
+    if rec.closing or rec.off:
+        return
+    if TREES is not None:
+        rec.periodic.append(TREES.checkpoint)
     rec.periodic.append(SWAP.pump)
     rec.periodic.append(callables.flush)
     rec.closing.append(callables.flush)
     if rec.options.get("service", True):
-        gil.start()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=SWAP.forked)
+        gil.restart()
+
+
+def retell():
+    """Tell a new recorder about the iterators that were made before it; iterators that are gone are forgotten."""
+    callables.forget()
+    _alive[:] = [tree for tree in _alive if tree.alive()]
+    for tree in _alive:
+        tree.last_row = 0
+        if tree.facts:
+            recorder.REC.event("iterator", **dict(tree.facts, again=True))
+    if _alive:
+        _prepare()
+
+
+def _adopt(iterator):
+    """An iterator that was made before any hook: its fetches count from here, its queues stay unknown."""
+    try:
+        _prepare()
+        hidden, site = _origin()
+        tree = Tree(iterator, _next_number(), hidden)
+        graph = describe.describe(iterator.__dict__["_Iterator__ori_dataset"])
+        at = recorder.now()
+        tree.facts = {"hidden": hidden, "site": site, "epochs": None, "graph": graph, "queues": EARLIER}
+        tree.facts.update(number=tree.number, begin=at, end=at, thread=tree.other_thread, again=True)
+        _alive.append(tree)
+        iterator.__dict__["_pipeprof"] = tree
+        recorder.REC.event("iterator", **tree.facts)
+    except Exception:
+        recorder.REC.adopts = False
+        recorder.REC.failed("iterator")
+        return None
+    return tree
 
 
 def _origin():

@@ -24,6 +24,12 @@ def start():
     thread.start()
 
 
+def restart():
+    """Start a thread for a recorder that has just been opened; the one of the recorder before ends by itself."""
+    del _started[:]
+    start()
+
+
 def _run():
     rec = recorder.REC
     pid = rec.pid

@@ -70,6 +70,18 @@ def _wrap(loader, hook):
     loader.exec_module = exec_module
 
 
+def install_loaded():
+    """Hook what was imported before us; `mindspore` itself is left to the caller."""
+    for name, hook in HOOKS.items():
+        module = sys.modules.get(name)
+        if module is None or name == "mindspore":
+            continue
+        try:
+            getattr(_ours(hook[0]), hook[1])(module)
+        except Exception:
+            recorder.REC.failed("hook " + name)
+
+
 def install():
     """Put the finder first."""
     sys.meta_path.insert(0, Finder())

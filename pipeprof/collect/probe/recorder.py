@@ -15,7 +15,7 @@ import time
 MARK = struct.Struct("<BBIIqq")
 
 FETCH, TRAIN_STEP, TRAIN_BEGIN, TRAIN_END, EPOCH_BEGIN, EPOCH_END = 1, 2, 3, 4, 5, 6
-EVAL_BEGIN, EVAL_END, EVAL_STEP, UPDATE, CALL, COMPILE = 7, 8, 9, 10, 11, 12
+EVAL_BEGIN, EVAL_END, EVAL_STEP, UPDATE, CALL, COMPILE, STEP = 7, 8, 9, 10, 11, 12, 13
 
 ROW, STOPPED, FAILED = 0, 1, 2  # flags of FETCH
 OTHER_THREAD = 0x80
@@ -35,9 +35,11 @@ class Recorder:
         self._options_text = options
         self._options = None
         self.off = False
+        self.waiting = False  # off for now: iterators are still told apart, for later
         self.folder = None
         self.pid = os.getpid()
         self.started = now()
+        self.adopts = False  # whether iterators that were made before the hooks are taken in
         self.periodic = []  # called by the thread twice a second
         self.closing = []  # called before the last flush
         self._pending = []
@@ -138,6 +140,8 @@ class Recorder:
         if self.off or self._fds is None or not self._lock.acquire(False):
             return
         try:
+            if self._fds is None:
+                return
             self._flushed = now()
             for fd, queue in zip(self._fds, (self._pending, self._lines)):
                 self._drain(fd, queue, b"" if queue is self._pending else b"\n")
@@ -193,10 +197,20 @@ class Recorder:
                     self.failed("closing")
             self.event("bye", dropped=self._dropped, realtime=time.time_ns())
 
+    def end(self):
+        """Say goodbye and close the files: this recording is over, the process goes on."""
+        self.close()
+        with self._lock:
+            self.off = True
+            fds, self._fds = self._fds, None
+        for fd in fds or ():
+            os.close(fd)
+
     def forked(self):
         """In a forked child: fall silent if the parent was already training, otherwise start afresh."""
         self._pending, self._lines = [], []
         self._lock = _thread.RLock()
+        self.waiting = False
         if self.folder is not None:
             self.off = True
             return

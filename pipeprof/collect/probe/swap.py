@@ -24,9 +24,7 @@ class Swap:
         if self.saved is not None:
             return False
         if self.scratch is None:
-            path = os.path.join(recorder.REC.folder, "stderr.swap")
-            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-            self.scratch = os.open(path, flags, 0o600)
+            self.scratch = _scratch(recorder.REC.folder)
         saved = os.dup(2)
         os.dup2(self.scratch, 2)
         self.saved = saved
@@ -69,3 +67,19 @@ class Swap:
         rest = self.ours.sub(b"", data) if data else b""
         while rest:
             rest = rest[os.write(target, rest) :]
+
+
+def _scratch(folder):
+    """Descriptor of the scratch file; one without a name while nothing is recorded."""
+    if folder is None:
+        import tempfile
+
+        number, path = tempfile.mkstemp()
+        os.close(number)
+    else:
+        path = os.path.join(folder, "stderr.swap")
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+    opened = os.open(path, flags, 0o600)
+    if folder is None:
+        os.unlink(path)
+    return opened

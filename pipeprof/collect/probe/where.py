@@ -3,6 +3,8 @@
 import os
 import sys
 
+OURS = __package__  # however the probe was loaded
+
 
 def package_folder():
     """Folder of the installed mindspore package."""
@@ -14,7 +16,7 @@ def site(frame):
     package = package_folder()
     while frame is not None:
         name = frame.f_code.co_filename
-        inside = name.startswith(package) or "_pipeprof_probe" in frame.f_globals.get("__name__", "")
+        inside = name.startswith(package) or frame.f_globals.get("__name__", "").startswith(OURS)
         if not inside:
             return "%s:%d" % (name, frame.f_lineno)
         frame = frame.f_back

@@ -53,6 +53,7 @@ class Windows:
         self.per_step = 0
         self.active = FIRST_STEPS
         self.memory = False
+        self.warmup = 0  # first steps of the open window, whose executions are not kept
 
     def prepare(self):
         """Choose the schedule from the options; find the op recorder. MindSpore has just been imported."""
@@ -134,7 +135,7 @@ class Windows:
         self.count += 1
         folder = os.path.join(rec.folder, "window-%d" % self.count)
         os.makedirs(folder)
-        warmup = 0 if self.auto else self.schedule.warmup
+        warmup = self.warmup = 0 if self.auto else self.schedule.warmup
         active = self.active if self.auto else self.schedule.active
         self.close_at = self.done + warmup + active
         self.began = recorder.now()
@@ -158,7 +159,14 @@ class Windows:
         self.total += executions
         clock = _clock()
         recorder.REC.event(
-            "window", number=self.count, ticks=self.ticks, begin=self.began, end=end, executions=executions, **clock
+            "window",
+            number=self.count,
+            ticks=self.ticks,
+            begin=self.began,
+            end=end,
+            executions=executions,
+            warmup=self.warmup,
+            **clock,
         )
         self._plan(executions, end - begin)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from pipeprof.read.mindspore_ops import op_type
-from pipeprof.read.spool import host, operators, pipelines
+from pipeprof.read.spool import host, operators, pipelines, spans
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.rank import RankRows
 from pipeprof.read.spool.steps import Step, Steps, find_steps
@@ -32,6 +32,7 @@ class Converted:
     processes: list[Process] = field(default_factory=list)
     hello: int = 0
     problem: str | None = None
+    reason: str | None = None  # how a profiled block ended, in words, when not by its last line
 
 
 def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _text: None) -> Converted:
@@ -51,7 +52,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=end - zero, exit_code=ended.get("status")
     )
     result = Converted(entry, processes=processes, hello=_count_lines(spool / "hello.jsonl"))
-    result.problem = ended.get("problem")
+    result.problem, result.reason = ended.get("problem"), ended.get("reason")
     ranks = assign_ranks(processes, run.manifest, rep)
     points = user_points(run.manifest)
     for rank, members in sorted(ranks.items()):
@@ -79,7 +80,8 @@ def assign_ranks(processes: Sequence[Process], manifest: Manifest, rep: int) -> 
     """
     ranks: dict[int, list[Process]] = {}
     for process in processes:
-        if not any(mark.kind in (Kind.FETCH, Kind.TRAIN_STEP, Kind.UPDATE, Kind.CALL) for mark in process.marks):
+        trained = any(mark.kind in (Kind.FETCH, Kind.TRAIN_STEP, Kind.UPDATE, Kind.CALL) for mark in process.marks)
+        if not trained and not process.about.get("inprocess"):
             continue
         wanted = int(process.about.get("rank") or 0)
         rank = wanted
@@ -242,10 +244,11 @@ def _add_stages(out: RankRows, process: Process, steps: Sequence[Step]) -> None:
     def stage(name: str, begin: int, end: int) -> None:
         out.add("stage", stage=name, start_ns=out.at(begin), dur_ns=max(0, end - begin))
 
-    stage("start", out.zero, int(process.about["started"]))
-    imported = process.first("import")
-    ready = int(imported["end"]) if imported else int(process.about["started"])
-    if imported:
+    imported = process.first("import") or {}
+    ready = int(imported.get("end") or process.about["started"])
+    if not process.about.get("inprocess"):
+        stage("start", out.zero, int(process.about["started"]))
+    if imported.get("begin"):
         stage("import", int(imported["begin"]), ready)
     training = [step for step in steps if step.kind != "eval"]
     if training:
@@ -270,7 +273,9 @@ def _add_spans(out: RankRows, process: Process, recorded: operators.Recorded) ->
     for begin, end in sorted(recorded.windows):
         span("window", "op window", begin, end)
     for event in process.all("iterator"):
-        span("pipeline", f"build of iterator {event['number']}", int(event["begin"]), int(event["end"]))
+        if not event.get("again"):
+            span("pipeline", f"build of iterator {event['number']}", int(event["begin"]), int(event["end"]))
+    spans.add_named(process, out)
 
 
 def _rank_entry(process: Process, rank: int, rep: Rep, end: int) -> Rank:

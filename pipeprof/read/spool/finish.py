@@ -159,16 +159,21 @@ def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> Non
     if alive:
         manifest.state, manifest.reason = "partial", f"process {alive[0]} was still running when the command ended"
     elif None in codes or not codes:
-        manifest.state, manifest.reason = "partial", "the launcher was killed; what had been written was recovered"
+        who = "process" if manifest.source == "profile" else "launcher"
+        manifest.state, manifest.reason = "partial", f"the {who} was killed; what had been written was recovered"
     elif bad is not None and bad < 0:
         manifest.state, manifest.reason = "partial", f"the command was ended by {_signal_name(bad)}"
     elif bad is not None:
-        manifest.state, manifest.reason = "failed", f"the command exited with code {bad}"
+        words = [result.reason for result in results if result.reason]
+        manifest.state, manifest.reason = "failed", words[0] if words else f"the command exited with code {bad}"
     elif problems:
         manifest.state, manifest.reason = "partial", f"the record could not be written: {problems[0]}"
     elif lost:
         manifest.state = "partial"
         manifest.reason = f"process {lost[0].pid} (rank {lost[0].rank}) ended without its exit handlers"
+    elif any(result.reason for result in results):
+        manifest.state = "partial"
+        manifest.reason = next(result.reason for result in results if result.reason)
     else:
         manifest.state, manifest.reason = "complete", None
     if lost:

@@ -83,9 +83,9 @@ def load_windows(process: Process) -> Recorded:
         if int(event["number"]) not in closed:
             recorded.windows.append((int(event["begin"]), process.last_ns))
     for number, event in closed.items():
-        ticks = event["ticks"]
+        ticks, lead = event["ticks"], int(event.get("warmup", warmup.get(number, 0)))
         recorded.windows.append((int(event["begin"]), int(event["end"])))
-        skip_until = ticks[min(warmup.get(number, 0), len(ticks) - 1)]
+        skip_until = ticks[min(lead, len(ticks) - 1)]
         _load(process.folder / f"window-{number}", event, skip_until, recorded)
     ends = [int(event["t"]) for event in process.all("user_profile_end")]
     seen: set[str] = set()

@@ -187,9 +187,9 @@ def _add_op_samples(
 
 
 def _active(process: Process, pipeline: Pipeline) -> tuple[int, int]:
-    """From the iterator's creation to its last fetch: samples of an idle tree say nothing."""
+    """From the iterator's creation, or the recording's, to its last fetch: samples of an idle tree say nothing."""
     fetches = [mark.end for mark in process.marks if mark.kind == Kind.FETCH and mark.subject == pipeline.number]
-    begin = int(pipeline.event["begin"])
+    begin = max(int(pipeline.event["begin"]), int(process.about.get("started", 0)))
     return begin, max(fetches, default=begin)
 
 

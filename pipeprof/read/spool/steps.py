@@ -1,7 +1,7 @@
 """Where steps begin and end, from a process's marks. Pure: marks in, steps out.
 
-Order of evidence: callbacks of Model; optimizer updates (or graph calls that hold one); rows of the iterator. A step
-ends where the next one asks for its batch; callbacks belong to the step they follow.
+Order of evidence: steps that the program names; callbacks of Model; optimizer updates (or graph calls that hold one);
+rows of the iterator. A step ends where the next one asks for its batch; callbacks belong to the step they follow.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ def find_steps(marks: Sequence[Mark], hidden: Iterable[int], keys: Mapping[int, 
     """
     unseen = set(hidden)
     own = [mark for mark in marks if mark.kind != Kind.FETCH or mark.subject not in unseen]
+    if any(mark.kind == Kind.STEP for mark in own):
+        return Steps(_named_steps(own), "named", _counts(own))
     model, loop = _split(own)
     steps = _model_steps(model)
     roles = _roles(loop, keys)
@@ -70,6 +72,26 @@ def find_steps(marks: Sequence[Mark], hidden: Iterable[int], keys: Mapping[int, 
     steps = sorted([*steps, *loop_steps], key=lambda step: (step.start, step.end))
     _mark_warmup(steps, [mark for mark in marks if mark.kind == Kind.COMPILE])
     return Steps(steps, evidence, _counts(own))
+
+
+def _named_steps(marks: Sequence[Mark]) -> list[Step]:
+    """The steps that the program named itself (`profile.step()`): whatever happens in between belongs to them."""
+    steps = []
+    rows = sorted((m for m in marks if m.kind == Kind.FETCH and m.flag & ~OTHER_THREAD == ROW), key=lambda m: m.begin)
+    begins = [row.begin for row in rows]
+    updates = sorted(mark.begin for mark in marks if mark.kind == Kind.UPDATE)
+    compiles = sorted(mark.begin for mark in marks if mark.kind == Kind.COMPILE)
+    for mark in sorted((m for m in marks if m.kind == Kind.STEP), key=lambda m: m.begin):
+        warm = mark.flag or not mark.number or _between(compiles, mark)
+        epoch = mark.subject - 1 if mark.subject else None
+        fetches = rows[bisect_left(begins, mark.begin) : bisect_left(begins, mark.end)]
+        kind = "warmup" if warm else "train"
+        steps.append(Step(kind, mark.begin, mark.end, epoch, fetches, _between(updates, mark)))
+    return steps
+
+
+def _between(times: Sequence[int], mark: Mark) -> int:
+    return bisect_left(times, mark.end) - bisect_left(times, mark.begin)
 
 
 def _split(marks: Sequence[Mark]) -> tuple[list[Mark], list[Mark]]:
@@ -303,7 +325,12 @@ def _evidence(model: Sequence[Step], loop: Sequence[Step], roles: Mapping[int, s
 
 
 def _counts(marks: Sequence[Mark]) -> dict[str, int]:
-    names = {Kind.TRAIN_STEP: "train_step_callbacks", Kind.UPDATE: "updates", Kind.EVAL_STEP: "eval_step_callbacks"}
+    names = {
+        Kind.TRAIN_STEP: "train_step_callbacks",
+        Kind.UPDATE: "updates",
+        Kind.EVAL_STEP: "eval_step_callbacks",
+        Kind.STEP: "named_steps",
+    }
     counts: Counter[str] = Counter()
     for mark in marks:
         if mark.kind in names:

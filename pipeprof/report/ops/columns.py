@@ -14,7 +14,7 @@ SINGLE = (
     "self_ns", "total_ns", "wait_ns", "exec_ns", "share", "cumulative_ns", "name", "type", "opr_id", "op_id", "count",
     "computation", "flops", "memory", "bandwidth", "in_shapes", "out_shapes", "device",
 )  # fmt: skip
-PLACED = ("opr_id", "in_shapes", "out_shapes")
+PLACED = ("name", "type", "device", "opr_id", "in_shapes", "out_shapes")
 
 _ALIASES = {
     "time": "self_ns", "self": "self_ns", "self_time": "self_ns", "device_self_time": "self_ns",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
-from pipeprof.report.ops.columns import parse_order
+from pipeprof.report.ops.columns import Order, parse_order
 from pipeprof.report.ops.content import Content, Part, names
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from pipeprof.query.engine import Engine
     from pipeprof.record.run import Run
-    from pipeprof.report.ops.columns import Order
     from pipeprof.report.ops.question import Question
 
 ALL = 1 << 40
@@ -52,7 +51,7 @@ def build(engine: Engine, question: Question, *, training: bool) -> Content:
     Raises UsageError for an unknown column, and for --type with groups that have no type.
     """
     group = question.group_by or ("type" if training else "name")
-    order = parse_order(question.order_by or "self_ns", COLUMNS)
+    order = parse_order(question.order_by, COLUMNS) if question.order_by else None
     rows = (
         _training_rows(engine, group) if training and group in ("type", "name") else _key_rows(engine, question, group)
     )
@@ -62,7 +61,7 @@ def build(engine: Engine, question: Question, *, training: bool) -> Content:
     ranks = sorted({(row["rep"], row["rank"]) for row in kept})
     shown: list[dict[str, Any]] = []
     for place in ranks:
-        here = _ordered([row for row in kept if (row["rep"], row["rank"]) == place], order)
+        here = _ordered([row for row in kept if (row["rep"], row["rank"]) == place], order or _usual(rows))
         _count_up(here)
         shown += here[: question.shown(len(here))]
     part = Part("", names(shown), len(kept), several=len(ranks) > 1)
@@ -76,8 +75,15 @@ def _training_rows(engine: Engine, group: str) -> list[dict[str, Any]]:
 
 
 def _key_rows(engine: Engine, question: Question, group: str) -> list[dict[str, Any]]:
-    rows = engine.rows("op/key_averages", group=group, stack_depth=question.stack_depth)
-    return [{**row, "name": row["key"], **({"type": row["key"]} if group == "type" else {})} for row in rows]
+    rows = engine.rows("op/key_averages", group_by=group, stack_depth=question.stack_depth)
+    sides = any(row["on_device"] for row in rows)
+    for row in rows:
+        row["name"] = row["key"]
+        if group == "type":
+            row["type"] = row["key"]
+        if sides:
+            row["side"] = "device" if row["on_device"] else "host"
+    return rows
 
 
 def _total(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -121,6 +127,11 @@ def _filtered(rows: list[dict[str, Any]], question: Question, group: str) -> lis
         if (pattern is None or pattern.match(row.get("name") or row.get("type") or ""))
         and (not question.types or row["type"] in question.types)
     ]
+
+
+def _usual(rows: Sequence[dict[str, Any]]) -> Order:
+    """Most own time first: on the device when anything ran there."""
+    return Order("device_self_ns" if any(row.get("on_device") for row in rows) else "self_ns", ascending=False)
 
 
 def _ordered(rows: list[dict[str, Any]], order: Order) -> list[dict[str, Any]]:

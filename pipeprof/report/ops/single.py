@@ -12,12 +12,12 @@ from pipeprof.report.ops.content import Content, Part, names
 from pipeprof.report.ops.question import KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pipeprof.query.engine import Engine
     from pipeprof.report.ops.question import Question
 
-INFOS = "SELECT rep, rank, op_id, name, type, source_id AS opr_id, in_types, in_shapes, out_shapes FROM op_info"
+INFOS = "op/operators"
 _CHOSEN = pa.schema([(name, pa.int64()) for name in ("rep", "rank", "op_id", "place")])
 _NS = 1e9
 _UNBOUNDED = 1e300
@@ -53,8 +53,7 @@ def _sides(question: Question) -> list[str]:
 def _infos(engine: Engine, question: Question, order: Order) -> list[dict[str, Any]] | None:
     """What operators are, when something is asked that only Python can tell."""
     asked = question.opr_name or question.types or question.input_dtype or question.copy_time or order.column in PLACED
-    rows: list[dict[str, Any]] = engine.sql(INFOS).to_pylist() if asked else []
-    return rows if asked else None
+    return engine.rows(INFOS) if asked else None
 
 
 def _chosen(infos: Sequence[dict[str, Any]], question: Question, order: Order, kind: str | None = None) -> pa.Table:
@@ -83,7 +82,7 @@ def _listed(text: str | None) -> Sequence[str]:
 
 def _places(rows: Sequence[dict[str, Any]], column: str) -> list[int | None]:
     """Rank of each value; equal values share one. Ids are ordered as numbers, shapes number by number."""
-    key = _id_key if column == "opr_id" else _shape_key
+    key = _KEYS.get(column, str)
     keys = [None if row[column] is None else key(row[column]) for row in rows]
     ranks = {value: place for place, value in enumerate(sorted({value for value in keys if value is not None}))}
     return [None if value is None else ranks[value] for value in keys]
@@ -100,26 +99,18 @@ def _shape_key(text: str) -> tuple[Any, ...]:
     return (1, (), text)
 
 
+_KEYS: dict[str, Callable[[str], Any]] = {"opr_id": _id_key, "in_shapes": _shape_key, "out_shapes": _shape_key}
+
+
 def _part(engine: Engine, question: Question, order: Order, side: str, *, every: bool) -> Part:
-    data = engine.ask("op/profile_analyze", side=side, every=every, **_params(question, order))
-    rows = shown(data, question)
+    rows = engine.rows("op/profile_analyze", side=side, every=every, **_params(question, order))
     rows = [{"side": side, **row} for row in rows]
     for row in rows:
         row["cumulative_share"] = (
             row["cumulative_ns"] / row["side_ns"] if _has(row, "cumulative_ns", "side_ns") else None
         )
-    return Part(side, names(rows), data.num_rows, several=len({(row["rep"], row["rank"]) for row in rows}) > 1)
-
-
-def shown(data: pa.Table, question: Question) -> list[dict[str, Any]]:
-    """The rows that are printed: of each repetition and rank, in the order of `position`."""
-    if not data.num_rows:
-        return []
-    counts = data.group_by(["rep", "rank"]).aggregate([("position", "max")]).to_pylist()
-    if len(counts) == 1:
-        return list(data.slice(0, question.shown(data.num_rows)).to_pylist())
-    most = {(row["rep"], row["rank"]): question.shown(row["position_max"]) for row in counts}
-    return [row for row in data.to_pylist() if row["position"] <= most[row["rep"], row["rank"]]]
+    counts = {(row["rep"], row["rank"]): row.pop("all_rows") for row in rows}
+    return Part(side, names(rows), sum(counts.values()), several=len(counts) > 1)
 
 
 def _has(row: dict[str, Any], value: str, divisor: str) -> bool:
@@ -131,7 +122,10 @@ def _params(question: Question, order: Order) -> dict[str, Any]:
     if column == "cumulative_ns":  # the largest running sum is that of the shortest operator
         column, ascending = "self_ns", not ascending
     aliases = {"share": "self_ns", **dict.fromkeys(PLACED, "place")}
+    if question.aggregate is not None:  # added up, only the type is still there
+        aliases |= {name: "none" for name in PLACED if name != "type"}
     return {
+        "top": question.top or 0,
         "key": KEYS[question.top_end_key],
         "bounded": question.min_time is not None or question.max_time is not None,
         "least_ns": _ns(question.min_time, -_UNBOUNDED),
@@ -165,10 +159,10 @@ def _add_totals(content: Content, totals: Sequence[dict[str, Any]]) -> None:
 
 def _add_copy_time(engine: Engine, question: Question, content: Content) -> None:
     """Two lines for operators of type Copy among those that are chosen: time to the end, and to the kernel."""
-    infos: list[dict[str, Any]] = engine.sql(INFOS).to_pylist()
+    infos = engine.rows(INFOS)
     order = Order("self_ns", ascending=False)
     engine.give("chosen", _chosen(infos, question, order, kind="Copy"))
-    params = {**_params(question, order), "by": "all", "side": "device", "every": False}
+    params = {**_params(question, order), "by": "all", "top": 0, "side": "device", "every": False}
     for key, title in (("total", "copy time"), ("wait", "copy wait time")):
         values = {}
         for how in ("sum", "mean"):

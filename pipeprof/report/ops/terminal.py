@@ -18,9 +18,21 @@ if TYPE_CHECKING:
     from pipeprof.report.ops.content import Content, Part
 
 WIDE = 160
-_TIMES = ("self_ns", "total_ns", "mean_ns", "min_ns", "max_ns", "device_self_ns", "device_total_ns", "device_mean_ns")
-_BYTES = ("memory_bytes", "self_memory_bytes", "device_memory_bytes", "self_device_memory_bytes")
-_TITLES = {"self_ns": "self", "total_ns": "total", "mean_ns": "mean", "min_ns": "min", "max_ns": "max"}
+ROOMY = 110
+_FIGURES = (
+    ("count", ("count",)),
+    ("self", ("self_ns", "share")),
+    ("total", ("total_ns", "total_share")),
+    ("mean", ("mean_ns",)),
+    ("max", ("max_ns",)),
+    ("cumulative", ("cumulative_share",)),
+    ("device\nself", ("device_self_ns", "device_share")),
+    ("device\ntotal", ("device_total_ns",)),
+    ("device\nmean", ("device_mean_ns",)),
+    ("memory\nself, total", ("self_memory_bytes", "memory_bytes")),
+    ("device memory\nself, total", ("self_device_memory_bytes", "device_memory_bytes")),
+)
+_DISPENSABLE = ("mean", "max", "cumulative", "device\nmean", "device memory\nself, total")
 
 
 def show(console: Console, content: Content) -> None:
@@ -62,8 +74,10 @@ def _operator(row: dict[str, Any], *, aggregated: bool) -> str:
 
 
 def _single(part: Part, width: int, *, aggregated: bool) -> tuple[Sequence[str], list[list[str]], frozenset[str]]:
-    build = _wide if width >= WIDE else _narrow
-    head, rows = build(part, aggregated=aggregated)
+    if width >= WIDE:
+        head, rows = _wide(part, aggregated=aggregated)
+    else:
+        head, rows = _narrow(part, aggregated=aggregated, apart=width >= ROOMY)
     words = {"operator", "in shapes", "out shapes", "shapes"}
     return head, rows, frozenset(title for title in head if title not in words)
 
@@ -89,13 +103,14 @@ def _wide(part: Part, *, aggregated: bool) -> tuple[Sequence[str], list[list[str
     return _without_empty(head, rows, ("in shapes", "out shapes"))
 
 
-def _narrow(part: Part, *, aggregated: bool) -> tuple[Sequence[str], list[list[str]]]:
-    head = ["#", f"{part.side} time", "cumulative", "operator", "work", "shapes"]
+def _narrow(part: Part, *, aggregated: bool, apart: bool) -> tuple[Sequence[str], list[list[str]]]:
+    """Figures of a kind below each other; running sums in a column of their own only when there is room (`apart`)."""
+    times = [f"{part.side} time", "cumulative"]
+    head = ["#", *(times if apart else ["\n".join(times)]), "operator", "work", "shapes"]
     rows = [
         [
             _place(row, several=part.several),
-            f"{cells.time(row['self_ns'])}\n{cells.share(row['share'])}",
-            f"{cells.time(row['cumulative_ns'])}\n{cells.share(row['cumulative_share'])}",
+            *_times(row, apart=apart),
             _operator(row, aggregated=aggregated),
             "\n".join(_work(row)),
             "\n".join(
@@ -108,6 +123,12 @@ def _narrow(part: Part, *, aggregated: bool) -> tuple[Sequence[str], list[list[s
         for row in part.rows
     ]
     return _without_empty(head, rows, ("shapes",))
+
+
+def _times(row: dict[str, Any], *, apart: bool) -> list[str]:
+    own = f"{cells.time(row['self_ns'])}\n{cells.share(row['share'])}"
+    running = f"{cells.time(row['cumulative_ns'])}\n{cells.share(row['cumulative_share'])}"
+    return [own, running] if apart else [f"{own}\n{running}"]
 
 
 def _work(row: dict[str, Any]) -> list[str]:
@@ -129,22 +150,23 @@ def _without_empty(
 
 
 def _groups(part: Part, width: int) -> tuple[Sequence[str], list[list[str]], frozenset[str]]:
-    """Groups: what they are, then every figure that is known for any of them."""
+    """Groups: what they are, then every figure that is known for any of them; a time and its share are one cell."""
     known = {name for row in part.rows for name, value in row.items() if value is not None}
-    head = [*(("rep", "rank") if part.several else ()), "name"]
-    head += [name for name in ("phase", "in_shapes", "stack") if name in known]
-    figures = [name for name in ("count", *_TIMES, "share", "cumulative_share", *_BYTES) if name in known]
-    titles = [_title(name) for name in figures]
-    rows = [[_word(row, name) for name in head] + [_figure(row, name) for name in figures] for row in part.rows]
-    right = frozenset(titles) | {"rep", "rank"}
-    if width < 80:
-        right = frozenset({"rep", "rank"})
-    return [*(name.replace("_", " ") for name in head), *titles], rows, right
-
-
-def _title(name: str) -> str:
-    plain = name.removesuffix("_ns").removesuffix("_bytes").removesuffix("_share")
-    return _TITLES.get(name, plain.replace("_", " "))
+    words = [*(("rep", "rank") if part.several else ()), "name"]
+    words += [name for name in ("side", "phase", "in_shapes", "stack") if name in known]
+    crowded = bool(known & {"device_self_ns", "self_memory_bytes"})
+    figures = [
+        (title, names)
+        for title, names in _FIGURES
+        if known & set(names) and not (crowded and width < ROOMY and title in _DISPENSABLE)
+    ]
+    rows = [
+        [_word(row, name) for name in words]
+        + ["\n".join(_figure(row, name) for name in names if name in known) for _, names in figures]
+        for row in part.rows
+    ]
+    head = [*(name.replace("_", " ") for name in words), *(title for title, _ in figures)]
+    return head, rows, frozenset({"rep", "rank", *(title for title, _ in figures)})
 
 
 def _word(row: dict[str, Any], name: str) -> str:
@@ -156,10 +178,12 @@ def _word(row: dict[str, Any], name: str) -> str:
 
 def _figure(row: dict[str, Any], name: str) -> str:
     value = row.get(name)
+    if value is None:
+        return "-"
     if name.endswith("_ns"):
         return cells.time(value)
     if name.endswith("share"):
         return cells.share(value)
     if name.endswith("_bytes"):
         return cells.size(value)
-    return cells.NOT_KNOWN if value is None else str(value)
+    return str(value)

@@ -66,7 +66,8 @@ def headline(verdict: Verdict, entries: Sequence[Mapping[str, Any]], labels: Map
         moved += f" [{_number(lead.ci_low)}, {_number(lead.ci_high)}]"
     cause = _cause(entries, grew=lead.ratio > 1)
     because = f", because {cause}" if cause and lead.verdict in ("regressed", "improved", "acknowledged") else ""
-    extra = f" ({lead.reason})" if lead.verdict in ("incomparable", "missing") and lead.reason else ""
+    told = {"incomparable": lead.reason, "missing": lead.reason, "inconclusive": _needed(verdict)}
+    extra = f" ({told[lead.verdict]})" if told.get(lead.verdict) else ""
     return f"{moved}{because}; {verdict.verdict}{extra}"
 
 
@@ -75,6 +76,13 @@ def _lead(verdict: Verdict) -> Any:
     primary = [one for one in verdict.metrics if one.family == "primary"]
     same = [one for one in primary if one.verdict == verdict.verdict]
     return next(iter(same or primary), None)
+
+
+def _needed(verdict: Verdict) -> str:
+    """How many repetitions would decide the primary metrics that are open; empty when no number can be given."""
+    wanted = [one.reps_needed for one in verdict.metrics if one.family == "primary" and one.verdict == "inconclusive"]
+    known = [number for number in wanted if number is not None]
+    return f"about {max(known)} repetitions of each side are needed" if known else ""
 
 
 def _cause(entries: Sequence[Mapping[str, Any]], *, grew: bool) -> str:

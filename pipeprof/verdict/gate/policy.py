@@ -94,7 +94,7 @@ class Policy(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
 
 
 def read_policy(content: Mapping[str, Any], where: str) -> Policy:
-    """A policy from a parsed table; metrics that it does not name keep their defaults.
+    """A policy from a parsed table; metrics that it does not name keep their defaults, and `false` makes one secondary.
 
     Raises UsageError that names `where` and the key for unknown keys and wrong values.
     """
@@ -106,7 +106,7 @@ def read_policy(content: Mapping[str, Any], where: str) -> Policy:
         rules = _rules()
         for name, entry in metrics.items():
             if entry is False:
-                rules.pop(name, None)
+                rules[name] = msgspec.structs.replace(Policy().rule(name), family="secondary")
                 continue
             known = msgspec.to_builtins(rules.get(name, Policy().rule(name)))
             rules[name] = msgspec.convert(known | dict(entry), Rule, strict=True)

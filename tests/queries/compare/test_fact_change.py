@@ -11,7 +11,7 @@ def test_only_what_differs_is_listed(ask):
         fact("base", "op c", "Add"),
         fact("new", "op d", "Mul"),
     ]
-    assert ask("compare/fact_change", {"fact": rows}, give="name base new change") == [
+    assert ask("compare/fact_change", {"side_fact": rows}, give="name base new change") == [
         ("op a", "Conv2D", "SlowConv", "changed"),
         ("op c", "Add", None, "vanished"),
         ("op d", None, "Mul", "appeared"),

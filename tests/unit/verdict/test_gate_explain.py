@@ -1,5 +1,7 @@
 """What is said to have changed, from hand-made rows."""
 
+import dataclasses
+
 import pytest
 
 from pipeprof.verdict.gate.explain import explanation, headline
@@ -85,3 +87,12 @@ def test_operators_that_come_and_go(new, share):
 
 def test_nothing_judged_is_said_so():
     assert headline(Verdict("missing", ()), [], LABELS) == "no primary metric could be judged; missing"
+
+
+def test_what_is_open_says_how_many_repetitions_it_needs():
+    one = metric("step_time_median", "inconclusive", ratio=1.02, ci_low=0.9, ci_high=1.2)
+    open_ = Verdict("inconclusive", (dataclasses.replace(one, reps_needed=12),))
+    assert headline(open_, [], LABELS) == (
+        "step time +2.0 % [-10.0, 20.0]; inconclusive (about 12 repetitions of each side are needed)"
+    )
+    assert headline(Verdict("inconclusive", (one,)), [], LABELS).endswith("; inconclusive")

@@ -9,7 +9,7 @@ import pytest
 
 from pipeprof.errors import UsageError
 from pipeprof.verdict import Policy, Samples, judge
-from pipeprof.verdict.gate.policy import Rule
+from pipeprof.verdict.gate.policy import Rule, read_policy
 
 STEP = "step_time_median"
 # Eight repetitions with a standard deviation of about 1.2 %, in ns.
@@ -274,3 +274,13 @@ def test_what_is_no_number_is_refused(wrong):
 def test_a_verdict_can_be_written_as_json():
     verdict = judge({STEP: BASE, **ops()}, {STEP: times(1.1), **ops()})
     assert msgspec.json.decode(msgspec.json.encode(verdict))["verdict"] == "regressed"
+
+
+def test_a_metric_that_the_policy_switches_off_cannot_fail():
+    policy = read_policy({"metrics": {"first_step_time": False}}, "here")
+    base = {STEP: BASE, "first_step_time": [value * 100 for value in BASE]}
+    new = {STEP: BASE, "first_step_time": [value * 200 for value in BASE]}
+    verdict = judge(base, new, policy)
+    assert verdict.exit_code == 0
+    assert verdict.metric("first_step_time").family == "secondary"
+    assert judge(base, new).verdict == "regressed"

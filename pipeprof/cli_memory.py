@@ -1,0 +1,62 @@
+"""The verb `memory`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pipeprof.record.run import Run
+
+_ALL = 1 << 40
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("-t", "--top", type=click.IntRange(0), default=10, show_default=True, help="Operators; 0 shows all.")
+@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
+@click.option("--svg", type=click.Path(path_type=Path), help="Draw the lifetimes of blocks: time x address.")
+@click.option("--rank", type=click.IntRange(0), metavar="N", help="Rank that --svg draws.  [default: the first]")
+@click.option(
+    "--blocks",
+    type=click.IntRange(0),
+    default=2000,
+    show_default=True,
+    help="Largest blocks in --svg and JSON; 0: all.",
+)
+@click.option("--skip-steps", type=click.IntRange(0), default=0, help="Training steps that growth leaves out.")
+def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: int | None, **asked: Any) -> None:
+    """Memory over time, its peak and what was alive then, operators, and whether it grows from step to step.
+
+    \b
+      pipeprof memory RUN
+      pipeprof memory RUN --svg lifetimes.svg
+      pipeprof memory RUN --format json | jq .growth
+    """  # noqa: D301
+    from pipeprof.read.spool.finish import open_run
+    from pipeprof.report import json_text, memory_text
+    from pipeprof.report import memory as room
+    from pipeprof.report.output import write_text
+    from pipeprof.report.progress import status_line
+
+    with status_line("pipeprof: recovering the run", quiet=False) as progress:
+        opened: Run = open_run(run, progress=progress)
+    content = room.build(
+        opened, top=asked["top"] or _ALL, lifetimes=asked["blocks"] or _ALL, skip_steps=asked["skip_steps"]
+    )
+    if svg is not None:
+        write_text(_chart(content, rank), svg)
+    write_text(json_text.text(content) if form == "json" else memory_text.text(content), output)
+
+
+def _chart(content: dict[str, Any], rank: int | None) -> str:
+    from pipeprof.report.memory_svg import svg as chart
+
+    rows = [row for row in content["lifetimes"] if rank in (None, row["rank"])]
+    first = min(((row["rep"], row["rank"]) for row in rows), default=(0, rank or 0))
+    chosen = [row for row in rows if (row["rep"], row["rank"]) == first]
+    peak = next((row for row in content["peaks"] if (row["rep"], row["rank"]) == first), None)
+    return chart(chosen, peak, f"repetition {first[0]}, rank {first[1]}")

@@ -1,0 +1,94 @@
+"""The verb `sweep`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FORMATS = ("terminal", "json", "markdown", "csv")
+EXPORTS = ("env", "args", "toml")
+
+
+def _budget(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
+    """Seconds of `90`, `90s`, `10m`, `1h30m`. Raises BadParameter."""
+    from pipeprof.experiment.sweep_spec import seconds_of
+
+    try:
+        return seconds_of(text, "the time")
+    except UsageError as error:
+        raise click.BadParameter(error.message) from error
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--table",
+    "table",
+    type=click.Path(path_type=Path),
+    metavar="CSV",
+    help="Show published tables of option sets instead of measuring.",
+)
+@click.option("--steps", type=click.IntRange(0), help="Choose for a run of that many steady steps.")
+@click.option("--budget", metavar="TIME", callback=_budget, help="Time for all repetitions, such as 600 or 10m.")
+@click.option(
+    "-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-sweep-HASH]"
+)
+@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
+@click.option("--export", "export", type=click.Choice(EXPORTS), help="Print only the recommended option set.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def sweep(
+    file: Path | None, table: Path | None, steps: int | None, budget: float | None, folder: Path | None, form: str,
+    export: str | None, command: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Which options make this command faster, and from how many steps on do they pay?
+
+    \b
+      pipeprof sweep sweep.toml -- python train.py
+      pipeprof sweep sweep.toml --steps 2000 --budget 30m -- python train.py
+      pipeprof sweep sweep.toml --export env -- python train.py
+      pipeprof sweep --table option_tables.csv
+
+    FILE holds the option sets (docs/sweep.md, examples/sweep.toml). They are run in turn with the base, in fresh
+    processes, until each is decided or the time is over. The same call again continues a sweep that was interrupted,
+    and prints the result of one that is finished. Exit codes: 0 measured, 3 could not be measured, 5 the base failed.
+    """  # noqa: D301
+    if (file is None) == (table is None):
+        raise UsageError("give a sweep file, or a table with --table", "pipeprof sweep sweep.toml -- python train.py")
+    if table is not None:
+        from pipeprof.experiment.sweep_table import table_content
+
+        show(table_content(table, steps), form, export)
+        return
+    from pipeprof.experiment.sweep import SweepWish, run_sweep
+    from pipeprof.experiment.sweep_spec import load_spec
+
+    spec = load_spec(Path(file or ""))
+    wish = SweepWish(spec, Path.cwd(), command, folder, budget, steps)
+    show(run_sweep(wish, _say), form, export)
+
+
+def show(content: dict[str, Any], form: str, export: str | None = None) -> None:
+    """Print a result in one of FORMATS, or its recommendation in one of EXPORTS."""
+    from pipeprof.report import compare_json, sweep_csv, sweep_export, sweep_markdown, sweep_terminal
+
+    if export is not None:
+        click.echo(sweep_export.export(content, export), nl=False)
+        return
+    texts: dict[str, Callable[[Any], str]] = {
+        "json": compare_json.text, "markdown": sweep_markdown.text, "csv": sweep_csv.text,
+    }  # fmt: skip
+    if form == "terminal":
+        sweep_terminal.show(content)
+        return
+    click.echo(texts[form](content), nl=False)
+
+
+def _say(line: str) -> None:
+    click.echo(f"pipeprof: {line}", err=True)

@@ -1,0 +1,84 @@
+"""The verbs `timeline` and `stacks`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=Path("trace.json.gz"), show_default=True,
+    help="The trace; packed when the name ends in .gz.",
+)  # fmt: skip
+@click.option("--steps", metavar="A:B", help="Only steps A up to, and without, B.")
+@click.option("--ranks", metavar="LIST", help="Only these ranks, such as 0,2,4-7.")
+@click.option("--rep", type=click.IntRange(0), metavar="N", help="Only this repetition.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep: int | None, *, quiet: bool) -> None:
+    """Write everything, all ranks on one clock, as a trace for ui.perfetto.dev or chrome://tracing.
+
+    \b
+      pipeprof timeline RUN
+      pipeprof timeline RUN -o trace.json.gz --steps 100:110 --ranks 0,1
+    """  # noqa: D301
+    from pipeprof.read.spool.finish import open_run
+    from pipeprof.report.progress import status_line
+    from pipeprof.report.timeline import Choice, write
+    from pipeprof.report.timeline_clock import parse_ranks, parse_steps
+
+    choice = Choice(
+        steps=None if steps is None else parse_steps(steps),
+        ranks=None if ranks is None else parse_ranks(ranks),
+        rep=rep,
+    )
+    with status_line("pipeprof: timeline", quiet=quiet) as progress:
+        written = write(open_run(run, progress=progress), output, choice, progress)
+    if quiet:
+        return
+    click.echo(f"{written.events:,} events of {written.ranks} ranks in `{output}`", err=True)
+    if written.left_out:
+        click.echo(f"note: {written.left_out:,} rows without a time or a duration are not in it", err=True)
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True,
+    help="The name says the format: *.speedscope.json, or folded text.",
+)  # fmt: skip
+@click.option(
+    "--by", "way", type=click.Choice(["stack", "call", "scope"]),
+    help="Source locations, operators that call operators, or modules.  [default: the first that the run has]",
+)  # fmt: skip
+@click.option(
+    "--weight", type=click.Choice(["host", "device", "count", "memory"]), default="host", show_default=True,
+    help="Own time on the host, device time, executions, or bytes allocated.",
+)  # fmt: skip
+@click.option("--depth", type=click.IntRange(1), metavar="N", help="Innermost frames of a source location to keep.")
+@click.option("--steps", metavar="A:B", help="Only steps A up to, and without, B.")
+def stacks(run: Path, output: Path, way: str | None, weight: str, depth: int | None, steps: str | None) -> None:
+    """Write stacks of operators for flame graphs.
+
+    \b
+      pipeprof stacks RUN -o run.folded
+      pipeprof stacks RUN -o run.speedscope.json --weight device
+      pipeprof stacks RUN -o run.folded --by stack --depth 5
+    """  # noqa: D301
+    from pipeprof.read.spool.finish import open_run
+    from pipeprof.report import stacks as room
+    from pipeprof.report.output import write_text
+    from pipeprof.report.progress import status_line
+    from pipeprof.report.timeline_clock import parse_steps
+
+    question = room.Question(way, weight, depth, None if steps is None else parse_steps(steps))
+    with status_line("pipeprof: stacks", quiet=False) as progress:
+        opened = open_run(run, progress=progress)
+        taken, profiles = room.stacks(opened, question)
+    name = str(run)
+    text = room.speedscope(profiles, name, weight) if output.name.endswith(".json") else room.folded(profiles)
+    write_text(text, output)
+    count = sum(len(found) for found in profiles.values())
+    click.echo(f"{count:,} stacks by {taken} in `{output}`", err=True)

@@ -1,0 +1,174 @@
+"""The probe in a process that profiles itself: recorders come and go, the hooks stay.
+
+`begin` starts a recorder, `step` tells it of a step that the program names, `end` closes its files. In between, and
+before the first and after the last, a recorder that is off stands in, so that each hook is one look at an attribute.
+"""
+
+import os
+import sys
+
+from . import dataset, imports, recorder, steps, windows
+
+RECORDED, WARMUP = 0, 1  # flags of STEP
+ENDLESS = 1 << 60
+BY_HAND = "hand"  # option `ops`: one window, from the recorder's begin to its end
+
+_hooked = []  # type: list[bool]
+
+
+class Own(recorder.Recorder):
+    """A recorder of a part of this process's life."""
+
+    def __init__(self, root, options):
+        super().__init__(root, "{}")
+        self._options = options
+        self.adopts = True
+
+    def _about(self):
+        return dict(super()._about(), inprocess=True)
+
+
+class Idle(recorder.Recorder):
+    """Records nothing. `waiting`: iterators that are made now will be recorded later."""
+
+    def __init__(self, options, waiting):
+        super().__init__("", "{}")
+        self._options = dict(options, ops="off")
+        self.off = True
+        self.waiting = waiting
+
+    def line(self, name, **fields):
+        """Drop it."""
+
+    def forked(self):
+        """In a forked child: nothing is waited for. `pid` stays the parent's, which alone may stop its iterators."""
+        self.waiting = False
+
+    def mark(self, kind, flag, subject, number, begin, end):
+        """Drop it."""
+
+
+class OwnWindows(windows.Windows):
+    """Windows that the program's own steps cut, once it names one; they stay open until the recording ends."""
+
+    def __init__(self, executor):
+        super().__init__()
+        self.executor = executor
+        self.named = False
+
+    def prepare(self):
+        """As in a recorded command; with `hand`, one window."""
+        options = recorder.REC.options
+        if options.get("ops") == BY_HAND:
+            options["schedule"] = {"active": ENDLESS, "repeat": 1}
+        super().prepare()
+
+    def step_done(self):
+        """A step as the hooks see it: counts only while the program names none."""
+        if not self.named:
+            super().step_done()
+
+    def step_named(self):
+        """A step is over, says the program."""
+        self.named = True
+        super().step_done()
+
+    def warm(self):
+        """What was executed up to now was warm-up."""
+        if self.folder is not None:
+            self.warmup = len(self.ticks) - 1
+
+    def pause(self):
+        """Training pauses, the recording goes on."""
+
+    def close(self):
+        """The recording ends."""
+        super().pause()
+
+    exit = close
+
+
+def wait(options, waiting=True):
+    """Record nothing, for now (`waiting`) or until the next `begin`. Sets the hooks the first time."""
+    recorder.REC = Idle(options, waiting)
+    if _hooked:
+        return
+    _hooked.append(True)
+    imports.install()
+    imports.install_loaded()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forked)
+
+
+def _forked():
+    recorder.REC.forked()
+
+
+def begin(root, options):
+    """Record into `root`, a folder that exists, from now on."""
+    if not _hooked:
+        wait(options)
+    rec = Own(root, dict(options))
+    inside = steps.LOOP.inside  # calls that are under way
+    steps.LOOP = steps.Loop()
+    steps.LOOP.inside = inside
+    windows.WINDOWS = OwnWindows(windows.WINDOWS.executor)
+    recorder.REC = rec
+    rec.open()
+    if "mindspore" in sys.modules:
+        _tell_of_mindspore(rec)
+        dataset.retell()
+        windows.WINDOWS.prepare()
+
+
+def _tell_of_mindspore(rec):
+    module = sys.modules["mindspore"]
+    version = getattr(module, "__version__", "")
+    rec.event("import", version=version)
+    steps._units.setdefault("import", {"version": version})
+    steps._units.pop("context", None)
+    if hasattr(module, "get_context"):
+        steps.tell_context()
+
+
+def step(number, flag, begin_ns, epoch=None):
+    """The program's step `number` is over; it began at `begin_ns`. Returns when it ended, in the same clock."""
+    rec = recorder.REC
+    if rec.off:
+        return recorder.now()
+    windows.WINDOWS.step_named()
+    at = recorder.now()
+    rec.mark(recorder.STEP, flag, 0 if epoch is None else epoch + 1, number, begin_ns, at)
+    return at
+
+
+def warm():
+    """The steps so far were warm-up, and what they executed is not kept."""
+    windows.WINDOWS.warm()
+
+
+def span(name, begin_ns, end_ns, track, category="user", stack=()):
+    """Record an interval that the program names; nothing while nothing is recorded."""
+    rec = recorder.REC
+    if not rec.off:
+        rec.line("span", label=name, begin=begin_ns, end=end_ns, track=track, category=category, stack=list(stack))
+
+
+def end(options, waiting):
+    """Close what is recorded: windows, queue samples, files."""
+    rec = recorder.REC
+    windows.WINDOWS.close()
+    if dataset.SERVICE is not None and dataset.SERVICE.on:
+        dataset.SERVICE.switch_off()
+    if dataset.TREES is not None:
+        try:
+            dataset.TREES.keep()
+        except Exception:
+            rec.failed("tree")
+    rec.end()
+    wait(options, waiting)
+
+
+def warn(code, text):
+    """Record a warning, once per code."""
+    recorder.REC.warn(code, text)

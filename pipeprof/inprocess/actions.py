@@ -1,0 +1,65 @@
+"""Which steps are recorded: wait, warm-up and active steps in cycles. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pipeprof.errors import UsageError
+
+
+class ProfilerAction(Enum):
+    """What is done in a step. The last active step of a cycle is also the one after which the run is handed over."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """A function of the step's number (from 0) to its ProfilerAction; made by `schedule`."""
+
+    active: int
+    wait: int = 0
+    warmup: int = 0
+    repeat: int = 0
+    skip_first: int = 0
+
+    def __call__(self, step: int) -> ProfilerAction:
+        """What is done in step `step`. Raises UsageError for a negative number."""
+        if step < 0:
+            raise UsageError(f"steps count from 0, found {step}")
+        since = step - self.skip_first
+        if since < 0 or self.over(step):
+            return ProfilerAction.NONE
+        position = since % self.cycle
+        if position < self.wait:
+            return ProfilerAction.NONE
+        if position < self.wait + self.warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD_AND_SAVE if position == self.cycle - 1 else ProfilerAction.RECORD
+
+    @property
+    def cycle(self) -> int:
+        """Steps of one cycle."""
+        return self.wait + self.warmup + self.active
+
+    def over(self, step: int) -> bool:
+        """Whether nothing is recorded in this step and in any later one."""
+        return self.repeat > 0 and step - self.skip_first >= self.repeat * self.cycle
+
+
+def schedule(*, active: int, wait: int = 0, warmup: int = 0, repeat: int = 0, skip_first: int = 0) -> Schedule:
+    """As torch.profiler.schedule: after `skip_first` steps, cycles of `wait`, `warmup` and `active` steps.
+
+    Nothing is recorded while waiting; what is recorded in warm-up steps is thrown away; active steps make a run, one
+    per cycle. `repeat` cycles, 0: until the program ends. Raises UsageError for a negative number, or 0 active steps.
+    """
+    numbers = {"skip_first": skip_first, "wait": wait, "warmup": warmup, "active": active, "repeat": repeat}
+    for name, number in numbers.items():
+        least = 1 if name == "active" else 0
+        if not isinstance(number, int) or isinstance(number, bool) or number < least:
+            raise UsageError(f"schedule: {name} is {number!r}, expected a whole number of at least {least}")
+    return Schedule(**numbers)

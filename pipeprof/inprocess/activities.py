@@ -1,0 +1,47 @@
+"""What can be recorded, and how the names of other profilers translate."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class ProfilerActivity(str, Enum):
+    """Parts of a recording. CPU stands for all three others."""
+
+    CPU = "cpu"
+    OPS = "ops"  # operator executions
+    PIPELINE = "pipeline"  # the dataset: queues, service times, fetches
+    HOST = "host"  # CPU and memory of the machine and of this process
+
+
+ALL = frozenset([ProfilerActivity.OPS, ProfilerActivity.PIPELINE, ProfilerActivity.HOST])
+DEVICES = ("NPU", "GPU", "CUDA", "XPU")
+
+
+def chosen(activities: Iterable[Any] | None) -> tuple[frozenset[ProfilerActivity], list[str]]:
+    """The parts that are meant, and a note for each that this machine cannot record.
+
+    None means all. Texts and other profilers' enumerations are taken by name (`CPU`, `NPU`, ...). Raises UsageError
+    for any other name, and when nothing is left.
+    """
+    if activities is None:
+        return ALL, []
+    found: set[ProfilerActivity] = set()
+    notes = []
+    for item in [activities] if isinstance(activities, str) else activities:
+        name = str(getattr(item, "name", item)).upper()
+        if name in DEVICES:
+            notes.append(f"activity {name}: device kernels are not recorded in the program itself, only on the host")
+        elif name in ProfilerActivity.__members__:
+            found |= ALL if name == "CPU" else {ProfilerActivity[name]}
+        else:
+            raise UsageError(f"no activity `{item}`, expected one of {', '.join(ProfilerActivity.__members__)}")
+    if not found and not notes:
+        raise UsageError("no activity is left to record", "leave out activities= to record all")
+    return frozenset(found or ALL), notes

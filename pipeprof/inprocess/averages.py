@@ -1,0 +1,108 @@
+"""`key_averages()`: operators and spans of a run, summed by what they are, and the table that prints them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipeprof.inprocess.user_spans import user_spans
+from pipeprof.query.engine import Engine
+from pipeprof.read.mindspore_ops import op_type
+from pipeprof.read.spool.finish import open_run
+from pipeprof.report.ops.columns import parse_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+COLUMNS = ("self_ns", "total_ns", "mean_ns", "count", "name", "in_shapes", "stack", "category")
+USER = "user"
+
+
+@dataclass(frozen=True)
+class Average:
+    """One row. Times in ns over all `count` executions; `self_ns` without what ran inside it.
+
+    `category`: `op`, or `user` for spans of `record_function`. `in_shapes` and `stack` are texts, empty when the table
+    is not grouped by them or they were not recorded.
+    """
+
+    name: str
+    count: int
+    self_ns: int
+    total_ns: int
+    category: str = "op"
+    in_shapes: str = ""
+    stack: str = ""
+
+    @property
+    def mean_ns(self) -> float:
+        """Mean time of one execution, ns."""
+        return self.total_ns / self.count
+
+
+class KeyAverages:
+    """The rows, most own time first; iterate over it, or print `table()`."""
+
+    def __init__(self, rows: Sequence[Average], *, shapes: bool = False, stacks: bool = False) -> None:
+        self.rows = sorted(rows, key=lambda row: (-row.self_ns, row.name, row.in_shapes, row.stack))
+        self._shapes = shapes
+        self._stacks = stacks
+
+    def __iter__(self) -> Iterator[Average]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def self_ns(self) -> int:
+        """Own time of all rows, ns."""
+        return sum(row.self_ns for row in self.rows)
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100) -> str:
+        """The rows as text, `row_limit` at most (-1: all).
+
+        `sort_by`: a column (`self_ns`, `total_ns`, `mean_ns`, `count`, `name`) or torch's name for it
+        (`self_cpu_time_total`, `cpu_time_total`, ...), largest first; `+` in front: smallest first. Raises UsageError
+        for any other.
+        """
+        from pipeprof.inprocess.table import render  # noqa: PLC0415
+
+        rows = list(self.rows)
+        if sort_by is not None:
+            order = parse_order(sort_by, COLUMNS)
+            rows.sort(key=lambda row: getattr(row, order.column), reverse=not order.ascending)
+        shown = rows if row_limit < 0 else rows[:row_limit]
+        return render(shown, self.self_ns, len(rows), shapes=self._shapes, stacks=self._stacks)
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0) -> KeyAverages:
+    """The averages of a run: operators by type, and the spans of `record_function` by name."""
+    group = "shape" if shapes else "stack" if stack_depth else "name"
+    run = open_run(path)
+    with Engine.open(run) as engine:
+        found = engine.rows("op/key_averages", group_by=group, stack_depth=max(stack_depth, 1))
+    sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for row in found:
+        key = (type_of(row["key"]), row["in_shapes"] or "" if shapes else "", row["stack"] or "")
+        for index, name in enumerate(("count", "self_ns", "total_ns")):
+            sums[key][index] += row[name] or 0
+    rows = [
+        Average(name, count, own, total, "op", in_shapes, stack)
+        for (name, in_shapes, stack), (count, own, total) in sums.items()
+    ]
+    rows += [
+        Average(name, count, own, total, USER, "", stack)
+        for (name, stack), (count, own, total) in user_spans(run, stack_depth).items()
+    ]
+    return KeyAverages(rows, shapes=shapes, stacks=bool(stack_depth))
+
+
+def type_of(name: str) -> str:
+    """The type of an operator from its name in a run: `Default/c1-Conv2d/Conv2D-op0` and `Conv2D#2` are Conv2D."""
+    return op_type(name).partition("#")[0]

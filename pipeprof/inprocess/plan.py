@@ -1,0 +1,80 @@
+"""From the settings of a profile to what is recorded, and where."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.collect.session import default_name
+from pipeprof.errors import UsageError
+from pipeprof.inprocess.actions import ProfilerAction, Schedule
+from pipeprof.inprocess.activities import ProfilerActivity, chosen
+from pipeprof.inprocess.recording import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+NO_STACKS = "with_stack: MindSpore's operator recorder keeps no Python stacks on a CPU; spans have them"
+
+
+def always(_step: int) -> ProfilerAction:
+    """The plan without a schedule: record everything."""
+    return ProfilerAction.RECORD
+
+
+def plan_of(
+    activities: Iterable[Any] | None,
+    schedule: Callable[[int], ProfilerAction] | None,
+    *,
+    memory: bool,
+    queue_interval_ms: int,
+    shapes: bool,
+    stacks: bool,
+) -> Plan:
+    """What is recorded. Raises UsageError for activities and intervals that cannot be."""
+    parts, notes = chosen(activities)
+    if queue_interval_ms < 1:
+        raise UsageError(f"queue_interval_ms is {queue_interval_ms}, expected at least 1 ms")
+    if schedule is not None and not callable(schedule):
+        raise UsageError("schedule is no function", "use pipeprof.schedule(wait=..., warmup=..., active=...)")
+    ops, pipeline = ProfilerActivity.OPS in parts, ProfilerActivity.PIPELINE in parts
+    mode = "off" if not ops else "all" if schedule is None else "hand"
+    probe = {
+        "ops": mode,
+        "memory": memory,
+        "service": pipeline,
+        "queue_interval_ms": queue_interval_ms if pipeline else 0,
+    }
+    manifest = {
+        "ops": "all" if ops else "off",
+        "memory": memory,
+        "service": pipeline,
+        "queue_interval": queue_interval_ms if pipeline else 0,
+        "schedule": _told(schedule),
+        "activities": sorted(part.value for part in parts),
+        "record_shapes": shapes,
+        "with_stack": stacks,
+    }
+    return Plan(probe, manifest, ProfilerActivity.HOST in parts, [*notes, *([NO_STACKS] if stacks else [])])
+
+
+def folder_of(out: Path | None, uses: int, *, scheduled: bool) -> Path:
+    """Where the runs of the `uses`-th block go: each process of a distributed job has a folder of its own."""
+    if out is None:
+        return default_name("pipeprof-profiles-" if scheduled else "pipeprof-profile-").absolute()
+    rank = os.environ.get("RANK_ID", "")
+    several = os.environ.get("RANK_SIZE", "1") not in ("", "1")
+    name = f"{out.name}-rank{rank}" if several and rank else out.name
+    path = out.with_name(name) if name else out
+    if uses > 1 and not scheduled:
+        path = path.with_name(f"{path.name}-{uses}")
+    return Path(path).absolute()
+
+
+def _told(schedule: Callable[[int], ProfilerAction] | None) -> Any:
+    if schedule is None:
+        return None
+    if isinstance(schedule, Schedule):
+        return {name: getattr(schedule, name) for name in ("skip_first", "wait", "warmup", "active", "repeat")}
+    return getattr(schedule, "__qualname__", type(schedule).__name__)

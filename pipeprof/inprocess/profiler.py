@@ -1,0 +1,257 @@
+"""`pipeprof.profile`: the recorder as a context manager, a decorator, or by hand with `start`, `step` and `stop`."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pipeprof.errors import PipeprofError, UsageError
+from pipeprof.inprocess import owner
+from pipeprof.inprocess.actions import ProfilerAction, Schedule
+from pipeprof.inprocess.hooks import probe
+from pipeprof.inprocess.plan import always, folder_of, plan_of
+from pipeprof.inprocess.recording import Recording
+from pipeprof.inprocess.results import Results
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+F = TypeVar("F", bound="Callable[..., Any]")
+NONE, WARMUP, SAVE = ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD_AND_SAVE
+NESTED = "profile() inside another profile, or under `pipeprof collect`, marks a span: it writes no run of its own"
+
+
+class profile(Results):  # noqa: N801 - the name that users of other profilers know
+    """Records the MindSpore code of its block into a run, or of the active steps of a schedule into a run per cycle.
+
+    out             where the run goes; a folder for runs `cycle-0`, `cycle-1`, ... with a schedule. A new name in the
+                    working directory when not given. A second use of the same object adds `-2`, `-3`, ...
+    activities      what is recorded: any of `ops`, `pipeline`, `host`; `cpu` (the default) is all of them
+    record_shapes   kept for other profilers' users: input shapes cost nothing here and are always recorded
+    profile_memory  also the framework's memory pool
+    with_stack      spans keep the Python stack they were opened in (operators have none on a CPU)
+    schedule        from `pipeprof.schedule`, or any function of the step's number to a ProfilerAction
+    on_trace_ready  called with this object after each cycle (without a schedule: once, after the block), when its run
+                    can be opened: `run`, `path`, `key_averages()`, `export_chrome_trace()` are about that cycle
+    queue_interval_ms   time between two samples of the dataset's queues
+    force           replace runs that are there
+
+    Raises UsageError for settings that cannot be, also on entering the block (a run that exists, for one). What goes
+    wrong in recording never reaches the training.
+    """
+
+    def __init__(
+        self,
+        *,
+        out: str | os.PathLike[str] | None = None,
+        activities: Iterable[Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[[Any], Any] | None = None,
+        queue_interval_ms: int = 100,
+        force: bool = False,
+    ) -> None:
+        super().__init__()
+        self.step_num = 0
+        self._plan = plan_of(
+            activities, schedule, memory=profile_memory, queue_interval_ms=queue_interval_ms, shapes=record_shapes,
+            stacks=with_stack,
+        )  # fmt: skip
+        self._stacks = with_stack
+        self._schedule = schedule or always
+        self._scheduled = schedule is not None
+        self._out = None if out is None else Path(out)
+        self._ready = on_trace_ready
+        self._force = force
+        self._lock = threading.RLock()
+        self._started: int | None = None  # process that started it
+        self._nested = False
+        self._uses = 0
+        self._cycles = 0
+        self._action = NONE
+        self._current: Recording | None = None
+        self._boundary = 0
+        self._block = 0
+
+    # -- the life of a block
+
+    def start(self) -> None:
+        """Begin the block. Raises UsageError when it has begun already, or the run's folder cannot be made."""
+        with self._lock:
+            if self._started == os.getpid():
+                raise UsageError("this profile is running already", "make another one: profile(...)")
+            self._nested = not owner.claim(self)
+            self._started, self.step_num = os.getpid(), 0
+            self._block = self._boundary = time.monotonic_ns()
+            if self._nested:
+                owner.tell_once("profile_nested", NESTED)
+                return
+            try:
+                self._uses += 1
+                self._place = folder_of(self._out, self._uses, scheduled=self._scheduled)
+                owner.want_stacks(wanted=self._stacks)
+                probe.wait(self._plan.probe)
+                self._action = self._schedule(0)
+                self._move(NONE)
+            except BaseException:
+                self._leave()
+                raise
+            self._boundary = time.monotonic_ns()
+
+    def step(self, *, epoch: int | None = None) -> None:
+        """A step is over, the next one begins. Raises UsageError outside the block."""
+        with self._lock:
+            if self._started != os.getpid():
+                if self._started is not None:
+                    return  # a forked child, in which nothing is recorded
+                raise UsageError("step() outside the profile's block", "call start(), or use `with profile() as p:`")
+            number, self.step_num = self.step_num, self.step_num + 1
+            if self._nested:
+                at = time.monotonic_ns()
+                owner.span(f"ProfilerStep#{number}", self._boundary, at, "step")
+                self._boundary = at
+                return
+            at = self._step_over(number, epoch) if self._current is not None else 0
+            before, self._action = self._action, self._schedule(self.step_num)
+            moved = self._move(before)
+            self._boundary = at if at and not moved else time.monotonic_ns()
+
+    def stop(self, error: BaseException | None = None) -> None:
+        """End the block: what is recorded becomes a run. `error`: what ended it early, if anything did."""
+        with self._lock:
+            if self._started != os.getpid():
+                return
+            if self._nested:
+                self._started = None
+                owner.span("profile", self._block, time.monotonic_ns(), "profile")
+                return
+            try:
+                self._last(error)
+            finally:
+                self._leave()
+            self._convert(quiet=error is not None)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop(error)
+
+    def __call__(self, function: F) -> F:
+        """Decorate a function: every call is a block, and makes a run; `function.profile` is this object."""
+
+        @functools.wraps(function)
+        def profiled(*args: Any, **kwargs: Any) -> Any:
+            if self._started == os.getpid():  # a call from within itself, or from another thread
+                return function(*args, **kwargs)
+            with self:
+                return function(*args, **kwargs)
+
+        profiled.profile = self  # type: ignore[attr-defined]
+        return profiled  # type: ignore[return-value]
+
+    def arm(self) -> None:
+        """Set the hooks before `start`, so that iterators made in between are known."""
+        if owner.collector() is None and owner.active() is None:
+            probe.wait(self._plan.probe)
+
+    def begin_step(self) -> None:
+        """The step under way begins now: what lies between it and the last one belongs to none."""
+        self._boundary = time.monotonic_ns()
+
+    # -- from step to step
+
+    def _step_over(self, number: int, epoch: int | None) -> int:
+        warm = self._action is WARMUP
+        began = self._boundary
+        at: int = probe.step(number, probe.WARMUP if warm else probe.RECORDED, began, epoch)
+        probe.span(f"ProfilerStep#{number}", began, at, "main", "step")
+        if self._current is not None and not warm:
+            self._current.steps += 1
+        return at
+
+    def _move(self, before: ProfilerAction) -> bool:
+        """From one step's action to the next one's; returns whether a recording began or ended."""
+        moved = False
+        if self._current is not None and (before is SAVE or self._action is NONE):
+            self._save()
+            moved = True
+        if self._action is NONE:
+            return moved
+        if self._current is None:
+            self._begin()
+            return True
+        if before is WARMUP and self._action is not WARMUP:
+            self._current.warmed_up(self.step_num)
+        return moved
+
+    def _begin(self) -> None:
+        about = {"first_step": self.step_num}
+        path = self._place
+        if self._scheduled:
+            about["cycle"] = self._cycles
+            path = self._place / f"cycle-{self._cycles}"
+        self._current = Recording(path, self._plan, about, force=self._force)
+        self._cycles += 1
+
+    def _save(self, *, status: int = 0, reason: str | None = None) -> None:
+        """The recording under way is whole: hand it over."""
+        recording, self._current = self._current, None
+        if recording is None:
+            return
+        over = isinstance(self._schedule, Schedule) and self._schedule.over(self.step_num)
+        recording.end(waiting=not over, status=status, reason=reason)
+        self._add(recording)
+        if self._ready is not None:
+            recording.finish()
+            self._ready(self)
+
+    def _last(self, error: BaseException | None) -> None:
+        """End what is under way with the block."""
+        current = self._current
+        if current is None:
+            return
+        if error is not None:
+            what = f"{type(error).__name__} in the profiled block"
+            reason = f"{what}: {error}" if str(error) else what
+            self._save(status=1, reason=reason)
+        elif self._scheduled and not current.steps:
+            self._current = None
+            current.discard()
+        else:
+            self._save(reason=self._missing(current) if self._scheduled else None)
+
+    def _missing(self, current: Recording) -> str:
+        wanted = f" of {self._schedule.active}" if isinstance(self._schedule, Schedule) else ""
+        return f"the block ended after {current.steps}{wanted} active steps of a cycle"
+
+    def _leave(self) -> None:
+        self._started, self._action = None, NONE
+        if self._current is not None:  # something above failed
+            self._current.end(waiting=False, status=1, reason="the profile itself failed")
+            self._current = None
+        probe.wait(self._plan.probe, waiting=False)
+        owner.release(self)
+
+    def _convert(self, *, quiet: bool) -> None:
+        """Make the tables of the runs that nobody asked for yet; the user's own error comes before ours."""
+        for recording in self._recordings:
+            try:
+                recording.finish()
+            except PipeprofError as error:
+                if not quiet:
+                    raise
+                sys.stderr.write(f"pipeprof: {error.message}\n")

@@ -1,0 +1,137 @@
+"""The pytest plugin: profiles a test's training or dataset loop, beside pytest-benchmark's numbers.
+
+`@pytest.mark.pipeprof` profiles the whole test function; the fixture `pipeprof_run` gives the test a profile to enter
+where it wants. Either way the run is `.pipeprof/<test>/run` below pytest's root folder (`--pipeprof-dir` for another one),
+and pytest-benchmark's figures of the same test are `.pipeprof/<test>/benchmark.json`. `pipeprof compare` takes each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from pipeprof.inprocess.profiler import profile as Profile  # noqa: N812 - a class, here
+
+MARK = "pipeprof"
+DEFAULT = ".pipeprof"
+RUN, NUMBERS = "run", "benchmark.json"
+
+
+class ProfiledTest:
+    """What the fixture `pipeprof_run` gives: call it with the settings of `pipeprof.profile` and enter what it returns.
+
+    `folder` is the test's folder. Every call but the first makes `run-2`, `run-3`, ...
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.profiles: list[Profile] = []
+
+    def __call__(self, **settings: Any) -> Profile:
+        """A profile whose run replaces the one of the test's last execution. Raises TypeError for `out` and `force`."""
+        from pipeprof.inprocess.profiler import profile  # noqa: PLC0415 - only tests that profile pay for it
+
+        name = RUN if not self.profiles else f"{RUN}-{len(self.profiles) + 1}"
+        made = profile(out=self.folder / name, force=True, **settings)
+        if not self.profiles:
+            clear(self.folder)
+        self.profiles.append(made)
+        return made
+
+    @property
+    def path(self) -> Path:
+        """The newest run. Raises UsageError when nothing was recorded yet."""
+        from pipeprof.errors import UsageError  # noqa: PLC0415
+
+        if not self.profiles:
+            raise UsageError("nothing has been recorded: enter `with pipeprof_run():` first")
+        return self.profiles[-1].path
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--pipeprof-dir`, and the same in the configuration."""
+    group = parser.getgroup("pipeprof")
+    group.addoption("--pipeprof-dir", metavar="DIR", help=f"Folder for the runs of profiled tests.  [default: {DEFAULT}]")
+    parser.addini("pipeprof_dir", "Folder for the runs of profiled tests.", default=DEFAULT)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    config.addinivalue_line(
+        "markers",
+        f"{MARK}(**settings): profile the test with pipeprof.profile(**settings); the run is kept in {DEFAULT}/<test>/run",
+    )
+
+
+@pytest.fixture
+def pipeprof_run(request: pytest.FixtureRequest) -> ProfiledTest:
+    """A function that makes profiles of this test: `with pipeprof_run(schedule=...) as profile: ...`."""
+    found = request.node.stash.get(_KEY, None)
+    if found is None:
+        found = request.node.stash[_KEY] = ProfiledTest(folder_of(request.node))
+    return found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Profile the call of a marked test, fixtures aside."""
+    marker = item.get_closest_marker(MARK)
+    if marker is None:
+        return (yield)
+    if marker.args:
+        raise pytest.UsageError(f"@pytest.mark.pipeprof takes settings by name, found {marker.args!r}")
+    made = item.stash.setdefault(_KEY, ProfiledTest(folder_of(item)))
+    with made(**marker.kwargs):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Keep pytest-benchmark's figures of a profiled test beside its run."""
+    if _KEY in item.stash and item.stash[_KEY].profiles:
+        write_numbers(item)
+    return (yield)
+
+
+def folder_of(item: pytest.Item) -> Path:
+    """The folder of a test's runs: its node id as one name, below the folder for all."""
+    base = item.config.getoption("pipeprof_dir") or item.config.getini("pipeprof_dir") or DEFAULT
+    name = re.sub(r"[^\w.=+-]+", "-", item.nodeid.replace("::", "-").replace(".py", "")).strip("-.")
+    return Path(item.config.rootpath, base, name[-150:])
+
+
+def clear(folder: Path) -> None:
+    """Remove what the last execution of the test left, so that nothing of it is taken for new."""
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.joinpath(NUMBERS).unlink(missing_ok=True)
+    for path in folder.glob(f"{RUN}*"):
+        if path.joinpath("run.json").is_file() or any(path.glob("cycle-*/run.json")):
+            shutil.rmtree(path)
+
+
+def write_numbers(item: pytest.Item) -> None:
+    """Write the test's benchmarks as pytest-benchmark's own JSON; nothing when it measured none."""
+    session: Any = getattr(item.config, "_benchmarksession", None)
+    mine = [bench for bench in getattr(session, "benchmarks", ()) if bench.fullname == item.nodeid and bench]
+    if not mine:
+        return
+    hook: Any = item.config.hook
+    if _ABOUT not in item.config.stash:  # looking at the machine takes a second
+        commit = hook.pytest_benchmark_generate_commit_info(config=item.config)
+        item.config.stash[_ABOUT] = {"machine_info": session.get_machine_info(), "commit_info": commit}
+    content = hook.pytest_benchmark_generate_json(
+        config=item.config, benchmarks=mine, include_data=True, **item.config.stash[_ABOUT]
+    )
+    folder_of(item).joinpath(NUMBERS).write_text(json.dumps(content, default=str), encoding="utf-8")
+
+
+_KEY: pytest.StashKey[ProfiledTest] = pytest.StashKey()
+_ABOUT: pytest.StashKey[dict[str, Any]] = pytest.StashKey()

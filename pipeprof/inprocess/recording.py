@@ -1,0 +1,145 @@
+"""One run recorded by the program itself: its folder and spool, samples of the machine, and its tables."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.collect.host import HostSampler
+from pipeprof.collect.session import RESERVE_BYTES, Surroundings, make_folder, new_run, surroundings
+from pipeprof.errors import RunError, UsageError
+from pipeprof.inprocess.hooks import probe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeprof.record.run import Run
+
+HOST_INTERVAL_S = 5.0  # inside the process a look at all processes is not free
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a profile records: `probe` are the probe's options, `manifest` those that the run keeps."""
+
+    probe: dict[str, Any]
+    manifest: dict[str, Any]
+    host: bool = True
+    notes: list[str] = field(default_factory=list)
+
+
+class Recording:
+    """Begins when it is made. `end` closes the spool, `finish` makes the tables of it; both may be called again."""
+
+    def __init__(self, path: Path, plan: Plan, about: dict[str, Any], *, force: bool) -> None:
+        self.path = path
+        self.steps = 0  # active steps that are over
+        self.first_step = int(about["first_step"])
+        self._plan = plan
+        self._about = about
+        self._ended = self._finished = False
+        _make(path, force=force)
+        self._run: Run = new_run(path, _command(), {**plan.manifest, "profile": about}, _around(), "profile")
+        self._spool = self._run.spool / "rep=0"
+        self._spool.mkdir(parents=True)
+        self._run.reserve.write_bytes(bytes(RESERVE_BYTES))
+        self._spool.joinpath("hello.jsonl").write_text(json.dumps({"pid": os.getpid()}) + "\n", encoding="utf-8")
+        self._write("launch.json", {**_clocks(), "pid": os.getpid()})
+        self._host = _Host(self._spool) if plan.host else None
+        probe.begin(str(self._spool), plan.probe)
+        for number, note in enumerate(plan.notes):
+            probe.warn(f"profile_note_{number}", note)
+
+    def warmed_up(self, step: int) -> None:
+        """The warm-up is over: `step` is the first active one."""
+        self._about["first_active"] = step
+        probe.warm()
+
+    def end(self, *, waiting: bool, status: int = 0, reason: str | None = None) -> None:
+        """Close what is recorded. `waiting`: more will be recorded later. `reason` says what is wrong with it."""
+        if self._ended:
+            return
+        self._ended = True
+        probe.end(self._plan.probe, waiting)
+        problem = self._host.close() if self._host is not None else None
+        self._write("exit.json", {**_clocks(), "status": status, "reason": reason, "problem": problem})
+
+    def finish(self) -> Path:
+        """Make the run's tables, once. Raises RunError when they cannot be written; the spool is kept then."""
+        from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - Arrow only after the block
+
+        if not self._finished:
+            finish(self._run)
+            self._finished = True
+        return self.path
+
+    def discard(self) -> None:
+        """Close it and remove it: nothing of it is wanted."""
+        self.end(waiting=False)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _write(self, name: str, facts: dict[str, Any]) -> None:
+        try:
+            self._spool.joinpath(name).write_text(json.dumps(facts), encoding="utf-8")
+        except OSError as error:
+            self._run.reserve.unlink(missing_ok=True)
+            sys.stderr.write(f"pipeprof: cannot write `{self._spool / name}`: {error.strerror}; the program goes on\n")
+
+
+class _Host:
+    """Samples at the begin, at the end, and now and then in between, in a thread of its own."""
+
+    def __init__(self, spool: Path) -> None:
+        self._sampler = HostSampler(os.getpid(), spool / "host.jsonl")
+        self._over = threading.Event()
+        self._sample()
+        self._thread = threading.Thread(target=self._loop, name="pipeprof-host", daemon=True)
+        self._thread.start()
+
+    def close(self) -> str | None:
+        """Take the last sample; returns why samples could not be written, if so."""
+        self._over.set()
+        self._thread.join()
+        self._sample()
+        self._sampler.__exit__(None, None, None)
+        return self._sampler.problem
+
+    def _loop(self) -> None:
+        while not self._over.wait(HOST_INTERVAL_S):
+            self._sample()
+
+    def _sample(self) -> None:
+        with contextlib.suppress(Exception):  # a machine that cannot be asked must not end the training
+            self._sampler.sample()
+
+
+def _make(path: Path, *, force: bool) -> None:
+    try:
+        make_folder(path, force=force)
+    except UsageError as error:
+        raise UsageError(error.message, "give another out=, or force=True to replace the run") from error
+    except OSError as error:
+        raise RunError(f"cannot write `{path}`: {error.strerror}", "give another out=") from error
+
+
+def _clocks() -> dict[str, int]:
+    return {"monotonic": time.monotonic_ns(), "realtime": time.time_ns()}
+
+
+def _command() -> list[str]:
+    from pipeprof.collect.fingerprint import without_secrets  # noqa: PLC0415 - only here
+
+    return without_secrets(["python", *sys.argv] if sys.argv and sys.argv[0] else ["python"])
+
+
+@lru_cache(maxsize=1)
+def _around() -> Surroundings:
+    return surroundings()

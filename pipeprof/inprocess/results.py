@@ -1,0 +1,69 @@
+"""What a profile has recorded so far: its runs, the newest of them, its tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from pipeprof.api import OpenRun
+    from pipeprof.inprocess.averages import KeyAverages
+    from pipeprof.inprocess.recording import Recording
+
+
+class Results:
+    """The runs of a profile, each opened when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._recordings: list[Recording] = []
+        self._opened: tuple[Path, OpenRun] | None = None
+
+    def _add(self, recording: Recording) -> None:
+        self._recordings.append(recording)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The runs that are there, oldest first; empty while the first one is being recorded."""
+        return [recording.finish() for recording in self._recordings]
+
+    @property
+    def path(self) -> Path:
+        """The newest run. Raises UsageError when none is there."""
+        if not self._recordings:
+            raise UsageError(
+                "nothing has been recorded: ask after the block, or in on_trace_ready (a profile inside another one, "
+                "or under `pipeprof collect`, writes no run of its own)"
+            )
+        return self._recordings[-1].finish()
+
+    @property
+    def run(self) -> OpenRun:
+        """The newest run, opened: its tables as DataFrames (`run.step`, `run.op`, ...). Raises as `path` does."""
+        from pipeprof import api  # noqa: PLC0415 - pandas and DuckDB only for those who ask
+
+        path = self.path
+        if self._opened is None or self._opened[0] != path:
+            if self._opened is not None:
+                self._opened[1].close()
+            self._opened = (path, api.open(path))
+        return self._opened[1]
+
+    def key_averages(self, *, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> KeyAverages:
+        """Operators and spans of the newest run, summed by what they are. Raises as `path` does.
+
+        `group_by_input_shape`: one row per operator and input shapes. `group_by_stack_n`: one per operator and its
+        innermost frames, as far as stacks were recorded.
+        """
+        from pipeprof.inprocess.averages import key_averages  # noqa: PLC0415 - DuckDB only for those who ask
+
+        return key_averages(self.path, shapes=group_by_input_shape, stack_depth=group_by_stack_n)
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the newest run as a timeline for Perfetto or chrome://tracing. Raises as `path` does."""
+        from pipeprof.inprocess.trace import write_trace  # noqa: PLC0415
+
+        write_trace(self.path, path)

@@ -1,0 +1,76 @@
+"""Own time of the intervals that the program named: without those inside them, and without operators."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.record import store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pipeprof.record.run import Run
+
+
+def user_spans(run: Run, stack_depth: int = 0) -> dict[tuple[str, str], list[int]]:
+    """(name, stack) -> count, own time and time, ns, of the spans of `record_function`.
+
+    Spans in warm-up steps do not count. `stack` are the `stack_depth` innermost frames, one per line; empty for 0 and where none was recorded.
+    """
+    every = store.read(run, "span").to_pylist()
+    first = (run.manifest.options.get("profile") or {}).get("first_active")
+    begin = min((row["start_ns"] for row in every if row["name"] == f"ProfilerStep#{first}"), default=0)
+    spans = [row for row in every if row["category"] == "user" and row["start_ns"] >= begin]
+    if not spans:
+        return {}
+    ops = store.read(run, "op").select(["start_ns", "dur_ns"])
+    executed = sorted(zip(ops.column(0).to_pylist(), ops.column(1).to_pylist(), strict=True))
+    frames = {row["stack_id"]: row for row in store.read(run, "stack").to_pylist()} if stack_depth else {}
+    sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for row, own in _own_times(spans, executed):
+        key = (row["name"], _text(row["stack_id"], frames, stack_depth))
+        for index, value in enumerate((1, own, row["dur_ns"])):
+            sums[key][index] += value
+    return dict(sums)
+
+
+def _own_times(
+    spans: Iterable[dict[str, Any]], executed: Sequence[tuple[int, int]]
+) -> Iterable[tuple[dict[str, Any], int]]:
+    """Each span with its own time; spans of one track nest."""
+    starts = [start for start, _ in executed]
+    running = [0, *accumulate(dur for _, dur in executed)]
+    tracks: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for span in spans:
+        tracks[span["track"]].append(span)
+    for track in tracks.values():
+        children: dict[int, int] = defaultdict(int)  # time inside a span that is not its own
+        inner: dict[int, int] = defaultdict(int)  # operators' time inside spans inside a span
+        open_spans: list[dict[str, Any]] = []
+        for span in sorted(track, key=lambda row: (row["start_ns"], -row["dur_ns"])):
+            while open_spans and open_spans[-1]["start_ns"] + open_spans[-1]["dur_ns"] <= span["start_ns"]:
+                open_spans.pop()
+            if open_spans:
+                children[id(open_spans[-1])] += span["dur_ns"]
+                inner[id(open_spans[-1])] += _inside(span, starts, running)
+            open_spans.append(span)
+        for span in track:
+            direct = _inside(span, starts, running) - inner[id(span)]
+            yield span, max(0, span["dur_ns"] - children[id(span)] - direct)
+
+
+def _inside(span: Mapping[str, Any], starts: Sequence[int], running: Sequence[int]) -> int:
+    """Time of the operators that began in a span, ns."""
+    first = bisect_left(starts, span["start_ns"])
+    return running[bisect_left(starts, span["start_ns"] + span["dur_ns"])] - running[first]
+
+
+def _text(stack_id: int | None, frames: Mapping[int, Mapping[str, Any]], depth: int) -> str:
+    lines: list[str] = []
+    while stack_id is not None and len(lines) < depth:
+        lines.append(frames[stack_id]["frame"])
+        stack_id = frames[stack_id]["parent_id"]
+    return "\n".join(lines)

@@ -1,0 +1,119 @@
+"""Opening these files, plain or gzipped: rows of a CSV by column name, small JSON documents, chunks of bytes."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeprof.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+FIELD_BYTES = 1 << 24  # a step's links, or a call stack, are one field
+JSON_BYTES = 1 << 28  # of a document that is read whole; events are streamed
+HINT = "restore the file, or remove it"
+BROKEN = (OSError, EOFError, zlib.error)
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+csv.field_size_limit(max(FIELD_BYTES, csv.field_size_limit()))
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The bytes of a file, unpacked when its name ends in `.gz`."""
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+def cannot_read(path: Path, error: object, place: str = "") -> SourceError:
+    """The error for a file that is cut off or not what it should be."""
+    return SourceError(f"cannot read `{path}`{place}: {error}", HINT)
+
+
+class Sheet:
+    """A CSV file: column names, then rows with their line numbers. Rows may be shorter than the header."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", errors="replace", newline="")
+        except BROKEN as error:
+            raise cannot_read(path, error) from error
+        self._reader = csv.reader(self._file, skipinitialspace=True)
+        self.names: list[str] = []
+        for row in self._raw():
+            self.names = [name.strip() for name in row[1]]
+            break
+        if not self.names:
+            self.close()
+            raise SourceError(f"`{path}` is empty, expected a header", HINT)
+
+    def index(self, *names: str) -> int | None:
+        """Position of the first of these columns that there is."""
+        return next((self.names.index(name) for name in names if name in self.names), None)
+
+    def need(self, *names: str) -> int:
+        """As `index`. Raises SourceError when none of them is there."""
+        found = self.index(*names)
+        if found is None:
+            self.close()
+            raise SourceError(f"no column `{names[0]}` in `{self.path}`, found {', '.join(self.names[:12])}", HINT)
+        return found
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """(line, fields) of the rows that are left, padded to the header's length, without empty ones."""
+        width = len(self.names)
+        with self._file:
+            for line, row in self._raw():
+                if any(row):
+                    yield line, row + [""] * (width - len(row))
+
+    def close(self) -> None:
+        """Close the file before its end."""
+        self._file.close()
+
+    def _raw(self) -> Iterator[tuple[int, list[str]]]:
+        try:
+            for row in self._reader:
+                yield self._reader.line_num, row
+        except (csv.Error, *BROKEN) as error:
+            raise cannot_read(self.path, error, f", line {self._reader.line_num}") from error
+
+
+def field(row: Sequence[str], index: int | None) -> str:
+    """A field of a row; empty when its column is not there."""
+    return "" if index is None or index >= len(row) else row[index].strip()
+
+
+def document(path: Path) -> Any:
+    """A JSON document, read whole. Numbers with a fraction or an exponent are their text, so that nothing is lost.
+
+    Raises SourceError for what is not JSON or larger than 256 MiB.
+    """
+    try:
+        with open_bytes(path) as file:
+            data = file.read(JSON_BYTES + 1)
+        if len(data) > JSON_BYTES:
+            raise SourceError(f"`{path}` is larger than {JSON_BYTES >> 20} MiB, expected a small document", HINT)
+        return _DECODER.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except (*BROKEN, *NOT_JSON, ValueError) as error:
+        raise cannot_read(path, error) from error
+
+
+_DECODER = msgspec.json.Decoder(float_hook=str)
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def text(value: object) -> str:
+    """A number or a text of a JSON document as text; empty for anything else."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value) if abs(value) < 1 << 64 else ""
+    return value if isinstance(value, str) else ""

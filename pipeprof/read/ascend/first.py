@@ -1,0 +1,74 @@
+"""The zero of a rank's clocks: the first time in the head of each of its files, so that rows can be written at once."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pipeprof.errors import SourceError
+from pipeprof.read.ascend.files import BROKEN, Sheet, open_bytes
+from pipeprof.read.ascend.msprof import read_clock
+from pipeprof.read.ascend.values import ns, ticks, whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_HEAD_BYTES = 1 << 16
+_ROWS = 50
+_EVENT_TIME = re.compile(rb'"ts": ?"?([0-9]{1,20}(?:\.[0-9]{1,12})?)')
+_CPU_TIME = re.compile(rb"[; ]([0-9]{16,19}),")
+_COUNTER = {"step_trace": "start_point", "timeline": "start_time(ms)", "aicpu": "run_start"}
+_EPOCH = {"kernel_details": "Start Time(us)", "memory_record": "Timestamp(us)", "operator_memory":
+          "Allocation Time(us)", "cpu_memory": "Timestamp(ns)"}  # fmt: skip
+_EVENTS = ("step_events", "hccl_events", "task_events", "merged_events")
+
+
+def first_times(files: dict[str, list[Path]]) -> dict[str, int]:
+    """First time (ns) by clock in one rank's files. What cannot be read is passed over: reading it will say so."""
+    found: dict[str, list[int]] = {"counter": [], "epoch": [], "raw": []}
+    for kind, paths in files.items():
+        for path in paths:
+            try:
+                _look(kind, path, files, found)
+            except (SourceError, *BROKEN):
+                continue
+    return {clock: min(times) for clock, times in found.items() if times}
+
+
+def _look(kind: str, path: Path, files: dict[str, list[Path]], found: dict[str, list[int]]) -> None:
+    if kind in _COUNTER:
+        found["counter"] += _column(path, _COUNTER[kind])
+    elif kind in _EPOCH:
+        found["epoch"] += _column(path, _EPOCH[kind])
+    elif kind == "trace_view":
+        found["epoch"] += _matches(path, _EVENT_TIME, "us")
+    elif kind == "cpu_exec":
+        found["epoch"] += _matches(path, _CPU_TIME, "ns")
+    elif kind in _EVENTS:
+        clock = read_clock(next(iter(files.get("start_info", [])), None))
+        found[clock.name] += [time + clock.offset_ns for time in _matches(path, _EVENT_TIME, "us")]
+
+
+def _column(path: Path, name: str) -> list[int]:
+    sheet = Sheet(path)
+    index = sheet.index(name)
+    found = []
+    if index is not None:
+        unit = "ms" if "(ms)" in name else "ns" if "(ns)" in name else "us"
+        for number, (_, row) in enumerate(sheet.rows()):
+            if number >= _ROWS:
+                break
+            if name == "start_point" and not whole(row[sheet.need("step_num")]):  # the average row
+                continue
+            value = ticks(row[index]) if name == "start_point" else ns(row[index], unit)
+            if value is not None and value > 0:
+                found.append(value)
+    sheet.close()
+    return found
+
+
+def _matches(path: Path, pattern: re.Pattern[bytes], unit: str) -> list[int]:
+    with open_bytes(path) as file:
+        head = file.read(_HEAD_BYTES)
+    times = [ns(item[1].decode(), unit) for item in pattern.finditer(head)]
+    return [time for time in times if time is not None and time > 0]

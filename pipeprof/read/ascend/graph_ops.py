@@ -1,0 +1,236 @@
+"""Operator files of the old profiler: AI Core, AI CPU, GPU and CPU totals, framework descriptions, executions."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeprof.errors import SourceError
+from pipeprof.read.ascend.files import BROKEN, HINT, NOT_JSON, Sheet, cannot_read, field, mapping, open_bytes
+from pipeprof.read.ascend.values import duration, ns, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pipeprof.read.ascend.out import Out
+
+CLOCK = "counter"
+_LAST_PART = re.compile(r"(?P<type>.+?)-op[0-9]+")
+_NODE = re.compile(
+    r"Node:(?P<node>[^,]{1,200}), Run s?tart:(?P<start>[0-9]{1,18}),(?:[^N]{0,200}?,)? ?Run end:(?P<end>[0-9]{1,18})"
+    r"[^N]{0,400}?dispatchTime=(?P<dispatch>[0-9]{1,12}) us, totalTime=(?P<total>[0-9]{1,12}) us"
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TotalColumns:
+    """Where a file of totals has what; `unit` of its times, `device` where the operators ran."""
+
+    device: str
+    unit: str
+    name: tuple[str, ...] = ()
+    type: tuple[str, ...] = ()
+    count: tuple[str, ...] = ()
+    total: tuple[str, ...] = ()
+    mean: tuple[str, ...] = ()
+    least: tuple[str, ...] = ()
+    most: tuple[str, ...] = ()
+    on_device: tuple[str, ...] = ()
+
+
+_PARTS = ("name", "type", "count", "total", "mean", "least", "most", "on_device")
+TOTALS = {
+    "aicore_type": TotalColumns("AI_CORE", "ms", type=("kernel_type", "op_type"), count=("execution_frequency",),
+                                total=("total_time", "execution_time")),
+    "aicore_detail": TotalColumns("AI_CORE", "ms", name=("full_op_name", "full_kernel_name", "full_kernel_time"),
+                                  count=("execution_frequency",), mean=("execution_time",)),
+    "gpu_type": TotalColumns("GPU", "us", type=("op_type",), count=("type_occurrences",), total=("total_time(us)",)),
+    "gpu_detail": TotalColumns("GPU", "us", name=("op_full_name",), type=("op_type",), count=("op_occurrences",),
+                               total=("op_total_time(us)",), on_device=("cuda_activity_cost_time(us)",)),
+    "gpu_activity": TotalColumns("GPU", "us", name=("op_full_name", "name"), type=("type",), count=("occurrences",),
+                                 total=("total_duration(us)",), least=("min_duration(us)",),
+                                 most=("max_duration(us)",)),
+    "cpu_type": TotalColumns("CPU", "ms", type=("op_type",), count=("type_occurrences",),
+                             total=("total_compute_time",)),
+    "cpu_detail": TotalColumns("CPU", "ms", name=("full_op_name",), type=("op_type",), count=("op_occurrences",),
+                               total=("op_total_time(ms)",)),
+    "op_statistic": TotalColumns("Core Type", "us", type=("OP Type", "Op Type"), count=("Count",),
+                                 total=("Total Time(us)",), least=("Min Time(us)",), most=("Max Time(us)",)),
+    "api_statistic": TotalColumns("host", "us", name=("API Name",), type=("Level",), count=("Count",),
+                                  total=("Time(us)",), least=("Min(us)",), most=("Max(us)",)),
+    "dataset": TotalColumns("host", "us", name=("Operation",), type=("Stage",), count=("Occurrences",),
+                            mean=("Avg. time (us)", "Avg. time(us)", "Avg time(us)")),
+}  # fmt: skip
+
+
+def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[int, int]]:
+    """Totals of operators or types to `op_total`; returns (count, total in ns) by (type, device).
+
+    The mean is recomputed where count and total are there; stored shares are not read. Where only a mean per execution
+    is there, the total is mean x count, and unknown without a count.
+    """
+    sheet, layout = Sheet(path), TOTALS[kind]
+    at = {part: sheet.index(*getattr(layout, part)) for part in _PARTS}
+    core = sheet.index("Core Type")
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for line, row in sheet.rows():
+        name, type_ = field(row, at["name"]) or None, field(row, at["type"]) or None
+        device = layout.device if core is None else field(row, core)
+        count, total, mean = _amounts(row, at, layout.unit)
+        if (name is None and type_ is None) or (total is None and mean is None):
+            out.notes.count(path, f"row without a name or a time (first in line {line})" if not found else "such a row")
+            continue
+        if type_ is None and name is not None:
+            type_ = out.info.get(name, {}).get("type") or type_of(name)
+        out.add(
+            "op_total", source=kind, name=name, type=type_, device=device or None, count=count, total_ns=total,
+            mean_ns=mean, min_ns=duration(field(row, at["least"]), layout.unit),
+            max_ns=duration(field(row, at["most"]), layout.unit),
+            device_ns=duration(field(row, at["on_device"]), layout.unit),
+        )  # fmt: skip
+        if count is not None and total is not None:
+            before = found.get((type_ or "", device), (0, 0))
+            found[type_ or "", device] = (before[0] + count, before[1] + total)
+    return found
+
+
+def _amounts(row: list[str], at: dict[str, int | None], unit: str) -> tuple[int | None, int | None, int | None]:
+    count = whole(field(row, at["count"]).removesuffix(".0"))
+    count = count if count is not None and count > 0 else None
+    total, mean = duration(field(row, at["total"]), unit), duration(field(row, at["mean"]), unit)
+    if total is None and mean is not None and count is not None:
+        total = mean * count
+    if total is not None and total >= 1 << 62:
+        total = None
+    if mean is None and total is not None and count:
+        mean = rounded_mean(total, count)
+    return count, total, mean
+
+
+def rounded_mean(total: int, count: int) -> int:
+    """Return total / count, rounded half up, for whole numbers that are not negative."""
+    return (2 * total + count) // (2 * count)
+
+
+@lru_cache(maxsize=1 << 14)
+def type_of(name: str) -> str:
+    """Type of an operator from its full name: `Default/c1-Conv2d/Conv2D-op0` is Conv2D."""
+    last = name.rpartition("/")[2]
+    found = _LAST_PART.fullmatch(last)
+    return found["type"] if found else last
+
+
+def read_framework(path: Path, out: Out) -> None:
+    """Types and shapes of operators from `framework_raw_<r>.csv` (8, 9 and 10 columns), for the other files."""
+    sheet = Sheet(path)
+    name_at, type_at = sheet.need("full_kernel_name", "full_op_name"), sheet.need("kernel_type", "op_type")
+    info_at = sheet.need("op_info")
+    for line, row in sheet.rows():
+        name = field(row, name_at)
+        if not name:
+            continue
+        try:
+            tensors = mapping(msgspec.json.decode(row[info_at].encode("utf-8", "replace")))
+        except NOT_JSON:
+            out.notes.count(path, f"description that is no JSON (line {line})")
+            tensors = {}
+        describe(name, field(row, type_at) or None, tensors, out)
+
+
+def describe(name: str, type_: str | None, tensors: dict[str, Any], out: Out) -> None:
+    """Remember an operator's type and tensors (`input_0`, `output_0`, ...)."""
+    if len(out.info) < 200_000:
+        out.info[name] = {
+            "type": type_, "in_shapes": _shapes(tensors, "input"), "out_shapes": _shapes(tensors, "output"),
+        }  # fmt: skip
+
+
+def _shapes(tensors: dict[str, Any], side: str) -> str | None:
+    parts = []
+    for key, value in tensors.items():
+        if key.startswith(side):
+            tensor = mapping(value)
+            shape = tensor.get("shape", "")
+            shown = ",".join(map(str, shape)) if isinstance(shape, list) else str(shape)
+            parts.append(f"{str(tensor.get('data_type', '')).removeprefix('NUMBER_TYPE_').lower()}[{shown}]")
+    return "; ".join(parts) or None
+
+
+def read_timeline(path: Path, out: Out) -> None:
+    """Executions from `output_timeline_data_<r>.txt`: name, stream, start and duration in ms of the device counter."""
+    sheet = Sheet(path)
+    name_at, stream_at = sheet.need("op_name"), sheet.need("stream_id")
+    start_at, dur_at = sheet.need("start_time(ms)"), sheet.need("duration(ms)")
+    for line, row in sheet.rows():
+        start, dur = ns(row[start_at], "ms"), duration(row[dur_at], "ms")
+        name = field(row, name_at)
+        if start is None or dur is None or not name:
+            out.notes.count(path, f"row without a name, a start and a duration (such as line {line})")
+            continue
+        kind = out.info.get(name, {}).get("type") or type_of(name)
+        out.add(
+            "op", op_id=out.op_id(name, kind, "AI_CORE"), step=out.steps.at(start, CLOCK),
+            start_ns=out.at(start, CLOCK), dur_ns=dur, self_ns=dur, track=f"stream {field(row, stream_at)}",
+        )  # fmt: skip
+
+
+def read_aicpu(path: Path, out: Out) -> None:
+    """Executions on the AI CPU from `aicpu_intermediate_<r>.csv`: totals in ms, run times in us of the counter."""
+    sheet = Sheet(path)
+    at = {name: sheet.need(name) for name in ("kernel_type", "total_time", "dispatch_time", "run_start", "run_end")}
+    rows = (
+        (row[at["kernel_type"]].strip(), ns(row[at["run_start"]], "us"), ns(row[at["run_end"]], "us"),
+         duration(row[at["dispatch_time"]], "ms"), duration(row[at["total_time"]], "ms"))
+        for _, row in sheet.rows()
+    )  # fmt: skip
+    _add_aicpu(path, rows, out)
+
+
+def read_aicpu_log(path: Path, out: Out) -> None:
+    """As `read_aicpu`, from the device's own log (`DATA_PREPROCESS.dev.AICPU.*`)."""
+    _add_aicpu(path, aicpu_records(path), out)
+
+
+def aicpu_records(path: Path) -> Iterator[tuple[str, int | None, int | None, int | None, int | None]]:
+    """(node, run start, run end, dispatch, total) in ns, one per task in the log."""
+    try:
+        with open_bytes(path) as file:
+            text = file.read(1 << 26).decode("utf-8", "replace")
+    except BROKEN as error:
+        raise cannot_read(path, error) from error
+    for item in _NODE.finditer(text):
+        times = [ns(item[part], "us") for part in ("start", "end", "dispatch", "total")]
+        yield type_of(item["node"]), times[0], times[1], times[2], times[3]
+
+
+def _add_aicpu(
+    path: Path, rows: Iterator[tuple[str, int | None, int | None, int | None, int | None]], out: Out
+) -> None:  # fmt: skip
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for name, start, end, dispatch, total in rows:
+        if not name or total is None:
+            out.notes.count(path, "row without a name and a total time")
+            continue
+        entry = sums[name]
+        entry[0], entry[1], entry[2] = entry[0] + 1, entry[1] + total, entry[2] + (dispatch or 0)
+        if start is None or end is None or end < start:
+            out.notes.count(path, "execution without a start and an end in this order")
+            continue
+        out.add(
+            "op", op_id=out.op_id(name, name, "AI_CPU"), step=out.steps.at(start, CLOCK), start_ns=out.at(start, CLOCK),
+            dur_ns=end - start, self_ns=end - start, wait_ns=dispatch, track="AI CPU",
+        )  # fmt: skip
+    if not sums:
+        raise SourceError(f"no execution in `{path}`, expected one per row", HINT)
+    for name, (count, total, dispatch) in sums.items():
+        out.add(
+            "op_total", source="aicpu", type=name, device="AI_CPU", count=count, total_ns=total,
+            mean_ns=rounded_mean(total, count),
+            dispatch_ns=dispatch,
+        )  # fmt: skip

@@ -1,0 +1,219 @@
+"""JSON of msprof in a `PROF_*/device_<d>/timeline` folder: steps, tasks on streams, communication, host calls.
+
+Times are us of CLOCK_MONOTONIC_RAW; `start_info.<d>` relates that to the epoch. An `Iteration` here begins where the
+model starts, behind the wait for its input. A step begins, as everywhere else, where the one before ended; the
+iteration itself is a span.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from pipeprof.errors import SourceError
+from pipeprof.read.ascend.checks import Checks
+from pipeprof.read.ascend.events import batches
+from pipeprof.read.ascend.files import HINT, NOT_JSON, document, mapping, text
+from pipeprof.read.ascend.graph_ops import type_of
+from pipeprof.read.ascend.trace_view import names_of
+from pipeprof.read.ascend.values import collective_kind, duration, ns, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pipeprof.read.ascend.events import Event
+    from pipeprof.read.ascend.out import Out
+
+_ARGS = msgspec.json.Decoder(float_hook=str)
+_KERNELS = "Communication Kernel"
+_NO_RANK = 2**32 - 1
+_ROUNDING_NS = 3
+
+
+class Clock(NamedTuple):
+    """The clock of a folder: `epoch` with what must be added to its times, or `raw` when nothing relates the two."""
+
+    name: str
+    offset_ns: int
+
+
+class Iteration(NamedTuple):
+    """One iteration in ns of the folder's clock; `begin_ns` is the model's start, `bp_ns` None when it is not said."""
+
+    number: int
+    begin_ns: int
+    fp_ns: int
+    bp_ns: int | None
+    end_ns: int
+
+
+def read_clock(path: Path | None) -> Clock:
+    """The clock by `start_info.<d>`; `raw` without one. Raises SourceError for a damaged file."""
+    if path is None:
+        return Clock("raw", 0)
+    said = mapping(document(path))
+    begin, raw = ns(text(said.get("collectionTimeBegin")), "us"), whole(text(said.get("clockMonotonicRaw")))
+    if begin is None or raw is None or raw <= 0:
+        raise SourceError(f"no pair of times in `{path}`, expected collectionTimeBegin and clockMonotonicRaw", HINT)
+    return Clock("epoch", begin - raw)
+
+
+def read_steps(paths: Sequence[Path], out: Out, clock: Clock) -> None:
+    """Steps and reduce events from `step_trace_*` files, which may be copies of each other."""
+    iterations: dict[int, Iteration] = {}
+    reduces: dict[tuple[int, str], tuple[int, int]] = {}
+    checks = Checks(out.notes)
+    for path in paths:
+        parts: dict[tuple[int, str], int] = {}
+        for event, args in _events(path):
+            number = whole(text(args.get("Iteration ID")))
+            if number is None:
+                continue
+            _take(path, event, args, number, iterations, reduces, parts)
+        for iteration in iterations.values():
+            _check(path, iteration, parts, checks)
+    checks.close()
+    if not iterations:
+        raise SourceError(f"no iteration in `{paths[0]}`", HINT)
+    out.steps.source = "msprof"
+    previous = None
+    for iteration in sorted(iterations.values(), key=lambda one: one.begin_ns):
+        previous = _add_step(iteration, previous, out, clock)
+    for (number, name), (start, end) in reduces.items():
+        out.add(
+            "collective", step=out.steps.position(number), name=name, kind="all_reduce",
+            start_ns=out.at(start + clock.offset_ns, clock.name), dur_ns=end - start,
+        )  # fmt: skip
+
+
+def _take(
+    path: Path, event: Event, args: dict[str, Any], number: int, iterations: dict[int, Iteration],
+    reduces: dict[tuple[int, str], tuple[int, int]], parts: dict[tuple[int, str], int],
+) -> None:  # fmt: skip
+    name = str(event.name)
+    if event.cat == "Iteration Time":
+        begin = _ns(event.ts)
+        fp, bp, end = (ns(text(args.get(what)), "us") for what in ("FP Start", "BP End", "Iteration End"))
+        if begin is None or fp is None or end is None or not begin <= fp <= (bp or fp) <= end:
+            raise SourceError(f"iteration {number} of `{path}` is not in order: model start, FP, BP, end", HINT)
+        iterations.setdefault(number, Iteration(number, begin, fp, bp or None, end))
+    elif event.cat == "Reduce" and name.startswith("Reduce_"):
+        index = name.rpartition("_")[2]
+        start, end = (ns(text(args.get(f"Reduce {what} {index}")), "us") for what in ("Start", "End"))
+        if start is not None and end is not None and 0 < start <= end:
+            reduces.setdefault((number, name), (start, end))
+    for what in ("Iteration Time", "FP_BP Time", "Iteration Refresh"):
+        value = ns(text(args.get(f"{what}(ns)")), "ns")
+        if value is not None:
+            parts[number, what] = value
+
+
+def _check(path: Path, one: Iteration, parts: dict[tuple[int, str], int], checks: Checks) -> None:
+    total, *rest = (parts.get((one.number, what)) for what in ("Iteration Time", "FP_BP Time", "Iteration Refresh"))
+    if total is not None and None not in rest:
+        found = sum(part or 0 for part in rest) + one.fp_ns - one.begin_ns
+        rule = "Iteration Time = FP_BP Time + Iteration Refresh + FP Start - start"
+        checks.that(abs(found - total) <= _ROUNDING_NS, path, one.number, rule, f"{total} ns and {found} ns")
+
+
+def _add_step(one: Iteration, previous: int | None, out: Out, clock: Clock) -> int:
+    start = one.begin_ns if previous is None or previous > one.begin_ns else previous
+    begin, fp, end = (time + clock.offset_ns for time in (start, one.fp_ns, one.end_ns))
+    position = out.steps.add(one.number, begin, end, clock.name)
+    out.add(
+        "step", step=position, kind_step=position, kind="warmup" if position == 0 else "train",
+        start_ns=out.at(begin, clock.name), fp_ns=out.at(fp, clock.name),
+        bp_ns=None if one.bp_ns is None else out.at(one.bp_ns + clock.offset_ns, clock.name),
+        end_ns=out.at(end, clock.name), data_wait_ns=fp - begin, fp_source="op", in_window=False,
+    )  # fmt: skip
+    out.add(
+        "span", track="step trace", category="iteration", name=f"Iteration {one.number}",
+        start_ns=out.at(one.begin_ns + clock.offset_ns, clock.name), dur_ns=one.end_ns - one.begin_ns,
+    )  # fmt: skip
+    return one.end_ns
+
+
+def read_tasks(path: Path, out: Out, clock: Clock) -> None:
+    """Tasks on the device's streams, to `op`."""
+    for event, args in _events(path):
+        times = _times(path, event, out, clock)
+        if times is None:
+            continue
+        name = str(event.name)
+        stream = whole(text(args.get("Stream Id")))
+        device = text(args.get("Task Type")) or "NPU"
+        out.add(
+            "op", op_id=out.op_id(name, type_of(name), device[:100]), step=out.steps.at(times[0], clock.name),
+            start_ns=out.at(times[0], clock.name), dur_ns=times[1], self_ns=times[1],
+            track=None if stream is None else f"stream {stream}",
+        )  # fmt: skip
+
+
+def read_communication(path: Path, out: Out, clock: Clock, *, collectives: bool) -> None:
+    """Communication operators, to `collective` when wanted; transfers to `span`, what they moved to `rank_link`."""
+    threads = names_of(path).threads
+    for event, args in _events(path):
+        times = _times(path, event, out, clock)
+        if times is None:
+            continue
+        name = str(event.name)
+        track = threads.get((bytes(event.pid), bytes(event.tid)), "plane")
+        start, step = out.at(times[0], clock.name), out.steps.at(times[0], clock.name)
+        if track == _KERNELS:
+            if collectives:
+                out.add(
+                    "collective", step=step, name=name, kind=collective_kind(type_of(name)), track=track,
+                    start_ns=start, dur_ns=times[1],
+                )  # fmt: skip
+            continue
+        out.add("span", track=track[:200], category="hccl", name=name[:1000], start_ns=start, dur_ns=times[1])
+        moved = whole(text(args.get("size(Byte)")))
+        if moved and moved > 0 and times[1]:
+            ends = [whole(text(args.get(what))) for what in ("src rank", "dst rank")]
+            src, dst = (None if end in (None, _NO_RANK) else end for end in ends)
+            out.add(
+                "rank_link", step=step, src_rank=src, dst_rank=dst, transport=text(args.get("transport type")) or None,
+                bytes=moved, dur_ns=times[1],
+            )  # fmt: skip
+
+
+def read_host(path: Path, out: Out, clock: Clock) -> None:
+    """Calls on the host (process CANN) of the merged view, to `span`. The rest of that file is in the others."""
+    names = names_of(path)
+    for event, _ in _events(path):
+        pid = bytes(event.pid)
+        if names.processes.get(pid) != "CANN":
+            continue
+        times = _times(path, event, out, clock)
+        if times is not None:
+            track = f"CANN: {names.threads.get((pid, bytes(event.tid)), 'thread')}"
+            out.add(
+                "span", track=track[:200], category="cann", name=str(event.name)[:1000],
+                start_ns=out.at(times[0], clock.name), dur_ns=times[1],
+            )  # fmt: skip
+
+
+def _events(path: Path) -> Iterator[tuple[Event, dict[str, Any]]]:
+    """Complete events (ph X) with their arguments."""
+    for found in batches(path):
+        for event in found:
+            if event.ph == "X":
+                try:
+                    yield event, mapping(_ARGS.decode(bytes(event.args) or b"{}"))
+                except NOT_JSON as error:
+                    raise SourceError(f"damaged event in `{path}`: {error}", HINT) from error
+
+
+def _ns(raw: msgspec.Raw) -> int | None:
+    return ns(bytes(raw).strip(b'"').decode("utf-8", "replace"), "us")
+
+
+def _times(path: Path, event: Event, out: Out, clock: Clock) -> tuple[int, int] | None:
+    start = _ns(event.ts)
+    dur = duration(bytes(event.dur).strip(b'"').decode("utf-8", "replace"), "us")
+    if start is None or dur is None or start < 0:
+        out.notes.count(path, "event without a start and a duration")
+        return None
+    return start + clock.offset_ns, dur

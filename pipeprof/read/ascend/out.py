@@ -1,0 +1,148 @@
+"""Tables of one rank while they are being written: rows leave memory as they come.
+
+Times go in as ns of their own clock. Files of one rank may be on several: `counter` (the device's, from files of
+10 ns ticks), `epoch`, `raw` (CLOCK_MONOTONIC_RAW). Each clock has its own zero; nothing relates them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeprof.errors import RunError
+from pipeprof.read.ascend.steps import Steps
+from pipeprof.read.ascend.values import phase_of
+from pipeprof.read.minddata.files import Notes
+from pipeprof.record import store
+from pipeprof.record.schema import BY_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pipeprof.record.run import Run
+
+ROWS = 1 << 14  # that wait in memory, of a table
+OPERATORS = 200_000  # that are told apart by name; of more, only the types
+TEXT = 4_000  # characters of a name or of shapes
+_NAMES = {name: table.column_names for name, table in BY_NAME.items()}
+
+
+class Out:
+    """One rank's tables. `notes` gathers what was odd, `steps` what is known of the rank's steps."""
+
+    def __init__(self, run: Run, rank: int, zeros: Mapping[str, int], progress: Callable[[str], None]) -> None:
+        self.run = run
+        self.rank = rank
+        self.zeros = zeros
+        self.progress = progress
+        self.notes = Notes()
+        self.steps = Steps()
+        self.counts: dict[str, int] = {}
+        self.first: dict[str, int] = {}
+        self.last: dict[str, int] = {}
+        self._rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self._writers: dict[str, tuple[pq.ParquetWriter, Any, Any]] = {}
+        self._ops: dict[tuple[str | None, str | None, str | None, str | None], int] = {}
+        self.info: dict[str, dict[str, Any]] = {}
+
+    def at(self, time_ns: int, clock: str) -> int:
+        """A time of a clock as ns since that clock's zero; remembers the first and the last."""
+        value = time_ns - self.zeros.get(clock, 0)
+        self.first[clock] = min(self.first.get(clock, value), value)
+        self.last[clock] = max(self.last.get(clock, value), value)
+        return value
+
+    def add(self, table: str, **values: Any) -> None:
+        """Append a row; columns that are not given are null."""
+        rows = self._rows[table]
+        rows.append(tuple(values.pop(name, None) for name in _NAMES[table]))
+        if values:
+            raise KeyError(f"{table}: {sorted(values)}")
+        if len(rows) >= ROWS:
+            self._flush(table)
+
+    def add_columns(self, table: str, columns: Mapping[str, pa.Array], count: int) -> None:
+        """Append rows by column; columns that are not given are null."""
+        if not count:
+            return
+        self._flush(table)
+        schema = BY_NAME[table].arrow()
+        arrays = [
+            columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in schema
+        ]  # fmt: skip
+        self._write(table, pa.Table.from_arrays(arrays, schema=schema))
+
+    def has(self, table: str) -> bool:
+        """Whether a row was added to a table."""
+        return bool(self.counts.get(table) or self._rows.get(table))
+
+    def op_id(
+        self, name: str | None, kind: str | None, device: str | None, shapes: str | None = None, **more: Any
+    ) -> int:
+        """Identity of an operator; its row in op_info is made the first time."""
+        key = (name, kind, device, shapes)
+        found = self._ops.get(key)
+        if found is not None:
+            return found
+        if len(self._ops) >= OPERATORS and name is not None:
+            self.notes.add("operators", f"more than {OPERATORS} operators: the others are told apart by type only")
+            return self.op_id(None, kind, device)
+        number = self._ops[key] = len(self._ops)
+        known = dict(self.info.get(name, {})) if name else {}
+        known.update({key: value for key, value in more.items() if value is not None})
+        scope = name.rpartition("/")[0] if name else ""
+        self.add(
+            "op_info", op_id=number, name=_short(name), type=_short(kind or known.pop("type", None)), device=device,
+            scope=_short(scope or None), phase=phase_of(name or "", kind),
+            in_shapes=_short(shapes or known.pop("in_shapes", None)),
+            **{key: _short(value) for key, value in known.items() if key in ("out_shapes", "flops")},
+        )  # fmt: skip
+        return number
+
+    def close(self) -> dict[str, int]:
+        """Write what is left and give the files their names; returns the rows of each table."""
+        for table in list(self._rows):
+            self._flush(table)
+        for writer, temporary, final in self._writers.values():
+            writer.close()
+            temporary.replace(final)
+        self._writers.clear()
+        return self.counts
+
+    def abort(self) -> None:
+        """Close what is open."""
+        for writer, temporary, _ in self._writers.values():
+            writer.close()
+            temporary.unlink(missing_ok=True)
+        self._writers.clear()
+
+    def _flush(self, table: str) -> None:
+        rows = self._rows.pop(table, None)
+        if not rows:
+            return
+        schema = BY_NAME[table].arrow()
+        arrays = [
+            pa.array(values, type=field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)
+        ]
+        self._write(table, pa.Table.from_arrays(arrays, schema=schema))
+
+    def _write(self, table: str, data: pa.Table) -> None:
+        try:
+            if table not in self._writers:
+                folder = store.partition(self.run, table, 0, self.rank)
+                folder.mkdir(parents=True, exist_ok=True)
+                temporary = folder / f".part-00000.{os.getpid()}.tmp"
+                writer = pq.ParquetWriter(temporary, data.schema, compression="zstd")
+                self._writers[table] = (writer, temporary, folder / "part-00000.parquet")
+            self._writers[table][0].write_table(data)
+        except OSError as error:
+            raise RunError(f"cannot write `{self.run.path}`: {error.strerror or error}", "free some space") from error
+        self.counts[table] = self.counts.get(table, 0) + data.num_rows
+
+
+def _short(value: Any) -> Any:
+    return value[:TEXT].encode("utf-8", "replace").decode() if isinstance(value, str) else value

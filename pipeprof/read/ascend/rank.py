@@ -1,0 +1,161 @@
+"""All files of one rank, in the order in which they explain each other. A damaged one leaves the others alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import SourceError
+from pipeprof.read.ascend import (
+    communication,
+    cpu,
+    graph_comm,
+    graph_ops,
+    graph_text,
+    kernels,
+    memory,
+    msprof,
+    raw_trace,
+    statistics,
+    step_trace,
+    trace_view,
+)  # fmt: skip
+from pipeprof.read.ascend.checks import Checks
+from pipeprof.read.ascend.files import document, mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipeprof.read.ascend.out import Out
+
+_TOTALS = ("aicore_type", "aicore_detail", "gpu_type", "gpu_detail", "gpu_activity", "cpu_type", "cpu_detail",
+           "api_statistic", "dataset")  # fmt: skip
+
+
+class RankFiles:
+    """One rank's files and where they are written to. `damage` has what could not be read, `points` FP and BP."""
+
+    def __init__(self, files: dict[str, list[Path]], out: Out) -> None:
+        self.files = files
+        self.out = out
+        self.checks = Checks(out.notes)
+        self.damage: list[SourceError] = []
+        self.points: Any = None
+        self.config: dict[str, Any] = {}
+        self._splits: list[dict[str, Any]] = []
+        self._names: dict[Path, trace_view.Names] = {}
+        self._clock = msprof.Clock("raw", 0)
+
+    def read(self) -> None:
+        """Read everything. Raises nothing for damaged files."""
+        self._facts()
+        self._steps()
+        self._operators()
+        self._output()
+        self._prof()
+        self.checks.close()
+
+    def _paths(self, kind: str) -> list[Path]:
+        return self.files.get(kind, [])
+
+    def _try(self, read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except SourceError as error:
+            self.damage.append(error)
+            return None
+
+    def _each(self, kind: str, read: Callable[[Path], Any]) -> list[Any]:
+        found = []
+        for path in self._paths(kind):
+            self.out.progress(f"rank {self.out.rank}: {path.name}")
+            found.append(self._try(lambda path=path: read(path)))  # type: ignore[misc]
+        return found
+
+    def _facts(self) -> None:
+        """What other files need: FP and BP, parameters, descriptions of operators, the clock of a PROF folder."""
+        out = self.out
+        for points in self._each("point_info", document):
+            self.points = points
+        for said in self._each("profiler_info", document):
+            self.config = mapping(mapping(said).get("config"))
+        self._each("framework", lambda path: graph_ops.read_framework(path, out))
+        if graph := self._paths("graph_desc"):
+            self._try(lambda: graph_text.read_descriptions(graph, out))
+        for path in self._paths("start_info"):
+            self._clock = self._try(lambda path=path: msprof.read_clock(path)) or self._clock  # type: ignore[misc]
+
+    def _steps(self) -> None:
+        """The steps, from the first kind of file that has some; the others must not add theirs."""
+        out = self.out
+        for path in self._paths("trace_view"):
+            self._names[path] = trace_view.names_of(path)
+        sources: list[tuple[str, Callable[[], None]]] = [
+            ("step_trace", lambda: step_trace.read_step_trace(self._paths("step_trace")[0], out)),
+            ("training_trace", lambda: raw_trace.read_training_trace(self._paths("training_trace"), out)),
+            ("ts_track", lambda: raw_trace.read_ts_track(self._paths("ts_track"), out)),
+            ("step_events", lambda: msprof.read_steps(self._paths("step_events"), out, self._clock)),
+        ]
+        for kind, read in sources:
+            paths = self._paths(kind)
+            if paths and len(out.steps):
+                out.notes.add("two_step_sources", f"`{paths[0].name}` was left out: the steps are from another file")
+            elif paths:
+                self._try(read)
+        if not len(out.steps):
+            for names in self._names.values():
+                trace_view.add_steps(names, out)
+
+    def _operators(self) -> None:
+        out = self.out
+        for kind in _TOTALS:
+            self._each(kind, lambda path, kind=kind: graph_ops.read_totals(path, kind, out))  # type: ignore[misc]
+        self._each("timeline", lambda path: graph_ops.read_timeline(path, out))
+        if self._paths("aicpu"):
+            self._each("aicpu", lambda path: graph_ops.read_aicpu(path, out))
+        else:
+            self._each("aicpu_log", lambda path: graph_ops.read_aicpu_log(path, out))
+        self._each("hccl_raw", lambda path: graph_comm.read_hccl(path, out))
+        self._each("cluster_analyse", lambda path: graph_comm.read_cluster_analyse(path, out))
+        launches = next(iter(self._paths("cpu_launch")), None)
+        wanted = not len(out.steps)
+        self._each("cpu_exec", lambda path: cpu.read_executions(path, launches, out, self.checks, steps=wanted))
+        self._each("cpu_memory", lambda path: memory.read_cpu_memory(path, out))
+
+    def _output(self) -> None:
+        """ASCEND_PROFILER_OUTPUT."""
+        out, checks = self.out, self.checks
+        for rows in self._each("step_trace_time", lambda path: statistics.read_step_split(path, out, checks)):
+            self._splits += rows or []
+        totals = None
+        for found in self._each("kernel_details", lambda path: kernels.read_kernels(path, out)):
+            totals = found or totals
+        for path in self._paths("op_statistic"):
+            stated = self._try(lambda path=path: graph_ops.read_totals(path, "op_statistic", out))  # type: ignore[misc]
+            if stated is not None:
+                statistics.check_statistic(path, stated, totals, checks)
+        self._each("communication", lambda path: communication.read_communication(path, out))
+        self._each("communication_matrix", lambda path: communication.read_matrix(path, out))
+        self._each("operator_details", lambda path: statistics.read_operator_details(path, out))
+        self._each("memory_record", lambda path: memory.read_memory_record(path, out))
+        self._each("operator_memory", lambda path: memory.read_operator_memory(path, out))
+        self._each("trace_view", self._trace)
+
+    def _trace(self, path: Path) -> None:
+        out = self.out
+        wanted = trace_view.Wanted(ops=not self._has("op"), collectives=not self._has("collective"))
+        trace_view.add_fetches(self._names[path], out)
+        sums = trace_view.read_trace(path, self._names[path], out, wanted)
+        statistics.check_overlap(path, sums, self._splits, self.checks)
+
+    def _prof(self) -> None:
+        """Folder PROF_*."""
+        out, clock = self.out, self._clock
+        if not self._has("op"):
+            self._each("task_events", lambda path: msprof.read_tasks(path, out, clock))
+        wanted = not self._has("collective")
+        self._each("hccl_events", lambda path: msprof.read_communication(path, out, clock, collectives=wanted))
+        self._each("merged_events", lambda path: msprof.read_host(path, out, clock))
+
+    def _has(self, table: str) -> bool:
+        return self.out.has(table)

@@ -1,0 +1,138 @@
+"""Small tables of ASCEND_PROFILER_OUTPUT: steps as they were split, host operators, and the checks between files."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import SourceError
+from pipeprof.read.ascend.files import HINT, Sheet, field
+from pipeprof.read.ascend.graph_ops import rounded_mean
+from pipeprof.read.ascend.values import duration, whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeprof.read.ascend.checks import Checks
+    from pipeprof.read.ascend.kernels import Totals
+    from pipeprof.read.ascend.out import Out
+
+_PARTS = {
+    "computing_ns": "Computing", "exposed_ns": "Communication(Not Overlapped)", "overlapped_ns": "Overlapped",
+    "communication_ns": "Communication", "free_ns": "Free", "stage_ns": "Stage", "bubble_ns": "Bubble",
+    "exposed_without_receive_ns": "Communication(Not Overlapped and Exclude Receive)", "preparing_ns": "Preparing",
+}  # fmt: skip
+ROUNDING_NS = 200  # within which the parts add up to the stage
+HOST_OPS = 100_000  # of operators with shapes that are told apart
+
+
+def read_step_split(path: Path, out: Out, checks: Checks) -> list[dict[str, Any]]:
+    """Rows of `step_trace_time.csv`, also to `step_split`. Without a bubble, the parts must add up to the stage."""
+    sheet = Sheet(path)
+    found = []
+    for line, number, values in _split_rows(sheet):
+        if number is not None and out.steps.source is None:
+            out.steps.know(number)
+        values |= {"step": out.steps.position(number), "source_step": number, "source": "step_trace_time"}
+        out.add("step_split", **values)
+        found.append(values)
+        _check_split(path, line, values, checks)
+    if not found:
+        raise SourceError(f"no step in `{path}`, expected one row for each", HINT)
+    return found
+
+
+def _split_rows(sheet: Sheet) -> list[tuple[int, int | None, dict[str, Any]]]:
+    step_at = sheet.need("Step")
+    at = {name: sheet.index(column) for name, column in _PARTS.items()}
+    return [
+        (line, whole(row[step_at]), {name: duration(field(row, index), "us") for name, index in at.items()})
+        for line, row in sheet.rows()
+    ]
+
+
+def _check_split(path: Path, line: int, values: dict[str, Any], checks: Checks) -> None:
+    parts = [values[name] for name in ("computing_ns", "exposed_ns", "free_ns")]
+    stage, both = values["stage_ns"], [values["overlapped_ns"], values["exposed_ns"]]
+    if None not in parts and stage is not None and not values["bubble_ns"]:
+        shown = f"{sum(parts)} ns and {stage} ns"
+        rule = "Computing + Communication(Not Overlapped) + Free = Stage"
+        checks.that(abs(sum(parts) - stage) <= ROUNDING_NS, path, line, rule, shown)
+    if None not in both and values["communication_ns"] is not None:
+        shown = f"{sum(both)} ns and {values['communication_ns']} ns"
+        rule = "Overlapped + Communication(Not Overlapped) = Communication"
+        checks.that(abs(sum(both) - values["communication_ns"]) <= ROUNDING_NS, path, line, rule, shown)
+
+
+def read_cluster_split(path: Path) -> dict[int, list[dict[str, Any]]]:
+    """Rows of `cluster_step_trace_time.csv` by rank; those of a stage belong to its first rank, numbered from 0."""
+    sheet = Sheet(path)
+    type_at, index_at, step_at = sheet.need("Type"), sheet.need("Index"), sheet.need("Step")
+    at = {name: sheet.index(column) for name, column in _PARTS.items()}
+    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    stages: dict[str, int] = {}
+    for _, row in sheet.rows():
+        index = row[index_at].strip()
+        ranks = [rank for part in index.strip("()[]").split(",") if (rank := whole(part)) is not None]
+        if not ranks or not 0 <= min(ranks) < 1_000_000:
+            continue
+        values: dict[str, Any] = {name: duration(field(row, place), "us") for name, place in at.items()}
+        values |= {"source_step": whole(row[step_at]), "source": "cluster_step_trace"}
+        if row[type_at].strip() == "stage":
+            values["stage_index"] = stages.setdefault(index, len(stages))
+        found[min(ranks)].append(values)
+    return found
+
+
+def read_operator_details(path: Path, out: Out) -> None:
+    """Host operators summed by name and input shapes: one row of the file is one execution without a time."""
+    sheet = Sheet(path)
+    name_at, shape_at = sheet.need("Name"), sheet.need("Input Shapes")
+    at = [sheet.index(f"{part} Duration(us)") for part in ("Host Total", "Host Self", "Device Total")]
+    sums: dict[tuple[str, str], list[int]] = {}
+    for _, row in sheet.rows():
+        times = [duration(field(row, index), "us") for index in at]
+        if times[0] is None or not row[name_at]:
+            out.notes.count(path, "row without a name and a host duration")
+            continue
+        key = (row[name_at], " ".join(row[shape_at].split()))
+        if key not in sums and len(sums) >= HOST_OPS:
+            out.notes.count(path, f"operator beyond the first {HOST_OPS}")
+            continue
+        entry = sums.setdefault(key, [0, 0, 0, 0, times[0], times[0]])
+        entry[0] += 1
+        for index, value in enumerate(times, 1):
+            entry[index] += value or 0
+        entry[4], entry[5] = min(entry[4], times[0]), max(entry[5], times[0])
+    for (name, shapes), (count, total, own, device, least, most) in sums.items():
+        out.add(
+            "op_total", source="operator_details", name=name[:4000], device="host", shapes=shapes[:4000] or None,
+            count=count, total_ns=total, mean_ns=rounded_mean(total, count), self_ns=own, min_ns=least, max_ns=most,
+            device_ns=device,
+        )  # fmt: skip
+
+
+def check_statistic(
+    path: Path, stated: dict[tuple[str, str], tuple[int, int]], totals: Totals | None, checks: Checks
+) -> None:
+    """op_statistic must equal kernel_details by type and core."""
+    if totals is None:
+        return
+    for key in sorted(stated.keys() | totals.of.keys()):
+        count, total = stated.get(key, (0, 0))
+        seen, spent = totals.of.get(key, [0, 0])
+        close = abs(total - spent) <= max(1, seen) * 2
+        shown = f"{count} in {total} ns, kernel_details has {seen} in {spent} ns"
+        checks.that(count == seen and close, path, " ".join(key), "a type's count and total = kernel_details", shown)
+
+
+def check_overlap(path: Path, sums: dict[str, int], splits: list[dict[str, Any]], checks: Checks) -> None:
+    """Sums of trace_view's Overlap Analysis must equal step_trace_time."""
+    names = {"Computing": "computing_ns", "Communication": "communication_ns",
+             "Communication(Not Overlapped)": "exposed_ns", "Free": "free_ns"}  # fmt: skip
+    for name, column in names.items():
+        stated = [row[column] for row in splits if row[column] is not None]
+        if sums and stated:
+            shown = f"{sums.get(name, 0)} ns and {sum(stated)} ns"
+            rule = "its sum in Overlap Analysis = step_trace_time"
+            checks.that(abs(sums.get(name, 0) - sum(stated)) <= ROUNDING_NS, path, name, rule, shown)

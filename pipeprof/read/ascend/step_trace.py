@@ -1,0 +1,181 @@
+"""Step trace of graph mode: MindInsight's CSV of it, and the rows that the raw binary gives.
+
+Every value is in ticks of 10 ns of the device's counter. The average row at the end is never used.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeprof.errors import SourceError
+from pipeprof.read.ascend.checks import Checks
+from pipeprof.read.ascend.files import HINT, Sheet, field
+from pipeprof.read.ascend.values import NS_PER_TICK, collective_kind, ticks, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pipeprof.read.ascend.out import Out
+
+CLOCK = "counter"
+_EVENT = re.compile(r"stream_(ops|[0-9]+)_(?:parallel_[0-9]+|[0-9]+(?:_(?P<op>.+))?)")
+_RULES = {
+    "sum": "total = iteration_interval + fp_and_bp + tail",
+    "order": "start <= fp <= bp <= end",
+    "joined": "start is the previous step's end",
+    "event": "an event's duration is end - start",
+    "inside": "no event ends after its step's end",
+}
+
+
+class Event(NamedTuple):
+    """One communication event of a step, ns; `column` is its name in the header."""
+
+    column: str
+    start_ns: int
+    end_ns: int
+
+
+class Step(NamedTuple):
+    """One step, ns of the device's counter. `bp_ns` is None in inference; `line` is where it stands in its file."""
+
+    number: int
+    start_ns: int
+    fp_ns: int
+    bp_ns: int | None
+    end_ns: int
+    events: tuple[Event, ...]
+    line: int
+
+
+class _Layout(NamedTuple):
+    number: int
+    start: int
+    fp: int
+    bp: int | None
+    end: int
+    total: int
+    parts: tuple[int | None, int | None, int | None]
+    events: tuple[tuple[str, int, int, int | None], ...]
+
+
+def read_step_trace(path: Path, out: Out) -> None:
+    """Steps and communication events of one rank from `step_trace_raw_<r>_detail_time.csv`."""
+    checks = Checks(out.notes)
+    add_steps(path, list(_steps(path, out, checks)), out, checks)
+    checks.close()
+
+
+def add_steps(path: Path, steps: Sequence[Step], out: Out, checks: Checks) -> None:
+    """Write steps in their order. Raises SourceError when there is none."""
+    if not steps:
+        raise SourceError(f"no step in `{path}`, expected one row for each", HINT)
+    out.steps.source = "step_trace"
+    previous: Step | None = None
+    for step in steps:
+        if previous is not None:
+            joined = step.start_ns == previous.end_ns
+            found = f"{_ticks(step.start_ns)} after {_ticks(previous.end_ns)}"
+            checks.that(joined, path, step.line, _RULES["joined"], found)
+        _add_step(step, out)
+        previous = step
+
+
+def _add_step(step: Step, out: Out) -> None:
+    position = out.steps.add(step.number, step.start_ns, step.end_ns, CLOCK)
+    start, fp = out.at(step.start_ns, CLOCK), out.at(step.fp_ns, CLOCK)
+    out.add(
+        "step", step=position, kind_step=position, kind="warmup" if position == 0 else "train",
+        start_ns=start, fp_ns=fp,
+        bp_ns=None if step.bp_ns is None else out.at(step.bp_ns, CLOCK), end_ns=out.at(step.end_ns, CLOCK),
+        data_wait_ns=fp - start, fp_source="op", in_window=False,
+    )  # fmt: skip
+    for event in step.events:
+        found = _EVENT.fullmatch(event.column)
+        name = (found and found["op"]) or event.column
+        out.add(
+            "collective", step=position, name=name, kind=collective_kind(name) if found and found["op"] else None,
+            track=f"stream {found[1]}" if found else None, start_ns=out.at(event.start_ns, CLOCK),
+            dur_ns=event.end_ns - event.start_ns,
+        )  # fmt: skip
+
+
+def _steps(path: Path, out: Out, checks: Checks) -> Iterator[Step]:
+    sheet = Sheet(path)
+    layout = _layout(sheet)
+    ended = False
+    for line, row in sheet.rows():
+        number = whole(row[layout.number])
+        if number is None or number <= 0:
+            ended = ended or row[layout.number].strip() in ("-", "0")
+            if not ended:
+                out.notes.count(path, "row without a step number")
+            continue
+        if ended:
+            out.notes.count(path, "row behind the average row")
+            continue
+        step = _step(number, line, row, layout, path, checks)
+        if step is None:
+            out.notes.count(path, "step without a start and an end in this order")
+        else:
+            yield step
+    if not ended:
+        out.notes.add("no_average", f"`{path.name}` has no average row at its end: it may have been cut off")
+
+
+def _layout(sheet: Sheet) -> _Layout:
+    events = []
+    for index, name in enumerate(sheet.names):
+        base = name.removesuffix("_start_point")
+        end = sheet.index(f"{base}_end_point")
+        if base != name and base and end is not None:
+            events.append((base, index, end, sheet.index(base)))
+    return _Layout(
+        sheet.need("step_num"), sheet.need("start_point"), sheet.need("fp_point"), sheet.index("bp_point"),
+        sheet.need("end_point"), sheet.need("total"),
+        (sheet.index("iteration_interval"), sheet.index("fp_and_bp", "fp"), sheet.index("tail")), tuple(events),
+    )  # fmt: skip
+
+
+def _step(number: int, line: int, row: list[str], layout: _Layout, path: Path, checks: Checks) -> Step | None:
+    start, end = ticks(row[layout.start]), ticks(row[layout.end])
+    fp = ticks(row[layout.fp])
+    bp = ticks(field(row, layout.bp)) or None
+    if start is None or end is None or fp is None or end < start:
+        return None
+    _check_parts(line, row, layout, path, checks)
+    ordered = start <= fp <= (fp if bp is None else bp) <= end
+    shown = ", ".join(str(_ticks(value)) for value in (start, fp, bp, end) if value is not None)
+    if not checks.that(ordered, path, line, _RULES["order"], shown):
+        fp, bp = (min(max(fp, start), end), None)
+    return Step(number, start, fp, bp, end, tuple(_events(line, row, layout, path, checks, end)), line)
+
+
+def _check_parts(line: int, row: list[str], layout: _Layout, path: Path, checks: Checks) -> None:
+    total = whole(row[layout.total])
+    parts = [whole(field(row, index)) for index in layout.parts if index is not None]
+    known = [part for part in parts if part is not None]
+    if total is not None and len(known) == len(parts):
+        shown = f"{total} and {' + '.join(map(str, known))} = {sum(known)}"
+        checks.that(total == sum(known), path, line, _RULES["sum"], shown)
+
+
+def _events(
+    line: int, row: list[str], layout: _Layout, path: Path, checks: Checks, step_end: int
+) -> Iterator[Event]:  # fmt: skip
+    for column, start_at, end_at, dur_at in layout.events:
+        start, end = ticks(row[start_at]), ticks(row[end_at])
+        if not start or not end:  # stored as 0,0,0, or beyond the end of a short row: not in this step
+            continue
+        dur = whole(field(row, dur_at))
+        shown = f"{column}: {dur}, {_ticks(start)} to {_ticks(end)}"
+        checks.that(dur is None or dur == _ticks(end - start), path, line, _RULES["event"], shown)
+        if end >= start:
+            checks.that(end <= step_end, path, line, _RULES["inside"], f"{column}: {_ticks(end)} > {_ticks(step_end)}")
+            yield Event(column, start, end)
+
+
+def _ticks(value_ns: int) -> int:
+    return value_ns // NS_PER_TICK

@@ -1,0 +1,148 @@
+"""A foreign file as a run: read once, then found again by its path, size and time of change."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import tempfile
+import threading
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from pipeprof import __version__
+from pipeprof.errors import PipeprofError, SourceError, UsageError
+from pipeprof.read.foreign import import_path
+from pipeprof.record.run import Run, load
+from pipeprof.record.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEPT = 20  # imports that are kept
+BIG = 64 << 20  # bytes
+
+
+def cache_folder() -> Path:
+    """Where imports are kept: `$XDG_CACHE_HOME/pipeprof/imports`, or below ~/.cache."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "pipeprof" / "imports"
+
+
+def imported(file: Path, progress: Callable[[str], None] = lambda _text: None) -> Run:
+    """The run that a file is read into.
+
+    Raises SourceError when it cannot be read, or holds no operators: this is what tables of operators are made of.
+    """
+    run = _found(file) or _read(file, progress)
+    if not run.manifest.tables.get("op") and not run.manifest.tables.get("op_total"):
+        kinds = run.manifest.options.get("kinds") or [run.manifest.source.removeprefix("import:")]
+        raise SourceError(
+            f"`{file}` holds no operators: found a {', '.join(kinds)}, expected a profile with operators",
+            f"pipeprof import {file} -o RUN, then pipeprof sql RUN, for what it does hold",
+        )
+    return run
+
+
+def _found(file: Path) -> Run | None:
+    place = cache_folder() / _key(file)
+    try:
+        run = load(place)
+        os.utime(place)
+    except (PipeprofError, OSError):
+        return None
+    return run
+
+
+def _read(file: Path, progress: Callable[[str], None]) -> Run:
+    folder = _writable()
+    place = folder / _key(file)
+    try:
+        progress(f"reading {file.name}")
+        run = _read_apart(file, place, progress) if _apart(file) else import_path(file, place, progress=progress)
+    except UsageError:
+        run_beside = _found(file)  # another process was faster
+        if run_beside is None:
+            raise
+        return run_beside
+    _forget_old(folder, place)
+    return run
+
+
+def _apart(file: Path) -> bool:
+    """Whether to read in a process of its own: what reading a big file took is then free for the queries."""
+    return file.stat().st_size >= BIG and hasattr(os, "fork") and threading.active_count() == 1
+
+
+def _read_apart(file: Path, place: Path, progress: Callable[[str], None]) -> Run:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        _child(file, place, progress, writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        answer = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if status == 0:
+        return load(place)
+    if not answer:
+        raise SourceError(f"reading `{file}` was ended by the system (status {status})", "is there enough memory?")
+    kind, message, hint = msgspec.json.decode(answer, type=tuple[str, str, str])
+    raise (UsageError if kind == UsageError.__name__ else SourceError)(message, hint)
+
+
+def _child(file: Path, place: Path, progress: Callable[[str], None], writer: int) -> NoReturn:
+    """Read the file; write a refusal to the pipe. Never returns: the parent goes on with the program."""
+    status = 1
+    try:
+        import_path(file, place, progress=progress)
+        status = 0
+    except PipeprofError as error:
+        os.write(writer, msgspec.json.encode((type(error).__name__, error.message, error.hint)))
+    except BaseException:  # noqa: BLE001 - printed, as it would be in the parent
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _writable() -> Path:
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    passing = tempfile.mkdtemp(prefix="pipeprof-import-")
+    atexit.register(shutil.rmtree, passing, ignore_errors=True)
+    return Path(passing)
+
+
+def _forget_old(folder: Path, newest: Path) -> None:
+    """Remove all but the imports that were used last."""
+    try:
+        runs = sorted((path for path in folder.iterdir() if not path.name.startswith(".")), key=_age)
+    except OSError:
+        return
+    for path in runs[KEPT:]:
+        if path != newest:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _age(path: Path) -> float:
+    try:
+        return -path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _key(file: Path) -> str:
+    """Text that changes with the file, and with the version that reads it."""
+    facts = file.stat()
+    parts = (file.resolve(), facts.st_size, facts.st_mtime_ns, __version__, SCHEMA_VERSION)
+    return hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogateescape")).hexdigest()[:24]

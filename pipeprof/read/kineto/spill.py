@@ -1,0 +1,106 @@
+"""Rows on disk between the two passes over a trace, so that memory does not grow with the trace."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from itertools import zip_longest
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pipeprof.errors import RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from typing import IO
+
+    from numpy.typing import NDArray
+    from typing_extensions import Self
+
+NONE = -1  # no link, no sequence number, no group
+CALL, ALLOCATE, LAUNCH = 0, 1, 2  # kinds of rows of `call`
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "call": (
+        "kind", "start", "end", "track", "info", "link", "sequence", "backward", "delta", "address", "device",
+    ),
+    "other": ("start", "dur", "track", "category", "name", "link", "correlation", "bytes", "group"),
+    "flow": ("id", "id_text", "category", "name", "side", "t", "track"),
+    "counter": ("t", "track", "name", "series", "value"),
+    "reading": ("t", "device", "allocated", "reserved"),
+}  # fmt: skip
+
+Columns = dict[str, "NDArray[np.int64]"]
+
+
+class _Part(NamedTuple):
+    at: int  # byte
+    rows: int
+    first: int
+
+
+class Spill:
+    """Batches of rows of int64 per kind, written in order and read back in order. Close removes them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, IO[bytes]] = {}
+        self._parts: dict[str, list[_Part]] = {kind: [] for kind in COLUMNS}
+
+    def add(self, kind: str, rows: Sequence[tuple[int, ...]] | NDArray[np.int64]) -> None:
+        """Append one batch; nothing for no rows. Raises RunError when the disk is full."""
+        if not len(rows):
+            return
+        table = np.ascontiguousarray(np.asarray(rows, np.int64).T)
+        try:
+            if kind not in self._files:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._files[kind] = self._folder.joinpath(kind).open("wb")
+            self._parts[kind].append(_Part(self._files[kind].tell(), table.shape[1], int(table[1].min())))
+            self._files[kind].write(table.data)
+        except OSError as error:
+            raise self._full(error) from error
+
+    def finish(self) -> None:
+        """No more batches will come."""
+        try:
+            for file in self._files.values():
+                file.close()
+        except OSError as error:
+            raise self._full(error) from error
+
+    def _full(self, error: OSError) -> RunError:
+        hint = "free some space, then run the same command again"
+        return RunError(f"cannot write `{self._folder}`: {error.strerror or error}", hint)
+
+    def read(self, kind: str) -> Iterator[Columns]:
+        """The batches of a kind, one at a time."""
+        return (columns for columns, _ in self._read(kind, self._parts[kind]))
+
+    def read_by_first(self, kind: str) -> Iterator[tuple[Columns, int | None]]:
+        """Batches by the least value of their second column, each with that of the next one; None at the end."""
+        return self._read(kind, sorted(self._parts[kind], key=lambda part: (part.first, part.at)))
+
+    def _read(self, kind: str, parts: Sequence[_Part]) -> Iterator[tuple[Columns, int | None]]:
+        if not parts:
+            return
+        names = COLUMNS[kind]
+        with self._folder.joinpath(kind).open("rb") as file:
+            for part, following in zip_longest(parts, parts[1:]):
+                file.seek(part.at)
+                table = np.frombuffer(file.read(part.rows * len(names) * 8), np.int64).reshape(len(names), -1)
+                yield dict(zip(names, table, strict=True)), following.first if following else None
+
+    def close(self) -> None:
+        """Remove the files."""
+        with contextlib.suppress(RunError):
+            self.finish()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,64 @@
+"""Which file of MegEngine is which, by its content: the first 64 KiB, and the last 4 of a timeline."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from pipeprof.errors import SourceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROFILE, FOOTPRINT, TIMELINE, MEMORY_FLOW, STATIC_MEMORY = (
+    "static-graph profile", "footprint dump", "chrome timeline", "memory flow", "static memory dump",
+)  # fmt: skip
+_HEAD = 1 << 16
+_TAIL = 1 << 12
+_BLANK = rb"[ \t\r\n]*"
+
+
+def _pattern(text: bytes) -> re.Pattern[bytes]:
+    return re.compile(text.replace(b" ", _BLANK), re.DOTALL)
+
+
+_GRAPH = rb'"graph_exec" : \{ ("(comp_seq|operator|var|mem_chunk)" : [\[{]|\})'
+_PROFILER = rb'"profiler" : \{ ("(device|host|opr_footprint|opr_internal_pf|graph_exec)" : \{|\})'
+_STARTS = (
+    (PROFILE, _pattern(rb" \{ (" + _GRAPH + rb"|" + _PROFILER + rb")")),
+    (FOOTPRINT, _pattern(rb' \{ "opr_footprint" : \{')),
+    (STATIC_MEMORY, _pattern(rb' \{ "(chunk|opr)" : \{ ("[^"]*" : \{[^{}]*"id" : "[^{}]*\}|\})')),
+)
+_EVENTS = _pattern(rb' (\{ (.*"traceEvents" :)? )?\[ (\{|\])')
+_LOCAL_TIME = _pattern(rb'"metadata" : \{ "localTime" : "\d+"')
+# Generations before the current one: a first event with the clock, or threads that are named "host" and by device.
+_CLOCK_EVENT = _pattern(rb'"name" : "Metadata"[^\]]{0,400}"localTime"|"localTime"[^\]]{0,400}"name" : "Metadata"')
+_NAMED_TRACK = _pattern(rb'"tid" : "(host|CompNode\(|(x?[a-z]+)(x|\d+):)')
+_FOREIGN = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|record_shapes)"')
+
+
+def identify(path: Path) -> str | None:
+    """What a file is, one of the five names above; None for others. Raises SourceError when it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - _TAIL))
+            tail = file.read(_TAIL)
+    except OSError as error:
+        raise SourceError(f"cannot read `{path}`: {error.strerror or error}") from error
+    if b"megengine.org.cn" in head and b"<svg" in head:
+        return MEMORY_FLOW
+    for kind, start in _STARTS:
+        if start.match(head) and (kind != STATIC_MEMORY or b"logic_addr" in head or b"overwrite_dest" in head + tail):
+            return kind
+    return TIMELINE if _EVENTS.match(head) and _is_timeline(head, tail) else None
+
+
+def _is_timeline(head: bytes, tail: bytes) -> bool:
+    if _FOREIGN.search(head):
+        return False
+    return bool(_LOCAL_TIME.search(tail) or _LOCAL_TIME.search(head) or _CLOCK_EVENT.search(head[:4096])) or bool(
+        _NAMED_TRACK.search(head)
+    )

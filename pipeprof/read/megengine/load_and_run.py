@@ -1,0 +1,201 @@
+"""Logs of MegEngine's benchmark program load_and_run, three generations.
+
+Stages: load the model, configure ("prepare"), warm up, timed iterations of each test case. All times are ms in the log
+and integer ns here. A log may end anywhere: what is there is kept, and `complete` says whether the end was seen.
+Source: the program's `lite/load_and_run` (2022 to 2024) and logs in MegEngine's documentation.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipeprof.errors import SourceError
+from pipeprof.units import ns_from_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_LARGEST = 1 << 26  # bytes of a log
+_NUMBER = r"([0-9]+(?:\.[0-9]+)?|nan)"
+_MS = _NUMBER + r" ?ms"
+_PREFIX = re.compile(r"\[\d\d \d\d:\d\d:\d\d [^\]]*\]\[[A-Za-z]+\] ?")
+_LOAD = re.compile(rf"load model: {_MS}")
+_PREPARE = re.compile(rf"=== prepare: {_MS}; going to warmup")
+_WARMUP = re.compile(rf"warm ?up (\d+):? +{_MS}")
+_START = re.compile(r"(?:=== going to run (?:input|test #(\d+)) for (\d+) times|run testcase: (\d+) *)")
+_ITERATION = re.compile(
+    rf"iter (\d+)/(\d+): (?:e2e=)?{_MS} \((?:exec|host)={_NUMBER}(?: ?ms)?(?:,device={_NUMBER}(?: ?ms)?)?\)"
+)
+_END = re.compile(rf"=== finished test #(\d+): time={_MS} avg_time={_MS} (?:sd|sexec|standard_deviation)={_MS} (.*)")
+_MINMAX = re.compile(rf"minmax={_NUMBER},{_NUMBER}|min={_MS} max={_MS}")
+_TOTAL = re.compile(rf"=== total time: {_MS}")
+_IGNORED = re.compile(
+    r"|mgb load-and-run: .*|\./load_and_run .*|=== going to run \d+ testcases; .*|assertequal: err=.*", re.IGNORECASE
+)
+
+
+@dataclass
+class Iteration:
+    """One timed iteration: until it was waited for, until the asynchronous call returned, and on the device."""
+
+    total_ns: int
+    host_ns: int
+    device_ns: int | None = None
+
+
+@dataclass
+class Printed:
+    """What the program says at the end of a test case; None for nan, which it prints for a single iteration."""
+
+    time_ns: int | None
+    mean_ns: int | None
+    deviation_ns: int | None
+    min_ns: int | None
+    max_ns: int | None
+
+
+@dataclass
+class TestCase:
+    """One test case. `wanted` is how many iterations were announced."""
+
+    __test__ = False  # for pytest: this is no test
+
+    number: int
+    wanted: int | None = None
+    configure_ns: int | None = None
+    warmup_ns: list[int] = field(default_factory=list)
+    iterations: list[Iteration] = field(default_factory=list)
+    printed: Printed | None = None
+
+    @property
+    def mean_ns(self) -> float | None:
+        """Mean of the iterations; None without one."""
+        times = [one.total_ns for one in self.iterations]
+        return statistics.fmean(times) if times else None
+
+    @property
+    def deviation_ns(self) -> float | None:
+        """Sample deviation (n - 1) of the iterations; None for fewer than two."""
+        times = [one.total_ns for one in self.iterations]
+        return statistics.stdev(times) if len(times) > 1 else None
+
+
+@dataclass
+class Log:
+    """A log: `unknown_lines` were not understood, `messages` are the program's warnings."""
+
+    load_ns: int | None = None
+    tests: list[TestCase] = field(default_factory=list)
+    total_ns: int | None = None
+    messages: int = 0
+    unknown_lines: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every test case came to its end, and there is one."""
+        return bool(self.tests) and all(test.printed is not None for test in self.tests)
+
+
+def read_log(path: Path) -> Log:
+    """Read a log file. Raises SourceError when it cannot be read, or nothing in it is of load_and_run."""
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise SourceError(f"`{path}` is larger than {_LARGEST >> 20} MiB", "give the log of one run")
+        log = parse_log(path.read_text(encoding="utf-8", errors="replace").splitlines())
+    except OSError as error:
+        raise SourceError(f"cannot read `{path}`: {error.strerror or error}") from error
+    if log.load_ns is None and not log.tests:
+        raise SourceError(f"no line of load_and_run in `{path}`", "give what load_and_run printed")
+    return log
+
+
+def parse_log(lines: Iterable[str]) -> Log:
+    """A log from its lines."""
+    reading = _Reading()
+    for line in lines:
+        reading.take(line.strip())
+    reading.finish()
+    return reading.log
+
+
+class _Reading:
+    """The state while lines go by: what was printed before a test case belongs to it."""
+
+    def __init__(self) -> None:
+        self.log = Log()
+        self._configure: int | None = None
+        self._warmup: list[int] = []
+        self._test: TestCase | None = None
+
+    def take(self, line: str) -> None:
+        """Use one line."""
+        text = _PREFIX.sub("", line, count=1)
+        steps = (
+            (_ITERATION, self._iteration), (_END, self._end), (_WARMUP, self._warm_up), (_PREPARE, self._prepare),
+            (_START, self._start), (_LOAD, self._load), (_TOTAL, self._total),
+        )  # fmt: skip
+        for pattern, step in steps:
+            found = pattern.fullmatch(text)
+            if found is not None:
+                step(found)
+                return
+        if text != line:
+            self.log.messages += 1
+        elif not _IGNORED.fullmatch(line):
+            self.log.unknown_lines += 1
+
+    def finish(self) -> None:
+        """A log that ended before its first iteration has what came before it as a test case."""
+        if self._test is None and (self._configure is not None or self._warmup):
+            self._open(len(self.log.tests))
+
+    def _load(self, found: re.Match[str]) -> None:
+        self.log.load_ns = _ns(found[1])
+
+    def _prepare(self, found: re.Match[str]) -> None:
+        """Keep the first of a test case: later ones only tell the time since the line before them."""
+        if self._test is None:
+            self._configure = _ns(found[1]) if self._configure is None else self._configure
+        elif self._test.configure_ns is None:
+            self._test.configure_ns = _ns(found[1])
+
+    def _warm_up(self, found: re.Match[str]) -> None:
+        time = _ns(found[2])
+        if time is not None:
+            (self._warmup if self._test is None else self._test.warmup_ns).append(time)
+
+    def _start(self, found: re.Match[str]) -> None:
+        self._open(int(found[1] or found[3] or len(self.log.tests)), int(found[2]) if found[2] else None)
+
+    def _open(self, number: int, wanted: int | None = None) -> TestCase:
+        self._test = TestCase(number, wanted, self._configure, self._warmup)
+        self._configure, self._warmup = None, []
+        self.log.tests.append(self._test)
+        return self._test
+
+    def _iteration(self, found: re.Match[str]) -> None:
+        test = self._test or self._open(len(self.log.tests))
+        total, host = _ns(found[3]), _ns(found[4])
+        if total is None or host is None:
+            self.log.unknown_lines += 1
+            return
+        test.wanted = int(found[2])
+        test.iterations.append(Iteration(total, host, _ns(found[5]) if found[5] else None))
+
+    def _end(self, found: re.Match[str]) -> None:
+        test = self._test or self._open(int(found[1]))
+        ends = _MINMAX.fullmatch(found[5])
+        least, most = (ends[1] or ends[3], ends[2] or ends[4]) if ends else ("nan", "nan")
+        test.printed = Printed(_ns(found[2]), _ns(found[3]), _ns(found[4]), _ns(least), _ns(most))
+        self._test = None
+
+    def _total(self, found: re.Match[str]) -> None:
+        self.log.total_ns = _ns(found[1])
+
+
+def _ns(ms: str) -> int | None:
+    return None if ms == "nan" else ns_from_text(ms, "ms")

@@ -1,0 +1,253 @@
+"""MegEngine's static-graph profile: `load_and_run --profile`, `trace(profiling=True).get_profile()`, to columns.
+
+The file has two objects: `profiler` (device, host: operator -> place -> start, kern, end in seconds; opr_footprint) and
+`graph_exec` (comp_seq, operator, var, mem_chunk), in any order. Source of the format: the writers in MegEngine's
+`imperative/src/impl/profiler` and `src/plugin/impl/opr_footprint.cpp` (2024), and its v1.0 Python profiler.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeprof.errors import SourceError
+from pipeprof.read.megengine.profile_content import UNKNOWN, DTypes, Operators, Profile, Side
+from pipeprof.read.megengine.scan import Scan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+_NAN = math.nan
+_MOST = 2**63 - 1
+_NO_SHAPES = msgspec.Raw(b"[]")
+_NULL = msgspec.Raw(b"null")
+_DTYPES_AT_MOST = 255
+_IDS_AT_MOST = 1 << 26
+_NOT_IDS = b'[]" \t\r\n'
+_TEXT_AT_MOST = 2**31 - 1  # bytes of all names
+
+
+class Times(msgspec.Struct, gc=False):
+    """Seconds; NaN where there is none."""
+
+    start: float = _NAN
+    kern: float = _NAN
+    end: float = _NAN
+
+
+class _LooseTimes(msgspec.Struct, gc=False):
+    """As written when a value is not finite: "nan" and "inf" are texts."""
+
+    start: float | str | None = None
+    kern: float | str | None = None
+    end: float | str | None = None
+
+    def strict(self) -> Times:
+        return Times(*(value if isinstance(value, float) else _NAN for value in (self.start, self.kern, self.end)))
+
+
+class _Footprint(msgspec.Struct, gc=False):
+    computation: int | float | str | None = None
+    memory: int | float | str | None = None
+    in_shapes: msgspec.Raw = _NO_SHAPES
+    out_shapes: msgspec.Raw = _NO_SHAPES
+    in_layouts: msgspec.Raw = _NULL
+
+
+class _Operator(msgspec.Struct, gc=False):
+    name: str = ""
+    type: str = ""
+    input: msgspec.Raw = _NO_SHAPES
+
+
+class _Layout(msgspec.Struct, gc=False):
+    dtype: str | None = None
+
+
+class _Plan(msgspec.Struct, gc=False):
+    layout: _Layout | None = None
+
+
+class _Var(msgspec.Struct, gc=False):
+    mem_plan: _Plan | None = None
+
+
+def _decoders(kind: Any, one: Any = None) -> tuple[msgspec.json.Decoder[Any], msgspec.json.Decoder[Any]]:
+    return msgspec.json.Decoder(dict[str, kind]), msgspec.json.Decoder(kind if one is None else one)
+
+
+_TIMES = _decoders(dict[str, Times], dict[str, _LooseTimes])
+_FOOTPRINT = _decoders(_Footprint)
+_OPERATOR = _decoders(_Operator)
+_VAR = _decoders(_Var)
+_VAR_LIST = (msgspec.json.Decoder(list[_Var]), msgspec.json.Decoder(_Var))
+_IDS = (msgspec.json.Decoder(list[str | int]), msgspec.json.Decoder(str | int))
+_shapes = msgspec.json.Decoder(list[list[int] | None])
+
+
+def read_profile(path: Path) -> Profile:
+    """Read a profile, in bounded memory.
+
+    A file that is damaged or ends too early gives what was read until then, with `damage` set; raises SourceError when
+    that holds no operator's time, and for a file without times (a footprint dump).
+    """
+    profile = Profile(path)
+    with path.open("rb") as file:
+        scan = Scan(file, path)
+        try:
+            _section(scan, profile)
+            if not scan.at_end():
+                profile.damage = SourceError(f"`{path}` has more behind its end", "is it several files in one?")
+        except SourceError as error:
+            profile.damage = error
+        profile.problems = scan.problems
+    if not profile.measured:
+        raise profile.damage or SourceError(
+            f"no operator has a time in `{path}`",
+            "record it with `load_and_run --profile FILE` or trace(profiling=True)",
+        )
+    return profile
+
+
+def _section(scan: Scan, profile: Profile) -> None:
+    for key in scan.members():
+        if key in ("profiler", "graph_exec") and scan.peek() == b"{":
+            _section(scan, profile)
+        elif key in _READ:
+            _READ[key](scan, profile)
+        else:
+            scan.skip()
+
+
+def _read_device(scan: Scan, profile: Profile) -> None:
+    profile.device = Side()  # of a key that comes twice, the last counts
+    _read_side(scan, profile, profile.device)
+
+
+def _read_host(scan: Scan, profile: Profile) -> None:
+    profile.host = Side()
+    _read_side(scan, profile, profile.host)
+
+
+def _read_side(scan: Scan, profile: Profile, side: Side) -> None:
+    number, places = profile.number, profile.places
+    add_op, add_place, add_times = side.op.append, side.place.append, side.times.extend
+    for batch in scan.entries(*_TIMES):
+        for key, found in _as_map(batch).items():
+            op = number.setdefault(key, len(number))
+            for place, times in found.items():
+                exact = times if times.__class__ is Times else times.strict()
+                add_op(op)
+                add_place(places.setdefault(place, len(places)))
+                add_times((exact.start, exact.kern, exact.end))
+
+
+def _read_footprints(scan: Scan, profile: Profile) -> None:
+    texts = profile.texts
+    add_op, add = profile.footprint_op.append, profile.footprint.extend
+    for batch in scan.entries(*_FOOTPRINT):
+        for key, found in _as_map(batch).items():
+            add_op(profile.op_number(key))
+            inner, outer, layouts = bytes(found.in_shapes), bytes(found.out_shapes), bytes(found.in_layouts)
+            add(
+                (
+                    _count(found.computation),
+                    _count(found.memory),
+                    texts.setdefault(inner, len(texts)),
+                    texts.setdefault(outer, len(texts)),
+                    UNKNOWN if layouts == b"null" else texts.setdefault(layouts, len(texts)),
+                )
+            )
+
+
+def _read_operators(scan: Scan, profile: Profile) -> None:
+    number = profile.number
+    profile.operators = kept = Operators()
+    add_op, add_type = kept.op.append, kept.type.append
+    add_name_end, add_count = kept.name_end.append, kept.inputs_count.append
+    name, types, inputs = kept.name, kept.types, kept.inputs
+    for batch in scan.entries(*_OPERATOR):
+        for key, found in _as_map(batch).items():
+            add_op(number.setdefault(key, len(number)))
+            name += found.name.encode()
+            add_type(types.setdefault(found.type, len(types)))
+            ids = bytes(found.input).translate(None, _NOT_IDS)
+            if ids:
+                inputs += ids
+                inputs += b","
+            add_count(ids.count(b",") + 1 if ids else 0)
+            if len(name) > _TEXT_AT_MOST:
+                raise SourceError(f"more than 2 GiB of names in `{profile.path}`", "it is damaged")
+            add_name_end(len(name))
+
+
+def _var_id(value: str | int) -> int:
+    try:
+        number = int(value)
+    except ValueError:
+        return UNKNOWN
+    return number if 0 <= number < _IDS_AT_MOST else UNKNOWN
+
+
+def _read_vars(scan: Scan, profile: Profile) -> None:
+    profile.compat = scan.peek() == b"["
+    profile.dtypes = kept = DTypes()
+    codes = {"": 0}
+    known, position = kept.code, 0
+    for batch in scan.entries(*(_VAR_LIST if profile.compat else _VAR)):
+        items = enumerate(batch, position) if isinstance(batch, list) else batch.items()
+        position += len(batch)
+        for key, found in items:
+            plan = found.mem_plan
+            if plan is None or plan.layout is None or plan.layout.dtype is None:
+                continue
+            number, code = _var_id(key), codes.get(plan.layout.dtype)
+            if code is None:
+                code = codes[plan.layout.dtype] = len(codes)
+                kept.names.append(plan.layout.dtype)
+            if number >= len(known):
+                known.extend(bytes(max(number + 1 - len(known), min(len(known), _IDS_AT_MOST))))
+            if number != UNKNOWN and code <= _DTYPES_AT_MOST:
+                known[number] = code
+
+
+def _read_sequence(scan: Scan, profile: Profile) -> None:
+    profile.order = []
+    for batch in scan.entries(*_IDS):
+        if isinstance(batch, list):
+            profile.order += [profile.op_number(str(key)) for key in batch]
+
+
+def _as_map(batch: Any) -> Mapping[str, Any]:
+    """A batch of a map; a list in its place counts for nothing."""
+    return batch if isinstance(batch, dict) else {}
+
+
+def _count(value: float | str | None) -> int:
+    """A number of operations or bytes; UNKNOWN for null, text, and what is no such number."""
+    if value.__class__ is int and 0 <= value <= _MOST:
+        return value
+    if isinstance(value, float) and math.isfinite(value) and 0 <= value < _MOST:
+        return int(value)
+    return UNKNOWN
+
+
+def shape_text(raw: bytes) -> str | None:
+    """Shapes or strides as compact JSON, such as `[[1,3,224,224],[64,3,7,7]]`; None when they are something else."""
+    try:
+        return msgspec.json.encode(_shapes.decode(raw)).decode()
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+_READ: dict[str, Callable[[Scan, Profile], None]] = {
+    "device": _read_device,
+    "host": _read_host,
+    "opr_footprint": _read_footprints,
+    "operator": _read_operators,
+    "var": _read_vars,
+    "comp_seq": _read_sequence,
+}

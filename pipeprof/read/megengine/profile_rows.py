@@ -1,0 +1,208 @@
+"""A static-graph profile to rows of `op` and `op_info`, in pieces: such a profile may have 200,000 operators."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from pipeprof.read.megengine.arrays import LARGEST_NS, fractions, integers, pick, rounded, texts, usable
+from pipeprof.read.megengine.profile import shape_text
+from pipeprof.read.megengine.profile_content import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipeprof.read.megengine.profile_content import Profile, Side
+
+Columns = dict[str, pa.Array]
+PIECE = 1 << 16  # rows
+_NS = 1e9
+_NO_ID = re.compile(rb"[0-9]{19}|,,|\A,")
+_NODE = re.compile(r'CompNode\("([^"]*)" from "[^"]*"\)')
+
+
+class Tables:
+    """Makes `op`, then `op_info`, of a profile; `problems` is what could not be kept (text for people, how often)."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.problems: dict[str, int] = {}
+        self._profile = profile
+        self._ids = _execution_order(profile)
+
+    def op(self) -> Iterator[Columns]:
+        """Executions on the device, then on the host, in file order, in pieces."""
+        for side, name in ((self._profile.device, "device"), (self._profile.host, "host")):
+            if len(side.op):
+                yield from self._side(side, name)
+
+    def _side(self, side: Side, name: str) -> Iterator[Columns]:
+        place = np.frombuffer(side.place, dtype=np.int64)
+        op = self._ids[np.frombuffer(side.op, dtype=np.int64)]
+        times = np.frombuffer(side.times, dtype=np.float64).reshape(-1, 3)
+        keep = _last_of_equals(op, place)
+        if keep is not None:
+            op, place, times = op[keep], place[keep], times[keep]
+            self._problem("times that are given twice: the last counts", len(side.op) - len(keep))
+        places, side_name = texts(self._profile.places), texts([name])
+        for begin in range(0, len(op), PIECE):
+            piece = slice(begin, begin + PIECE)
+            yield {
+                "op_id": integers(op[piece]),
+                "track": pick(places, integers(place[piece])),
+                "side": pick(side_name, integers(np.zeros(len(op[piece])))),
+                **self._times(times[piece], name),
+            }
+
+    def _times(self, times: Any, name: str) -> Columns:
+        start, kern, end = times[:, 0], times[:, 1], times[:, 2]
+        with np.errstate(invalid="ignore", over="ignore"):
+            start_ns, dur = start * _NS, (end - start) * _NS
+            wait = np.where(kern == -1, np.nan, (kern - start) * _NS)
+            known, known_wait, known_start = usable(dur), usable(wait), np.abs(start_ns) < LARGEST_NS
+            self._problem(f"times on the {name} that are not numbers", int(np.count_nonzero(~np.isfinite(dur))))
+            self._problem(f"times on the {name} that end before they start", int(np.count_nonzero(dur < 0)))
+        whole = rounded(dur, known)
+        return {
+            "start_ns": rounded(start_ns, known_start),
+            "dur_ns": whole,
+            "self_ns": whole,
+            "wait_ns": rounded(wait, known_wait),
+            **({"device_total_ns": whole, "device_self_ns": whole} if name == "device" else {}),
+            "exact_dur_ns": fractions(dur, known),
+            "exact_wait_ns": fractions(wait, known_wait),
+        }
+
+    def op_info(self) -> Iterator[Columns]:
+        """Operators that were executed, in the order of execution, in pieces. Constants of the graph are left out."""
+        profile = self._profile
+        numbers = np.argsort(self._ids)
+        executed = np.zeros(len(self._ids), dtype=bool)
+        for ops in (profile.device.op, profile.host.op, profile.order, profile.footprint_op):
+            executed[np.asarray(ops, dtype=np.int64)] = True
+        numbers = numbers[executed[numbers]]
+        ids = texts(profile.number)
+        parts = (self._devices(), self._footprints(), self._described())
+        for begin in range(0, len(numbers), PIECE):
+            piece = numbers[begin : begin + PIECE]
+            columns = {"op_id": integers(self._ids[piece]), "source_id": pick(ids, integers(piece))}
+            for part in parts:
+                columns |= part(piece)
+            yield columns
+
+    def _described(self) -> Callable[[Any], Columns]:
+        """Names, types and data types of inputs, from the operator object."""
+        found = self._profile.operators
+        place = np.full(len(self._ids), UNKNOWN, dtype=np.int64)
+        place[np.asarray(found.op, dtype=np.int64)] = np.arange(len(found.op))
+        offsets = np.concatenate(([0], np.asarray(found.name_end, dtype=np.int32))).astype(np.int32)
+        names = pa.StringArray.from_buffers(len(found.op), pa.py_buffer(offsets), pa.py_buffer(found.name))
+        kinds = texts(found.types)
+        kind = np.asarray(found.type, dtype=np.int64)
+        words, which = self._in_types()
+
+        def columns(numbers: Any) -> Columns:
+            here = place[numbers]
+            known = here != UNKNOWN
+            at = integers(here, known)
+            return {
+                "name": pick(names, at),
+                "type": pick(kinds, _picked(kind, here, known)),
+                "in_types": pick(words, _picked(which, here, known)),
+            }
+
+        return columns
+
+    def _in_types(self) -> tuple[pa.Array, Any]:
+        """Texts such as `["Float32","Int8"]` (null when none is known), and which of them each operator has."""
+        found, dtypes = self._profile.operators, self._profile.dtypes
+        ids, known = _numbers(found.inputs), np.frombuffer(dtypes.code, dtype=np.uint8)
+        if ids is None:
+            self._problem("ids of inputs that are no numbers: data types of inputs are not known", 1)
+            return pa.nulls(1, pa.string()), np.zeros(len(found.op), dtype=np.int64)
+        codes = np.zeros(len(ids), dtype=np.uint8)
+        inside = ids < len(known)
+        codes[inside] = known[ids[inside]]
+        packed, begin = codes.tobytes(), 0
+        seen: dict[bytes, int] = {}
+        which = array("q")
+        for count in found.inputs_count:
+            end = begin + count
+            which.append(seen.setdefault(packed[begin:end], len(seen)))
+            begin = end
+        words = [
+            msgspec.json.encode([dtypes.names[code] for code in text]).decode() if any(text) else None for text in seen
+        ]
+        return texts(words), np.asarray(which, dtype=np.int64)
+
+    def _footprints(self) -> Callable[[Any], Columns]:
+        profile = self._profile
+        found = np.full((len(profile.number), 5), UNKNOWN, dtype=np.int64)
+        values = np.asarray(profile.footprint, dtype=np.int64).reshape(-1, 5)
+        found[np.asarray(profile.footprint_op, dtype=np.int64)] = values
+        shapes = texts([shape_text(raw) for raw in profile.texts])
+
+        def columns(numbers: Any) -> Columns:
+            here = found[numbers]
+            amounts = [integers(here[:, index], here[:, index] != UNKNOWN) for index in range(5)]
+            taken = [pick(shapes, index) for index in amounts[2:]]
+            return dict(
+                zip(("flops", "bytes", "in_shapes", "out_shapes", "in_strides"), amounts[:2] + taken, strict=True)
+            )
+
+        return columns
+
+    def _devices(self) -> Callable[[Any], Columns]:
+        """The physical device that an operator ran on, the first of several."""
+        first = np.full(len(self._profile.number), UNKNOWN, dtype=np.int64)
+        device = self._profile.device
+        first[np.asarray(device.op, dtype=np.int64)[::-1]] = np.asarray(device.place, dtype=np.int64)[::-1]
+        names = texts([_physical(place) for place in self._profile.places])
+        return lambda numbers: {"device": pick(names, integers(first[numbers], first[numbers] != UNKNOWN))}
+
+    def _problem(self, text: str, count: int) -> None:
+        if count:
+            self.problems[text] = self.problems.get(text, 0) + count
+
+
+def _execution_order(profile: Profile) -> Any:
+    """op_id of each operator number: in the order of comp_seq, then of the operator object, then of appearance."""
+    ids = np.full(len(profile.number), UNKNOWN, dtype=np.int64)
+    following = 0
+    for group in (profile.order, profile.operators.op, range(len(ids))):
+        ops = np.asarray(group, dtype=np.int64)
+        ops = ops[np.sort(np.unique(ops, return_index=True)[1])]
+        ops = ops[ids[ops] == UNKNOWN]
+        ids[ops] = np.arange(following, following + len(ops))
+        following += len(ops)
+    return ids
+
+
+def _numbers(text: bytearray) -> Any:
+    """Decimal numbers, each with a comma behind it; None when there is something else."""
+    if text.translate(None, b"0123456789,") or _NO_ID.search(text):
+        return None
+    return np.fromstring(text[:-1].decode("ascii"), dtype=np.int64, sep=",") if text else np.zeros(0, dtype=np.int64)
+
+
+def _last_of_equals(op: Any, place: Any) -> Any:
+    """Rows to keep when an operator has two times at one place; None when none has."""
+    if not len(op):
+        return None
+    pair = op * (int(place.max()) + 1) + place
+    unique, backwards = np.unique(pair[::-1], return_index=True)
+    return None if len(unique) == len(pair) else np.sort(len(pair) - 1 - backwards)
+
+
+def _picked(values: Any, at: Any, known: Any) -> pa.Array:
+    """values[at], null where not known."""
+    return integers(np.where(known, values[np.where(known, at, 0)], 0), known) if len(values) else integers(at, known)
+
+
+def _physical(place: str) -> str:
+    found = _NODE.fullmatch(place)
+    return found[1] if found else place

@@ -1,0 +1,89 @@
+"""MegEngine's StaticMemoryInfo.json (`--get-static-mem-info DIR`): the memory plan of a static graph.
+
+`chunk`: id -> type (static_mem, weight_mem), time_begin and time_end (positions in the order of execution), and
+logical addresses; `opr`: id -> name. Every value is text. There are no clock times: positions stand in their place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeprof.errors import SourceError
+from pipeprof.read.megengine.outcome import Outcome
+from pipeprof.read.megengine.scan import Scan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LARGEST = 2**62
+
+
+class _Chunk(msgspec.Struct):
+    time_begin: str | int | None = None
+    time_end: str | int | None = None
+    logic_addr_begin: str | int | None = None
+    logic_addr_end: str | int | None = None
+
+
+class _Opr(msgspec.Struct):
+    id: str | int | None = None
+    name: str | None = None
+
+
+_CHUNKS = (msgspec.json.Decoder(dict[str, _Chunk]), msgspec.json.Decoder(_Chunk))
+_OPRS = (msgspec.json.Decoder(dict[str, _Opr]), msgspec.json.Decoder(_Opr))
+
+
+def read_static_memory(path: Path) -> Outcome:
+    """Rows of `allocation` (times are positions in the order of execution) and `op_info`.
+
+    Raises SourceError when no chunk can be read.
+    """
+    out = Outcome()
+    out.problem("memory plan without clock times: positions in the order of execution stand in their place")
+    with path.open("rb") as file:
+        scan = Scan(file, path)
+        try:
+            _read(scan, out)
+        except SourceError as error:
+            out.damage = error
+    if not out.rows.get("allocation"):
+        raise out.damage or SourceError(f"no memory chunk in `{path}`", "was it written to the end?")
+    for text, count in scan.problems.items():
+        out.problems[text] = out.problems.get(text, 0) + count
+    return out
+
+
+def _read(scan: Scan, out: Outcome) -> None:
+    for key in scan.members():
+        if key == "chunk":
+            for batch in scan.entries(*_CHUNKS):
+                for chunk in batch.values() if isinstance(batch, dict) else ():
+                    _add(out, chunk)
+        elif key == "opr":
+            for batch in scan.entries(*_OPRS):
+                for key_of, opr in batch.items() if isinstance(batch, dict) else ():
+                    number = _number(opr.id if opr.id is not None else key_of)
+                    if number is not None:
+                        out.kept.add("op_info", op_id=number, name=opr.name, source_id=str(number))
+        else:
+            scan.skip()
+
+
+def _add(out: Outcome, chunk: _Chunk) -> None:
+    begin, end = _number(chunk.logic_addr_begin), _number(chunk.logic_addr_end)
+    produced, released = _number(chunk.time_begin), _number(chunk.time_end)
+    if begin is None or end is None or end < begin or produced is None:
+        out.problem("chunks without an address or a time")
+        return
+    out.kept.add("allocation", address=begin, bytes=end - begin, produced_ns=produced, released_ns=released)
+
+
+def _number(value: Any) -> int | None:
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        return None
+    return number if abs(number) < _LARGEST else None

@@ -1,0 +1,144 @@
+"""The lifetime chart: one rectangle per block, time to the right, address upwards.
+
+The attributes in the namespace `tag` are those of MegEngine's memory_flow.svg, so that what reads that file reads this.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+from pipeprof.errors import UsageError
+from pipeprof.units import NS_PER_MS, NS_PER_S, format_bytes, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WIDTH, HEIGHT, MARGIN = 1200, 640, 60
+_GAP = 0.01  # of all memory drawn: largest empty range of addresses that is shown as it is
+_NAMESPACE = "https://megengine.org.cn"
+_COLOURS = ((100_000, "#c6dbef"), (NS_PER_MS, "#9ecae1"), (10 * NS_PER_MS, "#6baed6"), (100 * NS_PER_MS, "#4292c6"),
+            (NS_PER_S, "#2171b5"))  # fmt: skip
+_LONGEST = "#084594"
+_TIMES = (("s", NS_PER_S), ("ms", NS_PER_MS), ("us", 1000), ("ns", 1))
+_SIZES = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1))
+
+
+class _Scale(NamedTuple):
+    first_ns: int
+    end_ns: int
+    addresses: list[tuple[int, float]]  # where ranges begin, and how far down they are drawn; sorted
+    height: float
+
+    def x(self, at: int) -> float:
+        return MARGIN + (at - self.first_ns) / max(self.end_ns - self.first_ns, 1) * (WIDTH - 2 * MARGIN)
+
+    def y(self, address: int) -> float:
+        begin, drawn = self.addresses[bisect_right(self.addresses, address, key=lambda pair: pair[0]) - 1]
+        return HEIGHT - MARGIN - (drawn + address - begin) / self.height * (HEIGHT - 2 * MARGIN)
+
+
+def svg(rows: Sequence[dict[str, Any]], peak: dict[str, Any] | None, title: str) -> str:
+    """The chart of one rank's blocks (rows of the query memory/lifetime). Long empty ranges of addresses are shortened.
+
+    Blocks without an address are not drawn; the chart says how many. Raises UsageError when none has one.
+    """
+    drawn = [row for row in rows if row["address"] is not None]
+    if not drawn:
+        raise UsageError(f"no lifetime chart: {title} has no blocks with an address", "leave --svg out")
+    end = max(max(row["released_ns"] or 0, row["produced_ns"]) for row in drawn)
+    scale = _scale(drawn, end)
+    parts = [_opening(), _heading(title, len(rows), len(drawn))]
+    parts += [_rectangle(row, scale) for row in sorted(drawn, key=lambda row: (row["produced_ns"], row["address"]))]
+    if peak is not None:
+        parts.append(_peak(peak, scale))
+    parts += [_legend(scale), "</svg>"]
+    return "\n".join(parts) + "\n"
+
+
+def _scale(rows: Sequence[dict[str, Any]], end: int) -> _Scale:
+    spans = sorted((row["address"], row["address"] + row["bytes"]) for row in rows)
+    ranges = [list(spans[0])]
+    for begin, stop in spans[1:]:
+        if begin > ranges[-1][1]:
+            ranges.append([begin, stop])
+        else:
+            ranges[-1][1] = max(ranges[-1][1], stop)
+    most = sum(stop - begin for begin, stop in ranges) * _GAP
+    places, at, before = [], 0.0, ranges[0][0]
+    for begin, stop in ranges:
+        at += min(begin - before, most)
+        places.append((begin, at))
+        at, before = at + stop - begin, stop
+    return _Scale(min(row["produced_ns"] for row in rows), end, places, max(at, 1.0))
+
+
+def _opening() -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:tag="{_NAMESPACE}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">\n'
+        '<rect width="100%" height="100%" fill="#ffffff"/>'
+    )
+
+
+def _heading(title: str, rows: int, drawn: int) -> str:
+    left_out = f", {rows - drawn} without an address not drawn" if rows > drawn else ""
+    return f'<text x="{MARGIN}" y="30" font-size="16">{escape(title)}: {drawn} blocks{left_out}</text>'
+
+
+def _rectangle(row: dict[str, Any], scale: _Scale) -> str:
+    produced, released = row["produced_ns"], row["released_ns"]
+    stop = scale.end_ns if released is None else released
+    top, bottom = scale.y(row["address"] + row["bytes"] - 1), scale.y(row["address"])
+    tags = {
+        "type": "tensor", "name": row["name"] or "", "address": hex(row["address"]), "size": _sum(row["bytes"], _SIZES),
+        "produced": _sum(produced, _TIMES), "erased": None if released is None else _sum(released, _TIMES),
+        "duration": None if released is None else _sum(released - produced, _TIMES),
+        "group": None if row["op_id"] is None else str(row["op_id"]),
+    }  # fmt: skip
+    told = " ".join(f"tag:{key}={quoteattr(value)}" for key, value in tags.items() if value is not None)
+    lived = "still held" if released is None else format_ns(released - produced)
+    return (
+        f'<rect x="{scale.x(produced):.2f}" y="{top:.2f}" width="{max(scale.x(stop) - scale.x(produced), 0.5):.2f}" '
+        f'height="{max(bottom - top, 0.5):.2f}" fill="{_colour(row)}" stroke="#ffffff" stroke-width="0.2" {told}>'
+        f"<title>{escape(row['name'] or '(unknown)')}: {format_bytes(row['bytes'])}, {lived}</title></rect>"
+    )
+
+
+def _colour(row: dict[str, Any]) -> str:
+    if row["released_ns"] is None:
+        return _LONGEST
+    return next((colour for limit, colour in _COLOURS if row["released_ns"] - row["produced_ns"] <= limit), _LONGEST)
+
+
+def _peak(peak: dict[str, Any], scale: _Scale) -> str:
+    at = scale.x(min(max(peak["t_ns"], scale.first_ns), scale.end_ns))
+    return (
+        f'<line x1="{at:.2f}" x2="{at:.2f}" y1="{MARGIN - 10}" y2="{HEIGHT - MARGIN}" stroke="#d62728"/>'
+        f'<text x="{at + 4:.2f}" y="{MARGIN - 2}" fill="#d62728">peak {format_bytes(peak["peak_bytes"])}</text>'
+    )
+
+
+def _legend(scale: _Scale) -> str:
+    parts = [
+        f'<text x="{MARGIN}" y="{HEIGHT - 38}">{format_ns(scale.first_ns)}</text>',
+        f'<text x="{WIDTH - MARGIN}" y="{HEIGHT - 38}" text-anchor="end">{format_ns(scale.end_ns)}</text>',
+        f'<text x="{MARGIN}" y="{HEIGHT - 14}">lived up to</text>',
+    ]
+    named = [*((colour, format_ns(limit)) for limit, colour in _COLOURS), (_LONGEST, "longer, or still held")]
+    for place, (colour, name) in enumerate(named):
+        x = MARGIN + 80 + place * 90
+        parts.append(f'<rect x="{x}" y="{HEIGHT - 24}" width="12" height="12" fill="{colour}"/>')
+        parts.append(f'<text x="{x + 16}" y="{HEIGHT - 14}">{escape(name)}</text>')
+    return "\n".join(parts)
+
+
+def _sum(value: int, units: Sequence[tuple[str, int]]) -> str:
+    """`3MB 12KB 5B `, as MegEngine writes it."""
+    parts = []
+    for name, size in units:
+        count, value = divmod(value, size)
+        if count:
+            parts.append(f"{count}{name} ")
+    return "".join(parts) or f"0{units[-1][0]} "

@@ -1,0 +1,153 @@
+"""The memory report for a terminal."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from pipeprof.report.sections import Block
+from pipeprof.report.terminal import PLAIN_WIDTH, print_block
+from pipeprof.units import format_bytes, format_ns, format_ratio
+from pipeprof.verdict.memory import GROWING, is_own
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDTH = 32
+_GROWTH = {
+    "growing": "memory GROWS from step to step",
+    "unclear": "memory: not clear whether it grows from step to step",
+    "shrinking": "memory shrinks from step to step",
+    "steady": "memory does not grow from step to step",
+    "not_measured": "growth from step to step: not measured",
+}
+_MEMORY = ("self_memory_bytes", "memory_bytes", "self_device_memory_bytes", "device_memory_bytes")
+
+
+def text(content: dict[str, Any], width: int = PLAIN_WIDTH) -> str:
+    """Tables of the content of `memory.build`; ranks are named where there is more than one."""
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=width, highlight=False, no_color=True)
+    console.print(Text(_GROWTH[content["growth_verdict"]], style="bold"))
+    several = len({(row["rep"], row["rank"]) for row in content["curves"]}) > 1
+    blocks = (_curves(content, several=several), _growth(content, several=several), _peaks(content, several=several))
+    for title, block in (*blocks, _alive(content, several=several), _ops(content, several=several)):
+        if block.rows:
+            console.print()
+            console.print(Text(title, style="bold"))
+            print_block(console, block)
+    for item in content["not_measured"]:
+        console.print(Text(f"not measured: {item['what']}: {item['why']}"))
+    return buffer.getvalue()
+
+
+def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
+    """Bars from 0 to the largest value; of several values that share a bar, the largest."""
+    most = max(values, default=0)
+    if most <= 0:
+        return _BARS[0] * min(len(values), width)
+    groups = min(len(values), width)
+    parts = [values[len(values) * n // groups : len(values) * (n + 1) // groups] for n in range(groups)]
+    return "".join(_BARS[min(int(max(part) / most * len(_BARS)), len(_BARS) - 1)] for part in parts)
+
+
+def _who(row: dict[str, Any], *, several: bool) -> list[str]:
+    return [f"{row['rep']}/{row['rank']}"] if several else []
+
+
+def _what(row: dict[str, Any]) -> str:
+    return " ".join(str(row[part]) for part in ("device", "name", "pid") if row[part] not in ("", 0))
+
+
+def _head(*names: str, several: bool) -> tuple[list[str], int]:
+    return [*(("rep/rank",) if several else ()), *names], int(several)
+
+
+def _curves(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
+    head, first = _head("memory", "first", "peak", "last", "at", "over time", several=several)
+    rows = []
+    for curve in content["curves"]:
+        points = curve["points"]
+        rows.append(
+            [
+                *_who(curve, several=several),
+                _what(curve),
+                format_bytes(points[0]["low_bytes"]),
+                format_bytes(curve["peak_bytes"]),
+                format_bytes(points[-1]["high_bytes"]),
+                format_ns(curve["peak_t_ns"]),
+                sparkline([point["high_bytes"] for point in points]),
+            ]
+        )
+    return "over time", Block(head, rows, frozenset(range(first + 1, first + 5)))
+
+
+def _growth(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
+    head, first = _head("memory", "verdict", "steps", "first", "last", "why", several=several)
+    rows = [
+        [
+            *_who(row, several=several),
+            _what(row),
+            row["verdict"],
+            str(row["steps"]),
+            format_bytes(row["first_bytes"]),
+            format_bytes(row["last_bytes"]),
+            row["why"],
+        ]
+        for row in content["growth"]
+        if is_own(row) or row["verdict"] == GROWING
+    ]
+    return "growth over the training steps", Block(head, rows, frozenset(range(first + 2, first + 5)))
+
+
+def _peaks(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
+    head, first = _head("peak", "at", "blocks alive", "blocks in all", "never released", several=several)
+    rows = [
+        [
+            *_who(row, several=several),
+            format_bytes(row["peak_bytes"]),
+            format_ns(row["t_ns"]),
+            str(row["peak_blocks"]),
+            str(row["blocks"]),
+            f"{format_bytes(row['kept_bytes'])} in {row['kept_blocks']}",
+        ]
+        for row in content["peaks"]
+    ]
+    return "peak of tensors and blocks", Block(head, rows, frozenset(range(first, first + 5)))
+
+
+def _alive(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
+    head, first = _head("operator", "alive", "share", "blocks", "oldest", several=several)
+    rows = [
+        [
+            *_who(row, several=several),
+            row["name"] or "(unknown)",
+            format_bytes(row["bytes"]),
+            format_ratio(row["share"]),
+            str(row["blocks"]),
+            format_ns(row["oldest_ns"]),
+        ]
+        for row in content["alive_at_peak"]
+    ]
+    return "what was alive at the peak", Block(head, rows, frozenset(range(first + 1, first + 5)))
+
+
+def _ops(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
+    titles = ("self", "total", "self, devices", "total, devices", "allocated", "never released")
+    names = (*_MEMORY, "allocated_bytes", "kept_bytes")
+    shown = [n for n, name in enumerate(names) if any(row[name] is not None for row in content["ops"])]
+    head, first = _head("operator", "count", *(titles[n] for n in shown), several=several)
+    rows = [
+        [
+            *_who(row, several=several),
+            row["name"] or "(unknown)",
+            str(row["count"] if row["count"] is not None else row["blocks"]),
+            *(format_bytes(row[names[n]]) for n in shown),
+        ]
+        for row in content["ops"]
+    ]
+    return "operators", Block(head, rows, frozenset(range(first + 1, len(head))))

@@ -1,0 +1,62 @@
+"""A recommended option set in a form that can be used: variables, words for the command line, or TOML."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Form = Literal["env", "args", "toml"]
+FORMS: tuple[Form, ...] = ("env", "args", "toml")
+
+
+def export(content: Mapping[str, Any], form: str) -> str:
+    """The recommendation of a sweep's result; what the form cannot hold follows as comments.
+
+    env: `export NAME=value` lines for a shell. args: one line of words (comments before it). toml: a `[base]` table as
+    a sweep's file has it. Without a recommendation, or when it is the base: only a comment.
+    """
+    best = content["recommendation"] or {"name": "base", "options": {}, "reason": "there is no recommendation"}
+    reason = f": {best['reason']}" if best.get("reason") else ""
+    head = [f"# {best['name']}{reason}"]
+    options = best["options"]
+    if form == "toml":
+        return "\n".join([*head, *_toml(options)]) + "\n"
+    env = [f"export {name}={shlex.quote(str(value))}" for name, value in sorted((options.get("env") or {}).items())]
+    args = [shlex.join(options["args"])] if options.get("args") else []
+    shown, rest = (env, args) if form == "env" else (args, env)
+    left = [f"# {line}" for line in [*rest, *sentences({**options, "env": {}, "args": ()})]]
+    return "\n".join([*head, *left, *shown]) + "\n"
+
+
+def sentences(options: Mapping[str, Any]) -> list[str]:
+    """What to set, a line for each kind."""
+    lines = []
+    if options.get("env"):
+        lines.append("set " + " ".join(f"{name}={shlex.quote(str(value))}" for name, value in options["env"].items()))
+    if options.get("args"):
+        lines.append(f"add {shlex.join(options['args'])}")
+    change = options.get("dataset")
+    if change:
+        names = {"workers": "num_parallel_workers", "prefetch": "prefetch size", "processes": "python_multiprocessing"}
+        told = ", ".join(f"{name} = {change[key]}" for key, name in names.items() if key in change)
+        lines.append(f"in the script: {change['op']} number {change.get('nth', 1)}: {told}")
+    context = options.get("context")
+    if context:
+        told = ", ".join(f"{name} = {value}" for name, value in context.items())
+        lines.append(f"in the script, in MindSpore's context: {told}")
+    return lines
+
+
+def _toml(options: Mapping[str, Any]) -> list[str]:
+    lines = ["[base]"]
+    if options.get("args"):
+        lines.append(f"args = {json.dumps(list(options['args']), ensure_ascii=False)}")
+    for name in ("env", "dataset", "context"):
+        if options.get(name):
+            lines += ["", f"[base.{name}]"]
+            lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in options[name].items()]
+    return lines

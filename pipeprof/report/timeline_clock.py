@@ -1,0 +1,114 @@
+"""Ranks on one clock, and the part of each that is drawn."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeprof.query.engine import Engine
+    from pipeprof.record.run import Manifest, Rank, Run
+
+FIRST, LAST = -(2**62), 2**62
+_STEPS = re.compile(r"([0-9]*):([0-9]*)")
+_RANKS = re.compile(r"[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*")
+
+
+class Place(NamedTuple):
+    """One rank of one repetition: `offset_ns` is added to its times; drawn is what touches `first_ns` to `last_ns`."""
+
+    rep: int
+    rank: int
+    pid: int
+    title: str
+    offset_ns: int
+    first_ns: int = FIRST
+    last_ns: int = LAST
+
+
+def parse_steps(text: str) -> tuple[int | None, int | None]:
+    """`A:B`: from step A up to, and without, step B; either may be left out. Raises UsageError otherwise."""
+    found = _STEPS.fullmatch(text.strip())
+    first, last = (None if not part else int(part) for part in (found.groups() if found else ("", "")))
+    if found is None or (first is not None and last is not None and first >= last):
+        raise UsageError(
+            f"--steps is `{text}`, expected FIRST:END with FIRST < END", "for steps 10 to 19: --steps 10:20"
+        )
+    return first, last
+
+
+def parse_ranks(text: str) -> frozenset[int]:
+    """`0,2,4-7` as a set. Raises UsageError when it is not of this form."""
+    if _RANKS.fullmatch(text.strip()) is None:
+        raise UsageError(f"--ranks is `{text}`, expected numbers and ranges", "such as: --ranks 0,2,4-7")
+    chosen: set[int] = set()
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        chosen.update(range(int(first), int(last or first) + 1))
+    return frozenset(chosen)
+
+
+def aligned(manifest: Manifest, stored: Sequence[tuple[int, int]]) -> tuple[int, list[Place]]:
+    """Wall-clock time (ns) of the trace's zero, and the place of each (rep, rank) in `stored`.
+
+    Ranks of one host are laid on each other by the monotonic clock, which never jumps; hosts by the wall clock. A rank
+    that the manifest does not name is taken to begin with its repetition.
+    """
+    known = {(rep.rep, rank.rank): rank for rep in manifest.reps for rank in rep.ranks}
+    starts = {rep.rep: rep.zero_realtime_ns for rep in manifest.reps}
+    anchors: dict[tuple[int, str], Rank] = {}
+    zeros = {}
+    for rep, number in stored:
+        rank = known.get((rep, number))
+        if rank is None:
+            zeros[rep, number] = starts.get(rep, 0)
+            continue
+        anchor = anchors.setdefault((rep, rank.host), rank)
+        zeros[rep, number] = rank.zero_realtime_ns
+        if rank.zero_monotonic_ns and anchor.zero_monotonic_ns:
+            apart = rank.zero_monotonic_ns - anchor.zero_monotonic_ns
+            zeros[rep, number] = anchor.zero_realtime_ns + apart
+    base = min(zeros.values(), default=0)
+    several = len({rep for rep, _ in stored}) > 1
+    return base, [
+        Place(rep, rank, pid, _title(rep, rank, known.get((rep, rank)), several=several), zeros[rep, rank] - base)
+        for pid, (rep, rank) in enumerate(stored, 1)
+    ]
+
+
+def within_steps(places: Sequence[Place], engine: Engine, steps: tuple[int | None, int | None]) -> list[Place]:
+    """Each place cut to the time of these steps; those without any are left out. Raises UsageError when none has."""
+    first, last = steps
+    wanted = {"first": 0 if first is None else first, "last": LAST if last is None else last - 1}
+    found = {(row["rep"], row["rank"]): row for row in engine.rows("timeline/step_window", **wanted)}
+    kept = [
+        place._replace(first_ns=found[key]["start_ns"], last_ns=found[key]["end_ns"])
+        for place in places
+        if (key := (place.rep, place.rank)) in found
+    ]
+    if not kept:
+        there = engine.rows("timeline/step_window", first=0, last=LAST)
+        held = f"has steps {min(row['first_step'] for row in there)} to {max(row['last_step'] for row in there)}"
+        raise UsageError(
+            f"no step of the run is within --steps: the run {held if there else 'has no steps'}",
+            "choose among these, or leave --steps out",
+        )
+    return kept
+
+
+def stored_ranks(run: Run, tables: Sequence[str]) -> list[tuple[int, int]]:
+    """Every (rep, rank) that has a file of one of the tables."""
+    folders = {path.parts[-3:-1] for table in tables for path in run.files(table)}
+    return sorted((int(rep.partition("=")[2]), int(rank.partition("=")[2])) for rep, rank in folders)
+
+
+def _title(rep: int, number: int, rank: Rank | None, *, several: bool) -> str:
+    parts = [f"rep {rep}"] if several else []
+    parts.append(f"rank {number}")
+    if rank is not None:
+        parts += [part for part in (rank.host, f"pid {rank.pid}" if rank.pid else "") if part]
+    return " · ".join(parts)

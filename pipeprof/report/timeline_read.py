@@ -1,0 +1,190 @@
+"""Reads stored tables a row group at a time, and merges them by time in bounded memory."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeprof.errors import RunError
+from pipeprof.report.timeline_clock import FIRST, LAST
+from pipeprof.report.timeline_text import Slices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+MOST_ROWS = 1 << 20  # held at one time, 40 bytes each
+
+
+class Source(NamedTuple):
+    """Part of a trace: the files of a table, the columns that are read, and what makes slices of them.
+
+    `columns` begin with the time that the rows are ordered by. No slice begins before the time of its row.
+    """
+
+    files: Sequence[Path]
+    columns: tuple[str, ...]
+    slices: Callable[[pa.Table], Slices]
+
+
+class Group(NamedTuple):
+    """One row group of a file, with the first and last time in it."""
+
+    source: Source
+    path: Path
+    number: int
+    rows: int
+    first: int
+    last: int
+
+    def read(self) -> pa.Table:
+        """The columns, each in one piece; texts as dictionaries. A column that the file does not have is null.
+
+        Raises RunError, naming the file, when it is damaged.
+        """
+        try:
+            with pq.ParquetFile(self.path) as file:
+                return _columns(file, self.number, self.source.columns)
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(self.path, error) from error
+
+
+def groups(source: Source) -> list[Group]:
+    """All row groups of a source. Raises RunError, naming the file, when one is damaged."""
+    found = []
+    for path in source.files:
+        try:
+            with pq.ParquetFile(path) as file:
+                metadata, names = file.metadata, file.schema_arrow.names
+        except (pa.ArrowException, OSError) as error:
+            raise _damaged(path, error) from error
+        column = names.index(source.columns[0]) if source.columns[0] in names else None
+        for number in range(metadata.num_row_groups):
+            about = metadata.row_group(number)
+            known = None if column is None else about.column(column).statistics
+            first, last = (known.min, known.max) if known is not None and known.has_min_max else (FIRST, LAST)
+            found.append(Group(source, path, number, about.num_rows, first, last))
+    return found
+
+
+def merged(sources: Sequence[Source], first_ns: int, last_ns: int) -> Iterator[Slices]:
+    """Slices of all sources that touch the time from `first_ns` to `last_ns`: by start, then the longest first.
+
+    Row groups are read by their first time, and a row waits until no row group that is not read yet begins before it:
+    little waits when files are nearly in order. When they are not, they are read several times, a window at a time.
+    """
+    every = sorted((group for source in sources for group in groups(source)), key=lambda group: group.first)
+    every = [group for group in every if group.first <= last_ns]
+    edges = _windows(every)
+    for begin, stop in pairwise(edges):
+        chosen = [group for group in every if group.last >= begin and group.first < stop]
+        for rows in _ordered(chosen, begin, stop):
+            kept = (rows.start <= last_ns) & (rows.start + rows.dur >= first_ns)
+            yield rows if kept.all() else rows.take(kept)
+
+
+def _ordered(chosen: Sequence[Group], begin: int, stop: int) -> Iterator[Slices]:
+    waiting: list[Slices] = []
+    for place, group in enumerate(chosen):
+        rows = group.source.slices(group.read())
+        if begin > FIRST or stop < LAST:
+            rows = rows.take((rows.start >= begin) & (rows.start < stop))
+        if len(rows.start):
+            waiting.append(rows)
+        limit = chosen[place + 1].first if place + 1 < len(chosen) else LAST
+        if (
+            not waiting
+            or min(int(part.start[0]) if _sorted(part) else int(part.start.min()) for part in waiting) >= limit
+        ):
+            continue
+        held = Slices.joined(waiting)
+        if not _sorted(held):
+            held = held.take(np.lexsort((-held.dur, held.start)))
+        ready = len(held.start) if limit == LAST else int(np.searchsorted(held.start, limit, "left"))
+        if ready:
+            yield held.take(slice(0, ready))
+        waiting = [held.take(slice(ready, None))] if ready < len(held.start) else []
+
+
+def _sorted(rows: Slices) -> bool:
+    later = np.diff(rows.start)
+    return bool((later >= 0).all() and (np.diff(rows.dur)[later == 0] <= 0).all())
+
+
+def _windows(every: Sequence[Group]) -> list[int]:
+    """Edges of windows of time such that about MOST_ROWS rows at most have to wait in one of them."""
+    begins = np.array([group.first for group in every], np.float64)
+    ends = np.array([group.last for group in every], np.float64)
+    rows = np.array([group.rows for group in every], np.float64)
+    if not len(rows):
+        return [FIRST, LAST]
+    changes = np.concatenate([rows, -rows])[np.argsort(np.concatenate([begins, ends]), kind="stable")]
+    most = float(np.cumsum(changes).max())
+    if most <= MOST_ROWS:
+        return [FIRST, LAST]
+    count = int(rows.sum() / MOST_ROWS) + 1
+    grid = np.linspace(begins.min(), ends.max(), 8 * count + 1)
+    share = np.array([(rows * np.clip((at - begins) / np.maximum(ends - begins, 1), 0, 1)).sum() for at in grid])
+    inner = np.interp(np.linspace(0, rows.sum(), count + 1)[1:-1], share, grid)
+    return [FIRST, *sorted({int(edge) for edge in inner}), LAST]
+
+
+def batches(files: Sequence[Path], columns: tuple[str, ...]) -> Iterator[pa.Table]:
+    """Rows in the order of the files, a row group at a time; see Group.read."""
+    for group in groups(Source(files, columns, _nothing)):
+        yield group.read()
+
+
+def whole(table: pa.Table, name: str, missing: int = 0) -> NDArray[np.int64]:
+    """An integer column; null becomes `missing`."""
+    column = table.column(name)
+    if column.null_count:
+        column = column.fill_null(missing)
+    values: NDArray[np.int64] = column.to_numpy().astype(np.int64, copy=False)
+    return values
+
+
+def distinct(table: pa.Table, names: Sequence[str]) -> tuple[NDArray[np.int64], list[tuple[object, ...]]]:
+    """Number of each row's combination of values, and the combinations by number."""
+    combined = np.zeros(table.num_rows, np.int64)
+    for name in names:
+        column = table.column(name).combine_chunks()
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        combined = combined * (len(column.dictionary) + 1) + codes + 1
+    encoded = pa.array(combined).dictionary_encode()
+    numbers = encoded.indices.to_numpy().astype(np.int64)
+    first = np.zeros(len(encoded.dictionary), np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    chosen = table.select(list(names)).take(pa.array(first))
+    return numbers, list(zip(*(chosen.column(name).to_pylist() for name in names), strict=True))
+
+
+def _columns(file: pq.ParquetFile, number: int, wanted: Sequence[str]) -> pa.Table:
+    there = set(file.schema_arrow.names)
+    table = file.read_row_group(number, columns=[name for name in wanted if name in there], use_threads=False)
+    arrays = []
+    for name in wanted:
+        if name not in there:
+            arrays.append(pa.chunked_array([pa.nulls(table.num_rows, pa.int64())]))
+            continue
+        column = table.column(name)
+        text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        arrays.append(column.dictionary_encode().unify_dictionaries() if text else column)
+    return pa.table(arrays, names=list(wanted)).combine_chunks()
+
+
+def _nothing(_table: pa.Table) -> Slices:
+    empty = np.zeros(0, np.int64)
+    return Slices(empty, empty, empty, empty, empty)
+
+
+def _damaged(path: Path, error: Exception) -> RunError:
+    return RunError(f"damaged file `{path}`: {error}", "collect or import the run again, or restore the file")

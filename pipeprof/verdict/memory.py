@@ -1,0 +1,76 @@
+"""Does memory grow from step to step? Pure: rows of the query memory/growth in, verdicts out.
+
+docs/memory.md says how the slope is measured and why the thresholds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LEAST_BYTES = 1 << 20  # growth over all steps seen that counts: allocators move by pages and arenas
+LEAST_SHARE = 0.01  # of the first floor; the larger of the two
+Z = 2.58  # the slope's interval is one of 99 %
+
+GROWING, STEADY, SHRINKING, UNCLEAR = "growing", "steady", "shrinking", "unclear"
+
+
+def judge_growth(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with `verdict`, `grown_bytes` (slope x steps seen), `threshold_bytes` and `why`, a sentence.
+
+    growing or shrinking: the interval of the slope leaves out 0, and the change over the steps seen is at least the
+    threshold. steady: whatever the interval holds, the change is below it. unclear: neither, or too few steps; it is
+    never taken for steady.
+    """
+    threshold = max(LEAST_BYTES, LEAST_SHARE * (row["first_bytes"] or 0))
+    slope, low, high = row["slope_bytes"], row["slope_low_bytes"], row["slope_high_bytes"]
+    span = row["span_steps"] or 0
+    verdict, why = _verdict(row, threshold)
+    return {
+        **row,
+        "verdict": verdict,
+        "grown_bytes": None if slope is None else slope * span,
+        "grown_low_bytes": None if low is None else low * span,
+        "grown_high_bytes": None if high is None else high * span,
+        "threshold_bytes": threshold,
+        "why": why,
+    }
+
+
+def _verdict(row: Mapping[str, Any], threshold: float) -> tuple[str, str]:
+    slope, low, high = row["slope_bytes"], row["slope_low_bytes"], row["slope_high_bytes"]
+    if slope is None or low is None or high is None:
+        return UNCLEAR, f"too few: {row['blocks']} parts of the training have samples, at least 7 are needed"
+    span = row["span_steps"]
+    change, most = slope * span, max(abs(low), abs(high)) * span
+    if low > 0 and change >= threshold:
+        return GROWING, f"grew by {_per_step(slope)} (99 %: {_per_step(low)} to {_per_step(high)})"
+    if high < 0 and -change >= threshold:
+        return SHRINKING, f"shrank by {_per_step(-slope)} (99 %: {_per_step(-high)} to {_per_step(-low)})"
+    if most < threshold:
+        return STEADY, f"changed by less than {format_bytes(threshold)} over {row['steps']} steps"
+    parts = f"{row['rises']} of {row['blocks'] - 1} parts of the training began higher than the one before"
+    return UNCLEAR, f"between {_per_step(low)} and {_per_step(high)}: {parts}; record more steps"
+
+
+def worst(judged: Sequence[Mapping[str, Any]]) -> str:
+    """The verdict over the training's own series: growing wins, then unclear, then shrinking; none is `not_measured`.
+
+    The whole host and the launcher are not the training's own.
+    """
+    found = {row["verdict"] for row in judged if is_own(row)}
+    return next((verdict for verdict in (GROWING, UNCLEAR, SHRINKING, STEADY) if verdict in found), "not_measured")
+
+
+def is_own(row: Mapping[str, Any]) -> bool:
+    """Whether a series is the training's own: a pool of the framework, or one of its processes."""
+    return bool(row["device"] != "host" and row["name"] != "launcher")
+
+
+def _per_step(slope: float) -> str:
+    sign = "-" if slope < 0 else ""
+    return f"{sign}{format_bytes(abs(slope))} per step"

@@ -1,0 +1,52 @@
+-- Memory over time, from samples: the least and the most in equal parts of the time that each rank was sampled.
+--
+-- Reads: memory_level
+-- Takes:
+--   $points  bigint  parts that the time is divided into
+-- Gives, one row per (rep, rank, device, name, pid, part), in that order:
+--   rep             bigint   repetition
+--   rank            bigint   process rank
+--   device          varchar  host (whole machine) | process | CPU and others (the framework's pool)
+--   name            varchar  what the process or the pool is; empty when it has no name
+--   pid             bigint   of a process; 0 for others
+--   part            bigint   from 0; parts without a sample are left out
+--   t_ns            bigint   ns     the first sample in the part
+--   samples         bigint   samples in it
+--   low_bytes       bigint   bytes  least
+--   high_bytes      bigint   bytes  most
+--   reserved_bytes  bigint   bytes  most held from the system; null for others than pools
+WITH extent AS (
+  SELECT
+    rep,
+    rank,
+    min(t_ns) AS first_ns,
+    max(t_ns) + 1 AS end_ns
+  FROM memory_level
+  GROUP BY rep, rank
+),
+
+placed AS (
+  SELECT
+    memory_level.*,
+    CAST(floor(
+      (memory_level.t_ns - extent.first_ns) / nullif(extent.end_ns - extent.first_ns, 0) * $points
+    ) AS BIGINT) AS part
+  FROM memory_level
+  INNER JOIN extent ON memory_level.rep = extent.rep AND memory_level.rank = extent.rank
+)
+
+SELECT
+  rep,
+  rank,
+  device,
+  name,
+  pid,
+  part,
+  min(t_ns) AS t_ns,
+  count(*) AS samples,
+  min(level_bytes) AS low_bytes,
+  max(level_bytes) AS high_bytes,
+  max(reserved_bytes) AS reserved_bytes
+FROM placed
+GROUP BY rep, rank, device, name, pid, part
+ORDER BY rep, rank, device, name, pid, part

@@ -1,0 +1,40 @@
+-- The largest tensors or blocks: where they lay, from when to when, and what made them.
+--
+-- Reads: allocation, op_info
+-- Takes:
+--   $top  bigint  how many of each rank
+-- Gives, one row per (rep, rank, position), in that order:
+--   rep          bigint   repetition
+--   rank         bigint   process rank
+--   position     bigint   1 is the largest; of equals the first
+--   address      bigint   address; null when not known
+--   bytes        bigint   bytes  size
+--   produced_ns  bigint   ns     allocated
+--   released_ns  bigint   ns     freed; null when it was still held
+--   op_id        bigint   the operator that made it; null when not known
+--   name         varchar  its full name; null when not known
+WITH ranked AS (
+  SELECT
+    *,
+    row_number() OVER (
+      PARTITION BY rep, rank
+      ORDER BY bytes DESC, produced_ns ASC, address ASC NULLS LAST, released_ns ASC NULLS LAST, op_id ASC NULLS LAST
+    ) AS position
+  FROM allocation
+  WHERE bytes > 0 AND produced_ns IS NOT NULL
+)
+
+SELECT
+  ranked.rep,
+  ranked.rank,
+  ranked.position,
+  ranked.address,
+  ranked.bytes,
+  ranked.produced_ns,
+  ranked.released_ns,
+  ranked.op_id,
+  op_info.name
+FROM ranked
+LEFT JOIN op_info ON ranked.rep = op_info.rep AND ranked.rank = op_info.rank AND ranked.op_id = op_info.op_id
+WHERE ranked.position <= $top
+ORDER BY ranked.rep, ranked.rank, ranked.position

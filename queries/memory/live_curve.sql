@@ -1,0 +1,44 @@
+-- Memory over time, from the lifetimes of tensors or blocks: the least and the most in equal parts of the time.
+--
+-- Reads: live_memory
+-- Takes:
+--   $points  bigint  parts that the time is divided into
+-- Gives, one row per (rep, rank, part), in that order:
+--   rep         bigint  repetition
+--   rank        bigint  process rank
+--   part        bigint  from 0; parts in which nothing changed are left out
+--   t_ns        bigint  ns     the first change in the part
+--   changes     bigint  moments at which it changed
+--   low_bytes   bigint  bytes  least after a change
+--   high_bytes  bigint  bytes  most after a change
+WITH extent AS (
+  SELECT
+    rep,
+    rank,
+    min(t_ns) AS first_ns,
+    max(t_ns) + 1 AS end_ns
+  FROM live_memory
+  GROUP BY rep, rank
+),
+
+placed AS (
+  SELECT
+    live_memory.*,
+    CAST(floor(
+      (live_memory.t_ns - extent.first_ns) / nullif(extent.end_ns - extent.first_ns, 0) * $points
+    ) AS BIGINT) AS part
+  FROM live_memory
+  INNER JOIN extent ON live_memory.rep = extent.rep AND live_memory.rank = extent.rank
+)
+
+SELECT
+  rep,
+  rank,
+  part,
+  min(t_ns) AS t_ns,
+  count(*) AS changes,
+  min(live_bytes) AS low_bytes,
+  max(live_bytes) AS high_bytes
+FROM placed
+GROUP BY rep, rank, part
+ORDER BY rep, rank, part

@@ -1,0 +1,150 @@
+"""`pipeprof.profile` on real MindSpore: what is recorded in which step, and what a callback is given."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytestmark = [pytest.mark.mindspore]
+
+
+@pytest.fixture(scope="module")
+def profiled(pipeprof_in):
+    """`profiled("scheduled")`: what that program of workloads/profile_api.py told, after it ended well."""
+    session, known = pipeprof_in("profile_api"), {}
+
+    def told(name):
+        if name not in known:
+            done = session.plain(session.script("profile_api.py", name, str(session.folder / name)), cwd=session.folder)
+            assert done.returncode == 0, done.stderr
+            assert "Traceback" not in done.stderr
+            known[name] = truth(done.stdout)
+        return known[name]
+
+    return told
+
+
+def truth(text):
+    line = next(line for line in text.splitlines() if line.startswith("truth "))
+    return json.loads(line.removeprefix("truth "))
+
+
+def names(*numbers):
+    return [f"ProfilerStep#{number}" for number in numbers]
+
+
+def test_the_callback_comes_after_steps_18_and_27_and_never_again(profiled):
+    facts = profiled("scheduled")
+    assert [ready["step_num"] for ready in facts["ready"]] == [19, 28]
+    assert (facts["numbers"], facts["left"]) == (list(range(32)), 32)
+
+
+def test_a_cycle_holds_its_warmup_step_and_its_three_active_steps(profiled):
+    first, second = profiled("scheduled")["ready"]
+    assert first["named"] == names(15, 16, 17, 18)
+    assert second["named"] == names(24, 25, 26, 27)
+    assert first["kinds"] == second["kinds"] == ["warmup", "train", "train", "train"]
+
+
+def test_operators_of_the_warmup_are_thrown_away_and_those_of_active_steps_complete(profiled):
+    for ready in profiled("scheduled")["ready"]:
+        assert list(ready["op_steps"]) == ["1", "2", "3"]
+        assert len(set(ready["op_steps"].values())) == 1
+        assert ready["op_steps"]["1"] > 10
+        assert ready["user"] == {"one step": 3}
+
+
+def test_operators_lie_in_the_time_of_the_active_steps_by_the_programs_own_clock(profiled):
+    facts = profiled("scheduled")
+    for ready, (first, last) in zip(facts["ready"], ((16, 18), (25, 27)), strict=True):
+        begin, end = (time + ready["zero"] for time in ready["op_times"])
+        assert facts["times"][first][0] <= begin < end <= facts["times"][last][1]
+
+
+def test_each_cycle_is_a_complete_run_that_already_opens(profiled):
+    facts = profiled("scheduled")
+    assert [ready["state"] for ready in facts["ready"]] == ["complete", "complete"]
+    assert [ready["path"] for ready in facts["ready"]] == facts["paths"]
+    assert all(path.endswith(f"cycle-{number}") for number, path in enumerate(facts["paths"]))
+
+
+def test_an_iterator_made_while_waiting_is_sampled_in_the_cycles_alone(profiled):
+    for ready in profiled("scheduled")["ready"]:
+        assert ready["queues"] == ["recorded"]
+        assert ready["fetches"] == 4
+        assert ready["samples"] > 0
+
+
+def test_a_callback_makes_steps_of_the_steps_of_model_train(profiled):
+    facts = profiled("model")
+    assert facts["plain"]["kinds"] == ["warmup"] + ["train"] * 11
+    assert facts["epochs"] == [0] * 6 + [1] * 6
+    assert set(facts["plain"]["op_steps"]) == {str(step) for step in range(12)}
+    assert "CPU" in facts["memory"]
+
+
+def test_a_callback_follows_the_schedule_and_lets_errors_of_the_training_through(profiled):
+    facts = profiled("model")
+    assert facts["error"] == "planted"
+    assert facts["scheduled"]["named"] == names(1, 2, 3)
+    assert list(facts["scheduled"]["op_steps"]) == ["1", "2"]
+    assert facts["scheduled"]["state"] == "complete"
+
+
+def test_every_call_of_a_decorated_function_is_a_run(profiled):
+    facts = profiled("forms")
+    assert [(path.rpartition("/")[2], steps) for path, steps in facts["called"]] == [("called", 3), ("called-2", 2)]
+
+
+def test_a_profile_inside_another_one_marks_spans_and_says_so(profiled):
+    facts = profiled("forms")
+    spans = [tuple(span) for span in facts["outer"]]
+    assert ("main", "profile", "profile") in spans
+    assert ("main", "step", "ProfilerStep#0") in spans
+    assert ("main", "user", "named") in spans
+    assert facts["inner"] == [False, 0]
+    assert "profile_nested" in facts["warned"]
+
+
+def test_spans_of_other_threads_have_tracks_of_their_own(profiled):
+    spans = [tuple(span) for span in profiled("forms")["outer"]]
+    assert [span for span in spans if span[1] == "user" and span[0] != "main"] == [
+        (f"other-{number}", "user", f"thread {number}") for number in range(3)
+    ]
+
+
+def test_spans_keep_the_stack_they_were_opened_in(profiled):
+    assert "profile_api.py" in profiled("forms")["stacks"]
+
+
+def test_an_error_in_the_block_leaves_a_run_that_says_so_and_goes_on(profiled):
+    facts = profiled("forms")
+    assert facts["caught"] == "'planted'"
+    state, reason, ops = facts["failed"]
+    assert (state, reason) == ("failed", "KeyError in the profiled block: 'planted'")
+    assert ops > 10
+
+
+def test_a_cycle_that_the_block_cuts_off_is_partial(profiled):
+    assert profiled("forms")["cut"] == [
+        ["complete", None],
+        ["partial", "the block ended after 2 of 4 active steps of a cycle"],
+    ]
+
+
+def test_the_newest_run_is_exported_as_a_timeline(profiled):
+    assert profiled("forms")["trace"] > 20
+
+
+def test_under_collect_a_profile_only_marks_spans(pipeprof):
+    recording = pipeprof.collect(pipeprof.script("profile_api.py", "inside", str(pipeprof.folder)))
+    assert recording.done.returncode == 0, recording.done.stderr
+    assert truth(recording.done.stdout) == {"paths": 0, "written": False}
+    assert "writes no run of its own" in recording.done.stderr
+    spans = [(row["category"], row["name"]) for row in recording.rows("span")]
+    assert [name for category, name in spans if category == "step"] == names(0, 1, 2, 3, 4)
+    assert spans.count(("user", "one step")) == 5
+    assert spans.count(("profile", "profile")) == 1
+    assert len(recording.training()) == 5
+    assert "profile_nested" in recording.warned()

@@ -1,0 +1,151 @@
+"""`pipeprof sweep` on a real training: a good option, a harmful one, and three without effect."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+
+pytestmark = pytest.mark.mindspore
+
+# A map operator waits 200 ms per step: a second worker halves that. A second thread of the source, which takes no time,
+# makes it wait for a poll of 100 ms every 32 rows: 400 ms per step of 128 rows. Waits are long against what a busy
+# machine adds.
+TRAINING = """
+import time
+
+import mindspore as ms
+import numpy as np
+from mindspore import dataset as ds
+from mindspore import nn
+
+print("threads", ms.get_context("runtime_num_threads"), "mode", ms.get_context("mode"))
+
+
+def decode(x):
+    time.sleep(0.2)
+    return x
+
+
+class Rows:
+    def __len__(self):
+        return 128 * 16
+
+    def __getitem__(self, index):
+        return np.full(8, index % 5, np.float32), np.array(index % 2, np.int32)
+
+
+ms.set_seed(1)
+ms.set_context(mode=ms.PYNATIVE_MODE)
+ds.config.set_prefetch_size(2)
+data = ds.GeneratorDataset(Rows(), ["x", "y"], shuffle=False, python_multiprocessing=False, num_parallel_workers=1)
+data = data.batch(128, num_parallel_workers=1).map(decode, ["x"], num_parallel_workers=1)
+net = nn.SequentialCell(nn.Dense(8, 16), nn.ReLU(), nn.Dense(16, 2))
+loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+optimizer = nn.Momentum(net.trainable_params(), 0.01, 0.9)
+gradients = ms.value_and_grad(lambda x, y: loss(net(x), y), None, optimizer.parameters)
+for x, y in data.create_tuple_iterator(num_epochs=1):
+    optimizer(gradients(x, y)[1])
+"""
+PLANTED = """
+looks = [4]
+timeout = "60s"
+seed = 1
+
+[[variant]]
+name = "good"
+dataset = {op = "Map", workers = 2}
+
+[[variant]]
+name = "harmful"
+dataset = {op = "Generator", workers = 2}
+
+[[variant]]
+name = "idle variable"
+env = {NOTHING_READS_THIS = "1"}
+
+[[variant]]
+name = "idle argument"
+args = ["--ignored"]
+
+[[variant]]
+name = "idle workers"
+dataset = {op = "Batch", workers = 2}
+"""
+OTHERS = """
+looks = [3]
+discard = "none"
+
+[[variant]]
+name = "context"
+context = {mode = "graph", threads = 1}
+
+[[variant]]
+name = "no such operator"
+dataset = {op = "Shuffle", workers = 2}
+
+[[variant]]
+name = "processes"
+dataset = {op = "Map", workers = 2, processes = true, prefetch = 8}
+"""
+
+
+@pytest.fixture
+def home(pipeprof):
+    (pipeprof.folder / "train.py").write_text(TRAINING)
+    return pipeprof
+
+
+def sweep(home, text, *words):
+    (home.folder / "sweep.toml").write_text(text)
+    command = [home.python, "-m", "pipeprof", "sweep", "sweep.toml", "-o", "out", *words]
+    return subprocess.run(
+        [*command, "--", home.python, "train.py"], cwd=home.folder, env=home.environment(), capture_output=True,
+        text=True, timeout=550, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_good_and_a_harmful_option_are_found_and_idle_ones_never_better(home):
+    done = sweep(home, PLANTED, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    rows = {row["name"]: row for row in found["tables"][0]["rows"]}
+    assert {name: rows[name]["verdict"] for name in ("good", "harmful")} == {"good": "better", "harmful": "worse"}
+    idle = {name: row["verdict"] for name, row in rows.items() if name.startswith("idle")}
+    assert set(idle.values()) <= {"within noise", "inconclusive"}, idle
+    assert found["recommendation"]["name"] == "good"
+    assert rows["good"]["stages"]["steady"]["ratio"] < 0.75
+    stages = rows["base"]["stages"]
+    assert {"configure", "warmup_first", "warmup_second", "setup", "steady", "throughput", "peak_memory"} <= set(stages)
+    assert stages["setup"]["value"] > stages["warmup_first"]["value"] > 0
+    again = sweep(home, PLANTED, "--export", "toml")
+    assert "workers = 2" in again.stdout, again.stderr
+
+
+@pytest.mark.slow
+def test_context_processes_and_an_operator_that_is_not_there(home):
+    """Cut off by a budget after the first round, and a kill before that."""
+    words = [home.python, "-m", "pipeprof", "sweep", "sweep.toml", "-o", "out", "--", home.python, "train.py"]
+    (home.folder / "sweep.toml").write_text(OTHERS)
+    started = subprocess.Popen(words, cwd=home.folder, env=home.environment(), stderr=subprocess.PIPE)
+    while started.poll() is None and not (home.folder / "out" / "run-0000.log").exists():
+        time.sleep(0.05)
+    time.sleep(1.0)
+    started.send_signal(signal.SIGINT)
+    _, stderr = started.communicate(timeout=60)
+    assert started.returncode == 130, stderr
+    assert b"the same call goes on" in stderr
+    done = sweep(home, OTHERS, "--budget", "1s", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    rows = {row["name"]: row for row in found["tables"][0]["rows"]}
+    assert rows["no such operator"]["verdict"] == "failed"
+    assert "not applied" in rows["no such operator"]["failures"][0]
+    assert rows["context"]["verdict"] == rows["processes"]["verdict"] == "inconclusive"
+    session = json.loads((home.folder / "out" / "session.json").read_text())
+    run = next(entry["name"] for entry in session["repetitions"] if entry["variant"] == "context")
+    assert "threads 1 mode 0" in (home.folder / "out" / f"{run}.log").read_text()

@@ -1,0 +1,56 @@
+"""Real sessions of `pipeprof ab`: identical code, and a map operator made 10 % slower.
+
+python tests/gate/real_sessions.py --sessions 30 --out real-sessions.json
+python tests/gate/real_sessions.py --sessions 5 --slower 1.1 --out real-slower.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+SCRIPT = Path(__file__).with_name("real_training.py")
+MAP_MS = 4.0
+LOOKS = (5, 8)
+
+
+def session(folder: Path, slower: float) -> dict[str, object]:
+    """One session; what it said."""
+    policy = folder / "policy.toml"
+    policy.write_text(f"looks = {list(LOOKS)}\n")
+    times = f"{MAP_MS:.3f}", f"{MAP_MS * slower:.4f}"  # equal commands are no two arms, so one has a digit more
+    arms = [f"{sys.executable} {SCRIPT} {text}" for text in times]
+    sides = ["--base", arms[0], "--new", arms[1]]
+    words = ["pipeprof", "ab", *sides, "--policy", str(policy), "-o", str(folder / "ab"), "--format", "json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=folder)
+    if not done.stdout:
+        return {"verdict": "failed", "why": done.stderr[-500:]}
+    content = json.loads(done.stdout)
+    kept = ("name", "verdict", "ratio", "ci_low", "ci_high", "p_value", "reps_base")
+    metrics = [{name: one[name] for name in kept} for one in content["metrics"] if one["family"] == "primary"]
+    return {"verdict": content["verdict"], "headline": content["headline"], "metrics": metrics}
+
+
+def main() -> None:
+    """Run the sessions one after the other, writing after each."""
+    parser = argparse.ArgumentParser(description="Real sessions of the gate.")
+    parser.add_argument("--sessions", type=int, default=30)
+    parser.add_argument("--slower", type=float, default=1.0, metavar="FACTOR")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    found: list[dict[str, object]] = []
+    for number in range(options.sessions):
+        with tempfile.TemporaryDirectory(prefix="session-") as folder:
+            found.append(session(Path(folder), options.slower))
+        options.out.write_text(json.dumps(found, indent=1))
+        print(number + 1, found[-1]["verdict"], found[-1].get("headline", found[-1].get("why")), flush=True)
+    print(dict(Counter(str(one["verdict"]) for one in found)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""load_and_run's published logs and tables: what we compute against what they print."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from pipeprof.read.megengine.load_and_run import parse_log, read_log
+from pipeprof.read.megengine.option_table import read_option_table, speedups
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "megengine"
+LOGS = sorted(DATA.glob("lar_logs/*/*.log"))
+TABLE = DATA / "load_and_run_tables.csv"
+US = 1000
+
+pytestmark = pytest.mark.skipif(not LOGS, reason="the logs of shared/data are not here")
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+def test_mean_deviation_and_ends_are_those_that_are_printed(path):
+    log = read_log(path)
+    assert log.complete
+    (test,) = log.tests
+    assert len(test.iterations) == test.wanted == 10
+    times = [one.total_ns for one in test.iterations]
+    assert abs(test.mean_ns - test.printed.mean_ns) <= US
+    assert abs(test.deviation_ns - test.printed.deviation_ns) <= US
+    assert (min(times), max(times)) == (test.printed.min_ns, test.printed.max_ns)
+    assert abs(sum(times) - test.printed.time_ns) <= 10 * US
+    assert log.load_ns is not None
+    assert test.configure_ns is not None
+    assert len(test.warmup_ns) == 1
+    assert log.total_ns in (None, test.printed.time_ns)
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+def test_nearly_every_line_is_understood(path):
+    assert read_log(path).unknown_lines <= 1
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+def test_a_log_may_end_anywhere(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for end in range(len(lines)):
+        log = parse_log(lines[:end])
+        done = sum(line.startswith("iter ") for line in lines[:end])
+        assert sum(len(test.iterations) for test in log.tests) == done
+        assert not log.complete or any(line.startswith("=== finished") for line in lines[:end])
+
+
+def test_the_speed_ups_of_the_option_tables_are_those_in_the_file():
+    ours = speedups(read_option_table(TABLE))
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["inference_speedup_vs_baseline"]]
+    assert len(rows) > 40
+    for row in rows:
+        found = ours[row["table_id"], int(row["row_in_table"])]
+        assert f"{found:.3f}" == row["inference_speedup_vs_baseline"]

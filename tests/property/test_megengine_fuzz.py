@@ -1,0 +1,239 @@
+"""Damaged and adversarial files of MegEngine: an import is refused in words, or makes a run that tables open."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from megengine_files import profile
+from rich.console import Console
+
+from pipeprof.errors import PipeprofError
+from pipeprof.read.foreign import import_path
+from pipeprof.record.run import MANIFEST, load
+from pipeprof.report.ops import terminal, texts
+from pipeprof.report.ops.question import Question
+from pipeprof.report.ops.show import answer
+
+TIMELINE = {
+    "traceEvents": [
+        {"name": "thread_name", "ph": "M", "tid": 1, "pid": 4, "args": {"name": "gpu0:0"}},
+        {"name": "conv", "ph": "B", "cat": "Kernel", "tid": 1, "pid": 4, "ts": 1.5},
+        {"name": "conv", "ph": "E", "cat": "Kernel", "tid": 1, "pid": 4, "ts": 3.25, "args": {"__id__": "3"}},
+        {"name": "gpu0:0_alloc_mem", "ph": "C", "pid": 4, "tid": 0, "ts": 2, "args": {"value": 7}},
+        {"name": "f", "ph": "s", "pid": 4, "tid": 0, "ts": 2, "id": 9, "cat": "KernelLaunch"},
+    ],
+    "metadata": {"localTime": "1625027241000000000"},
+}
+STATIC = {
+    "chunk": {"0": {"id": "0", "time_begin": "1", "time_end": "4", "logic_addr_begin": "64", "logic_addr_end": "96"}},
+    "opr": {"0": {"id": "0", "name": "conv"}},
+}
+SVG = (
+    '<svg xmlns:tag="https://megengine.org.cn"><rect tag:type="tensor" tag:address="0x7f" tag:size="3MB 5B " '
+    'tag:produced="1s 2ms " tag:erased="1s 3ms "/></svg>'
+)
+SOURCES = {
+    "profile": json.dumps(profile()).encode(),
+    "indented": json.dumps(profile(), indent=1).encode(),
+    "timeline": json.dumps(TIMELINE).encode(),
+    "static": json.dumps(STATIC).encode(),
+    "flow": SVG.encode(),
+}
+CONTENTS = {"profile": profile(), "timeline": TIMELINE, "static": STATIC}
+ODD = [
+    -1, 0, 2**53 + 1, 2**62, 2**63, 2**64, 10**400, 1e300, -1e300, 1e-300, float("nan"), float("inf"), -float("inf"), "nan",
+    "inf", "", "<b>&\"'</b><script>alert(1)</script>", "[red]", "\ud800", "\x00", "a\nb|c", "x" * 100_000, "9" * 5000, None, True,
+    [], {}, [[[[[1]]]]], {"1": {"2": {"3": {}}}}, '}, "7": {', [None], [[None]], ["7"], [2**70],
+]  # fmt: skip
+SEEN = set()
+values = st.one_of(
+    st.sampled_from(ODD),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=8),
+    st.lists(st.integers(-2, 99), max_size=3),
+    st.dictionaries(st.sampled_from(["start", "kern", "end", "2", "name", "dtype"]), st.integers(-2, 99), max_size=2),
+)
+
+
+@contextmanager
+def folder():
+    place = Path(tempfile.mkdtemp(prefix="pipeprof-fuzz-"))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
+
+
+def judge(data, name="x.json"):
+    """The run's state, or None when the import was refused; what was refused has left nothing behind."""
+    with folder() as place:
+        path = place / name
+        path.write_bytes(data)
+        try:
+            import_path(path, place / "run")
+        except PipeprofError as error:
+            assert error.message  # noqa: PT017 - a refusal is one of two right answers
+            assert [item.name for item in place.iterdir()] == [name]
+            return None
+        run = load(place / "run")
+        assert sum(run.manifest.tables.values()) > 0
+        assert (run.manifest.state == "complete") == (run.manifest.reason is None)
+        assert place.joinpath("run", MANIFEST).is_file()
+        shape = (
+            name,
+            run.manifest.state,
+            tuple(sorted((item.code, item.message[:40]) for item in run.manifest.warnings)),
+        )
+        if shape not in SEEN and len(SEEN) < 60:
+            SEEN.add(shape)
+            tables_open(run)
+        return run.manifest.state
+
+
+def tables_open(run):
+    for question in (Question(top=0, top_end_key="wait", show_host=True), Question(group_by="name", order_by="name")):
+        content = answer(run, question)
+        json.loads(texts.json_text(content), parse_constant=pytest.fail)
+        texts.csv_text(content)
+        texts.markdown_text(content)
+        terminal.show(Console(file=io.StringIO(), width=80), content)
+        if not question.group_by:
+            texts.wiki_text(content)
+
+
+def places(content, path=()):
+    """Every key and index of a JSON document."""
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for key, value in items:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+def changed(content, way, value):
+    copy = json.loads(json.dumps(content))
+    inside = copy
+    for key in way[:-1]:
+        inside = inside[key]
+    inside[way[-1]] = value
+    return json.dumps(copy).encode("utf-8", "surrogatepass")
+
+
+def any_value(kind, data):
+    way = data.draw(st.sampled_from(list(places(CONTENTS[kind]))))
+    judge(changed(CONTENTS[kind], way, data.draw(values)))
+
+
+def any_key(data, key):
+    """Another key, or the same twice, for an operator, a place, or a section."""
+    text = SOURCES["profile"].decode()
+    old = data.draw(
+        st.sampled_from(['"2"', '"4"', '"device"', '"host"', '"worker"', '"end"', '"operator"', '"comp_seq"', '"var"'])
+    )
+    judge(text.replace(old, json.dumps(key), data.draw(st.integers(1, 3))).encode("utf-8", "surrogatepass"))
+
+
+def any_bytes(name, cut, flips, noise):
+    data = bytearray(SOURCES[name])
+    for share, mask in flips:
+        data[min(len(data) - 1, int(len(data) * share))] ^= mask
+    place = int(len(data) * cut[0])
+    judge(
+        bytes(data[:place]) + noise + bytes(data[place : int(len(data) * cut[1]) + 1]),
+        "x.svg" if name == "flow" else "x.json",
+    )
+
+
+noises = st.one_of(
+    st.just(b""),
+    st.binary(max_size=40),
+    st.sampled_from(
+        [
+            b"NaN",
+            b"-",
+            b"{" * 5000,
+            b"[" * 5000,
+            b'"' + b"x" * 70000,
+            b"}}}}",
+            b"]]]",
+            b",,",
+            b'"9": {',
+            b"\xff\xfe",
+            b"null",
+        ]
+    ),
+)
+shares = st.floats(0, 1)
+cuts = st.tuples(shares, st.one_of(st.just(1.0), shares))
+flips = st.lists(st.tuples(shares, st.integers(1, 255)), max_size=4)
+few = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=4000, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_undamaged_files_are_complete(name):
+    assert judge(SOURCES[name], "x.svg" if name == "flow" else "x.json") == "complete"
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+@few
+@given(data=st.data())
+def test_any_value_may_be_impossible(kind, data):
+    any_value(kind, data)
+
+
+@few
+@given(
+    data=st.data(),
+    key=st.one_of(st.text(max_size=5), st.sampled_from([str(2**53 + 1), str(2**70), "<b>", "2", "4", "host", ""])),
+)
+def test_any_key_may_be_another(data, key):
+    any_key(data, key)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@few
+@given(cut=cuts, flips=flips, noise=noises)
+@example(cut=(0.0, 0.0), flips=[], noise=b"")
+@example(cut=(0.5, 0.5), flips=[], noise=b"")
+def test_any_bytes_may_be_wrong(name, cut, flips, noise):
+    any_bytes(name, cut, flips, noise)
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value)[:20])
+def test_every_odd_value_at_every_place_of_an_operator(value):
+    content = CONTENTS["profile"]
+    ways = [way for way in places(content) if {"2", "comp_seq"} & set(map(str, way))]
+    states = {judge(changed(content, way, value)) for way in ways}
+    assert states <= {"complete", "partial", None}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", CONTENTS)
+@many
+@given(data=st.data())
+def test_thousands_of_values(kind, data):
+    any_value(kind, data)
+
+
+@pytest.mark.slow
+@settings(many, max_examples=2000)
+@given(data=st.data(), key=st.text(max_size=5))
+def test_thousands_of_keys(data, key):
+    any_key(data, key)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SOURCES)
+@many
+@given(cut=cuts, flips=flips, noise=noises)
+def test_thousands_of_bytes(name, cut, flips, noise):
+    any_bytes(name, cut, flips, noise)

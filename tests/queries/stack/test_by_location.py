@@ -1,0 +1,30 @@
+import pytest
+
+TABLES = {
+    "op_info": [{"op_id": 0, "name": "conv", "stack_id": 4}, {"op_id": 1, "name": "gemm"}, {"op_id": 2, "name": "conv", "stack_id": 4}],
+    "op": [
+        {"op_id": 0, "step": 0, "self_ns": 5, "dur_ns": 9, "side": "host", "device_self_ns": 20, "self_memory_bytes": 8},
+        {"op_id": 2, "step": 1, "self_ns": 6, "dur_ns": 9, "side": "host", "device_self_ns": 2, "self_memory_bytes": -8},
+        {"op_id": 1, "step": 1, "self_ns": 22, "dur_ns": 22, "side": "device", "device_self_ns": 22},
+        {"op_id": 3, "dur_ns": 1},
+    ],
+}  # fmt: skip
+ALL = {"first_step": -1, "last_step": 1 << 60}
+GIVE = "stack_id name weight"
+
+
+@pytest.mark.parametrize(
+    ("weight", "rows"),
+    [
+        ("host", [(-1, "3", 1), (4, "conv", 11)]),
+        ("device", [(4, "conv", 22)]),
+        ("count", [(-1, "3", 1), (-1, "gemm", 1), (4, "conv", 2)]),
+        ("memory", []),
+    ],
+)
+def test_weights(ask, weight, rows):
+    assert ask("stack/by_location", TABLES, weight=weight, **ALL, give=GIVE) == rows
+
+
+def test_only_chosen_steps(ask):
+    assert ask("stack/by_location", TABLES, weight="host", first_step=1, last_step=1, give=GIVE) == [(4, "conv", 6)]

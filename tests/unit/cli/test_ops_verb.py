@@ -1,0 +1,247 @@
+"""`pipeprof ops`: options, formats, foreign files, and how it ends when it cannot."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from megengine_files import profile, write
+from rich.console import Console
+
+from pipeprof.cli_ops import ops
+from pipeprof.errors import RunError, SourceError, UsageError
+from pipeprof.read import imported
+from pipeprof.report.ops import terminal
+from pipeprof.report.ops.question import Question
+from pipeprof.report.ops.show import answer
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def file(tmp_path):
+    return write(tmp_path / "profile.json", profile())
+
+
+@pytest.fixture
+def call(file):
+    def run(*words, path=None):
+        result = CliRunner().invoke(ops, [str(path or file), *map(str, words)])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return run
+
+
+def rows(call, *words):
+    return json.loads(call("--format", "json", *words))["rows"]
+
+
+def ids(call, *words):
+    return [row["opr_id"] for row in rows(call, *words)]
+
+
+def test_three_rows_of_a_profile_unless_the_user_says_how_many(call):
+    assert ids(call) == ["4", "2", "8"]
+    assert ids(call, "-t", "0") == ids(call, "--row-limit", "-1") == ["4", "2", "8", "6"]
+    assert ids(call, "-t", "-1") == ["4", "2", "8"]
+    assert ids(call, "-t", "-9") == []
+
+
+def test_a_row_has_its_time_share_and_what_it_computed(call):
+    row = rows(call)[0]
+    assert (row["name"], row["type"], row["count"], row["position"]) == ("conv(b)[4]", "ConvolutionForward", 1, 1)
+    assert row["self_ns"] == pytest.approx(6000)
+    assert row["share"] == pytest.approx(6 / 13)
+    assert row["flops"] == pytest.approx(9000 / 6e-6)
+    assert row["bandwidth"] == pytest.approx(4096 / 6e-6)
+    assert (row["computation"], row["memory"], row["in_shapes"]) == (9000, 4096, [[1, 3]])
+
+
+def test_totals_are_of_both_sides(call):
+    total = json.loads(call("--format", "json"))["total"]
+    assert total["device_ns"] == pytest.approx(13_000)
+    assert total["host_ns"] == pytest.approx(2_000)
+    assert total["count"] == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["--opr-name", "conv*"], ["4", "2"]),
+        (["--opr-name", "co"], ["4", "2", "8"]),
+        (["--opr-name", "py"], []),
+        (["--type", "Copy", "--type", "Reshape"], ["8", "6"]),
+        (["--type", "copy"], []),
+        (["--input-dtype", "Int8"], ["4"]),
+        (["--input-dtype", "Int"], []),
+        (["--min-time", "1.9e-6"], ["4", "2", "8"]),
+        (["--max-time", "1.5e-6"], ["6"]),
+        (["--min-time", "1e-6", "--max-time", "3e-6", "--opr-name", "c"], ["8"]),
+        (["--order-by", "FLOPS"], ["4", "2", "6"]),
+        (["--order-by", "+flops"], ["2", "4", "6"]),
+        (["--order-by", "Device Self Time"], ["4", "2", "8"]),
+        (["--order-by", "+opr_id"], ["2", "4", "6"]),
+        (["--sort-by", "name"], ["6", "8", "4"]),
+        (["--order-by", "+in_shapes"], ["2", "4", "6"]),
+        (["--order-by", "in_shapes"], ["8", "6", "2"]),
+        (["--order-by", "memory"], ["4", "2", "6"]),
+        (["--top-end-key", "wait", "--type", "ConvolutionForward"], ["2", "4"]),
+        (["--top-end-key", "exec", "-t", "2"], ["4", "2"]),
+        (["--print-only", "host", "-t", "1"], ["2"]),
+        (["--print-only", "summary"], []),
+    ],
+)
+def test_filters_and_orders(call, words, found):
+    assert ids(call, *words) == found
+
+
+def test_operators_are_added_up_by_type(call):
+    found = rows(call, "--aggregate-by", "type", "--aggregate", "sum")
+    assert [(row["name"], row["count"]) for row in found] == [("ConvolutionForward", 2), ("Copy", 1), ("Reshape", 1)]
+    assert found[0]["computation"] == 13_000
+    (every,) = rows(call, "--aggregate", "mean", "--order-by", "name")
+    assert (every["type"], every["count"], every["computation"]) == ("all", 4, 3250)
+
+
+def test_copies_have_lines_of_their_own(call):
+    total = json.loads(call("--copy-time", "--format", "json"))["total"]
+    assert total["copy_time_ns"] == total["copy_time_mean_ns"] == pytest.approx(2000)
+    assert total["copy_wait_time_ns"] == pytest.approx(1000)
+    assert "copy wait time" in call("--copy-time")
+    assert json.loads(call("--copy-time", "--type", "Reshape", "--format", "json"))["total"]["copy_time_ns"] is None
+
+
+def test_the_host_comes_after_the_device(call):
+    document = json.loads(call("--show-host", "--format", "json"))
+    assert [row["side"] for row in document["rows"] + document["host_rows"]] == ["device"] * 3 + ["host"] * 3
+
+
+def test_operators_only(call):
+    assert call("--dump-only-opr", "-t", "1") == "conv(b)[4] ConvolutionForward 4\n"
+    assert (
+        call("--dump-only-opr", "--aggregate-by", "type", "--aggregate", "sum", "-t", "1") == "ConvolutionForward 2\n"
+    )
+
+
+@pytest.mark.parametrize("words", [[], ["--group-by", "type"], ["--aggregate", "sum"], ["--show-host"]])
+def test_every_format_has_the_rows(call, tmp_path, words):
+    document = json.loads(call("--format", "json", *words))
+    count = len(document["rows"]) + len(document.get("host_rows", []))
+    assert next(iter(document)) == "schema_version"
+    assert len(list(csv.DictReader(io.StringIO(call("--format", "csv", *words))))) == count
+    assert call("--format", "markdown", *words).count("\n| ") >= count
+    call("--format", "parquet", "-o", tmp_path / "ops.parquet", *words)
+    assert pq.ParquetFile(tmp_path / "ops.parquet").read().num_rows == count
+
+
+def test_a_wiki_table_has_bars(call):
+    lines = call("--confluence").splitlines()
+    assert lines[0] == "| name | value |"
+    assert "###############" in lines[7]
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize(
+    "question",
+    [
+        Question(top=0),
+        Question(aggregate="sum", aggregate_by="type"),
+        Question(group_by="shape"),
+        Question(show_host=True),
+    ],
+)
+def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(file, width, question):
+    buffer = io.StringIO()
+    terminal.show(Console(file=buffer, width=width, highlight=False), answer(imported.imported(file), question))
+    lines = buffer.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert "…" not in buffer.getvalue()
+    assert "ConvolutionForward" in buffer.getvalue() or "conv" in buffer.getvalue()
+
+
+def test_groups_tell_the_sides_apart(call):
+    found = rows(call, "--group-by", "type", "--type", "ConvolutionForward")
+    assert [(row["side"], row["count"]) for row in found] == [("device", 2), ("host", 2)]
+    assert found[0]["device_self_ns"] == 10_000
+    assert rows(call, "--group-by", "name", "--order-by", "+count", "--opr-name", "copy")[0]["name"] == "copy[8]"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--order-by", "nonsense"], "columns: self_ns"),
+        (["--order-by", "++time"], "no column `\\+\\+time`"),
+        (["--opr-name", "["], "not a regular expression"),
+        (["--aggregate-by", "type"], "add --aggregate sum"),
+        (["--group-by", "name", "--aggregate", "sum"], "do not go with"),
+        (["--group-by", "name", "--order-by", "flops"], "no column `flops`"),
+        (["--group-by", "scope", "--type", "x"], "have no type"),
+        (["--format", "parquet"], "give a file"),
+    ],
+)
+def test_what_cannot_be_answered_is_a_usage_error(call, words, said):
+    with pytest.raises(UsageError) as caught:
+        call(*words)
+    assert __import__("re").search(said, f"{caught.value.message}; {caught.value.hint}")
+
+
+def test_a_file_is_read_once_and_again_when_it_changes(call, file, monkeypatch):
+    reads = []
+    real = imported.import_path
+    monkeypatch.setattr(imported, "import_path", lambda *args, **more: reads.append(1) or real(*args, **more))
+    call()
+    call("--show-host")
+    assert len(reads) == 1
+    write(file, profile(), indent=1)
+    call()
+    assert len(reads) == 2
+
+
+def test_a_big_file_is_read_in_a_process_of_its_own(call, file, monkeypatch, tmp_path):
+    monkeypatch.setattr(imported, "BIG", 1)
+    assert ids(call) == ["4", "2", "8"]
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"profiler": {"device": {"2": ', encoding="utf-8")
+    with pytest.raises(SourceError, match="ends inside a value"):
+        call(path=broken)
+
+
+def test_only_the_latest_imports_are_kept(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(imported, "KEPT", 2)
+    for number in range(4):
+        call(path=write(tmp_path / f"p{number}.json", profile()))
+    assert len(list(imported.cache_folder().iterdir())) == 2
+
+
+def test_without_a_place_for_the_cache_the_file_is_read_all_the_same(call, tmp_path, monkeypatch):
+    tmp_path.joinpath("blocked").write_text("", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "blocked"))
+    assert ids(call) == ["4", "2", "8"]
+
+
+def test_a_timeline_without_operators_is_named_as_such(call, tmp_path):
+    content = {
+        "traceEvents": [
+            {"name": "train_time_ratio", "ph": "C", "pid": 1, "tid": 0, "ts": 0.0, "args": {"value": 93.5}}
+        ],
+        "metadata": {"localTime": "1625027241000000000"},
+    }
+    with pytest.raises(SourceError, match="found a MegEngine chrome timeline"):
+        call(path=write(tmp_path / "timeline.json", content))
+
+
+def test_a_file_that_nobody_knows_and_one_that_is_not_there(call, tmp_path):
+    with pytest.raises(SourceError, match="nothing to import"):
+        call(path=write(tmp_path / "x.json", {"a": 1}))
+    with pytest.raises(RunError, match="no such run"):
+        call(path=tmp_path / "absent.json")

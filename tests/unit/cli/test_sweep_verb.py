@@ -1,0 +1,132 @@
+"""`pipeprof sweep`: formats, exports, exit codes, and what it refuses."""
+
+import csv
+import io
+import json
+import sys
+
+import pytest
+
+from pipeprof import cli
+from pipeprof.cli_sweep import sweep
+
+SCRIPT = """
+import os, sys
+kind = os.environ.get("KIND", "")
+if kind == "broken":
+    sys.exit("no such layer")
+number = int(open("count").read())
+open("count", "w").write(str(number + 1))
+level = {"fast": 50, "slow": 150}.get(kind, 100)
+print("ready after", 20 * level, "ms")
+print("first", level * 2, "ms")
+print("step", level * (1 + number % 3 / 1000), "ms")
+"""
+FILE = """
+measure = "regex"
+looks = [3]
+[stages]
+configure = {pattern = "ready after (.*) ms"}
+warmup_first = {pattern = "first (.*) ms"}
+steady = {pattern = "^step (.*) ms"}
+[[variant]]
+name = "fast"
+env = {KIND = "fast"}
+args = ["--quick way"]
+[[variant]]
+name = "slow"
+env = {KIND = "slow"}
+[[variant]]
+name = "same"
+env = {KIND = "same"}
+[[variant]]
+name = "broken"
+env = {KIND = "broken"}
+"""
+TABLE = """table_id,row_in_table,variant,options,is_baseline,configure_ms,warmup_first_ms,warmup_second_ms,inference_ms
+t,1,fast,--fast,0,110.0,10.0,,50.0
+t,2,base,,1,10.0,10.0,,100.0
+"""
+
+
+@pytest.fixture
+def verb(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(cli.cli.commands, "sweep", sweep)
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "count").write_text("0")
+    (tmp_path / "s.toml").write_text(FILE)
+    (tmp_path / "t.csv").write_text(TABLE)
+
+    def call(*words):
+        monkeypatch.setattr("sys.argv", ["pipeprof", "sweep", *words])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as ended:
+            code = ended.code or 0
+        out = capsys.readouterr()
+        return code, out.out, out.err
+
+    return call
+
+
+def test_one_sweep_in_every_format(verb):
+    words = ("s.toml", "-o", "out", "--", sys.executable, "train.py")
+    code, out, err = verb("--format", "json", *words)
+    assert code == 0, err
+    found = json.loads(out)
+    assert next(iter(found)) == "schema_version"
+    verdicts = {row["name"]: row["verdict"] for row in found["tables"][0]["rows"]}
+    assert verdicts == {
+        "base": "base", "fast": "better", "slow": "worse", "same": "within noise", "broken": "failed",
+    }  # fmt: skip
+    assert "look at 3 rounds" in err
+    _, terminal, _ = verb(*words)
+    assert "take `fast` (by steady step)" in terminal
+    assert "within noise: same" in terminal
+    assert "no such layer" in terminal
+    assert "\x1b[" not in terminal
+    _, markdown, _ = verb("--format", "markdown", *words)
+    assert markdown.startswith("# Sweep\n")
+    assert "| fast | better |" in markdown
+    _, text, _ = verb("--format", "csv", *words)
+    rows = list(csv.DictReader(io.StringIO(text)))
+    steady = next(row for row in rows if (row["variant"], row["stage"]) == ("fast", "steady"))
+    assert float(steady["ratio"]) == pytest.approx(0.5, rel=0.01)
+    assert steady["options"] == "KIND=fast '--quick way'"
+
+
+def test_the_recommendation_in_every_form(verb):
+    words = ("s.toml", "-o", "out", "--", sys.executable, "train.py")
+    assert verb("--export", "env", *words)[1] == "# fast\n# '--quick way'\nexport KIND=fast\n"
+    assert verb("--export", "args", *words)[1] == "# fast\n# export KIND=fast\n'--quick way'\n"
+    text = verb("--export", "toml", *words)[1]
+    assert text == '# fast\n[base]\nargs = ["--quick way"]\n\n[base.env]\nKIND = "fast"\n'
+
+
+def test_published_tables_are_shown_without_a_run(verb):
+    code, out, err = verb("--table", "t.csv", "--steps", "1000")
+    assert (code, err) == (0, "")
+    assert "take `fast` (for 1000 steps)" in out
+    assert "after 2 steps" in out
+    assert verb("--table", "t.csv", "--export", "args")[1].splitlines()[-1] == "--fast"
+    assert json.loads(verb("--table", "t.csv", "--format", "json")[1])["kind"] == "table"
+
+
+def test_what_it_refuses(verb, tmp_path):
+    for words, code, said in (
+        ((), 2, "give a sweep file"),
+        (("s.toml", "--table", "t.csv"), 2, "give a sweep file"),
+        (("none.toml",), 2, "cannot read the sweep `none.toml`"),
+        (("s.toml",), 2, "no command to run"),
+        (("s.toml", "--budget", "soon", "--", "true"), 2, "`soon`"),
+        (("--table", "none.csv"), 3, "none.csv"),
+        (("s.toml", "-o", "out2", "--", sys.executable, "-c", "raise SystemExit(7)"), 5, "`base` failed"),
+    ):
+        found, out, err = verb(*words)
+        assert (found, out) == (code, ""), (words, err)
+        assert said in err
+        assert "Traceback" not in err
+    (tmp_path / "u.toml").write_text(FILE + "\n[bass]\n")
+    assert "`bass`" in verb("u.toml", "--", "true")[2]

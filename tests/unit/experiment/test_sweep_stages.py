@@ -1,0 +1,147 @@
+"""Stages of one repetition, from each kind of source, and commands that are really started."""
+
+import json
+import os
+import sys
+import types
+
+import pytest
+
+from pipeprof.errors import MeasureError, WorkloadError
+from pipeprof.experiment.sweep_bench import HOOK, Order, SweepBench, hook_variables, override_of
+from pipeprof.experiment.sweep_hook.sitecustomize import force
+from pipeprof.experiment.sweep_spec import Capture, Context, DatasetChange, read_spec
+from pipeprof.experiment.sweep_stages import from_load_and_run, from_run, from_text
+from pipeprof.read.megengine.load_and_run import parse_log
+
+LOG = """load model: 198.030ms
+=== prepare: 5.846ms; going to warmup
+warmup 0: 581.284ms
+=== going to run input for 2 times
+iter 0/2: 245.000ms (exec=10.574,device=242.226)
+iter 1/2: 247.000ms (exec=10.574,device=242.226)
+=== finished test #0: time=492.000ms avg_time=246.000ms sd=1.414ms minmax=245.000,247.000
+"""
+
+
+def step(number, start_ms, end_ms, kind="train", rank=0):
+    times = {"start_ns": int(start_ms * 1e6), "end_ns": int(end_ms * 1e6)}
+    return {"rank": rank, "kind": kind, "kind_step": number, "step": number, **times}
+
+
+def test_a_run_is_split_into_configure_warm_up_and_steady():
+    steps = [step(0, 3000, 3500), step(1, 3500, 3520)]
+    steps += [step(at, 3520 + 10 * (at - 2), 3530 + 10 * (at - 2)) for at in range(2, 18)]
+    steps += [step(0, 5000, 5900, "eval")]
+    compiled = [
+        {"rank": 0, "stage": "compile", "start_ns": int(3100e6), "dur_ns": int(300e6)},
+        {"rank": 0, "stage": "compile", "start_ns": int(1000e6), "dur_ns": int(100e6)},
+    ]
+    found = from_run(steps, compiled, {"peak_memory": 1e9})
+    assert found["configure"] == pytest.approx(3300e6)
+    assert found["warmup_first"] == pytest.approx(200e6)
+    assert found["warmup_second"] == pytest.approx(20e6)
+    assert found["setup"] == pytest.approx(3520e6)
+    assert found["steady"] == pytest.approx(10e6)
+    assert found["throughput"] == pytest.approx(100.0)
+    assert found["peak_memory"] == 1e9
+
+
+def test_of_several_ranks_the_slowest_counts():
+    steps = [step(at, 1000 + 10 * at, 1010 + 10 * at) for at in range(10)]
+    steps += [step(at, 2000 + 20 * at, 2020 + 20 * at, rank=1) for at in range(10)]
+    found = from_run(steps, [], {})
+    assert (found["configure"], found["steady"]) == (2000e6, 20e6)
+    assert from_run([], [], {}) == {}
+
+
+def test_a_log_of_load_and_run(tmp_path):
+    found = from_load_and_run(parse_log(LOG.splitlines()), tmp_path)
+    assert found["configure"] == 5_846_000
+    assert found["setup"] == 5_846_000 + 581_284_000
+    assert found["steady"] == 246e6
+    with pytest.raises(MeasureError, match="ends before"):
+        from_load_and_run(parse_log(LOG.splitlines()[:-1]), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("take", "value"), [("first", 3), ("last", 2), ("median", 2), ("mean", 2), ("min", 1), ("max", 3), ("sum", 6)]
+)
+def test_a_pattern_finds_a_stage(take, value):
+    captures = {"steady": Capture(pattern="^t=(.*)$", unit="s", take=take)}
+    assert from_text("t=3\nt=1\nother\nt=2", captures, "steady") == {"steady": value * 1e9}
+
+
+def test_a_pattern_that_finds_nothing_or_no_number_is_an_error():
+    captures = {"steady": Capture(pattern="t=(.*)"), "configure": Capture(pattern="c=(.*)")}
+    with pytest.raises(MeasureError, match="matches nothing"):
+        from_text("c=1", captures, "steady")
+    with pytest.raises(MeasureError, match="`soon`"):
+        from_text("t=soon", captures, "steady")
+    assert "configure" not in from_text("t=1", captures, "steady")
+
+
+@pytest.fixture
+def run(tmp_path):
+    def call(script, measure="regex", **more):
+        (tmp_path / "script.py").write_text(script)
+        stages = {"stages": {"steady": {"pattern": "t=(.*)"}}} if measure == "regex" else {}
+        variants = [{"name": "x", "env": {"A": "1"}}]
+        spec = read_spec({"measure": measure, "variant": variants} | stages, "`s.toml`")
+        order = Order([sys.executable, "script.py"], {"KIND": "fast"}, tmp_path, tmp_path / "run", **more)
+        return SweepBench().run(order, spec)
+
+    return call
+
+
+def test_a_command_is_run_with_its_variables_and_read_by_patterns(run):
+    found = run("import os; print('t=%d' % (5 if os.environ['KIND'] == 'fast' else 9))")
+    assert found["steady"] == 5e6
+    assert found["total"] > 1e6
+    assert found["peak_memory"] > 2**20
+    assert "KIND" not in os.environ
+
+
+def test_a_log_of_load_and_run_from_a_command(run):
+    assert run(f"print({LOG!r})", "load_and_run")["steady"] == 246e6
+    with pytest.raises(MeasureError, match="no line of load_and_run"):
+        run("print('hello')", "load_and_run")
+
+
+def test_failures_and_time_limits_are_told(run):
+    with pytest.raises(WorkloadError, match=r"exit code 3; it said `bad`"):
+        run("import sys; print('bad'); sys.exit(3)")
+    with pytest.raises(WorkloadError, match=r"longer than 0\.3 s"):
+        run("import time; time.sleep(60)", timeout_s=0.3)
+
+
+def test_a_change_of_a_dataset_becomes_what_the_probe_is_told():
+    assert override_of(None) is None
+    told = override_of(DatasetChange(op="Map", nth=2, workers=4))
+    assert (told["op_type"], told["ordinal"], told["workers"], told["processes"]) == ("MapOp", 1, 4, None)
+    kinds = [override_of(DatasetChange(op=op, workers=1))["op_type"] for op in ("MapOp", "GeneratorDataset", "Batch")]
+    assert kinds == ["MapOp", "GeneratorOp", "BatchOp"]
+
+
+def test_the_context_is_handed_over_in_variables(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "mine")
+    found = hook_variables(Context(mode="graph", threads=2), {})
+    assert found["PYTHONPATH"].split(os.pathsep) == [str(HOOK), "mine"]
+    assert json.loads(found["PIPEPROF_CONTEXT"]) == {"mode": "graph", "threads": 2}
+    assert found["OMP_NUM_THREADS"] == "2"
+    assert "OMP_NUM_THREADS" not in hook_variables(Context(threads=2), {"OMP_NUM_THREADS": "4"})
+
+
+def test_the_context_stays_what_was_wanted():
+    calls = []
+    module = types.SimpleNamespace(
+        GRAPH_MODE=0, PYNATIVE_MODE=1, context=types.SimpleNamespace(), set_context=lambda **given: calls.append(given)
+    )
+    force(module, {"mode": "graph", "jit_level": "O1", "threads": 2})
+    module.context.set_context(mode=1, device_target="CPU")
+    module.set_context(jit_config={"jit_level": "O0", "infer_boost": "on"})
+    assert calls == [
+        {"mode": 0, "jit_config": {"jit_level": "O1"}, "runtime_num_threads": 2},
+        {"mode": 0, "device_target": "CPU"},
+        {"jit_config": {"jit_level": "O1", "infer_boost": "on"}},
+    ]

@@ -1,0 +1,87 @@
+"""Published tables of option sets as a result without repetitions."""
+
+import pytest
+
+from pipeprof.errors import MeasureError, SourceError
+from pipeprof.experiment.sweep_table import read_table, table_content
+
+HEAD = "table_id,row_in_table,platform,device,dtype,variant,options,is_baseline,configure_ms,warmup_first_ms,warmup_second_ms,inference_ms\n"
+ROWS = """a,1,ARM,cpu,f32,slow set-up,--opt x,0,1000,500.0,,90.0
+a,2,ARM,cpu,f32,tiny,--tiny,0,5,500.0,,99.8
+a,3,ARM,cpu,f32,bad,,0,5,500.0,,150.0
+a,4,ARM,cpu,f32,base,,1,5,500.0,,100.0
+b,1,ARM,cpu,f32,twice,,0,5,30.0/410.0,,80.0
+b,2,ARM,cpu,f32,twice,,0,5,----,,70.0
+b,3,ARM,cpu,f32,base,,1,5,551.6/----,,101.0
+"""
+
+
+@pytest.fixture
+def table(tmp_path):
+    def call(rows=ROWS, steps=None):
+        path = tmp_path / "table.csv"
+        path.write_text(HEAD + rows)
+        return table_content(path, steps)
+
+    return call
+
+
+def rows_of(content, name):
+    found = next(table for table in content["tables"] if table["name"] == name)
+    return {row["key"]: row for row in found["rows"]}
+
+
+def test_words_come_from_the_spread_of_the_baselines(table):
+    found = table()
+    assert found["tables"][0]["noise"]["steady"] == pytest.approx(0.01)
+    assert {row["name"]: row["verdict"] for row in rows_of(found, "a").values()} == {
+        "slow set-up": "better", "tiny": "within noise", "bad": "worse", "base": "base",
+    }  # fmt: skip
+
+
+def test_break_even_is_in_steps(table):
+    rows = rows_of(table(), "a")
+    assert (rows["a/1"]["break_even"]["kind"], rows["a/1"]["break_even"]["steps"]) == ("after", 100)  # 995 / 10
+    assert rows["a/2"]["break_even"]["kind"] == "not told apart"
+    assert rows["a/3"]["break_even"]["kind"] == "never"
+
+
+def test_rows_with_one_name_stay_apart(table):
+    found = table()
+    rows = rows_of(found, "b")
+    assert [rows[key]["stages"]["steady"]["value"] for key in ("b/1", "b/2")] == [80e6, 70e6]
+
+
+def test_cells_with_two_numbers_and_dashes(table):
+    rows = rows_of(table(), "b")
+    stages = [rows[key]["stages"] for key in ("b/1", "b/2", "b/3")]
+    assert (stages[0]["warmup_first"]["value"], stages[0]["warmup_second"]["value"]) == (30e6, 410e6)
+    assert "warmup_first" not in stages[1]
+    assert "setup" not in stages[1]
+    assert stages[2]["warmup_first"]["value"] == 551.6e6
+    assert "warmup_second" not in stages[2]
+    assert stages[0]["setup"]["value"] == 445e6
+
+
+def test_the_number_of_steps_changes_the_choice(table):
+    assert [table(steps=steps)["tables"][0]["best"]["name"] for steps in (10, 1000)] == ["base", "slow set-up"]
+
+
+def test_without_a_repeated_baseline_only_rounding_is_known(table):
+    found = table(ROWS[: ROWS.index("b,1")])
+    assert found["tables"][0]["noise"]["steady"] == 0.0
+    assert "no baseline was repeated" in found["tables"][0]["noise"]["from"]
+    assert rows_of(found, "a")["a/2"]["verdict"] == "better"
+    assert found["recommendation"]["name"] == "slow set-up"
+    assert found["recommendation"]["options"] == {"args": ["--opt", "x"]}
+
+
+def test_a_table_without_one_baseline_is_refused(table, tmp_path):
+    with pytest.raises(MeasureError, match="0 baselines"):
+        table(ROWS.replace(",base,,1,", ",base,,0,"))
+    with pytest.raises(MeasureError, match="no row"):
+        table("")
+    with pytest.raises(SourceError, match=r"table.csv`, line 2"):
+        table("a,1,ARM,cpu,f32,x,,1,5,1/2/3,,100.0\n")
+    with pytest.raises(SourceError, match="cannot read"):
+        read_table(tmp_path / "none.csv")

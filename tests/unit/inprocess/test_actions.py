@@ -1,0 +1,70 @@
+"""The schedule as a function of the step, beside the description of torch.profiler.schedule and a second rendering."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeprof import ProfilerAction, schedule
+from pipeprof.errors import UsageError
+
+NONE, WARMUP, RECORD, SAVE = ProfilerAction
+
+spans = st.integers(0, 4)
+settings_drawn = st.fixed_dictionaries(
+    {"skip_first": spans, "wait": spans, "warmup": spans, "active": st.integers(1, 4), "repeat": st.integers(0, 3)}
+)
+
+
+def test_the_described_example_step_by_step():
+    plan = schedule(skip_first=10, wait=5, warmup=1, active=3, repeat=2)
+    cycle = [NONE] * 5 + [WARMUP, RECORD, RECORD, SAVE]
+    assert [plan(step) for step in range(60)] == [NONE] * 10 + cycle * 2 + [NONE] * 32
+
+
+def test_the_tutorials_example_saves_after_steps_3_and_7():
+    plan = schedule(wait=1, warmup=1, active=2)
+    assert [step for step in range(8) if plan(step) is SAVE] == [3, 7]
+
+
+def test_without_repeat_cycles_go_on():
+    plan = schedule(wait=1, active=1)
+    assert [plan(step) for step in range(1000, 1004)] == [NONE, SAVE, NONE, SAVE]
+
+
+def test_one_active_step_is_recorded_and_saved_at_once():
+    assert schedule(active=1)(0) is SAVE
+
+
+def _written_out(skip_first, wait, warmup, active, repeat, steps):
+    cycle = [NONE] * wait + [WARMUP] * warmup + [RECORD] * (active - 1) + [SAVE]
+    cycles = repeat or steps
+    return ([NONE] * skip_first + cycle * cycles + [NONE] * steps)[:steps]
+
+
+@given(drawn=settings_drawn)
+def test_any_schedule_is_its_cycle_written_out(drawn):
+    plan = schedule(**drawn)
+    assert [plan(step) for step in range(50)] == _written_out(**drawn, steps=50)
+
+
+@given(drawn=settings_drawn, step=st.integers(0, 60))
+def test_over_means_that_nothing_follows(drawn, step):
+    plan = schedule(**drawn)
+    rest = {plan(later) for later in range(step, step + 40)}
+    assert plan.over(step) == (rest == {NONE})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [({"active": 0}, "active"), ({"active": 1, "wait": -1}, "wait"), ({"active": 2.0}, "active"), ({"active": True}, "active")],
+)  # fmt: skip
+def test_impossible_schedules_are_refused_by_name(wrong, named):
+    with pytest.raises(UsageError, match=f"schedule: {named} is "):
+        schedule(**wrong)
+
+
+def test_steps_before_the_first_are_refused():
+    with pytest.raises(UsageError, match="count from 0"):
+        schedule(active=1)(-1)

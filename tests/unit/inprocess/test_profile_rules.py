@@ -1,0 +1,223 @@
+"""The rules of `profile` that need no training: who records, where runs go, how blocks end."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+import pipeprof
+from pipeprof.collect.probe import recorder
+from pipeprof.errors import UsageError
+from pipeprof.inprocess import owner
+from pipeprof.record.run import load
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(owner._STATE, "told", set())
+    yield tmp_path
+    assert owner._STATE["owner"] is None
+    assert recorder.REC is None or recorder.REC.off
+
+
+def state(path):
+    manifest = load(path).manifest
+    return manifest.state, manifest.reason
+
+
+def spans(path, category):
+    with pipeprof.open(path) as run:
+        return [name for name, kind in zip(run.span.name, run.span.category, strict=True) if kind == category]
+
+
+def test_a_block_without_mindspore_is_a_complete_run_that_says_what_is_missing(folder):
+    with pipeprof.profile(out="run") as profile, pipeprof.record_function("part"):
+        pass
+    assert state(profile.path) == ("complete", None)
+    assert load("run").manifest.source == "profile"
+    assert {item.what for item in load("run").manifest.not_measured} >= {"step", "op", "queue"}
+    assert spans("run", "user") == ["part"]
+    assert list(profile.run.memory.device.unique()) == ["host", "process"]
+
+
+def test_without_a_name_the_run_is_named_for_the_time(folder):
+    with pipeprof.profile() as profile:
+        pass
+    assert profile.path.parent == folder
+    assert profile.path.name.startswith("pipeprof-profile-")
+
+
+def test_each_cycle_is_handed_over_after_its_last_step(folder):
+    given = []
+    plan = pipeprof.schedule(wait=1, warmup=1, active=2, repeat=2)
+    with pipeprof.profile(out="runs", schedule=plan, on_trace_ready=lambda p: given.append((p.step_num, p.path.name))) as p:
+        for _ in range(20):
+            p.step()
+    assert given == [(4, "cycle-0"), (8, "cycle-1")]
+    assert [path.name for path in p.paths] == ["cycle-0", "cycle-1"]
+    assert spans("runs/cycle-1", "step") == ["ProfilerStep#5", "ProfilerStep#6", "ProfilerStep#7"]
+
+
+def test_own_functions_of_the_step_are_schedules_too(folder):
+    actions = dict.fromkeys((2, 3), pipeprof.ProfilerAction.RECORD)
+    with pipeprof.profile(out="runs", schedule=lambda step: actions.get(step, pipeprof.ProfilerAction.NONE)) as p:
+        for _ in range(6):
+            p.step()
+    assert spans(p.path, "step") == ["ProfilerStep#2", "ProfilerStep#3"]
+
+
+def test_a_cycle_without_a_whole_active_step_leaves_nothing(folder):
+    with pipeprof.profile(out="runs", schedule=pipeprof.schedule(warmup=2, active=1)) as p:
+        p.step()
+    assert p.paths == []
+    assert not list(folder.glob("runs/*"))
+
+
+def test_spans_of_warmup_steps_do_not_count(folder):
+    with pipeprof.profile(out="runs", schedule=pipeprof.schedule(warmup=2, active=1, repeat=1)) as p:
+        for _ in range(3):
+            with pipeprof.record_function("step"):
+                pass
+            p.step()
+    assert [(row.name, row.count) for row in p.key_averages()] == [("step", 1)]
+
+
+def test_nothing_is_written_of_spans_outside_a_profile(folder):
+    with pipeprof.record_function("alone"):
+        pass
+    with pipeprof.profile(out="run"):
+        pass
+    assert spans("run", "user") == []
+
+
+def test_a_decorated_function_keeps_its_result_and_its_spans(folder):
+    @pipeprof.record_function("again")
+    def double(number):
+        return double(number - 1) + 2 if number else 0
+
+    with pipeprof.profile(out="run"):
+        assert double(2) == 4
+    assert spans("run", "user") == ["again"] * 3
+
+
+def test_the_users_error_goes_on_and_the_run_names_it(folder):
+    with pytest.raises(ZeroDivisionError), pipeprof.profile(out="run"):
+        1 / 0  # noqa: B018
+    assert state("run") == ("failed", "ZeroDivisionError in the profiled block: division by zero")
+
+
+def test_an_error_in_the_callback_ends_the_block_and_frees_the_recorder(folder):
+    def fails(_profile):
+        raise LookupError("callback")
+
+    with pytest.raises(LookupError), pipeprof.profile(out="run", on_trace_ready=fails):
+        pass
+    assert state("run")[0] == "complete"
+
+
+def test_inside_another_profile_there_is_no_second_run(folder, capfd):
+    with pipeprof.profile(out="outer") as outer, pipeprof.profile(out="inner") as inner:
+        inner.step()
+    assert not folder.joinpath("inner").exists()
+    assert (spans("outer", "profile"), spans("outer", "step")) == (["profile"], ["ProfilerStep#0"])
+    assert "writes no run of its own" in capfd.readouterr().err
+    with pytest.raises(UsageError, match="nothing has been recorded"):
+        inner.key_averages()
+    assert outer.step_num == 0
+
+
+def test_a_profile_can_be_used_again_and_numbers_its_runs(folder):
+    profile = pipeprof.profile(out="run")
+    for _ in range(2):
+        with profile:
+            pass
+    assert [path.name for path in profile.paths] == ["run", "run-2"]
+
+
+def test_a_run_that_exists_is_kept_unless_it_may_be_replaced(folder):
+    with pipeprof.profile(out="run"):
+        pass
+    before = load("run").manifest.run_id
+    with pytest.raises(UsageError, match="`.*run` exists"), pipeprof.profile(out="run"):
+        pytest.fail("the block must not begin")
+    assert load("run").manifest.run_id == before
+    with pipeprof.profile(out="run", force=True):
+        pass
+    assert load("run").manifest.run_id != before
+
+
+def test_a_process_of_a_distributed_job_has_a_folder_of_its_own(folder, monkeypatch):
+    monkeypatch.setenv("RANK_ID", "3")
+    monkeypatch.setenv("RANK_SIZE", "8")
+    with pipeprof.profile(out="run") as profile:
+        pass
+    assert profile.path.name == "run-rank3"
+
+
+def test_step_and_results_belong_to_a_block():
+    profile = pipeprof.profile(out="never")
+    with pytest.raises(UsageError, match="outside the profile's block"):
+        profile.step()
+    with pytest.raises(UsageError, match="nothing has been recorded"):
+        _ = profile.path
+
+
+def test_starting_twice_is_refused(folder):
+    with pipeprof.profile(out="run") as profile, pytest.raises(UsageError, match="running already"):
+        profile.start()
+
+
+def test_a_forked_child_leaves_the_run_to_its_parent(folder):
+    with pipeprof.profile(out="run") as profile:
+        child = os.fork()
+        if child == 0:
+            try:
+                profile.step()
+                profile.stop()
+            finally:
+                os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert load("run").manifest.state == "running"
+        profile.step()
+    assert state("run") == ("complete", None)
+
+
+def test_steps_may_come_from_another_thread(folder):
+    with pipeprof.profile(out="run") as profile:
+        threads = [threading.Thread(target=profile.step) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert profile.step_num == 4
+    assert sorted(spans("run", "step")) == [f"ProfilerStep#{number}" for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"activities": ["tpu"]}, "no activity `tpu`"),
+        ({"activities": []}, "no activity is left"),
+        ({"queue_interval_ms": 0}, "at least 1 ms"),
+        ({"schedule": 3}, "schedule is no function"),
+    ],
+)
+def test_impossible_settings_are_refused(settings, words):
+    with pytest.raises(UsageError, match=words):
+        pipeprof.profile(**settings)
+
+
+def test_a_device_that_is_not_recorded_here_is_said(folder):
+    with pipeprof.profile(out="run", activities=["CPU", "NPU"]):
+        pass
+    assert any("activity NPU" in warning.message for warning in load("run").manifest.warnings)
+
+
+def test_without_an_activity_its_tables_are_off(folder):
+    with pipeprof.profile(out="run", activities=["host"]):
+        pass
+    options = load("run").manifest.options
+    assert (options["ops"], options["queue_interval"], options["service"]) == ("off", 0, False)

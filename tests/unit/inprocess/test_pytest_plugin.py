@@ -1,0 +1,114 @@
+"""The pytest plugin, in a pytest of its own."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import entry_points
+
+import pytest
+
+from pipeprof.query.measure import open_measures
+from pipeprof.record.run import load
+
+pytest_plugins = ("pytester",)
+
+PLUGIN = "pipeprof.inprocess.pytest_plugin"
+KNOWN = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
+
+
+@pytest.fixture
+def inner(pytester):
+    """`inner(text, *options)` runs a test file in a fresh Python; returns its folder."""
+
+    def run(text, *options, **outcomes):
+        pytester.makepyfile(test_it=text)
+        words = [*(() if KNOWN else ("-p", PLUGIN)), "-p", "no:randomly", "-p", "no:cacheprovider", "-W", "error"]
+        done = pytester.runpytest_subprocess(*words, *options)
+        done.assert_outcomes(**outcomes)
+        return pytester.path, done
+
+    return run
+
+
+def test_marked_and_entered_tests_leave_a_run_each(inner):
+    folder, _ = inner(
+        """
+        import pytest, pipeprof
+
+        @pytest.mark.pipeprof(activities=["host"])
+        def test_marked(pipeprof_run):
+            with pipeprof.record_function("inside"):
+                pass
+
+        @pytest.mark.parametrize("size", [1, "a/b"])
+        def test_entered(pipeprof_run, size):
+            with pipeprof_run() as profile:
+                profile.step()
+            with pipeprof_run():
+                pass
+            assert pipeprof_run.path.name == "run-2"
+
+        def test_plain():
+            pass
+        """,
+        passed=4,
+    )
+    runs = sorted(str(path.parent.relative_to(folder)) for path in folder.glob(".pipeprof/**/run.json"))
+    assert runs == [
+        ".pipeprof/test_it-test_entered-1/run", ".pipeprof/test_it-test_entered-1/run-2",
+        ".pipeprof/test_it-test_entered-a-b/run", ".pipeprof/test_it-test_entered-a-b/run-2",
+        ".pipeprof/test_it-test_marked/run",
+    ]  # fmt: skip
+    assert load(folder / runs[-1]).manifest.state == "complete"
+
+
+def test_benchmarks_of_a_profiled_test_lie_beside_its_run(inner):
+    folder, _ = inner(
+        """
+        import pytest
+
+        @pytest.mark.pipeprof
+        def test_both(benchmark):
+            benchmark.pedantic(sum, ([1, 2],), rounds=3)
+
+        def test_numbers_alone(benchmark):
+            benchmark.pedantic(sum, ([1, 2],), rounds=3)
+        """,
+        "--pipeprof-dir",
+        "kept",
+        passed=2,
+    )
+    assert sorted(path.name for path in folder.joinpath("kept").iterdir()) == ["test_it-test_both"]
+    numbers = folder / "kept" / "test_it-test_both" / "benchmark.json"
+    assert len(json.loads(numbers.read_text())["benchmarks"][0]["stats"]["data"]) == 3
+    assert list(open_measures(numbers).values) == ["benchmark/test_it.py::test_both"]
+
+
+def test_a_failing_test_keeps_its_run_and_another_execution_replaces_it(inner):
+    text = """
+        import os, pytest
+
+        @pytest.mark.pipeprof
+        def test_fails():
+            assert os.environ.get("PASS"), "planted"
+        """
+    folder, _ = inner(text, failed=1)
+    manifest = load(folder / ".pipeprof" / "test_it-test_fails" / "run").manifest
+    assert manifest.state == "failed"
+    assert manifest.reason.startswith("AssertionError in the profiled block: planted")
+    inner(text.replace('"planted"', '"again"'), failed=1)
+    assert "again" in load(folder / ".pipeprof" / "test_it-test_fails" / "run").manifest.reason
+
+
+def test_settings_must_be_named(inner):
+    _, done = inner(
+        """
+        import pytest
+
+        @pytest.mark.pipeprof("here")
+        def test_wrong():
+            pass
+        """,
+        failed=1,
+    )
+    done.stdout.fnmatch_lines(["*takes settings by name, found ('here',)*"])

@@ -1,0 +1,270 @@
+"""Imports of small profiles of every generation: what becomes of them, and what is said about them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ascend_files import (
+    BASE,
+    EPOCH_US,
+    step_trace_text,
+    trace_events,
+    training_trace,
+    us,
+    write,
+    write_cpu,
+    write_graph,
+    write_output,
+    write_prof,
+)  # fmt: skip
+
+from pipeprof.errors import SourceError
+from pipeprof.read.ascend.events import batches
+from pipeprof.read.foreign import import_path, recognise
+from pipeprof.record import store
+
+
+@pytest.fixture
+def load(tmp_path):
+    """`load(folder)`: the run that it becomes."""
+    return lambda folder, **options: import_path(folder, tmp_path / "run", **options)
+
+
+def rows(run, table, give):
+    data = store.read(run, table).to_pylist()
+    return [tuple(row[name] for name in give.split()) for row in data]
+
+
+def warnings(run, code):
+    return [warning.message for warning in run.manifest.warnings if warning.code == code]
+
+
+@pytest.mark.parametrize("new", [False, True])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_steps_are_the_tick_exact_phases_without_the_average_row(load, tmp_path, new, end):
+    path = write(tmp_path / "step_trace_raw_3_detail_time.csv", step_trace_text(new=new, end=end))
+    run = load(path)
+    assert rows(run, "step", "rank step kind start_ns fp_ns bp_ns end_ns data_wait_ns") == [
+        (3, 0, "warmup", 0, 0, 5000, 8000, 0),
+        (3, 1, "train", 8000, 10000, 15000, 18000, 2000),
+        (3, 2, "train", 18000, 20000, 25000, 28000, 2000),
+    ]
+    name, kind = ("AllReduce-op1", "all_reduce") if new else ("stream_5_parallel_0", None)
+    assert rows(run, "collective", "step name kind track start_ns dur_ns") == [
+        (0, name, kind, "stream 5", 5500, 1000), (2, name, kind, "stream 5", 25500, 1000),
+    ]  # fmt: skip
+    assert run.manifest.state == "complete"
+    assert run.manifest.warnings == []
+
+
+def test_columns_that_came_later_may_be_missing_in_earlier_rows(load, tmp_path):
+    lines = step_trace_text().splitlines()
+    lines[1] = ",".join(lines[1].split(",")[:9])
+    run = load(write(tmp_path / "a.csv", "\n".join(lines)))
+    assert rows(run, "collective", "step") == [(2,)]
+    assert len(rows(run, "step", "step")) == 3
+
+
+def test_inference_has_no_backward_end(load, tmp_path):
+    text = (
+        "step_num,start_point,end_point,total,fp_point,iteration_interval,fp\n1,100,200,100,110,10,90\n-,0,0,0,0,0,0\n"
+    )
+    assert rows(load(write(tmp_path / "a.csv", text)), "step", "fp_ns bp_ns end_ns") == [(100, None, 1000)]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("total", 999, "total = iteration_interval + fp_and_bp + tail, found 999 and 200 + 500 + 300 = 1000"),
+        ("start_point", BASE + 1001, "start is the previous step's end"),
+        ("bp_point", BASE + 1100, "start <= fp <= bp <= end"),
+    ],
+)
+def test_a_violated_self_check_names_file_row_and_numbers(load, tmp_path, column, value, said):
+    lines = [line.split(",") for line in step_trace_text().splitlines()]
+    lines[2][lines[0].index(column)] = str(value)
+    run = load(write(tmp_path / "a.csv", "\n".join(",".join(line) for line in lines)))
+    assert any(message.startswith("`a.csv`, row 3: ") and said in message for message in warnings(run, "self_check"))
+
+
+def test_a_cut_off_step_trace_is_said(load, tmp_path):
+    run = load(write(tmp_path / "a.csv", step_trace_text().partition("-,7")[0]))
+    assert warnings(run, "no_average") == ["`a.csv` has no average row at its end: it may have been cut off"]
+
+
+def test_the_raw_records_give_the_same_steps(load, tmp_path):
+    data = training_trace()
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    folder.joinpath("training_trace.46.dev.tag.0.slice_2").write_bytes(data[:100])
+    folder.joinpath("training_trace.46.dev.tag.0.slice_10").write_bytes(data[100:])
+    raw = load(folder)
+    parsed = import_path(write(tmp_path / "step_trace_raw_0_detail_time.csv", step_trace_text()), tmp_path / "other")
+    give = "step kind fp_ns bp_ns end_ns data_wait_ns"
+    shift = rows(parsed, "step", "start_ns")[0][0] - rows(raw, "step", "start_ns")[0][0]
+    assert rows(parsed, "step", "step kind data_wait_ns") == rows(raw, "step", "step kind data_wait_ns")
+    assert [tuple(value + shift for value in row[2:5]) for row in rows(raw, "step", give)] == [
+        row[2:5] for row in rows(parsed, "step", give)
+    ]
+    assert rows(raw, "collective", "step name dur_ns") == rows(parsed, "collective", "step name dur_ns")
+
+
+def test_a_graph_folder_has_operators_links_and_costs(load, tmp_path):
+    run = load(write_graph(tmp_path / "profiler", rank=1))
+    assert rows(run, "op_total", "source name type count total_ns mean_ns") == [
+        ("aicore_type", None, "MatMul", 6, 3_000_000, 500_000), ("aicore_type", None, "Cast", 4, 1_000_000, 250_000),
+        ("aicore_detail", "Default/network/MatMul-op1", "MatMul", 6, 3_000_000, 500_000),
+        ("aicpu", None, "GetNext", 1, 900_000, 900_000),
+    ]  # fmt: skip
+    assert rows(run, "op_info", "name type in_shapes phase")[0] == (
+        "Default/network/MatMul-op1", "MatMul", "float16[2,3]", "forward",
+    )  # fmt: skip
+    assert rows(run, "op", "step dur_ns track")[0] == (1, 500, "stream 5")
+    assert rows(run, "rank_link", "step name src_rank dst_rank transport bytes dur_ns") == [
+        (0, "AllReduce-op1", 0, 1, "SDMA", 4096, 2000)
+    ]
+    assert rows(run, "step_split", "step computing_ns exposed_ns receive_ns") == [
+        (step, 4_000_000, 2_000_000, 1_000_000) for step in (0, 1)
+    ]
+    assert run.manifest.options["points"]["1"]["fp_start"] == "Default/A-op1"
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_an_output_folder_is_read_to_the_nanosecond_and_holds_together(load, tmp_path, zipped):
+    run = load(write_output(tmp_path / "x_ascend_pt", rank=4, zipped=zipped))
+    assert run.manifest.state == "complete"
+    assert run.manifest.warnings == []
+    zero = run.manifest.reps[0].zero_realtime_ns
+    assert zero == EPOCH_US * 1000 + 250
+    assert rows(run, "step", "rank step start_ns fp_ns end_ns fetch_wait_ns") == [(4, 0, 0, 10_000, 100_000, 10_000)]
+    assert rows(run, "op", "step start_ns dur_ns wait_ns track") == [(0, 30_000, 40_000, 0, "stream 2")]
+    assert rows(run, "collective", "step kind group_name start_ns dur_ns") == [(0, "all_reduce", "586", 60_000, 20_125)]
+    assert rows(run, "step_split", "step source_step computing_ns exposed_ns free_ns") == [
+        (0, 7, 40_000, 10_125, 9_875)
+    ]
+    assert rows(run, "memory", "name allocated_bytes reserved_bytes active_bytes") == [
+        ("PTA", 3 << 19, 2 << 20, 3 << 19), ("APP", None, 7 << 19, None),
+    ]  # fmt: skip
+    assert rows(run, "allocation", "bytes produced_ns released_ns") == [(2048, 20_000, 50_000), (512, 21_000, None)]
+    assert rows(run, "collective_cost", "step dur_ns transit_ns wait_ns") == [(0, 20_125, 10_000, 8_000)]
+    assert rows(run, "rank_link", "src_rank dst_rank transport bytes") == [
+        (None, None, "HCCS", 2_000_000), (0, 1, "HCCS", 2_000_000),
+    ]  # fmt: skip
+    assert ("operator_details", "aten::mm", 2, 6500, 3000) in rows(
+        run, "op_total", "source name count total_ns self_ns"
+    )
+
+
+def test_sums_that_differ_between_files_are_said(load, tmp_path):
+    folder = write_output(tmp_path / "x")
+    path = folder / "ASCEND_PROFILER_OUTPUT" / "op_statistic.csv"
+    path.write_text(path.read_text().replace("MatMul,AI_CORE,1,40.0", "MatMul,AI_CORE,2,40.0"))
+    events = trace_events()
+    next(event for event in events if event["name"] == "Free")["dur"] = 1
+    write(folder / "ASCEND_PROFILER_OUTPUT" / "trace_view.json", json.dumps(events))
+    found = warnings(load(folder), "self_check")
+    assert any("found 2 in 40000 ns, kernel_details has 1 in 40000 ns" in message for message in found)
+    assert any("row Free: its sum in Overlap Analysis = step_trace_time, found 1000 ns and 9875 ns" in m for m in found)
+
+
+def test_without_kernel_details_operators_come_from_the_trace(load, tmp_path):
+    folder = write_output(tmp_path / "x")
+    folder.joinpath("ASCEND_PROFILER_OUTPUT", "kernel_details.csv").unlink()
+    folder.joinpath("ASCEND_PROFILER_OUTPUT", "op_statistic.csv").unlink()
+    run = load(folder)
+    assert rows(run, "op", "step start_ns dur_ns track") == [(0, 30_000, 40_000, "Stream 2")]
+    assert rows(run, "collective", "step start_ns dur_ns group_name") == [(0, 60_000, 20_125, "Group 0 Communication")]
+
+
+def test_a_prof_folder_gives_steps_with_the_input_gap_and_the_iterations_beside_them(load, tmp_path):
+    run = load(write_prof(tmp_path / "x"))
+    assert rows(run, "step", "step start_ns fp_ns bp_ns end_ns") == [
+        (0, 0, 10_500, 600_500, 1_000_000), (1, 1_000_000, 1_510_500, 2_100_500, 2_500_000),
+    ]  # fmt: skip
+    assert rows(run, "span", "name start_ns dur_ns") == [
+        ("Iteration 1", 0, 1_000_000), ("Iteration 2", 1_500_000, 1_000_000),
+    ]  # fmt: skip
+    assert rows(run, "op", "step start_ns dur_ns track") == [(0, 20_500, 20_250, "stream 2")]
+    assert run.manifest.reps[0].zero_realtime_ns == EPOCH_US * 1000 - 5_000_000 + 10_000_000
+    assert run.manifest.warnings == []
+
+
+def test_cpu_executions_give_steps_and_phases_by_their_graph(load, tmp_path):
+    run = load(write_cpu(tmp_path / "x", rank=2))
+    assert rows(run, "step", "rank step start_ns fp_ns bp_ns end_ns") == [
+        (2, 0, 0, 0, 500, 650), (2, 1, 650, 1000, 1500, 1650), (2, 2, 1650, 2000, 2500, 2650),
+    ]  # fmt: skip
+    assert rows(run, "op_info", "type phase in_shapes") == [
+        ("MatMul", "forward", "[2, 3]"), ("MatMulGrad", "backward", "[2, 3]"), ("ApplyMomentum", "optimizer", "[2, 3]"),
+    ]  # fmt: skip
+
+
+def test_a_tree_of_ranks_is_one_run_and_ranks_share_the_clock(load, tmp_path):
+    for rank in (0, 5):
+        write_output(tmp_path / "job" / f"host{rank}_ascend_pt", rank=rank)
+    run = load(tmp_path / "job")
+    assert [rank.rank for rank in run.manifest.reps[0].ranks] == [0, 5]
+    assert rows(run, "op", "rank start_ns") == [(0, 30_000), (5, 30_000)]
+
+
+def test_two_captures_of_one_rank_are_refused(load, tmp_path):
+    for name in ("a", "b"):
+        write_output(tmp_path / "job" / name, rank=1)
+    with pytest.raises(SourceError, match="two files of a kind for rank 1"):
+        load(tmp_path / "job")
+
+
+def test_dataset_files_beside_a_step_trace_come_into_the_same_run(load, tmp_path):
+    folder = write_graph(tmp_path / "profiler")
+    write(folder / "device_queue_profiling_0.txt", "0 0 1 1 10\n0 1 1 0 10\n0 2 1 1 10\n1 64 1 3 10\n")
+    write(folder / "minddata_aicpu_0.txt", "".join(f"GetNext_dequeue_wait {t}000 {t}001 2\n" for t in range(9, 12)))
+    run = load(folder)
+    assert run.manifest.source == "import:ascend+minddata"
+    assert len(rows(run, "step", "step")) == 3
+    assert rows(run, "fetch", "side step depth") == [
+        ("host_queue", None, 3), *[("data_queue", None, 2)] * 3,
+    ]  # fmt: skip
+    assert run.manifest.tables["fetch"] == 4
+    assert import_path(folder, tmp_path / "one", kind="minddata").manifest.source == "import:minddata"
+    assert "fetch" not in import_path(folder, tmp_path / "two", kind="ascend").manifest.tables
+
+
+def test_a_damaged_file_leaves_the_others_and_what_stood_in_front_of_the_damage(load, tmp_path):
+    folder = write_output(tmp_path / "x")
+    path = folder / "ASCEND_PROFILER_OUTPUT" / "trace_view.json"
+    path.write_text(path.read_text()[:-40])
+    run = load(folder)
+    assert run.manifest.state == "partial"
+    assert "trace_view.json` is cut off at byte" in run.manifest.reason
+    assert len(rows(run, "op", "step")) == 1
+    assert ("aten::mm",) in rows(run, "span", "name")
+
+
+@pytest.mark.parametrize("chunk", [64, 300, 1 << 20])
+def test_events_are_the_same_whatever_the_pieces(tmp_path, chunk):
+    events = trace_events() * 20
+    path = write(tmp_path / "trace_view.json", json.dumps(events, indent=1 if chunk == 300 else None))
+    found = [event for part in batches(path, chunk) for event in part]
+    assert [event.name for event in found] == [event["name"] for event in events]
+    assert [bytes(event.args) and json.loads(bytes(event.args)) for event in found] == [
+        event.get("args", b"") for event in events
+    ]
+
+
+def test_kernels_without_a_step_column_and_with_bad_rows(load, tmp_path):
+    text = ("Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Dim\n"
+            f"A,N/A,N/A,{us(0)}\t,1.5,0,0\nB,N/A,N/A,x,1,0,0\nC,N/A,N/A,{us(3)}\t,0.123456,1,0\nD,too,few\n")  # fmt: skip
+    run = load(write(tmp_path / "kernel_details.csv", text))
+    assert rows(run, "op", "step start_ns dur_ns") == [(None, 0, 1500), (None, 3000, 123)]
+    assert sorted(warnings(run, "bad_value")) == [
+        "`kernel_details.csv`: row of 3 fields (the header has 7); 1 left out",
+        "`kernel_details.csv`: row without a start and a duration; 1 left out",
+    ]
+
+
+def test_files_are_known_by_their_content_not_by_their_names(tmp_path):
+    path = write(tmp_path / "anything.dat", step_trace_text())
+    assert recognise(path) == "ascend"
+    assert recognise(write(tmp_path / "plain.csv", "a,b\n1,2\n")) is None
+    assert recognise(write(tmp_path / "list.json", "[1, 2]")) is None

@@ -1,0 +1,161 @@
+"""MegEngine's chrome timelines and memory files, as rows."""
+
+from __future__ import annotations
+
+import pytest
+from megengine_files import write
+
+from pipeprof.errors import SourceError
+from pipeprof.read.foreign import import_path
+from pipeprof.read.megengine.memory_flow import read_memory_flow
+from pipeprof.read.megengine.timeline import read_timeline
+from pipeprof.record import store
+from pipeprof.record.schema import BY_NAME
+
+
+def event(ph, name, ts, tid=0, **more):
+    return {"name": name, "ph": ph, "tid": tid, "pid": 42, "ts": ts, **more}
+
+
+def current(*events):
+    names = [
+        {"name": "thread_name", "ph": "M", "tid": tid, "pid": 42, "args": {"name": name}}
+        for tid, name in ((0, "channel"), (1, "worker"), (2, "gpu0:0"))
+    ]
+    return {"traceEvents": [*names, *events], "metadata": {"localTime": "1625027241000000000"}}
+
+
+@pytest.fixture
+def rows_of(tmp_path):
+    def read(content):
+        out = read_timeline(write(tmp_path / "1.chrome_timeline.json", content))
+        return out, {
+            table: [dict(zip(BY_NAME[table].column_names, row, strict=True)) for row in rows]
+            for table, rows in out.rows.items()
+        }
+
+    return read
+
+
+def test_the_current_generation(rows_of):
+    args = {"__id__": "7", "__name__": "conv1", "__device__": "gpu0:0"}
+    out, rows = rows_of(
+        current(
+            event("B", "Module.forward", 0.0, cat="Scope"),
+            event("B", "OpDispatch", 1.0), event("E", "OpDispatch", 2.0),
+            event("E", "Module.forward", 9.5),
+            event("B", "Convolution", 3.0, tid=1), event("E", "Convolution", 5.0, tid=1, args=args),
+            event("B", "Input 3", 3.2, tid=1), event("E", "Input 3", 3.4, tid=1, args={"id": 3}),
+            event("B", "Convolution", 4.0, tid=2, cat="Kernel"), event("E", "Convolution", 8.25, tid=2, cat="Kernel", args=args),
+            event("s", "42", 3.5, tid=1, id=5, cat="KernelLaunch"), event("f", "42", 4.0, tid=2, id=5, cat="KernelLaunch", bp="e"),
+            event("C", "gpu0:0_alloc_mem", 5.0, args={"value": 1024}), event("C", "device_ahead_ms", 6.0, args={"value": 3}),
+            event("i", "StopStep", 9.0),
+        )
+    )  # fmt: skip
+    assert out.zero_ns == 1625027241000000000
+    assert out.problems == {}
+    assert [(row["side"], row["track"], row["start_ns"], row["dur_ns"], row["device_self_ns"]) for row in rows["op"]] == [
+        ("host", "worker", 3000, 2000, None), ("device", "gpu0:0", 4000, 4250, 4250),
+    ]  # fmt: skip
+    assert [(row["name"], row["type"]) for row in rows["op_info"]] == [("conv1", "Convolution")]
+    assert {row["name"] for row in rows["span"]} == {"Module.forward", "OpDispatch", "Input 3", "StopStep"}
+    assert [(row["flow_id"], row["side"], row["track"]) for row in rows["flow"]] == [
+        ("5", "start", "worker"),
+        ("5", "end", "gpu0:0"),
+    ]
+    assert [(row["device"], row["allocated_bytes"], row["t_ns"]) for row in rows["memory"]] == [("gpu0:0", 1024, 5000)]
+    assert [(row["name"], row["value"]) for row in rows["counter"]] == [("device_ahead_ms", 3.0)]
+
+
+def test_the_first_generation_is_a_list_with_named_threads(rows_of):
+    _, rows = rows_of(
+        [
+            event("B", "conv", 0.0, tid="host"), event("B", "conv", 1.0, tid="gpu0:0"), event("B", "inner", 2.0, tid="gpu0:0"),
+            event("E", "inner", 3.0, tid="gpu0:0"), event("E", "conv", 5.0, tid="host"), event("E", "conv", 6.0, tid="gpu0:0"),
+        ]
+    )  # fmt: skip
+    assert [(row["side"], row["dur_ns"], row["self_ns"]) for row in rows["op"]] == [
+        ("device", 1000, 1000), ("host", 5000, 5000), ("device", 5000, 4000),
+    ]  # fmt: skip
+
+
+def test_the_middle_generation_has_its_clock_in_the_first_event(rows_of):
+    out, rows = rows_of(
+        [
+            {"name": "Metadata", "ph": "I", "args": {"localTime": 1625027241000000}},
+            event("M", "thread_name", 0, tid=256, args={"name": 'CompNode("gpu0:0" from "xpux:0")'}),
+            event("B", "conv", 1.0, tid=256), event("E", "conv", 2.5, tid=256),
+        ]
+    )  # fmt: skip
+    assert out.zero_ns == 1625027241000000000
+    assert [(row["side"], row["dur_ns"]) for row in rows["op"]] == [("device", 1500)]
+
+
+def test_what_cannot_be_used_is_counted(rows_of):
+    out, rows = rows_of(
+        current(
+            event("E", "a", 1.0), event("B", "b", 2.0), event("B", "c", 5.0, tid=1), event("E", "c", 4.0, tid=1),
+            event("B", "d", "nan"), event("?", "e", 1.0), event("C", "f", 1.0, args={"value": "x"}), event("C", "g", 1.0),
+            event("X", "h", 1.0, dur=-1.0), event("X", "i", 1.0, dur=2.0), {"name": "j"}, 5,
+        )
+    )  # fmt: skip
+    assert [row["name"] for row in rows["span"]] == ["i"]
+    assert sum(out.problems.values()) == 10
+
+
+def test_processes_are_ranks_on_one_clock(tmp_path):
+    folder = tmp_path / "profile"
+    folder.mkdir()
+    for pid, shift in ((7, 0), (12, 5000)):
+        content = current(event("B", "op", 1.0, tid=2, cat="Kernel"), event("E", "op", 2.0, tid=2, cat="Kernel"))
+        content["metadata"]["localTime"] = str(1625027241000000000 + shift)
+        write(folder / f"{pid}.chrome_timeline.json", content)
+    run = import_path(folder, tmp_path / "run")
+    assert [(rank.rank, rank.pid) for rank in run.manifest.reps[0].ranks] == [(0, 7), (1, 12)]
+    assert [(row["rank"], row["start_ns"]) for row in store.read(run, "op").to_pylist()] == [(0, 1000), (1, 6000)]
+
+
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:tag="https://megengine.org.cn">
+<rect x="1" tag:type="tensor" tag:name="a<b&c" tag:address="0x7f00" tag:size="3MB 12KB 5B " tag:layout="{1}"
+ tag:produced="1s 2ms 3us 4ns " tag:erased="1s 2ms 3us 9ns " tag:duration="5ns "/>
+<rect tag:type="tensor" tag:name="kept" tag:address="1" tag:size="8B " tag:produced="7us " tag:erased="3us "/>
+<rect tag:type="tensor" tag:address="x" tag:size="8" tag:produced="7us "/>
+<rect tag:type="tensor" tag:size="8B "/>
+<rect width="3"/></svg>"""
+
+
+def test_tensors_of_a_memory_flow(tmp_path):
+    path = tmp_path / "memory_flow.svg"
+    path.write_text(SVG, encoding="utf-8")
+    out = read_memory_flow(path)
+    assert out.rows["allocation"] == [
+        (0x7F00, 3 * 2**20 + 12 * 1024 + 5, 1_002_003_004, 1_002_003_009, None),
+        (1, 8, 7000, None, None),
+        (None, None, 7000, None, None),
+    ]
+    assert out.problems == {"tensors without a time": 1}
+    run = import_path(path, tmp_path / "run")
+    assert run.manifest.tables == {"allocation": 3}
+
+
+def test_an_empty_memory_flow_is_an_error(tmp_path):
+    path = tmp_path / "x.svg"
+    path.write_text('<svg xmlns:tag="https://megengine.org.cn"></svg>', encoding="utf-8")
+    with pytest.raises(SourceError, match="no tensor"):
+        import_path(path, tmp_path / "run")
+
+
+def test_a_static_memory_plan(tmp_path):
+    chunk = {
+        "id": "0",
+        "type": "static_mem",
+        "time_begin": "1",
+        "time_end": "4",
+        "logic_addr_begin": "64",
+        "logic_addr_end": "96",
+    }
+    content = {"chunk": {"0": chunk, "1": {**chunk, "logic_addr_end": "x"}}, "opr": {"0": {"id": "0", "name": "conv"}}}
+    run = import_path(write(tmp_path / "StaticMemoryInfo.json", content), tmp_path / "run")
+    (row,) = store.read(run, "allocation").to_pylist()
+    assert (row["address"], row["bytes"], row["produced_ns"], row["released_ns"]) == (64, 32, 1, 4)
+    assert store.read(run, "op_info").to_pylist()[0]["name"] == "conv"

@@ -1,0 +1,118 @@
+"""The memory report: tables, JSON, and the lifetime chart."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from pipeprof.cli_memory import memory
+from pipeprof.errors import UsageError
+from pipeprof.read.megengine.memory_flow import read_memory_flow
+from pipeprof.report.memory_svg import svg
+from pipeprof.report.memory_text import sparkline
+
+MS = 1_000_000
+SVG = "{http://www.w3.org/2000/svg}"
+TAG = "{https://megengine.org.cn}"
+
+
+def block(op_id, address, size, produced, released):
+    return {"op_id": op_id, "address": address, "bytes": size, "produced_ns": produced, "released_ns": released}
+
+
+TABLES = {
+    "step": [{"step": n, "kind_step": n, "kind": "train", "start_ns": n * MS, "end_ns": (n + 1) * MS} for n in range(40)],
+    "memory": [
+        {"t_ns": n * MS + 1, "device": "CPU", "name": "pool", "allocated_bytes": (5 << 20) + (n << 18)} for n in range(40)
+    ],
+    "op_info": [{"op_id": 0, "name": 'conv "<&>"', "type": "Conv2D"}],
+    "allocation": [
+        block(0, 1 << 40, 3 << 20, 0, 5 * MS), block(0, (1 << 40) + (3 << 20), 1 << 20, MS, None),
+        block(None, 4096, 512, 2 * MS, 3 * MS + 7), block(0, None, 64, 0, 9),
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def ask(make_run):
+    def answer(*options, tables=TABLES):
+        run = make_run(tables)
+        run.manifest.state = "complete"
+        run.save()
+        return CliRunner().invoke(memory, [str(run.path), *options], catch_exceptions=False)
+
+    return answer
+
+
+def test_the_terminal_says_what_grows_and_what_was_alive(ask):
+    text = ask().stdout
+    assert text.startswith("memory GROWS from step to step")
+    assert "grew by 256 KiB per step" in text
+    assert "4.00 MiB" in text
+    assert 'conv "<&>"' in text
+    assert "(unknown)" in text
+
+
+def test_json_has_every_part(ask):
+    content = json.loads(ask("--format", "json").stdout)
+    assert content["schema_version"] == 1
+    assert content["growth_verdict"] == "growing"
+    assert [row["verdict"] for row in content["growth"]] == ["growing"]
+    assert [(curve["source"], len(curve["points"])) for curve in content["curves"]] == [
+        ("samples", 40),
+        ("lifetimes", 5),
+    ]
+    assert content["peaks"][0]["peak_bytes"] == (4 << 20) + 512
+    assert [row["bytes"] for row in content["alive_at_peak"]] == [4 << 20, 512]
+    assert [row["bytes"] for row in content["lifetimes"]] == [3 << 20, 1 << 20, 512, 64]
+    assert content["not_measured"] == []
+
+
+def test_an_empty_run_says_what_was_not_measured(ask):
+    answer = ask(tables={})
+    assert "growth from step to step: not measured" in answer.stdout
+    assert answer.stdout.count("not measured: ") == 4
+
+
+def test_the_chart_is_xml_with_time_and_address(ask, tmp_path):
+    ask("--svg", str(tmp_path / "m.svg"))
+    root = ET.parse(tmp_path / "m.svg").getroot()  # noqa: S314 - our own file
+    blocks = [rect for rect in root.iter(f"{SVG}rect") if rect.get(f"{TAG}type") == "tensor"]
+    assert len(blocks) == 3
+    assert "1 without an address not drawn" in (tmp_path / "m.svg").read_text()
+    large, held, small = (
+        next(rect for rect in blocks if rect.get(f"{TAG}size") == size) for size in ("3MB ", "1MB ", "512B ")
+    )
+    assert large.get(f"{TAG}name") == 'conv "<&>"'
+    assert float(large.get("height")) == pytest.approx(3 * float(held.get("height")), rel=0.01)
+    assert float(held.get("y")) < float(large.get("y")) < float(small.get("y"))
+    assert held.get(f"{TAG}erased") is None
+    assert float(large.get("x")) < float(held.get("x"))
+    assert max(float(rect.get("y")) for rect in blocks) < 600
+
+
+def test_the_reader_of_the_same_format_finds_the_blocks_again(ask, tmp_path):
+    ask("--svg", str(tmp_path / "m.svg"))
+    rows = read_memory_flow(tmp_path / "m.svg").rows["allocation"]
+    found = sorted(tuple(row[1:4]) for row in rows)
+    assert found == [(512, 2 * MS, 3 * MS + 7), (1 << 20, MS, None), (3 << 20, 0, 5 * MS)]
+
+
+def test_no_address_is_no_chart():
+    with pytest.raises(UsageError, match="no blocks with an address"):
+        svg([{"address": None, "bytes": 1, "produced_ns": 0, "released_ns": 1}], None, "rank 0")
+
+
+def test_chosen_rank_is_drawn(ask, tmp_path):
+    other = [row | {"rank": 3} for row in TABLES["allocation"][:1]]
+    ask("--svg", str(tmp_path / "m.svg"), "--rank", "3", tables={"allocation": TABLES["allocation"] + other})
+    assert "rank 3: 1 blocks" in (tmp_path / "m.svg").read_text()
+
+
+def test_sparkline_keeps_the_largest_of_what_shares_a_bar():
+    assert sparkline([0, 1, 8, 4], width=2) == "▂█"
+    assert sparkline([0, 0]) == "▁▁"
+    assert sparkline([]) == ""

@@ -1,0 +1,117 @@
+"""Order and memory: rows in any order come out by time, and little is held."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeprof.errors import UsageError
+from pipeprof.report import timeline_read
+from pipeprof.report.timeline_clock import FIRST, LAST, parse_ranks, parse_steps
+from pipeprof.report.timeline_lanes import Lanes, nested
+from pipeprof.report.timeline_read import Source, merged
+from pipeprof.report.timeline_text import Slices
+
+INTERVALS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size=25)
+
+
+def slices_of(table):
+    start, dur = (table.column(name).to_numpy().astype(np.int64) for name in ("start_ns", "dur_ns"))
+    same = np.zeros(len(start), np.int64)
+    return Slices(start, dur, same, same, same)
+
+
+def stored(path, starts, rows_per_group):
+    table = pa.table(
+        {"start_ns": pa.array(starts, pa.int64()), "dur_ns": pa.array([n % 5 for n in starts], pa.int64())}
+    )
+    pq.write_table(table, path, row_group_size=rows_per_group)
+    return Source([path], ("start_ns", "dur_ns"), slices_of)
+
+
+def order(parts):
+    return [(start, dur) for part in parts for start, dur in zip(part.start.tolist(), part.dur.tolist(), strict=True)]
+
+
+def expected(*starts):
+    return sorted(((n, n % 5) for many in starts for n in many), key=lambda row: (row[0], -row[1]))
+
+
+def test_runs_that_are_in_order_are_merged(tmp_path):
+    even, odd = list(range(0, 1000, 2)), list(range(1, 1000, 2))
+    one, two = stored(tmp_path / "a", even + odd, 50), stored(tmp_path / "b", even, 33)
+    assert order(merged([one, two], FIRST, LAST)) == expected(even, odd, even)
+
+
+@pytest.mark.parametrize("most", [10, 100, 10_000])
+def test_any_order_comes_out_by_time(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(timeline_read, "MOST_ROWS", most)
+    starts = np.random.default_rng(5).integers(0, 5000, 2000).tolist()
+    parts = list(merged([stored(tmp_path / "a", starts, 64)], FIRST, LAST))
+    assert order(parts) == expected(starts)
+    assert max(len(part.start) for part in parts) <= max(3 * most, 64)
+
+
+def test_only_what_touches_the_time_is_given(tmp_path):
+    source = stored(tmp_path / "a", list(range(100)), 10)
+    assert [start for start, _ in order(merged([source], 50, 60))] == [
+        start for start in range(61) if start + start % 5 >= 50
+    ]
+
+
+def test_no_rows_give_nothing(tmp_path):
+    assert order(merged([Source([], ("start_ns",), slices_of), stored(tmp_path / "a", [], 10)], FIRST, LAST)) == []
+
+
+def overlaps(one, two):
+    """Whether two intervals overlap in part; without length counts as 1."""
+    (a, b), (c, d) = sorted(((start, start + max(dur, 1)) for start, dur in (one, two)), key=lambda x: (x[0], -x[1]))
+    return a < c < b < d
+
+
+def in_order(intervals):
+    return sorted(intervals, key=lambda one: (one[0], -one[1]))
+
+
+@given(INTERVALS)
+def test_nesting_is_told_as_by_comparing_all_pairs(intervals):
+    rows = in_order(intervals)
+    start = np.array([one[0] for one in rows], np.int64)
+    end = start + np.array([max(one[1], 1) for one in rows], np.int64)
+    assert nested(start, end) == (not any(overlaps(one, two) for one in rows for two in rows))
+
+
+@given(INTERVALS, st.integers(1, 8))
+def test_lanes_never_overlap_however_rows_are_cut(intervals, size):
+    rows, lanes = in_order(intervals), Lanes()
+    placed = []
+    for first in range(0, len(rows), size):
+        part = rows[first : first + size]
+        found = lanes.place(*(np.array(column, np.int64) for column in zip(*part, strict=True)))
+        placed += zip(found.tolist() if found is not None else [0] * len(part), part, strict=True)
+    for lane, one in placed:
+        assert not any(overlaps(one, two) for other, two in placed if other == lane)
+    assert max((lane for lane, _ in placed), default=0) < max(len(rows), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"), [("1:3", (1, 3)), (":3", (None, 3)), ("7:", (7, None)), (":", (None, None))]
+)
+def test_steps_are_first_and_end(text, steps):
+    assert parse_steps(text) == steps
+
+
+@pytest.mark.parametrize("text", ["", "3", "3:3", "4:2", "a:b", "1:2:3", "-1:2"])
+def test_other_steps_are_refused(text):
+    with pytest.raises(UsageError, match="--steps"):
+        parse_steps(text)
+
+
+def test_ranks_are_numbers_and_ranges():
+    assert parse_ranks("0,2,4-6") == {0, 2, 4, 5, 6}
+    with pytest.raises(UsageError, match="--ranks"):
+        parse_ranks("0-")

@@ -1,0 +1,292 @@
+"""The trace: form, clock, choice, and that nothing is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+
+import pytest
+from trace_format import check, load, thread_names
+
+from pipeprof.errors import RunError, UsageError
+from pipeprof.record.run import Rank, Rep
+from pipeprof.report import timeline
+from pipeprof.report.timeline import Choice, write
+
+MS = 1_000_000
+MEMORY = [{"t_ns": n * MS, "device": "CPU", "name": "pool", "allocated_bytes": n * 7} for n in range(4)]
+
+
+def step(number, rank=0, bp=7 * MS):
+    start = number * 10 * MS
+    return {
+        "rank": rank, "step": number, "kind": "train", "epoch": 0, "pipeline_id": 0, "start_ns": start,
+        "fp_ns": start + 4 * MS, "bp_ns": None if bp is None else start + bp, "end_ns": start + 10 * MS,
+    }  # fmt: skip
+
+
+def op(op_id, start, dur, **more):
+    return {"op_id": op_id, "start_ns": start, "dur_ns": dur, "self_ns": dur, "track": "CPU", **more}
+
+
+@pytest.fixture
+def draw(tmp_path):
+    """`draw(run)`: events by phase, after the format was checked."""
+
+    def drawn(run, name="trace.json", **choice):
+        written = write(run, tmp_path / name, Choice(**choice))
+        by_phase = check(load(tmp_path / name))
+        assert written.events == sum(len(events) for phase, events in by_phase.items() if phase != "M")
+        return by_phase
+
+    return drawn
+
+
+def slices(by_phase, category):
+    found = [event for event in by_phase["X"] if event["cat"] == category]
+    return [(event["name"], event["ts"], event["dur"], event["args"]) for event in found]
+
+
+def test_steps_and_their_phases_add_up(make_run, draw):
+    found = draw(make_run({"step": [step(0), step(1, bp=None)]}))
+    assert slices(found, "step") == [
+        ("step 0", 0, 10_000, {"kind": "train", "epoch": 0}),
+        ("step 1", 10_000, 10_000, {"kind": "train", "epoch": 0}),
+    ]
+    assert slices(found, "phase") == [
+        ("data wait", 0, 4_000, {"step": 0}), ("forward+backward", 4_000, 3_000, {"step": 0}),
+        ("tail", 7_000, 3_000, {"step": 0}), ("data wait", 10_000, 4_000, {"step": 1}),
+        ("compute", 14_000, 6_000, {"step": 1}),
+    ]  # fmt: skip
+
+
+def test_times_keep_every_nanosecond(make_run, draw):
+    late = 3_599_999_999_999_999_001
+    found = draw(make_run({"op": [op(0, 1, 2), op(0, late, 1_000_000_007)]}))
+    assert [(event["ts"], event["dur"]) for event in found["X"]] == [
+        (Decimal("0.001"), Decimal("0.002")),
+        (Decimal("3599999999999999.001"), Decimal("1000000.007")),
+    ]
+
+
+def test_a_time_before_the_zero_is_negative(make_run, draw):
+    found = draw(make_run({"op": [op(0, -1_500, 2), op(0, -500, 2), op(0, 0, 2)]}))
+    assert [event["ts"] for event in found["X"]] == [Decimal("-1.5"), Decimal("-0.5"), 0]
+
+
+def test_operators_say_what_they_are(make_run, draw):
+    info = {"op_id": 3, "name": "net/Mul-op0", "type": "Mul", "phase": "forward", "device": "CPU", "in_shapes": "[2]"}
+    kernel = {"op_id": 4, "name": "gemm", "type": "gemm", "device": "GPU", "category": "kernel"}
+    foreign = {"op_id": 5, "name": "MatMul", "type": "MatMul", "device": "AI_CORE", "category": "Ascend Hardware"}
+    ops = [op(3, 1000, 10, step=2), op(4, 2000, 5, track="stream 7"), op(5, 3000, 5, track="stream 8"), op(9, 9000, 1)]
+    found = draw(make_run({"op": ops, "op_info": [info, kernel, foreign]}))
+    assert [(event["cat"], event["name"], event["args"]) for event in found["X"]] == [
+        ("cpu_op", "net/Mul-op0", {"op_id": 3, "type": "Mul", "phase": "forward", "in_shapes": "[2]", "step": 2}),
+        ("kernel", "gemm", {"op_id": 4}), ("kernel", "MatMul", {"op_id": 5}), ("cpu_op", "(unknown)", {"op_id": 9}),
+    ]  # fmt: skip
+    assert sorted(thread_names(found).values()) == ["CPU", "stream 7", "stream 8"]
+
+
+def test_names_may_hold_any_character(make_run, draw):
+    name = 'a"b\\c\n\t\x00\u20ac\U0001f600</script>'
+    flow = {"flow_id": '7"\\', "category": name, "name": name, "side": "start", "t_ns": 5, "track": name}
+    found = draw(
+        make_run(
+            {
+                "op": [op(0, 1, 2, track=name)],
+                "op_info": [{"op_id": 0, "name": name, "type": name}],
+                "flow": [flow],
+                "counter": [{"t_ns": 1, "track": name, "name": name, "series": name, "value": 1.5}],
+            }
+        )
+    )
+    assert found["X"][0]["name"] == found["s"][0]["name"] == name
+    assert found["s"][0]["id"] == '1:7"\\'
+    assert found["C"][0]["args"] == {name: Decimal("1.5")}
+    assert set(thread_names(found).values()) == {name}
+
+
+def test_what_overlaps_in_part_gets_a_track_of_its_own(make_run, draw):
+    found = draw(make_run({"span": [
+        {"track": "main", "category": "x", "name": name, "start_ns": start, "dur_ns": dur}
+        for name, start, dur in (("a", 0, 10), ("inside", 2, 3), ("sticks out", 8, 5), ("after", 20, 1))
+    ]}))  # fmt: skip
+    names = thread_names(found)
+    assert [(event["name"], names[event["pid"], event["tid"]]) for event in found["X"]] == [
+        ("a", "main"), ("inside", "main"), ("sticks out", "main (2)"), ("after", "main"),
+    ]  # fmt: skip
+
+
+def test_collectives_stages_and_waits(make_run, draw):
+    found = draw(make_run({
+        "collective": [{"step": 1, "name": "AllReduce-op1", "kind": "all_reduce", "group_name": "world", "track": "hccl",
+                        "start_ns": 7, "dur_ns": 2, "bytes": 64}],
+        "stage": [{"stage": "import", "start_ns": 0, "dur_ns": 5}],
+        "pipeline": [{"pipeline_id": 0, "role": "train"}],
+        "fetch": [{"pipeline_id": 0, "fetch": 0, "step": 0, "start_ns": 1, "wait_ns": 3},
+                  {"pipeline_id": 0, "fetch": 1, "step": None, "start_ns": 9, "wait_ns": 1}],
+    }))  # fmt: skip
+    assert slices(found, "collective")[0][3] == {"kind": "all_reduce", "group": "world", "bytes": 64, "step": 1}
+    assert [name for name, *_ in slices(found, "stage")] == ["import"]
+    assert [arguments for *_, arguments in slices(found, "fetch")] == [{"pipeline": 0, "step": 0}, {"pipeline": 0}]
+    assert sorted(thread_names(found).values()) == ["collectives: hccl", "data: pipeline 0 (train)", "set-up"]
+
+
+def test_queues_service_cpu_and_memory_are_counters(make_run, draw):
+    key = {"pipeline_id": 0, "op_id": 2}
+    found = draw(make_run({
+        "pipeline_op": [{**key, "op_type": "MapOp", "name": "flip"}],
+        "queue": [{**key, "t_ns": 1000, "depth": 3}, {**key, "t_ns": 2000, "depth": None}],
+        "op_service": [{**key, "t_ns": 1000, "avg_ns": 1234}],
+        "cpu": [{"t_ns": 1000, "scope": "process", "name": "trainer", "pid": 9, "user_ratio": 0.5, "sys_ratio": float("nan")}],
+        "memory": MEMORY[1:2],
+    }))  # fmt: skip
+    assert {(event["name"], *event["args"].items()) for event in found["C"]} == {
+        ("queue: pipeline 0 · 2 MapOp flip", ("depth", 3)),
+        ("service: pipeline 0 · 2 MapOp flip", ("us per row", Decimal("1.234"))),
+        ("cpu: process trainer 9", ("user", Decimal("0.5"))),
+        ("memory: CPU pool", ("allocated_bytes", 7)),
+    }
+
+
+def test_arrows_join_host_and_device(make_run, draw):
+    flow = {"flow_id": "12", "category": "ac2g", "name": "ac2g"}
+    found = draw(make_run({
+        "op": [op(0, 0, 10, track="host"), op(1, 20, 10, track="stream 7")],
+        "flow": [{**flow, "side": "start", "t_ns": 5, "track": "host"}, {**flow, "side": "end", "t_ns": 20, "track": "stream 7"}],
+    }))  # fmt: skip
+    threads = {event["args"]["op_id"]: event["tid"] for event in found["X"]}
+    (start,), (end,) = found["s"], found["f"]
+    assert (start["tid"], end["tid"]) == (threads[0], threads[1])
+    assert (start["id"], start["cat"]) == (end["id"], end["cat"])
+
+
+def ranks(*clocks):
+    return [
+        Rep(
+            rep=0, zero_realtime_ns=clocks[0][1], zero_monotonic_ns=clocks[0][2],
+            ranks=[
+                Rank(rank=n, pid=n + 1, host=host, zero_realtime_ns=real, zero_monotonic_ns=monotonic)
+                for n, (host, real, monotonic) in enumerate(clocks)
+            ],
+        )
+    ]  # fmt: skip
+
+
+def starts(by_phase):
+    return {event["pid"]: event["ts"] * 1000 for event in by_phase["X"]}
+
+
+def test_ranks_of_one_host_are_laid_on_each_other_by_the_clock_that_never_jumps(make_run, draw):
+    run = make_run({"op": [op(0, 100, 10, rank=rank) for rank in range(3)]})
+    run.manifest.reps = ranks(("a", 10**18, 50), ("a", 10**18 - 999, 80), ("b", 10**18 + 1000, 7_000_000))
+    assert starts(draw(run)) == {1: 100, 2: 130, 3: 1100}
+
+
+def test_without_a_monotonic_clock_the_wall_clock_counts(make_run, draw):
+    run = make_run({"op": [op(0, 100, 10, rank=rank) for rank in range(2)]})
+    run.manifest.reps = ranks(("a", 10**18 + 500, 0), ("a", 10**18, 0))
+    found = draw(run)
+    assert starts(found) == {1: 600, 2: 100}
+    titles = [event["args"]["name"] for event in found["M"] if event["name"] == "process_name"]
+    assert titles == ["rank 0 · a · pid 1", "rank 1 · a · pid 2"]
+
+
+def test_only_chosen_steps_ranks_and_repetitions(make_run, draw):
+    tables = {
+        "step": [{**step(n, rank), "rep": rep} for rep in (0, 1) for rank in (0, 1) for n in range(4)],
+        "op": [op(n, n * 10 * MS + 1, 5, rank=rank, rep=rep) for rep in (0, 1) for rank in (0, 1) for n in range(4)],
+        "memory": [{**row, "t_ns": row["t_ns"] * 10} for row in MEMORY],
+    }
+    run = make_run(tables)
+    found = draw(run, steps=(1, 3), ranks=frozenset({0}), rep=0)
+    assert {event["args"]["op_id"] for event in found["X"] if event["cat"] == "cpu_op"} == {1, 2}
+    assert len(found["C"]) == 3  # those at the very edges of the steps included
+    assert len({event["pid"] for event in found["X"]}) == 1
+    assert len({event["pid"] for event in draw(run)["X"]}) == 4
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"ranks": frozenset({7})}, "the run has ranks 0 of repetitions 0"),
+        ({"rep": 2}, "the run has ranks 0 of repetitions 0"),
+        ({"steps": (8, None)}, "the run has steps 0 to 1"),
+    ],
+)
+def test_choosing_nothing_is_an_error_that_says_what_there_is(make_run, tmp_path, choice, message):
+    run = make_run({"step": [step(0), step(1)]})
+    with pytest.raises(UsageError, match=message):
+        write(run, tmp_path / "t.json", Choice(**choice))
+    assert not list(tmp_path.glob("*.json"))
+
+
+def test_an_empty_run_has_no_trace(make_run, tmp_path):
+    with pytest.raises(UsageError, match="nothing to draw"):
+        write(make_run({}), tmp_path / "t.json", Choice())
+
+
+def test_rows_without_a_time_are_counted(make_run, tmp_path):
+    run = make_run({"op": [op(0, 1, 2), op(0, 5, None), op(0, None, 2)]})
+    assert write(run, tmp_path / "t.json", Choice()).left_out == 2
+    assert len(check(load(tmp_path / "t.json"))["X"]) == 1
+
+
+def test_a_broken_write_leaves_nothing(make_run, tmp_path, monkeypatch):
+    run = make_run({"op": [op(0, 1, 2)]})
+    target = tmp_path / "t.json.gz"
+    target.write_text("old")
+
+    def failing(*_args):
+        raise RunError("damaged")
+
+    monkeypatch.setattr(timeline, "slice_texts", failing)
+    with pytest.raises(RunError):
+        write(run, target, Choice())
+    assert target.read_text() == "old"
+    assert not list(tmp_path.glob(".t.json*"))
+
+
+def test_a_folder_that_is_not_there_is_an_error(make_run, tmp_path):
+    with pytest.raises(UsageError, match="cannot write"):
+        write(make_run({"op": [op(0, 1, 2)]}), tmp_path / "no" / "t.json", Choice())
+
+
+def test_a_damaged_file_is_named(make_run, tmp_path):
+    run = make_run({"op": [op(0, 1, 2)]})
+    (path,) = run.files("op")
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(RunError, match="part-00000"):
+        write(run, tmp_path / "t.json", Choice())
+
+
+def test_packed_and_plain_hold_the_same(make_run, tmp_path):
+    run = make_run({"op": [op(0, n * 10, 5) for n in range(50)], "memory": MEMORY})
+    for name in ("t.json", "t.json.gz"):
+        write(run, tmp_path / name, Choice())
+    assert load(tmp_path / "t.json") == load(tmp_path / "t.json.gz")
+    assert (tmp_path / "t.json.gz").read_bytes()[:2] == b"\x1f\x8b"
+
+
+def test_a_whole_small_trace(make_run, tmp_path):
+    info = {"op_id": 0, "name": "net/Add-op0", "type": "Add", "phase": "forward"}
+    run = make_run({"op": [op(0, 1500, 250, step=0)], "op_info": [info], "memory": MEMORY[1:2]})
+    write(run, tmp_path / "t.json", Choice())
+    assert (tmp_path / "t.json").read_text() == (
+        '{"displayTimeUnit":"ns","baseTimeNanoseconds":"0","otherData":{"producer":"pipeprof 0",'
+        '"run_id":"20260101T000000-abcdef","state":"running","command":""},"traceEvents":[\n'
+        '{"ph":"M","pid":1,"tid":0,"name":"process_name","args":{"name":"rank 0"}},\n'
+        '{"ph":"M","pid":1,"tid":0,"name":"process_sort_index","args":{"sort_index":1}},\n'
+        '{"ph":"M","pid":1,"tid":1,"name":"thread_name","args":{"name":"CPU"}},\n'
+        '{"ph":"M","pid":1,"tid":1,"name":"thread_sort_index","args":{"sort_index":400001}},\n'
+        '{"ph":"X","pid":1,"tid":1,"ts":1.500,"dur":0.250,"cat":"cpu_op","name":"net/Add-op0",'
+        '"args":{"op_id":0,"type":"Add","phase":"forward","step":0}},\n'
+        '{"ph":"C","pid":1,"tid":0,"name":"memory: CPU pool","ts":1000.000,"cat":"counter","args":{"allocated_bytes":7}}\n'
+        "]}\n"
+    )
+
+
+def test_every_operator_is_there_once(make_run, draw):
+    ops = [op(n % 7, n * 3, 2, track=f"t{n % 3}") for n in range(500)]
+    found = draw(make_run({"op": ops}), "t.json.gz")
+    assert Counter(event["args"]["op_id"] for event in found["X"]) == Counter(row["op_id"] for row in ops)

@@ -1,0 +1,52 @@
+"""The verdict on growth: what could not be told is never steady."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.verdict.memory import judge_growth, worst
+
+MIB = 1 << 20
+
+
+def row(slope, low, high, first=10 * MIB, span=100.0, **more):
+    return {
+        "device": "CPU", "name": "pool", "blocks": 24, "steps": 120, "span_steps": span, "first_bytes": first, "rises": 20,
+        "slope_bytes": slope, "slope_low_bytes": low, "slope_high_bytes": high, **more,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict"),
+    [
+        (row(0.1 * MIB, 0.05 * MIB, 0.2 * MIB), "growing"),
+        (row(0.001 * MIB, 0.0005 * MIB, 0.002 * MIB), "steady"),  # surely more than 0, and surely nothing
+        (row(0.1 * MIB, 0.05 * MIB, 0.2 * MIB, first=10_000 * MIB), "steady"),  # below 1 % of what there is
+        (row(-0.1 * MIB, -0.2 * MIB, -0.05 * MIB), "shrinking"),
+        (row(0.0, 0.0, 0.0), "steady"),
+        (row(0.0, -0.2 * MIB, 0.2 * MIB), "unclear"),
+        (row(0.005 * MIB, 0.001 * MIB, 0.5 * MIB), "unclear"),  # some growth for sure, perhaps much
+        (row(0.1 * MIB, None, None), "unclear"),
+        (row(None, None, None, span=None, first=None), "unclear"),
+    ],
+)
+def test_verdicts(given, verdict):
+    assert judge_growth(given)["verdict"] == verdict
+
+
+def test_it_says_how_much_and_how_sure():
+    judged = judge_growth(row(0.5 * MIB, 0.25 * MIB, 1.0 * MIB))
+    assert judged["why"] == "grew by 512 KiB per step (99 %: 256 KiB per step to 1.00 MiB per step)"
+    assert (judged["grown_bytes"], judged["threshold_bytes"]) == (50 * MIB, MIB)
+
+
+def test_growing_wins_and_nothing_is_not_measured():
+    judged = [{**row(0, 0, 0), "verdict": verdict} for verdict in ("steady", "unclear", "growing")]
+    assert worst(judged) == "growing"
+    assert worst(judged[:2]) == "unclear"
+    assert worst([]) == "not_measured"
+
+
+def test_the_host_and_the_launcher_are_not_the_training():
+    others = [{**row(0, 0, 0), "verdict": "growing", **who} for who in ({"device": "host"}, {"name": "launcher"})]
+    assert worst(others) == "not_measured"
