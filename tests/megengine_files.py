@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pipeprof.read import foreign
-from pipeprof.read.megengine import reader
-
 GPU = 'CompNode("gpu0:0" from "xpux:0")'
-
-if reader.KIND not in foreign.KINDS:
-    foreign.READERS = (
-        *foreign.READERS,
-        foreign.Reader(reader.KIND, reader.WHAT, reader.recognise, reader.add_files),
-    )
 
 
 def times(start, kern, end):

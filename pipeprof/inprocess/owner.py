@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pipeprof.collect.probe import recorder
 
@@ -23,13 +24,22 @@ def collector() -> Any:
     return getattr(sys.modules.get(_COLLECT), "REC", None)
 
 
-def claim(owner: object) -> bool:
+class Owner(Protocol):
+    """What records: a profile."""
+
+    def abandon(self) -> None:
+        """The program ends inside the block: close the files."""
+
+
+def claim(owner: Owner) -> bool:
     """Become the one that records; False when another one does, here or from outside."""
     with _LOCK:
         taken = _STATE["owner"] is not None and _STATE["pid"] == os.getpid()
         if collector() is not None or taken:
             return False
         _STATE.update(owner=owner, pid=os.getpid())
+        atexit.unregister(_at_exit)
+        atexit.register(_at_exit)
         return True
 
 
@@ -38,6 +48,11 @@ def release(owner: object) -> None:
     with _LOCK:
         if _STATE["owner"] is owner:
             _STATE.update(owner=None, stacks=False)
+
+
+def _at_exit() -> None:
+    if _STATE["owner"] is not None and _STATE["pid"] == os.getpid():
+        _STATE["owner"].abandon()
 
 
 def want_stacks(*, wanted: bool) -> None:

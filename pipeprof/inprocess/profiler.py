@@ -43,6 +43,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
                     can be opened: `run`, `path`, `key_averages()`, `export_chrome_trace()` are about that cycle
     queue_interval_ms   time between two samples of the dataset's queues
     force           replace runs that are there
+    add             a run that is there gets a further repetition, recorded by this execution of the program
 
     Raises UsageError for settings that cannot be, also on entering the block (a run that exists, for one). What goes
     wrong in recording never reaches the training.
@@ -60,6 +61,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         on_trace_ready: Callable[[Any], Any] | None = None,
         queue_interval_ms: int = 100,
         force: bool = False,
+        add: bool = False,
     ) -> None:
         super().__init__()
         self.step_num = 0
@@ -73,6 +75,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         self._out = None if out is None else Path(out)
         self._ready = on_trace_ready
         self._force = force
+        self._further = add
         self._lock = threading.RLock()
         self._started: int | None = None  # process that started it
         self._nested = False
@@ -168,6 +171,11 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         if owner.collector() is None and owner.active() is None:
             probe.wait(self._plan.probe)
 
+    def abandon(self) -> None:
+        """The program ends inside the block: what was recorded stays, and becomes a run when it is next opened."""
+        if self._current is not None:
+            self._current.end(waiting=False, reason="the program ended inside the profiled block")
+
     def begin_step(self) -> None:
         """The step under way begins now: what lies between it and the last one belongs to none."""
         self._boundary = time.monotonic_ns()
@@ -204,7 +212,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         if self._scheduled:
             about["cycle"] = self._cycles
             path = self._place / f"cycle-{self._cycles}"
-        self._current = Recording(path, self._plan, about, force=self._force)
+        self._current = Recording(path, self._plan, about, force=self._force, add=self._further)
         self._cycles += 1
 
     def _save(self, *, status: int = 0, reason: str | None = None) -> None:

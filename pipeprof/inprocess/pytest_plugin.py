@@ -1,8 +1,9 @@
 """The pytest plugin: profiles a test's training or dataset loop, beside pytest-benchmark's numbers.
 
 `@pytest.mark.pipeprof` profiles the whole test function; the fixture `pipeprof_run` gives the test a profile to enter
-where it wants. Either way the run is `.pipeprof/<test>/run` below pytest's root folder (`--pipeprof-dir` for another one),
-and pytest-benchmark's figures of the same test are `.pipeprof/<test>/benchmark.json`. `pipeprof compare` takes each.
+where it wants. Either way the run is `.pipeprof/<test>/run` below pytest's root folder (`--pipeprof-dir`: another
+one), and pytest-benchmark's figures of the same test are in `.pipeprof/<test>/benchmark/`. `pipeprof compare` takes each.
+With `--pipeprof-add` an execution adds a repetition to both; without, it replaces them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 MARK = "pipeprof"
 DEFAULT = ".pipeprof"
-RUN, NUMBERS = "run", "benchmark.json"
+RUN, NUMBERS = "run", "benchmark"
 
 
 class ProfiledTest:
@@ -31,17 +32,18 @@ class ProfiledTest:
     `folder` is the test's folder. Every call but the first makes `run-2`, `run-3`, ...
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, add: bool = False) -> None:
         self.folder = folder
+        self._add = add
         self.profiles: list[Profile] = []
 
     def __call__(self, **settings: Any) -> Profile:
-        """A profile whose run replaces the one of the test's last execution. Raises TypeError for `out` and `force`."""
+        """A profile whose run replaces the last execution's, or adds to it. Raises TypeError for `out`, `force`, `add`."""
         from pipeprof.inprocess.profiler import profile  # noqa: PLC0415 - only tests that profile pay for it
 
         name = RUN if not self.profiles else f"{RUN}-{len(self.profiles) + 1}"
-        made = profile(out=self.folder / name, force=True, **settings)
-        if not self.profiles:
+        made = profile(out=self.folder / name, force=not self._add, add=self._add, **settings)
+        if not self.profiles and not self._add:
             clear(self.folder)
         self.profiles.append(made)
         return made
@@ -59,7 +61,9 @@ class ProfiledTest:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--pipeprof-dir`, and the same in the configuration."""
     group = parser.getgroup("pipeprof")
-    group.addoption("--pipeprof-dir", metavar="DIR", help=f"Folder for the runs of profiled tests.  [default: {DEFAULT}]")
+    words = f"Folder for the runs of profiled tests.  [default: {DEFAULT}]"
+    group.addoption("--pipeprof-dir", metavar="DIR", help=words)
+    group.addoption("--pipeprof-add", action="store_true", help="Add a repetition to the runs that are there.")
     parser.addini("pipeprof_dir", "Folder for the runs of profiled tests.", default=DEFAULT)
 
 
@@ -67,16 +71,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker."""
     config.addinivalue_line(
         "markers",
-        f"{MARK}(**settings): profile the test with pipeprof.profile(**settings); the run is kept in {DEFAULT}/<test>/run",
+        f"{MARK}(**settings): profile the test with pipeprof.profile(**settings); its run is {DEFAULT}/<test>/run",
     )
 
 
 @pytest.fixture
 def pipeprof_run(request: pytest.FixtureRequest) -> ProfiledTest:
-    """A function that makes profiles of this test: `with pipeprof_run(schedule=...) as profile: ...`."""
-    found = request.node.stash.get(_KEY, None)
+    """What makes profiles of this test; call it with the settings of `pipeprof.profile` and enter the result."""
+    found: ProfiledTest | None = request.node.stash.get(_KEY, None)
     if found is None:
-        found = request.node.stash[_KEY] = ProfiledTest(folder_of(request.node))
+        found = request.node.stash[_KEY] = of_test(request.node)
     return found
 
 
@@ -88,7 +92,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         return (yield)
     if marker.args:
         raise pytest.UsageError(f"@pytest.mark.pipeprof takes settings by name, found {marker.args!r}")
-    made = item.stash.setdefault(_KEY, ProfiledTest(folder_of(item)))
+    made = item.stash.setdefault(_KEY, of_test(item))
     with made(**marker.kwargs):
         return (yield)
 
@@ -101,6 +105,11 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
     return (yield)
 
 
+def of_test(item: pytest.Item) -> ProfiledTest:
+    """What makes the profiles of a test."""
+    return ProfiledTest(folder_of(item), add=bool(item.config.getoption("pipeprof_add")))
+
+
 def folder_of(item: pytest.Item) -> Path:
     """The folder of a test's runs: its node id as one name, below the folder for all."""
     base = item.config.getoption("pipeprof_dir") or item.config.getini("pipeprof_dir") or DEFAULT
@@ -111,7 +120,7 @@ def folder_of(item: pytest.Item) -> Path:
 def clear(folder: Path) -> None:
     """Remove what the last execution of the test left, so that nothing of it is taken for new."""
     folder.mkdir(parents=True, exist_ok=True)
-    folder.joinpath(NUMBERS).unlink(missing_ok=True)
+    shutil.rmtree(folder / NUMBERS, ignore_errors=True)
     for path in folder.glob(f"{RUN}*"):
         if path.joinpath("run.json").is_file() or any(path.glob("cycle-*/run.json")):
             shutil.rmtree(path)
@@ -130,7 +139,10 @@ def write_numbers(item: pytest.Item) -> None:
     content = hook.pytest_benchmark_generate_json(
         config=item.config, benchmarks=mine, include_data=True, **item.config.stash[_ABOUT]
     )
-    folder_of(item).joinpath(NUMBERS).write_text(json.dumps(content, default=str), encoding="utf-8")
+    folder = folder_of(item) / NUMBERS
+    folder.mkdir(parents=True, exist_ok=True)
+    number = len(list(folder.glob("*.json")))
+    folder.joinpath(f"{number:04}.json").write_text(json.dumps(content, default=str), encoding="utf-8")
 
 
 _KEY: pytest.StashKey[ProfiledTest] = pytest.StashKey()

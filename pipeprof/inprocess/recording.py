@@ -10,18 +10,16 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect.host import HostSampler
-from pipeprof.collect.session import RESERVE_BYTES, Surroundings, make_folder, new_run, surroundings
-from pipeprof.errors import RunError, UsageError
+from pipeprof.collect.session import RESERVE_BYTES
 from pipeprof.inprocess.hooks import probe
+from pipeprof.inprocess.place import further_place, new_place
+from pipeprof.record.run import MANIFEST
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from pipeprof.record.run import Run
 
 HOST_INTERVAL_S = 5.0  # inside the process a look at all processes is not free
 
@@ -39,16 +37,18 @@ class Plan:
 class Recording:
     """Begins when it is made. `end` closes the spool, `finish` makes the tables of it; both may be called again."""
 
-    def __init__(self, path: Path, plan: Plan, about: dict[str, Any], *, force: bool) -> None:
+    def __init__(self, path: Path, plan: Plan, about: dict[str, Any], *, force: bool, add: bool = False) -> None:
         self.path = path
         self.steps = 0  # active steps that are over
         self.first_step = int(about["first_step"])
         self._plan = plan
         self._about = about
         self._ended = self._finished = False
-        _make(path, force=force)
-        self._run: Run = new_run(path, _command(), {**plan.manifest, "profile": about}, _around(), "profile")
-        self._spool = self._run.spool / "rep=0"
+        options = {**plan.manifest, "profile": about}
+        further = add and path.joinpath(MANIFEST).is_file()
+        place = further_place(path, options) if further else new_place(path, _command(), options, force=force)
+        self._run, self._before = place
+        self._spool = self._run.spool / f"rep={self._before.rep}"
         self._spool.mkdir(parents=True)
         self._run.reserve.write_bytes(bytes(RESERVE_BYTES))
         self._spool.joinpath("hello.jsonl").write_text(json.dumps({"pid": os.getpid()}) + "\n", encoding="utf-8")
@@ -78,6 +78,8 @@ class Recording:
 
         if not self._finished:
             finish(self._run)
+            if self._before.rep:
+                self._before.put_back(self._run)
             self._finished = True
         return self.path
 
@@ -121,15 +123,6 @@ class _Host:
             self._sampler.sample()
 
 
-def _make(path: Path, *, force: bool) -> None:
-    try:
-        make_folder(path, force=force)
-    except UsageError as error:
-        raise UsageError(error.message, "give another out=, or force=True to replace the run") from error
-    except OSError as error:
-        raise RunError(f"cannot write `{path}`: {error.strerror}", "give another out=") from error
-
-
 def _clocks() -> dict[str, int]:
     return {"monotonic": time.monotonic_ns(), "realtime": time.time_ns()}
 
@@ -138,8 +131,3 @@ def _command() -> list[str]:
     from pipeprof.collect.fingerprint import without_secrets  # noqa: PLC0415 - only here
 
     return without_secrets(["python", *sys.argv] if sys.argv and sys.argv[0] else ["python"])
-
-
-@lru_cache(maxsize=1)
-def _around() -> Surroundings:
-    return surroundings()

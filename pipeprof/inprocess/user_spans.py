@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def user_spans(run: Run, stack_depth: int = 0) -> dict[tuple[str, str], list[int]]:
     """(name, stack) -> count, own time and time, ns, of the spans of `record_function`.
 
-    Spans in warm-up steps do not count. `stack` are the `stack_depth` innermost frames, one per line; empty for 0 and where none was recorded.
+    Spans in warm-up steps do not count. `stack` are the `stack_depth` innermost frames, one per line; empty for 0 and
+    where none was recorded.
     """
     every = store.read(run, "span").to_pylist()
     first = (run.manifest.options.get("profile") or {}).get("first_active")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 WAYS = ("stack", "call", "scope")
 UNITS = {"host": "nanoseconds", "device": "nanoseconds", "count": "none", "memory": "bytes"}
+COLUMNS = {"host": "host_ns", "device": "device_ns", "count": "count", "memory": "memory_bytes"}
 NO_STACK = "(no stack)"
 _LAST = 2**62
 _CYCLE = 10_000  # frames: more than any real stack has
@@ -55,19 +56,21 @@ def stacks(run: Run, question: Question) -> tuple[str, Profiles]:
     """
     first, last = question.steps or (None, None)
     asked = {
-        "weight": question.weight,
         "first_step": -1 if question.steps is None else first or 0,
         "last_step": _LAST if last is None else last - 1,
     }
+    column = COLUMNS[question.weight]
     with Engine.open(run) as engine:
         way = question.way or _best(engine)
         if way == "call":
             rows = engine.rows("stack/by_call", **asked)
-            found = [((row["rep"], row["rank"]), tuple(row["path"].split("\n")), row["weight"]) for row in rows]
+            found = [
+                ((row["rep"], row["rank"]), tuple(row["path"].split("\n")), row[column]) for row in rows if row[column]
+            ]
         else:
             frames = _Frames(engine.rows("stack/frames"), question.depth) if way == "stack" else None
             rows = engine.rows("stack/by_location", **asked)
-            found = [((row["rep"], row["rank"]), _path(row, frames), row["weight"]) for row in rows]
+            found = [((row["rep"], row["rank"]), _path(row, frames), row[column]) for row in rows if row[column]]
     profiles = _summed(found)
     if not profiles:
         raise UsageError(f"no stacks: no operator has a weight of kind `{question.weight}`", _hint(question))

@@ -130,7 +130,7 @@ def number(value: float, unit: str) -> str:
 
 
 def ratio(stage: Mapping[str, Any] | None, *, whole: bool = True) -> str:
-    """`x0.512 (0.49 to 0.53)`, without the interval when not `whole`; `-` for the base row and what was not measured."""
+    """`x0.512 (0.49 to 0.53)`, without the interval when not `whole`; `-` for the base and what was not measured."""
     if stage is None or stage.get("ratio") is None:
         return "-"
     text = f"x{stage['ratio']:.3f}"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TABLES = ("queue", "op_service", "cpu", "memory", "counter", "flow")
 _FLOW = {"start": "s", "step": "t", "end": "f"}
+_FLOW_COLUMNS = ("t_ns", "track", "category", "name", "side", "flow_id")
 _ODD = r'[\x00-\x1f"\\]'
 
 
@@ -80,7 +81,7 @@ def counters(names: PipelineNames) -> list[Counter]:
 
 def counter_texts(place: Place, files: Sequence[Path], counter: Counter) -> Iterator[tuple[int, memoryview]]:
     """Number and text of a counter's readings."""
-    for table in batches(files, ("t_ns", *counter.keys, counter.value)):
+    for table in batches(files, ("t_ns", *counter.keys, counter.value), place.first_ns, place.last_ns):
         rows = _drawn(table, place, counter.value)
         if rows.num_rows:
             kinds, found = distinct(rows, counter.keys)
@@ -91,7 +92,7 @@ def counter_texts(place: Place, files: Sequence[Path], counter: Counter) -> Iter
 
 def source_counter_texts(place: Place, files: Sequence[Path]) -> Iterator[tuple[int, memoryview]]:
     """Number and text of the readings of the source's own counters."""
-    for table in batches(files, ("t_ns", "track", "name", "series", "value")):
+    for table in batches(files, ("t_ns", "track", "name", "series", "value"), place.first_ns, place.last_ns):
         rows = _drawn(table, place, "value")
         if rows.num_rows:
             kinds, found = distinct(rows, ("track", "name", "series"))
@@ -102,7 +103,7 @@ def source_counter_texts(place: Place, files: Sequence[Path]) -> Iterator[tuple[
 
 def flow_texts(place: Place, files: Sequence[Path], tracks: Tracks) -> Iterator[tuple[int, memoryview]]:
     """Number and text of ends of arrows. Ids are made the rank's own by its process number in front."""
-    for table in batches(files, ("t_ns", "track", "category", "name", "side", "flow_id")):
+    for table in batches(files, _FLOW_COLUMNS, place.first_ns, place.last_ns):
         rows = _drawn(table, place, "flow_id")
         if rows.num_rows:
             kinds, found = distinct(rows, ("track", "category", "name", "side"))

@@ -53,7 +53,7 @@ class SliceRows:
             Source(self.files("step"), steps, self._steps),
             Source(self.files("step"), steps, self._phases),
             Source(self.files("fetch"), ("start_ns", "wait_ns", "step", "pipeline_id"), self._fetches),
-            Source(self.files("op"), (*timed, "op_id", "step", "track", "side"), self._op_rows),
+            Source(self.files("op"), (*timed, "op_id", "step", "track", "side", "exec_id"), self._op_rows),
             Source(self.files("span"), (*timed, "track", "category", "name"), self._spans),
             Source(self.files("collective"), (*timed, *_COLLECTIVE, "step"), self._collectives),
         ]
@@ -87,7 +87,7 @@ class SliceRows:
         start = whole(table, begin)
         tid, made = self.tracks.number(PHASES, "step phases"), self.bodies.number(body("phase", name, with_step=True))
         same = np.full(len(start), 1, np.int64)
-        return Slices(start, whole(table, end) - start, same * tid, same * made, whole(table, "step", NONE))
+        return Slices(start, whole(table, end) - start, same * tid, same * made, whole(table, "step", NONE), same)
 
     def _fetches(self, table: pa.Table) -> Slices:
         kinds, found = distinct(_marked(table), ("pipeline_id", "has_step"))
@@ -151,7 +151,8 @@ class SliceRows:
         numbers = np.array([self.bodies.number(one) for one in made], np.int64)
         number = whole(table, "step", NONE) if "step" in table.column_names else np.full(table.num_rows, NONE)
         start, dur = whole(table, "start_ns", NONE), whole(table, length, NONE)
-        rows = Slices(start, dur, tids[kinds], numbers[kinds], number)
+        place = whole(table, "exec_id") if "exec_id" in table.column_names else np.zeros(table.num_rows, np.int64)
+        rows = Slices(start, dur, tids[kinds], numbers[kinds], number, place)
         timed = (start != NONE) & (dur >= 0)
         if not timed.all():
             self.left_out += int((~timed).sum())

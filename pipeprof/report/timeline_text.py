@@ -85,13 +85,17 @@ class Bodies:
 
 
 class Slices(NamedTuple):
-    """Complete events: times in ns, `tid` and `body` by number, and the number inside the body (or NONE)."""
+    """Complete events: times in ns, `tid` and `body` by number, the number inside the body (or NONE), and `place`.
+
+    Of events with equal times the one with the smaller `place` contains the other.
+    """
 
     start: NDArray[np.int64]
     dur: NDArray[np.int64]
     tid: NDArray[np.int64]
     body: NDArray[np.int64]
     number: NDArray[np.int64]
+    place: NDArray[np.int64]
 
     def take(self, chosen: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Slices:
         """Some of the rows."""

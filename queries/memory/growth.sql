@@ -2,8 +2,8 @@
 --
 -- The training steps (warm-up steps and the first $skip_steps left out) are cut into $blocks equal blocks; the least
 -- memory in each is its floor: what comes and goes within a step does not lift it, a leak does. The slope is the median
--- of the slopes of all pairs of blocks (Theil and Sen), which a jump near either end does not move; its interval is Sen's,
--- from the distribution of Kendall's score, rounded outwards: P. K. Sen, J. Am. Stat. Assoc. 63 (1968) 1379.
+-- of the slopes of all pairs of blocks (Theil and Sen), which a jump near either end does not move. Its interval is
+-- Sen's, from the distribution of Kendall's score, rounded outwards: P. K. Sen, J. Am. Stat. Assoc. 63 (1968) 1379.
 --
 -- Reads: memory_level, step
 -- Takes:

@@ -1,42 +1,35 @@
 -- What operators cost at each source location that called them.
 --
--- Work of a device counts where it was launched: rows of the device itself are left out where operators carry it.
+-- Work of a device counts where it was launched: rows of the device itself count as executions alone.
 --
 -- Reads: op, op_info
 -- Takes:
---   $weight      varchar  host (own time on the host) | device (device time) | count (executions) | memory (own bytes)
---   $first_step  bigint   the first step
---   $last_step   bigint   the last step; executions outside of steps count when $first_step is below 0
+--   $first_step  bigint  the first step
+--   $last_step   bigint  the last step; executions outside of steps count when $first_step is below 0
 -- Gives, one row per (rep, rank, stack_id, name), in that order:
---   rep       bigint   repetition
---   rank      bigint   process rank
---   stack_id  bigint   the innermost frame; -1 when it is not known
---   name      varchar  full name of the operator; its number when it has none
---   weight    bigint   ns, executions or bytes; those without any are left out
-WITH weighed AS (
-  SELECT
-    op.rep,
-    op.rank,
-    coalesce(op_info.stack_id, -1) AS stack_id,
-    coalesce(op_info.name, CAST(op.op_id AS VARCHAR), '') AS name,
-    CASE
-      WHEN $weight = 'count' THEN 1
-      WHEN $weight = 'memory' THEN op.self_memory_bytes
-      WHEN $weight = 'device' THEN CASE WHEN coalesce(op.side, '') <> 'device' THEN op.device_self_ns END
-      WHEN coalesce(op.side, '') <> 'device' THEN coalesce(op.self_ns, op.dur_ns)
-    END AS weight
-  FROM op
-  LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
-  WHERE coalesce(op.step, -1) BETWEEN $first_step AND $last_step
-)
-
+--   rep           bigint   repetition
+--   rank          bigint   process rank
+--   stack_id      bigint   the innermost frame; -1 when it is not known
+--   name          varchar  full name of the operator; its number when it has none
+--   count         bigint   executions
+--   host_ns       bigint   ns     own time on the host; null when there is none
+--   device_ns     bigint   ns     time on devices of what it launched itself; null when not recorded
+--   memory_bytes  bigint   bytes  allocated less freed on the host, without callees; null when not recorded
 SELECT
-  rep,
-  rank,
-  stack_id,
-  name,
-  CAST(sum(weight) AS BIGINT) AS weight
-FROM weighed
-GROUP BY rep, rank, stack_id, name
-HAVING sum(weight) <> 0
+  op.rep,
+  op.rank,
+  coalesce(op_info.stack_id, -1) AS stack_id,
+  coalesce(op_info.name, CAST(op.op_id AS VARCHAR), '') AS name,
+  count(*) AS count,
+  CAST(sum(CASE WHEN coalesce(op.side, '') <> 'device' THEN coalesce(op.self_ns, op.dur_ns) END) AS BIGINT) AS host_ns,
+  CAST(sum(CASE WHEN coalesce(op.side, '') <> 'device' THEN op.device_self_ns END) AS BIGINT) AS device_ns,
+  CAST(sum(op.self_memory_bytes) AS BIGINT) AS memory_bytes
+FROM op
+LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
+WHERE coalesce(op.step, -1) BETWEEN $first_step AND $last_step
+GROUP BY
+  op.rep,
+  op.rank,
+  coalesce(op_info.stack_id, -1),
+  coalesce(op_info.name, CAST(op.op_id AS VARCHAR), '')
 ORDER BY rep, rank, stack_id, name

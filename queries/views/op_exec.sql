@@ -26,6 +26,7 @@
 --   flops          bigint   floating-point operations of one execution
 --   bytes          bigint   bytes  moved by one execution
 --   stack_id       bigint   source location
+--   category       varchar  kind of event in the source, such as cpu_op, kernel; null when it has none
 SELECT
   op.rep,
   op.rank,
@@ -50,7 +51,8 @@ SELECT
   op_info.out_shapes,
   op_info.flops,
   op_info.bytes,
-  op_info.stack_id
+  op_info.stack_id,
+  op_info.category
 FROM op
 LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
 LEFT JOIN step ON op.rep = step.rep AND op.rank = step.rank AND op.step = step.step

@@ -1,7 +1,8 @@
 -- The operator executions that stand for a rank: those of its training steps (kind train).
 --
 -- When there are none, those of its warm-up steps; when there are none either, those whose step is not known.
--- Evaluation never counts.
+-- Evaluation never counts, nor do Python functions and marks of the user that a trace has beside its operators. Of
+-- sources that tell where an operator was launched from where it ran, only the latter counts.
 --
 -- Reads: op_exec
 -- Gives, one row per (rep, rank, op_id, start_ns, track):
@@ -32,13 +33,16 @@ WITH choice AS (
     *,
     CASE kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference
   FROM op_exec
-  WHERE kind IS NULL OR kind IN ('train', 'warmup')
+  WHERE
+    (kind IS NULL OR kind IN ('train', 'warmup'))
+    AND coalesce(category, '') NOT IN ('python_function', 'user_annotation')
 ),
 
 ranked AS (
   SELECT
     *,
-    min(preference) OVER (PARTITION BY rep, rank) AS best
+    min(preference) OVER (PARTITION BY rep, rank) AS best,
+    max(CASE WHEN side = 'device' THEN 1 ELSE 0 END) OVER (PARTITION BY rep, rank) AS has_device
   FROM choice
 )
 
@@ -66,4 +70,4 @@ SELECT
   flops,
   bytes
 FROM ranked
-WHERE preference = best
+WHERE preference = best AND (side IS NULL OR side = 'device' OR has_device = 0)

@@ -32,6 +32,8 @@ def nasty_tables():
         add_steps(add, chance, here)
         add_pipelines(add, chance, here)
         add_samples(add, chance, here)
+        add_allocations(add, chance, here)
+    add_facts(add, chance)
     return tables
 
 
@@ -72,6 +74,7 @@ def add_steps(add, chance, here):
             op_id=op_id,
             type=chance.choice(["Add", "MatMul"]),
             phase=chance.choice(["forward", "backward"]),
+            stack_id=chance.choice([None, 2, 3]),
             **here,
         )
 
@@ -100,7 +103,28 @@ def add_samples(add, chance, here):
         ratios = {"user_ratio": chance.choice([0.0, 0.1, 0.7, None]), "sys_ratio": chance.choice([0.0, 0.3])}
         scope = chance.choice(["host", "process", "pipeline_op"])
         add("cpu", scope=scope, idle_ratio=chance.choice([0.2, None]), pipeline_id=0, op_id=1, **ratios, **at, **here)
+        side = chance.choice(["base", "new"])
+        add("side_measure", side=side, metric=chance.choice("ab"), value=chance.choice([0.0, 1.5, 1.5]), **here)
         add("memory", device=chance.choice(["process", "CPU"]), rss_bytes=chance.choice([None, 5, 9]), **at, **here)
+
+
+def add_allocations(add, chance, here):
+    for number in range(12):
+        at = number // 2 * 5
+        released = chance.choice([None, at + 20, at + 20, at])
+        op = {"op_id": chance.randrange(3), "bytes": chance.choice([8, 8, 0, 16])}
+        add("allocation", address=number % 4, produced_ns=at, released_ns=released, **op, **here)
+    for number in range(24):
+        add("memory", t_ns=15 * number, device="process", pid=1, rss_bytes=chance.choice([5, 9, 12]), **here)
+    for number in range(4):
+        add("stack", stack_id=number, parent_id=number - 1 if number else None, frame=f"f{number % 2}", **here)
+
+
+def add_facts(add, chance):
+    for name in "abcd":
+        for side in ("base", "new"):
+            if chance.random() < 0.8:
+                add("side_fact", side=side, name=name, value=chance.choice(["x", "y"]))
 
 
 def shuffled(tables, seed):

@@ -1,7 +1,7 @@
 """Why the step takes longer or shorter than it did: phases, pipeline stages, operators, structure. Pure.
 
 Secondary metrics say where a change of the step time went; each counts when its own test says so, or when it holds a
-large part of a step time that changed. Facts are texts that are compared exactly.
+large part of a step time that changed, or, unproven, moved by a tenth. Facts are texts that are compared exactly.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def explanation(changes: Sequence[Row], facts: Sequence[Row], verdict: Verdict) 
     total = _total(known)
     entries = [_structure(row, known, total) for row in facts]
     said = {one.name: one.verdict for one in verdict.metrics}
-    changed = verdict.verdict in ("regressed", "improved")
+    changed = verdict.verdict in ("regressed", "improved") or _moved(known, total)
     for prefix, kind in KINDS.items():
         found = []
         for row in changes:
@@ -107,6 +107,12 @@ def _total(known: Mapping[str, Row]) -> float | None:
     """Change of the mean step time, ns: the sum over its phases; None without phases."""
     deltas = [row["delta"] for metric, row in known.items() if metric.startswith("phase/") and row["delta"] is not None]
     return sum(deltas) if deltas else None
+
+
+def _moved(known: Mapping[str, Row], total: float | None) -> bool:
+    """Whether the mean step time moved so far that saying where is of use, though it may be chance."""
+    base = sum(row["base"] or 0.0 for metric, row in known.items() if metric.startswith("phase/"))
+    return total is not None and base > 0 and abs(total) >= LARGE * base
 
 
 def _entry(row: Row, kind: str, total: float | None) -> dict[str, Any]:

@@ -4,9 +4,9 @@ def value(side, metric, number, rep=0):
 
 def test_medians_of_both_sides(ask):
     rows = [value("base", "a", 1.0), value("base", "a", 2.0, 1), value("base", "a", 30.0, 2), value("new", "a", 5.0)]
-    assert ask("compare/metric_change", {"side_measure": rows}, give="metric base new delta ratio reps_base reps_new") == [
-        ("a", 2.0, 5.0, 3.0, 2.5, 3, 1)
-    ]
+    assert ask(
+        "compare/metric_change", {"side_measure": rows}, give="metric base new delta ratio reps_base reps_new"
+    ) == [("a", 2.0, 5.0, 3.0, 2.5, 3, 1)]
 
 
 def test_a_side_that_is_missing_or_zero_has_no_ratio(ask):

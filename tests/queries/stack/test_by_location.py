@@ -1,5 +1,3 @@
-import pytest
-
 TABLES = {
     "op_info": [{"op_id": 0, "name": "conv", "stack_id": 4}, {"op_id": 1, "name": "gemm"}, {"op_id": 2, "name": "conv", "stack_id": 4}],
     "op": [
@@ -10,21 +8,15 @@ TABLES = {
     ],
 }  # fmt: skip
 ALL = {"first_step": -1, "last_step": 1 << 60}
-GIVE = "stack_id name weight"
+GIVE = "stack_id name count host_ns device_ns memory_bytes"
 
 
-@pytest.mark.parametrize(
-    ("weight", "rows"),
-    [
-        ("host", [(-1, "3", 1), (4, "conv", 11)]),
-        ("device", [(4, "conv", 22)]),
-        ("count", [(-1, "3", 1), (-1, "gemm", 1), (4, "conv", 2)]),
-        ("memory", []),
-    ],
-)
-def test_weights(ask, weight, rows):
-    assert ask("stack/by_location", TABLES, weight=weight, **ALL, give=GIVE) == rows
+def test_device_time_counts_where_it_was_launched(ask):
+    assert ask("stack/by_location", TABLES, **ALL, give=GIVE) == [
+        (-1, "3", 1, 1, None, None), (-1, "gemm", 1, None, None, None), (4, "conv", 2, 11, 22, 0),
+    ]  # fmt: skip
 
 
 def test_only_chosen_steps(ask):
-    assert ask("stack/by_location", TABLES, weight="host", first_step=1, last_step=1, give=GIVE) == [(4, "conv", 6)]
+    found = ask("stack/by_location", TABLES, first_step=1, last_step=1, give="name host_ns")
+    assert found == [("gemm", None), ("conv", 6)]

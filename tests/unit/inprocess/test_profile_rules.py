@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -53,7 +55,9 @@ def test_without_a_name_the_run_is_named_for_the_time(folder):
 def test_each_cycle_is_handed_over_after_its_last_step(folder):
     given = []
     plan = pipeprof.schedule(wait=1, warmup=1, active=2, repeat=2)
-    with pipeprof.profile(out="runs", schedule=plan, on_trace_ready=lambda p: given.append((p.step_num, p.path.name))) as p:
+    with pipeprof.profile(
+        out="runs", schedule=plan, on_trace_ready=lambda p: given.append((p.step_num, p.path.name))
+    ) as p:
         for _ in range(20):
             p.step()
     assert given == [(4, "cycle-0"), (8, "cycle-1")]
@@ -141,7 +145,7 @@ def test_a_run_that_exists_is_kept_unless_it_may_be_replaced(folder):
     with pipeprof.profile(out="run"):
         pass
     before = load("run").manifest.run_id
-    with pytest.raises(UsageError, match="`.*run` exists"), pipeprof.profile(out="run"):
+    with pytest.raises(UsageError, match=r"`.*run` exists"), pipeprof.profile(out="run"):
         pytest.fail("the block must not begin")
     assert load("run").manifest.run_id == before
     with pipeprof.profile(out="run", force=True):
@@ -221,3 +225,36 @@ def test_without_an_activity_its_tables_are_off(folder):
         pass
     options = load("run").manifest.options
     assert (options["ops"], options["queue_interval"], options["service"]) == ("off", 0, False)
+
+
+@pytest.mark.parametrize(
+    ("ending", "words"),
+    [
+        ("os.kill(os.getpid(), 9)", "the process was killed; what had been written was recovered"),
+        ("sys.exit(0)", "the program ended inside the profiled block"),
+    ],
+)
+def test_a_program_that_ends_inside_the_block_leaves_a_partial_run(folder, ending, words):
+    text = f"import os, sys, pipeprof\np = pipeprof.profile(out='run')\np.start()\np.step()\n{ending}\n"
+    subprocess.run([sys.executable, "-c", text], check=False)
+    assert load("run").manifest.state == "running"
+    with pipeprof.open("run") as run:
+        assert (run.manifest.state, run.manifest.reason[: len(words)]) == ("partial", words)
+
+
+def test_one_execution_of_the_program_is_one_repetition(folder):
+    with pipeprof.profile(out="run", add=True):
+        pass
+    with pytest.raises(UsageError, match="recorded by this process"), pipeprof.profile(out="run", add=True):
+        pytest.fail("the block must not begin")
+
+
+def test_other_settings_are_no_further_repetition(folder):
+    text = "import pipeprof\nwith pipeprof.profile(out='run', add=True):\n    pass\n"
+    subprocess.run([sys.executable, "-c", text], check=True)
+    with (
+        pytest.raises(UsageError, match="is of other settings"),
+        pipeprof.profile(out="run", add=True, profile_memory=True),
+    ):
+        pytest.fail("the block must not begin")
+    assert load("run").manifest.state == "complete"

@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
+import pipeprof
 from pipeprof.query.measure import open_measures
 from pipeprof.record.run import load
 
@@ -79,7 +80,7 @@ def test_benchmarks_of_a_profiled_test_lie_beside_its_run(inner):
         passed=2,
     )
     assert sorted(path.name for path in folder.joinpath("kept").iterdir()) == ["test_it-test_both"]
-    numbers = folder / "kept" / "test_it-test_both" / "benchmark.json"
+    numbers = folder / "kept" / "test_it-test_both" / "benchmark" / "0000.json"
     assert len(json.loads(numbers.read_text())["benchmarks"][0]["stats"]["data"]) == 3
     assert list(open_measures(numbers).values) == ["benchmark/test_it.py::test_both"]
 
@@ -112,3 +113,23 @@ def test_settings_must_be_named(inner):
         failed=1,
     )
     done.stdout.fnmatch_lines(["*takes settings by name, found ('here',)*"])
+
+
+def test_executions_that_are_added_up_are_repetitions_of_run_and_numbers(inner):
+    text = """
+        import pytest
+
+        @pytest.mark.pipeprof(activities=["host"])
+        def test_again(benchmark):
+            benchmark.pedantic(sum, ([1, 2],), rounds=3)
+        """
+    for _ in range(3):
+        folder, _ = inner(text, "--pipeprof-add", passed=1)
+    place = folder / ".pipeprof" / "test_it-test_again"
+    manifest = load(place / "run").manifest
+    assert ([rep.rep for rep in manifest.reps], manifest.state) == ([0, 1, 2], "complete")
+    with pipeprof.open(place / "run") as run:
+        assert sorted(run.memory.rep.unique()) == [0, 1, 2]
+        assert manifest.tables["memory"] == len(run.memory)
+    (values,) = open_measures(place / "benchmark").values.values()
+    assert len(values) == 3

@@ -22,7 +22,7 @@ INTERVALS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size
 def slices_of(table):
     start, dur = (table.column(name).to_numpy().astype(np.int64) for name in ("start_ns", "dur_ns"))
     same = np.zeros(len(start), np.int64)
-    return Slices(start, dur, same, same, same)
+    return Slices(start, dur, same, same, same, same)
 
 
 def stored(path, starts, rows_per_group):
@@ -63,8 +63,19 @@ def test_only_what_touches_the_time_is_given(tmp_path):
     ]
 
 
+def test_row_groups_outside_of_the_time_are_not_read(tmp_path):
+    read = []
+    source = stored(tmp_path / "a", list(range(100)), 10)
+    source = source._replace(slices=lambda table: read.append(table.num_rows) or slices_of(table))
+    list(merged([source], 50, 60))
+    assert len(read) == 3  # one that reaches into it, one inside, and one that begins at its end
+
+
 def test_no_rows_give_nothing(tmp_path):
-    assert order(merged([Source([], ("start_ns",), slices_of), stored(tmp_path / "a", [], 10)], FIRST, LAST)) == []
+    assert (
+        order(merged([Source([], ("start_ns", "dur_ns"), slices_of), stored(tmp_path / "a", [], 10)], FIRST, LAST))
+        == []
+    )
 
 
 def overlaps(one, two):

@@ -117,6 +117,11 @@ def test_what_overlaps_in_part_gets_a_track_of_its_own(make_run, draw):
     ]  # fmt: skip
 
 
+def test_of_equal_times_the_caller_is_outside(make_run, draw):
+    ops = [op(n, 5, 10, exec_id=exec_id) for n, exec_id in ((2, 7), (1, 6), (0, 5))]  # as closed: callees first
+    assert [event["args"]["op_id"] for event in draw(make_run({"op": ops}))["X"]] == [0, 1, 2]
+
+
 def test_collectives_stages_and_waits(make_run, draw):
     found = draw(make_run({
         "collective": [{"step": 1, "name": "AllReduce-op1", "kind": "all_reduce", "group_name": "world", "track": "hccl",
