@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.pipeprof-installed
 
-.PHONY: demo test test-slow check lint types floors docs bench bench-overhead bench-memory wheel test-wheel clean help
+.PHONY: demo test test-slow check lint types floors docs bench bench-import bench-overhead bench-memory wheel test-wheel clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -39,6 +39,10 @@ bench: $(READY)  ## pytest-benchmark: query and conversion time
 
 bench-overhead: $(READY)  ## what profiling costs a training: alternating profiled and unprofiled runs (about 25 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/overhead.py
+
+bench-import: $(READY)  ## reading big foreign profiles: CPU time and peak memory, beside json.load (about 5 minutes)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/import_bench.py
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/kineto_bench.py
 
 bench-memory: $(READY)  ## growth of memory over 100,000 steps, profiled and not (about 5 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/overhead.py --kinds --memory-steps 100000

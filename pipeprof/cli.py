@@ -15,8 +15,10 @@ from pipeprof import __version__
 from pipeprof.cli_ab import ab, qualify
 from pipeprof.cli_baseline import baseline
 from pipeprof.cli_compare import compare
+from pipeprof.cli_memory import memory
 from pipeprof.cli_ops import ops
 from pipeprof.cli_render import render
+from pipeprof.cli_timeline import stacks, timeline
 from pipeprof.errors import PipeprofError, RunError, UsageError
 
 if TYPE_CHECKING:
@@ -308,7 +310,7 @@ def completion(shell: str) -> None:
         click.echo(found(cli, {}, "pipeprof", "_PIPEPROF_COMPLETE").source())
 
 
-for verb in (ops, compare, ab, baseline, qualify, render):
+for verb in (ops, timeline, memory, stacks, compare, ab, baseline, qualify, render):
     cli.add_command(verb)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect import fingerprint
-from pipeprof.errors import MeasureError, UsageError, WorkloadError
+from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import locked
 from pipeprof.experiment.sweep_bench import Order, SweepBench
@@ -164,7 +164,7 @@ class Running:
         began = self.bench.now()
         try:
             entry.values = self.bench.run(self._order(arm, entry.name), self.spec)
-        except (WorkloadError, MeasureError) as error:
+        except (WorkloadError, MeasureError, RunError) as error:
             entry.state, entry.error, entry.seconds = "failed", error.message, self.bench.now() - began
             save_sweep(self.folder, self.session)
             if arm is phase.reference:

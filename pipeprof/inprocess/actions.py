@@ -7,6 +7,8 @@ from enum import Enum
 
 from pipeprof.errors import UsageError
 
+NEVER = 1 << 62
+
 
 class ProfilerAction(Enum):
     """What is done in a step. The last active step of a cycle is also the one after which the run is handed over."""
@@ -45,6 +47,13 @@ class Schedule:
     def cycle(self) -> int:
         """Steps of one cycle."""
         return self.wait + self.warmup + self.active
+
+    def wakes(self, step: int) -> int:
+        """First step at or after `step` in which something is done; NEVER when there is none."""
+        since = max(0, step - self.skip_first)
+        idle = max(0, self.wait - since % self.cycle)
+        found = self.skip_first + since + idle
+        return NEVER if self.over(found) else found
 
     def over(self, step: int) -> bool:
         """Whether nothing is recorded in this step and in any later one."""

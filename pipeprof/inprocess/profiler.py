@@ -84,6 +84,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         self._action = NONE
         self._current: Recording | None = None
         self._boundary = 0
+        self._wake = 0
         self._block = 0
 
     # -- the life of a block
@@ -110,9 +111,13 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
                 self._leave()
                 raise
             self._boundary = time.monotonic_ns()
+            self._rest()
 
     def step(self, *, epoch: int | None = None) -> None:
         """A step is over, the next one begins. Raises UsageError outside the block."""
+        if self.step_num + 1 < self._wake:  # waiting, and the next step waits, too
+            self.step_num += 1
+            return
         with self._lock:
             if self._started != os.getpid():
                 if self._started is not None:
@@ -128,6 +133,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
             before, self._action = self._action, self._schedule(self.step_num)
             moved = self._move(before)
             self._boundary = at if at and not moved else time.monotonic_ns()
+            self._rest()
 
     def stop(self, error: BaseException | None = None) -> None:
         """End the block: what is recorded becomes a run. `error`: what ended it early, if anything did."""
@@ -191,6 +197,12 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
             self._current.steps += 1
         return at
 
+    def _rest(self) -> None:
+        """While nothing is recorded, `step` only counts up to the step in which something will be."""
+        self._wake = 0
+        if self._current is None and isinstance(self._schedule, Schedule):
+            self._wake = self._schedule.wakes(self.step_num)
+
     def _move(self, before: ProfilerAction) -> bool:
         """From one step's action to the next one's; returns whether a recording began or ended."""
         moved = False
@@ -247,7 +259,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         return f"the block ended after {current.steps}{wanted} active steps of a cycle"
 
     def _leave(self) -> None:
-        self._started, self._action = None, NONE
+        self._started, self._action, self._wake = None, NONE, 0
         if self._current is not None:  # something above failed
             self._current.end(waiting=False, status=1, reason="the profile itself failed")
             self._current = None

@@ -2,8 +2,8 @@
 
 `@pytest.mark.pipeprof` profiles the whole test function; the fixture `pipeprof_run` gives the test a profile to enter
 where it wants. Either way the run is `.pipeprof/<test>/run` below pytest's root folder (`--pipeprof-dir`: another
-one), and pytest-benchmark's figures of the same test are in `.pipeprof/<test>/benchmark/`. `pipeprof compare` takes each.
-With `--pipeprof-add` an execution adds a repetition to both; without, it replaces them.
+one), and pytest-benchmark's figures of the same test are in `.pipeprof/<test>/benchmark/`. `pipeprof compare` takes
+each. With `--pipeprof-add` an execution adds a repetition to both; without, it replaces them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ProfiledTest:
         self.profiles: list[Profile] = []
 
     def __call__(self, **settings: Any) -> Profile:
-        """A profile whose run replaces the last execution's, or adds to it. Raises TypeError for `out`, `force`, `add`."""
+        """A profile whose run replaces the last execution's, or adds to it. Refuses `out`, `force` and `add`."""
         from pipeprof.inprocess.profiler import profile  # noqa: PLC0415 - only tests that profile pay for it
 
         name = RUN if not self.profiles else f"{RUN}-{len(self.profiles) + 1}"

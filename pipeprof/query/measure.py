@@ -121,9 +121,9 @@ def _values(engine: Engine, ops: Sequence[Row], stages: Sequence[Row]) -> dict[s
     for row in engine.rows("compare/rep_phase"):
         values[f"phase/{row['phase']}"][row["rep"]] = row["mean_ns"]
     names = stage_names(stages)
-    for row in stages:
-        if row["work_ns"] is not None:
-            values[f"pipeline/{names[row['pipeline_key'], row['op_id']]}"][row["rep"]] = row["work_ns"]
+    for stage in stages:
+        if stage["work_ns"] is not None:
+            values[f"pipeline/{names[stage['pipeline_key'], stage['op_id']]}"][stage["rep"]] = stage["work_ns"]
     _add_ops(values, ops)
     return dict(values)
 

@@ -369,7 +369,7 @@ def _tree(ops: Sequence[dict[str, Any]]) -> Block:
 def _operators(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     section = Section("Operators (from op windows)")
     types = _at(content["ops"], focus)
-    rows = [[row["type"] or "-", row["phase"], str(row["count"]), *_costs(row)] for row in types[:10]]
+    rows = [[row["type"] or "-", row["phase"] or "-", str(row["count"]), *_costs(row)] for row in types[:10]]
     if rows:
         section.blocks.append(
             Block(("type", "phase", "count", "total", "mean", "max", "share"), rows, frozenset(range(2, 7)))
@@ -378,7 +378,7 @@ def _operators(content: dict[str, Any], focus: tuple[int, int]) -> Section:
             f"{len(rows)} of {len(types)} types; all of them: pipeprof ops {content['run']['path']} --top 0"
         )
     instances = [
-        [_short(row["name"]), row["phase"], row["in_shapes"] or "-", str(row["count"]), *_costs(row)]
+        [_short(row["name"]), row["phase"] or "-", row["in_shapes"] or "-", str(row["count"]), *_costs(row)]
         for row in _at(content["op_instances"], focus)[:5]
     ]
     if instances:

@@ -23,8 +23,8 @@ def judge_growth(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with `verdict`, `grown_bytes` (slope x steps seen), `threshold_bytes` and `why`, a sentence.
 
     growing or shrinking: the interval of the slope leaves out 0, and the change over the steps seen is at least the
-    threshold. steady: whatever the interval holds, the change is below it. unclear: neither, or too few steps; it is
-    never taken for steady.
+    threshold, also without its largest jump. steady: whatever the interval holds, the change is below the threshold.
+    unclear: neither, or too few steps; it is never taken for steady.
     """
     threshold = max(LEAST_BYTES, LEAST_SHARE * (row["first_bytes"] or 0))
     slope, low, high = row["slope_bytes"], row["slope_low_bytes"], row["slope_high_bytes"]
@@ -47,12 +47,15 @@ def _verdict(row: Mapping[str, Any], threshold: float) -> tuple[str, str]:
         return UNCLEAR, f"too few: {row['blocks']} parts of the training have samples, at least 7 are needed"
     span = row["span_steps"]
     change, most = slope * span, max(abs(low), abs(high)) * span
-    if low > 0 and change >= threshold:
+    between = row["last_bytes"] - row["first_bytes"]  # a jump in the middle makes slope x steps larger than itself
+    if low > 0 and min(change, between) - max(row["most_rise_bytes"], 0) >= threshold:
         return GROWING, f"grew by {_per_step(slope)} (99 %: {_per_step(low)} to {_per_step(high)})"
-    if high < 0 and -change >= threshold:
+    if high < 0 and min(-change, -between) - max(row["most_fall_bytes"], 0) >= threshold:
         return SHRINKING, f"shrank by {_per_step(-slope)} (99 %: {_per_step(-high)} to {_per_step(-low)})"
     if most < threshold:
         return STEADY, f"changed by less than {format_bytes(threshold)} over {row['steps']} steps"
+    if low > 0 and change >= threshold:
+        return UNCLEAR, f"most of it is one jump of {format_bytes(row['most_rise_bytes'])}; record more steps"
     parts = f"{row['rises']} of {row['blocks'] - 1} parts of the training began higher than the one before"
     return UNCLEAR, f"between {_per_step(low)} and {_per_step(high)}: {parts}; record more steps"
 

@@ -23,6 +23,8 @@
 --   first_bytes       bigint   bytes  floor of the first block
 --   last_bytes        bigint   bytes  floor of the last block
 --   rises             bigint          blocks with a higher floor than the block before
+--   most_rise_bytes   bigint   bytes  largest rise from one block to the next; null for a single block
+--   most_fall_bytes   bigint   bytes  largest fall from one block to the next; null for a single block
 --   slope_bytes       double   bytes  growth from one step to the next; null for a single block
 --   slope_low_bytes   double   bytes  lower end of the interval; null: it has none, for too few blocks
 --   slope_high_bytes  double   bytes  upper end of the interval; null: it has none, for too few blocks
@@ -105,6 +107,8 @@ course AS (
     max(CASE WHEN from_first = 1 THEN floor_bytes END) AS first_bytes,
     max(CASE WHEN from_last = 1 THEN floor_bytes END) AS last_bytes,
     count(CASE WHEN floor_bytes > before_bytes THEN 1 END) AS rises,
+    max(floor_bytes - before_bytes) AS most_rise_bytes,
+    max(before_bytes - floor_bytes) AS most_fall_bytes,
     $z * $z * count(*) * (count(*) - 1) * (2 * count(*) + 5) / 18 AS reach
   FROM followed
   GROUP BY rep, rank, device, name, pid
@@ -185,6 +189,8 @@ SELECT
   course.first_bytes,
   course.last_bytes,
   course.rises,
+  course.most_rise_bytes,
+  course.most_fall_bytes,
   line.slope_bytes,
   line.slope_low_bytes,
   line.slope_high_bytes

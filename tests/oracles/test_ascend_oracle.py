@@ -108,7 +108,8 @@ def test_communication_events_are_those_of_mindinsight(imported, case):
 @pytest.mark.parametrize("case", ["mi_run1_dev1", "mi_run2_dev1"])
 def test_fp_and_bp_are_those_of_mindinsight(imported, case):
     folder, rank = CASES[case]
-    assert imported(folder).manifest.options["points"][str(rank)] == answer(case)["step_trace"]["point_info"]
+    found = imported(folder).manifest.options["points"][f"rank {rank}"]
+    assert {"fp_start": found["fp"], "bp_end": found["bp"]} == answer(case)["step_trace"]["point_info"]
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -14,7 +14,7 @@ from pipeprof.read.ascend.statistics import read_cluster_split
 from pipeprof.record.run import NotMeasured, Rank, Rep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.read.ascend.identify import Found
@@ -125,7 +125,7 @@ def _say(manifest: Manifest, rank: int, read: RankFiles) -> None:
         shown = ", ".join(names[clock] for clock in clocks)
         manifest.warn("clocks", f"times are on {shown}; each begins at 0, nothing relates them", rep=0, rank=rank)
     if read.points is not None:
-        manifest.options.setdefault("points", {})[str(rank)] = read.points
+        manifest.options.setdefault("points", {})[f"rank {rank}"] = _points(read.points)
     if read.config:
         manifest.options.setdefault("profiler", {})[str(rank)] = read.config
 
@@ -149,3 +149,9 @@ def _decide(manifest: Manifest, damage: Sequence[tuple[int | None, SourceError]]
     manifest.not_measured = [
         NotMeasured(what=table, why=text) for table, text in why.items() if not manifest.tables.get(table)
     ]
+
+
+def _points(found: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The forward start and backward end that the profiler used, in the manifest's form."""
+    how = "of the profiler"
+    return {"fp": found.get("fp_start"), "fp_choice": how, "bp": found.get("bp_end"), "bp_choice": how}

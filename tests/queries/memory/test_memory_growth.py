@@ -10,7 +10,7 @@ from pipeprof.verdict.memory import Z, judge_growth
 
 STEP_NS = 1000
 MIB = 1 << 20
-GIVE = "device name pid steps samples blocks span_steps first_bytes last_bytes rises slope_bytes"
+GIVE = "device name pid steps samples blocks span_steps first_bytes last_bytes rises most_rise_bytes most_fall_bytes slope_bytes"
 
 
 def steps(count, warmup=0):
@@ -56,7 +56,7 @@ def test_floor_of_each_block_and_the_slope_between_them(ask):
     (found,) = ask(
         "memory/growth", {"step": steps(7, warmup=1), "memory": memory}, skip_steps=0, blocks=3, z=1.0, give=GIVE
     )
-    assert found == ("CPU", "pool", 0, 6, 12, 3, 4.0, 100, 140, 2, 10.0)
+    assert found == ("CPU", "pool", 0, 6, 12, 3, 4.0, 100, 140, 2, 20, -20, 10.0)
 
 
 def test_too_few_blocks_have_no_interval(growth):
@@ -100,6 +100,17 @@ def test_a_leak_of_a_fortieth_of_the_noise_per_step_is_found(growth):
     assert judged.count("growing") >= 95
     inside = [row["slope_low_bytes"] <= leak <= row["slope_high_bytes"] for row in found]
     assert sum(inside) >= 95
+
+
+def test_one_jump_is_seldom_taken_for_a_leak(growth):
+    def jumped(seed):
+        chance = np.random.default_rng(seed)
+        level = 400 * MIB + chance.exponential(6 * MIB, 240)
+        level[chance.integers(20, 220) :] += 40 * MIB
+        return level
+
+    judged = [judge_growth(row)["verdict"] for row in growth([jumped(seed) for seed in range(100)], warmup=10)]
+    assert judged.count("growing") <= 3
 
 
 def test_no_samples_in_training_steps_is_no_row(ask):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pipeprof import ProfilerAction, schedule
 from pipeprof.errors import UsageError
+from pipeprof.inprocess.actions import NEVER
 
 NONE, WARMUP, RECORD, SAVE = ProfilerAction
 
@@ -54,6 +55,13 @@ def test_over_means_that_nothing_follows(drawn, step):
     plan = schedule(**drawn)
     rest = {plan(later) for later in range(step, step + 40)}
     assert plan.over(step) == (rest == {NONE})
+
+
+@given(drawn=settings_drawn, step=st.integers(0, 60))
+def test_a_schedule_wakes_in_the_first_step_in_which_something_is_done(drawn, step):
+    plan = schedule(**drawn)
+    busy = [later for later in range(step, step + 40) if plan(later) is not NONE]
+    assert plan.wakes(step) == (busy[0] if busy else NEVER)
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_a_graph_folder_has_operators_links_and_costs(load, tmp_path):
     assert rows(run, "step_split", "step computing_ns exposed_ns receive_ns") == [
         (step, 4_000_000, 2_000_000, 1_000_000) for step in (0, 1)
     ]
-    assert run.manifest.options["points"]["1"]["fp_start"] == "Default/A-op1"
+    assert run.manifest.options["points"]["rank 1"]["fp"] == "Default/A-op1"
 
 
 @pytest.mark.parametrize("zipped", [False, True])

@@ -12,7 +12,8 @@ MIB = 1 << 20
 def row(slope, low, high, first=10 * MIB, span=100.0, **more):
     return {
         "device": "CPU", "name": "pool", "blocks": 24, "steps": 120, "span_steps": span, "first_bytes": first, "rises": 20,
-        "slope_bytes": slope, "slope_low_bytes": low, "slope_high_bytes": high, **more,
+        "most_rise_bytes": MIB, "most_fall_bytes": MIB,
+        "last_bytes": None if first is None or slope is None else first + slope * span, "slope_bytes": slope, "slope_low_bytes": low, "slope_high_bytes": high, **more,
     }  # fmt: skip
 
 
@@ -23,6 +24,8 @@ def row(slope, low, high, first=10 * MIB, span=100.0, **more):
         (row(0.001 * MIB, 0.0005 * MIB, 0.002 * MIB), "steady"),  # surely more than 0, and surely nothing
         (row(0.1 * MIB, 0.05 * MIB, 0.2 * MIB, first=10_000 * MIB), "steady"),  # below 1 % of what there is
         (row(-0.1 * MIB, -0.2 * MIB, -0.05 * MIB), "shrinking"),
+        (row(0.1 * MIB, 0.05 * MIB, 0.2 * MIB, most_rise_bytes=9.5 * MIB), "unclear"),  # one jump, then nothing
+        (row(-0.1 * MIB, -0.2 * MIB, -0.05 * MIB, most_fall_bytes=9.5 * MIB), "unclear"),
         (row(0.0, 0.0, 0.0), "steady"),
         (row(0.0, -0.2 * MIB, 0.2 * MIB), "unclear"),
         (row(0.005 * MIB, 0.001 * MIB, 0.5 * MIB), "unclear"),  # some growth for sure, perhaps much

@@ -1,0 +1,23 @@
+"""The memory report of every capture: curves and growth from samples, and nothing that was not measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeprof.report.memory import build
+from pipeprof.report.memory_text import text
+
+CAPTURES = sorted(path.name for path in Path(__file__).parent.joinpath("captures").iterdir())
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_a_capture_has_curves_of_the_pool_and_the_trainer(name, converted):
+    run = converted(name).run
+    content = build(run, top=5, lifetimes=10)
+    kinds = {(curve["device"], curve["name"]) for curve in content["curves"]}
+    assert {("CPU", "pool"), ("process", "trainer")} <= kinds
+    assert all(0 < curve["peak_bytes"] < 1 << 40 for curve in content["curves"])
+    assert {item["what"] for item in content["not_measured"]} >= {"peaks", "ops"}
+    assert text(content).count("not measured: ") == len(content["not_measured"])
