@@ -18,6 +18,7 @@ from pipeprof.cli_compare import compare
 from pipeprof.cli_memory import memory
 from pipeprof.cli_ops import ops
 from pipeprof.cli_render import render
+from pipeprof.cli_sweep import sweep
 from pipeprof.cli_timeline import stacks, timeline
 from pipeprof.errors import PipeprofError, RunError, UsageError
 
@@ -310,7 +311,7 @@ def completion(shell: str) -> None:
         click.echo(found(cli, {}, "pipeprof", "_PIPEPROF_COMPLETE").source())
 
 
-for verb in (ops, timeline, memory, stacks, compare, ab, baseline, qualify, render):
+for verb in (ops, timeline, memory, stacks, compare, ab, sweep, baseline, qualify, render):
     cli.add_command(verb)
 
 

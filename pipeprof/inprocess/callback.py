@@ -28,9 +28,12 @@ class ProfileCallback(Callback):  # type: ignore[misc]
             raise UsageError(f"give a profile or its settings, not both: found {', '.join(settings)}")
         self.profile = profile if profile is not None else Profile(**settings)
         self._on = False
+        self._entered = 0  # Model.fit enters its callbacks again for each evaluation
 
     def __enter__(self) -> Self:
-        self.profile.arm()
+        if not self._entered:
+            self.profile.arm()
+        self._entered += 1
         return self
 
     def __exit__(
@@ -39,7 +42,9 @@ class ProfileCallback(Callback):  # type: ignore[misc]
         error: BaseException | None = None,
         trace: TracebackType | None = None,
     ) -> None:
-        self._stop(error)
+        self._entered -= 1
+        if not self._entered:
+            self._stop(error)
 
     def on_train_begin(self, run_context: Any) -> None:
         """Begin the block."""

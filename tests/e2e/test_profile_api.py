@@ -76,6 +76,12 @@ def test_an_iterator_made_while_waiting_is_sampled_in_the_cycles_alone(profiled)
         assert ready["samples"] > 0
 
 
+def test_an_evaluation_between_epochs_belongs_to_no_step(profiled):
+    facts = profiled("model")
+    assert facts["gap"] > 0
+    assert sum(facts["plain"]["op_steps"].values()) == 12 * facts["plain"]["op_steps"]["5"]
+
+
 def test_a_callback_makes_steps_of_the_steps_of_model_train(profiled):
     facts = profiled("model")
     assert facts["plain"]["kinds"] == ["warmup"] + ["train"] * 11

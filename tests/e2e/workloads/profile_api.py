@@ -62,7 +62,7 @@ def seen(p):
         "state": p.run.manifest.state,
         "named": spans[spans.category == "step"].name.tolist(),
         "kinds": p.run.step.kind.tolist(),
-        "op_steps": {str(step): int(n) for step, n in p.run.op.groupby("step").size().items()},
+        "op_steps": {str(int(step)): int(n) for step, n in p.run.op.groupby("step").size().items()},
         "op_times": [p.run.op.start_ns.min().item(), (p.run.op.start_ns + p.run.op.dur_ns).max().item()],
         "zero": p.run.manifest.reps[0].zero_monotonic_ns,
         "fetches": len(p.run.fetch),
@@ -94,9 +94,12 @@ def model():
     ms.set_context(mode=ms.GRAPH_MODE)
     net, loss, optimizer = parts()
     callback = pipeprof.ProfileCallback(out=OUT / "plain", profile_memory=True)
-    Model(net, loss, optimizer).train(2, dataset(6), callbacks=[callback], dataset_sink_mode=False)
+    whole = Model(net, loss, optimizer, metrics={"accuracy"})
+    whole.fit(2, dataset(6), dataset(40), callbacks=[callback], dataset_sink_mode=False)
     FACTS["plain"] = seen(callback.profile)
     FACTS["epochs"] = callback.profile.run.step.epoch.tolist()
+    steps = callback.profile.run.step
+    FACTS["gap"] = int(steps.start_ns[6] - steps.end_ns[5])
     FACTS["memory"] = sorted(set(callback.profile.run.memory.device))
     schedule = pipeprof.schedule(wait=1, warmup=1, active=2, repeat=1)
     callback = pipeprof.ProfileCallback(out=OUT / "scheduled", schedule=schedule)
