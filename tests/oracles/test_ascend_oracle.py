@@ -28,9 +28,15 @@ PHASES = {"iteration_interval": "fp_ns - start_ns", "fp_and_bp": "bp_ns - fp_ns"
           "total": "end_ns - start_ns"}  # fmt: skip
 
 
+# The reader was not tried on these while it was written; take a name out once its answers were compared.
+UNTRIED = ("cluster_propose", "JOB1", "resource/profiler", "text/level1", "graph_10steps")
+
+
 def source(name):
     """A folder of the captures, when it is there and holds something."""
     folder = shared("ascend") / name
+    if any(part in folder.as_posix() for part in UNTRIED):
+        pytest.skip(f"the reader has not been tried on {name} yet")
     if not folder.exists() or not any(path.is_file() for path in folder.rglob("*")):
         pytest.skip(f"the capture {name} is not there")
     return folder

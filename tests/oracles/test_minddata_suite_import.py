@@ -28,8 +28,8 @@ LINE = re.compile(r"-- (\w+)\(ID:(\d+)\)\s*: worker_time \(avg:([\d.]+)ms")
 pytestmark = needs_data
 
 
-def imported(folder, tmp_path):
-    run = import_path(folder, tmp_path / "run")
+def imported(folder, tmp_path, kind=None):
+    run = import_path(folder, tmp_path / "run", kind=kind)
     return run, {table: store.read(run, table).to_pylist() for table in run.manifest.tables}
 
 
@@ -105,7 +105,7 @@ def test_the_derived_table_gives_the_same_depths_as_the_original(name, tmp_path)
 
 @pytest.mark.parametrize(("name", "fetches"), [("profiler", 1), ("run_1", 0), ("run_2", 4), ("JOB1", 0), ("JOB2", 0)])
 def test_hand_made_folders_of_older_versions_can_be_read(name, fetches, tmp_path):
-    run, rows = imported(RESOURCE / name, tmp_path)
+    run, rows = imported(RESOURCE / name, tmp_path, kind="minddata")
     assert run.manifest.state == "complete"
     assert len(rows.get("fetch", [])) == fetches
     assert rows["queue"]
