@@ -45,7 +45,9 @@ def make_run(folder, *, reps, steps, seed):
         write(run, "memory", rep, t_ns=[0], device=["process"], pid=[1], rss_bytes=[10**9])
         at = np.repeat(np.arange(5) * (steps // 5), OPS)
         times = np.exp(chance.normal(np.log(50_000), 0.05, len(at))).astype(np.int64)
-        write(run, "op", rep, op_id=np.tile(np.arange(OPS), 5), step=at, start_ns=starts[at], dur_ns=times, self_ns=times)
+        write(
+            run, "op", rep, op_id=np.tile(np.arange(OPS), 5), step=at, start_ns=starts[at], dur_ns=times, self_ns=times
+        )
         write(run, "op_info", rep, op_id=np.arange(OPS), name=[f"net/op{number}" for number in range(OPS)],
               type=["MatMul"] * OPS)  # fmt: skip
         manifest.reps.append(Rep(rep=rep, zero_realtime_ns=rep, zero_monotonic_ns=0, exit_code=0))

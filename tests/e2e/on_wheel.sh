@@ -20,7 +20,9 @@ for tool in msrun; do
   chmod +x "$away/venv/bin/$tool"
 done
 
+# The wheel is held to what an installation can break: how commands are started, ranks, the verbs; the rest is the same.
 cp -r "$here" "$away/e2e"
+only=(test_launch_forms.py test_collect_options.py test_collect_errors.py test_ranks.py test_sources.py test_ab.py)
 cd "$away"
 found=$("$away/venv/bin/python" -c 'import pipeprof; print(pipeprof.__file__)')
 case "$found" in
@@ -28,6 +30,6 @@ case "$found" in
   *) echo "not the wheel: $found"; exit 1 ;;
 esac
 PATH="$away/venv/bin:$PATH" PIPEPROF_E2E_PYTHON="$away/venv/bin/python" \
-  "$away/venv/bin/python" -m pytest "$away/e2e" -m "not slow" -p no:cacheprovider \
+  "$away/venv/bin/python" -m pytest "${only[@]/#/$away/e2e/}" -m "not slow" -p no:cacheprovider \
   --rootdir "$away" -o "markers=mindspore: real training
 slow: long" -o timeout=600

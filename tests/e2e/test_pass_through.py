@@ -294,7 +294,7 @@ def test_typed_words_reach_the_command(pipeprof):
 
 def test_stopping_and_going_on_work(pipeprof):
     terminal = on_terminal(pipeprof, [pipeprof.python, "-c", COUNTER, "SIGCONT"], "-q")
-    terminal.read_until(b"ready")
+    terminal.read_until(b"\n")  # the whole line
     child = int(terminal.text.split()[-1])
     os.kill(child, signal.SIGSTOP)
     time.sleep(0.3)

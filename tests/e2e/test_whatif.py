@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.mindspore
+pytestmark = [pytest.mark.mindspore, pytest.mark.slow]
 
 
 @pytest.fixture(scope="session")
