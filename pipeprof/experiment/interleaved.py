@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
+from pipeprof.errors import MeasureError, RunError, WorkloadError
 from pipeprof.experiment.arms import NAMES, Arm, Name, Place, check_unchanged, variables
+from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import RESULT, Session, planned, save_session, throw_away_incomplete
 from pipeprof.record.measures import Measures, Repetition, merged
@@ -51,13 +52,8 @@ class Interleaved:
 
     def recover(self) -> None:
         """Throw away what a kill left incomplete. Raises UsageError while a process of it is still running."""
-        for entry in self.session.repetitions:
-            alive = self.bench.still_running(self.folder / entry.name) if entry.state == "running" else []
-            if alive:
-                raise UsageError(
-                    f"process {alive[0]} of the interrupted repetition `{entry.name}` is still running",
-                    "wait until it has ended, or end it",
-                )
+        running = [entry.name for entry in self.session.repetitions if entry.state == "running"]
+        refuse_orphans(self.folder, running, self.bench.still_running)
         throw_away_incomplete(self.folder, self.session)
 
     def start(self, folders: Mapping[Name, Path]) -> None:

@@ -14,7 +14,7 @@ from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.runs import _last_words, _output_to, signals_held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.record.measures import Measures
@@ -79,6 +79,17 @@ class Bench:
             return list(processes_alive(load(path)))
         except RunError:
             return []  # it was killed before there was a manifest
+
+
+def refuse_orphans(folder: Path, names: Iterable[str], still_running: Callable[[Path], Sequence[int]]) -> None:
+    """Raises UsageError when a process of one of these interrupted repetitions has not ended yet."""
+    for name in names:
+        alive = still_running(folder / name)
+        if alive:
+            raise UsageError(
+                f"process {alive[0]} of the interrupted repetition `{name}` is still running",
+                "wait until it has ended, or end it",
+            )
 
 
 SLOWED = "its steps were slowed down on purpose"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect import fingerprint
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
+from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import locked
 from pipeprof.experiment.sweep_bench import Order, SweepBench
@@ -87,13 +88,8 @@ class Running:
 
     def recover(self) -> None:
         """Throw away what a kill left incomplete. Raises UsageError while a process of it is still running."""
-        for entry in self.session.repetitions:
-            alive = self.bench.still_running(self.folder / entry.name) if entry.state == "running" else []
-            if alive:
-                raise UsageError(
-                    f"process {alive[0]} of the interrupted repetition `{entry.name}` is still running",
-                    "wait until it has ended, or end it",
-                )
+        running = [entry.name for entry in self.session.repetitions if entry.state == "running"]
+        refuse_orphans(self.folder, running, self.bench.still_running)
         throw_away_incomplete(self.folder, self.session)
 
     def to_the_end(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeprof.units import format_bytes, format_ns
+from pipeprof.report.compare_rows import value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,19 +37,6 @@ def text(content: Content) -> str:
     out = io.StringIO()
     _print(content, Console(file=out, width=PLAIN_WIDTH, highlight=False, no_color=True, force_terminal=False))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
-
-
-def value_text(value: float | None, unit: str) -> str:
-    """A metric's value with its unit, for people; `-` for none."""
-    if value is None:
-        return "-"
-    if unit == "ns":
-        return format_ns(value)
-    if unit == "s":
-        return format_ns(value * 1e9)
-    if unit == "bytes":
-        return format_bytes(value)
-    return f"{value:g} {unit}".strip()
 
 
 def _print(content: Content, console: Console) -> None:
@@ -104,8 +91,8 @@ def _metrics(metrics: Sequence[Mapping[str, Any]]) -> Table:
         interval = f"{_percent(low)} .. {_percent(high)}" if low is not None and high is not None else "-"
         table.add_row(
             metric["name"],
-            value_text(metric["base"], metric["unit"]),
-            value_text(metric["new"], metric["unit"]),
+            value(metric["base"], metric["unit"]),
+            value(metric["new"], metric["unit"]),
             _percent(metric["ratio"]),
             interval,
             "-" if metric["p_value"] is None else f"{metric['p_value']:.2g}",
@@ -123,7 +110,7 @@ def _explanation(entries: Sequence[Mapping[str, Any]]) -> Table:
         if entry["kind"] == "structure":
             table.add_row(Text(entry["text"]), "", "", entry["change"], share)
             continue
-        values = (value_text(entry[side], entry["unit"]) for side in ("base", "new"))
+        values = (value(entry[side], entry["unit"]) for side in ("base", "new"))
         table.add_row(Text(entry["what"]), *values, _percent(entry["ratio"]), share)
     return table
 

@@ -23,4 +23,5 @@ def write_text(text: str, output: Path | None) -> None:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(output)
     except OSError as error:
+        temporary.unlink(missing_ok=True)
         raise UsageError(f"cannot write `{output}`: {error.strerror}", "choose another file with -o") from error

@@ -7,10 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.text import Text
 
 from pipeprof.report.sweep_rows import sections
-from pipeprof.report.terminal import PLAIN_WIDTH, print_block
+from pipeprof.report.terminal import PLAIN_WIDTH, print_section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,12 +29,5 @@ def text(content: Mapping[str, Any]) -> str:
 
 def _print(console: Console, content: Mapping[str, Any]) -> None:
     for section in sections(content):
-        console.rule(Text(section.title, style="bold"), align="left")
-        for sentence in section.strong:
-            console.print(Text(sentence, style="bold"))
-        for sentence in section.notes:
-            console.print(Text(sentence))
-        for block in section.blocks:
-            console.print()
-            print_block(console, block)
+        print_section(console, section)
         console.print()

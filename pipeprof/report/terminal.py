@@ -43,15 +43,20 @@ def print_block(console: Console, block: Block) -> None:
     console.print(table)
 
 
+def print_section(console: Console, section: Section) -> None:
+    """Title, sentences, tables."""
+    console.rule(Text(section.title, style="bold"), align="left")
+    for sentence in section.strong:
+        console.print(Text(sentence, style="bold"))
+    for sentence in section.notes:
+        console.print(Text(sentence))
+    for block in section.blocks:
+        console.print()
+        print_block(console, block)
+
+
 def _print(console: Console, found: Iterable[Section]) -> None:
     for section in found:
         console.print()
-        console.rule(Text(section.title, style="bold"), align="left")
-        for sentence in section.strong:
-            console.print(Text(sentence, style="bold"))
-        for sentence in section.notes:
-            console.print(Text(sentence))
-        for block in section.blocks:
-            console.print()
-            print_block(console, block)
+        print_section(console, section)
     console.print()
