@@ -44,6 +44,11 @@ def open_measures(path: str | Path) -> Measures:
         return baseline.load(text)
     if place.is_file() and is_benchmark(place):
         return read_benchmarks([place], text)
+    if place.is_file():
+        raise RunError(
+            f"`{text}` is no side of a comparison: found a file that is no whole JSON of pytest-benchmark",
+            "give a run, a baseline, or what `pytest --benchmark-json FILE` wrote",
+        )
     files = sorted(place.glob("*.json")) if place.is_dir() and not place.joinpath("run.json").is_file() else []
     if files and all(is_benchmark(file) for file in files):
         return read_benchmarks(files, text)

@@ -127,3 +127,7 @@ def test_a_run_is_found_by_its_folder(recorded):
 def test_what_is_none_of_these_is_refused(tmp_path):
     with pytest.raises(RunError):
         open_measures(tmp_path / "nothing")
+    cut = tmp_path / "cut.json"
+    cut.write_text('{"benchmarks": [')
+    with pytest.raises(RunError, match=r"cut\.json.*pytest-benchmark"):
+        open_measures(cut)
