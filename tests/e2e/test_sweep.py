@@ -15,6 +15,7 @@ pytestmark = pytest.mark.mindspore
 # poll of 100 ms every 32 rows: more than 300 ms per step of 128 rows, where one thread takes 40. Waits are long against
 # what a busy machine adds, and rows are not ready before the poll.
 TRAINING = """
+import os
 import time
 
 import mindspore as ms
@@ -22,17 +23,20 @@ import numpy as np
 from mindspore import dataset as ds
 from mindspore import nn
 
+DECODE_S = float(os.environ.get("DECODE_S", "0.15"))
+STEPS = int(os.environ.get("STEPS", "16"))
+
 print("threads", ms.get_context("runtime_num_threads"), "mode", ms.get_context("mode"))
 
 
 def decode(x):
-    time.sleep(0.15)
+    time.sleep(DECODE_S)
     return x
 
 
 class Rows:
     def __len__(self):
-        return 128 * 16
+        return 128 * STEPS
 
     def __getitem__(self, index):
         time.sleep(0.0002)
@@ -76,6 +80,32 @@ args = ["--ignored"]
 [[variant]]
 name = "idle workers"
 dataset = {op = "Batch", workers = 2}
+"""
+GREEDY = """
+search = "greedy"
+looks = [4]
+alpha = 0.05
+timeout = "60s"
+seed = 1
+
+[base]
+env = {STEPS = 10}
+
+[[variant]]
+name = "two workers"
+dataset = {op = "Map", workers = 2}
+
+[[variant]]
+name = "idle variable"
+env = {NOTHING_READS_THIS = "1"}
+
+[[addition]]
+name = "faster decoding"
+env = {DECODE_S = "0.07"}
+
+[[addition]]
+name = "idle argument"
+args = ["--ignored"]
 """
 OTHERS = """
 looks = [3]
@@ -126,6 +156,24 @@ def test_a_good_and_a_harmful_option_are_found_and_idle_ones_never_better(home):
     assert stages["setup"]["value"] > stages["warmup_first"]["value"] > 0
     again = sweep(home, PLANTED, "--export", "toml")
     assert "workers = 2" in again.stdout, again.stderr
+
+
+@pytest.mark.slow
+def test_greedy_adds_to_the_winner_and_confirms_it_in_fresh_runs(home):
+    done = sweep(home, GREEDY, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    verdicts = [{row["name"]: row["verdict"] for row in table["rows"]} for table in found["tables"]]
+    assert [sorted(rows) for rows in verdicts] == [
+        ["base", "idle variable", "two workers"],
+        ["two workers", "two workers + faster decoding", "two workers + idle argument"],
+        ["base", "two workers + faster decoding"],
+    ]
+    assert verdicts[0]["two workers"] == verdicts[1]["two workers + faster decoding"] == "better"
+    assert verdicts[0]["idle variable"] != "better" != verdicts[1]["two workers + idle argument"]
+    assert found["recommendation"]["name"] == "two workers + faster decoding"
+    assert found["tables"][2]["rows"][1]["stages"]["steady"]["ratio"] < 0.5
+    assert "DECODE_S" in sweep(home, GREEDY, "--export", "env").stdout
 
 
 @pytest.mark.slow
