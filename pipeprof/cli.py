@@ -146,7 +146,11 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
 @cli.command()
 @_RUN
 @click.option(
-    "--format", "form", type=click.Choice(["terminal", "markdown", "json"]), default="terminal", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["terminal", "html", "markdown", "json"]),
+    default="terminal",
+    show_default=True,
 )
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the longest tables.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
@@ -155,17 +159,19 @@ def report(run: Path, form: str, top: int, output: Path | None) -> None:
 
     \b
       pipeprof report RUN
+      pipeprof report RUN --format html -o report.html
       pipeprof report RUN --format markdown -o report.md
       pipeprof report RUN --format json | jq .diagnosis
     """  # noqa: D301
-    from pipeprof.report import build, json_text, markdown, terminal
+    from pipeprof.report import build, html, json_text, markdown, terminal
     from pipeprof.report.output import write_text
 
     content = build.build(_open(run), top=top)
     if form == "terminal" and output is None:
         terminal.show(content)
         return
-    text = {"terminal": terminal.text, "markdown": markdown.text, "json": json_text.text}[form](content)
+    forms = {"terminal": terminal.text, "html": html.text, "markdown": markdown.text, "json": json_text.text}
+    text = forms[form](content)
     write_text(text, output)
 
 

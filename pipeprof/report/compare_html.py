@@ -1,4 +1,4 @@
-"""A comparison as one HTML page: no script, nothing fetched, readable on paper."""
+"""A comparison as one HTML page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report import compare_rows as rows
+from pipeprof.report.page import page, table, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -14,29 +15,16 @@ WIDTH = 160  # of an interval's picture, in pixels
 LEAST_SPAN = 0.05  # the picture reaches at least 5 % to either side
 
 _STYLE = """
-:root { color-scheme: light dark; --bad: #b3261e; --good: #1b7f3b; --unsure: #8a6100; --line: #8884; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; }
-table { border-collapse: collapse; margin: .5em 0 1.5em; }
-th, td { border-bottom: 1px solid var(--line); padding: .3em .7em; text-align: left; vertical-align: top; }
-td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
-code { overflow-wrap: anywhere; }
 .regressed, .missing, .incomparable { color: var(--bad); font-weight: 600; }
 .improved { color: var(--good); font-weight: 600; }
 .inconclusive, .acknowledged { color: var(--unsure); font-weight: 600; }
-.headline { font-size: 1.25em; }
-@media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #7bd88f; --unsure: #ffcc66; } }
 """
 _COLOUR = {"regressed": "var(--bad)", "improved": "var(--good)", "inconclusive": "var(--unsure)"}
 
 
 def text(content: dict[str, Any]) -> str:
     """The page; every name and sentence is escaped."""
-    title = escape(rows.title(content))
     parts = [
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>",
         f'<p class="headline {_class(content["verdict"])}">{_words(content.get("headline") or content["verdict"])}</p>',
         *_listed("Why", rows.causes(content)),
     ]
@@ -44,7 +32,7 @@ def text(content: dict[str, Any]) -> str:
     for name, metrics in rows.families(content):
         parts += [f"<h2>{escape(name)}</h2>", *_metrics(metrics, span)]
     parts += _about(content)
-    return "\n".join([*parts, "</body>", "</html>"]) + "\n"
+    return page(rows.title(content), parts, _STYLE)
 
 
 def _metrics(metrics: Sequence[dict[str, Any]], span: float) -> list[str]:
@@ -59,7 +47,7 @@ def _metrics(metrics: Sequence[dict[str, Any]], span: float) -> list[str]:
             f'<td class="number">{escape(repetitions)}</td></tr>'
         )
     head = ("metric", "base", "new", "change", f"-{span:.0%} to +{span:.0%}", "verdict", "repetitions")
-    return _table(head, body)
+    return table(head, body)
 
 
 def _picture(metric: dict[str, Any], span: float) -> str:
@@ -94,7 +82,7 @@ def _about(content: dict[str, Any]) -> list[str]:
     lines: list[str] = []
     if found:
         body = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in found]
-        lines += ["<h2>Differences between the two machines</h2>", *_table(("field", "base", "new", "weight"), body)]
+        lines += ["<h2>Differences between the two machines</h2>", *table(("field", "base", "new", "weight"), body)]
     lines += _listed("Notes", [*(content.get("notes") or []), *filter(None, [rows.looks(content)])])
     return lines + _listed("Compared", rows.sides(content))
 
@@ -105,17 +93,8 @@ def _listed(title: str, sentences: Sequence[str]) -> list[str]:
     return [f"<h2>{escape(title)}</h2>", "<ul>", *(f"<li>{_words(one)}</li>" for one in sentences), "</ul>"]
 
 
-def _table(head: Sequence[str], body: Iterable[str]) -> list[str]:
-    titles = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    return ["<table>", f"<thead><tr>{titles}</tr></thead>", "<tbody>", *body, "</tbody>", "</table>"]
-
-
 def _words(sentence: object) -> str:
-    """Escaped text; what stands between two backticks is set as code."""
-    parts = escape(rows.clean(sentence)).split("`")
-    if len(parts) % 2 == 0:
-        return "`".join(parts)
-    return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
+    return words(rows.clean(sentence))
 
 
 def _class(verdict: str) -> str:

@@ -8,7 +8,7 @@ import json
 import pytest
 from rich.console import Console
 
-from pipeprof.report import json_text, markdown, terminal
+from pipeprof.report import html, json_text, markdown, terminal
 from pipeprof.report.build import build
 from pipeprof.report.sections import Block, sections
 
@@ -146,3 +146,19 @@ def test_building_a_report_changes_nothing_in_the_run(normal):
     before = {path: path.read_bytes() for path in normal.path.rglob("*") if path.is_file()}
     build(normal)
     assert {path: path.read_bytes() for path in normal.path.rglob("*") if path.is_file()} == before
+
+
+def test_the_html_page_stands_alone_and_escapes_every_name(odd):
+    text = html.text(build(odd))
+    assert "<script" not in text.lower()
+    assert "http" not in text.replace("http-equiv", "")
+    assert "<b>a|b" not in text
+    assert "&lt;b&gt;a|b*_[red]\\x&lt;/b&gt;" in text
+
+
+def test_the_html_page_has_every_section_and_draws_the_step(normal):
+    content = build(normal)
+    text = html.text(content)
+    for section in sections(content)[1:]:
+        assert f"<h2>{section.title}</h2>" in text
+    assert text.count("<rect") >= 2

@@ -1,0 +1,125 @@
+"""The verdict on the data pipeline and on the step itself, with its evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.sections.block import Section
+from pipeprof.units import format_ns, format_ratio
+
+VERDICTS = {
+    "input_bound": "INPUT-BOUND: the training waits for its data",
+    "consumer_bound": "not input-bound: the data is ready in time",
+    "balanced": "BALANCED: the data pipeline and the training are equally fast",
+    "not_measured": "not measured: no training step that fetches from a dataset was seen",
+}
+
+KINDS = {
+    "cpu": "busy computing",
+    "wait": "waiting (storage, network, sleep)",
+    "gil": "computing in Python under the interpreter's lock (GIL)",
+    "burst": "stalling now and then",
+    "poll": "limited by the 100 ms polls of a source with several workers",
+    "host_saturated": "short of CPU: the machine is busy with other work",
+}
+LIMITS = {
+    "compute": "forward and backward operators take most of it",
+    "communication": "exposed communication takes most of it",
+    "optimizer": "the optimizer takes most of it",
+    "host_gap": "most of the time no operator runs: Python and framework on the host",
+    "imbalance": "the ranks wait for the slowest one",
+    "compile": "graph compilation and the first steps take most of the run",
+    "not_measured": "what it does was not measured",
+}
+SINK_STAGES = {
+    "data_processing": "late: the dataset pipeline on the host",
+    "data_transmission": "late: the way from the host to the device",
+}
+PROGRAMS = {
+    "mindinsight": "MindInsight's rules",
+    "mindspore": "MindSpore's own analyser",
+    "autotune": "AutoTune's rule",
+}
+
+
+def diagnosis_section(content: dict[str, Any]) -> Section:
+    """The answer first, then the numbers it rests on, what to try, and what other programs would name."""
+    found = content["diagnosis"]
+    section = Section("Diagnosis")
+    share = found["data_wait_share"]
+    text = VERDICTS[found["verdict"]]
+    section.strong.append(text if share is None else f"{text} ({format_ratio(share)} of its time)")
+    if found["op_id"] is not None:
+        name = f" `{found['op_name']}`" if found["op_name"] else ""
+        kind = f", {KINDS[found['kind']]}" if found["kind"] else ""
+        section.strong.append(f"bottleneck: {found['op_type']} {found['op_id']}{name}{kind}")
+    if found["stage"]:
+        section.strong.append(SINK_STAGES[found["stage"]])
+    doubts = f" ({'; '.join(found['doubts'])})" if found["doubts"] else ""
+    if found["verdict"] != "not_measured":
+        section.notes.append(f"confidence: {found['confidence']}{doubts}")
+    section.notes += [_evidence(item) for item in found["evidence"]]
+    section.notes += [_suggestion(item, content["run"]["path"]) for item in found["suggestions"]]
+    _network(section, found["network"])
+    for program, title in PROGRAMS.items():
+        theirs = found["compatible"].get(program) or {}
+        if theirs.get("named") is not None:
+            section.notes.append(f"{title} would name: {_named(content, theirs['named'])}")
+    return section
+
+
+def _network(section: Section, found: dict[str, Any] | None) -> None:
+    """What limits the step itself, when it is not its data."""
+    if found is None:
+        return
+    section.strong.append(f"the step itself: {LIMITS[found['limit']]} (confidence: {found['confidence']})")
+    if len(found["candidates"]) > 1 and found["limit"] != "compile":
+        section.strong.append(f"nearly as much: {LIMITS[found['candidates'][1]]}")
+    slow = found["slowest_rank"]
+    if slow:
+        extra = format_ns(slow["excess_ns"])
+        section.strong.append(f"rank {slow['rank']} holds the others up: {extra} more for a step, in {slow['phase']}")
+    section.notes += [_evidence(item) for item in found["evidence"]]
+    section.notes += [f"try: {text}" for text in found["suggestions"]]
+
+
+def _evidence(item: dict[str, Any]) -> str:
+    return f"{item['what']}: {_value(item)} ({item['basis']}; query {item['source']})"
+
+
+def _value(item: dict[str, Any]) -> str:
+    value = item["value"]
+    if value is None:
+        return "not measured"
+    if item["unit"] in ("ns", "ns per step"):
+        return format_ns(value)
+    if item["unit"].startswith("share"):
+        return format_ratio(value)
+    if item["unit"] == "times":
+        return f"{value:.2f}x"
+    return f"{value:.3g} {item['unit']}"
+
+
+def _suggestion(item: dict[str, Any], run: str) -> str:
+    parts = [f"try: {item['text']}"]
+    if item.get("place"):
+        parts.append(f"at {item['place']}")
+    if item.get("not_when"):
+        parts.append(
+            f"not when {item['not_when']}" if not item["not_when"].startswith(("do not", "more")) else item["not_when"]
+        )
+    if item.get("verify"):
+        parts.append("verify: " + item["verify"].replace("RUN", run) + " -- COMMAND")
+    return "; ".join(parts)
+
+
+def _named(content: dict[str, Any], ops: list[int]) -> str:
+    if not ops:
+        return "nothing"
+    types = {
+        op["op_id"]: op["op_type"]
+        for row in content["pipeline"]["pipelines"]
+        if row["role"] == "train"
+        for op in row["ops"]
+    }
+    return ", ".join("nothing: the data is in time" if op < 0 else f"{types.get(op, 'operator')} {op}" for op in ops)

@@ -1,0 +1,60 @@
+"""The data pipeline: its operators as a tree, with queues, times and CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.sections.block import Block, Section, rows_at
+from pipeprof.units import format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def pipeline_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
+    """Each pipeline of the rank in focus that the training or the evaluation fetches from."""
+    section = Section("Data pipeline")
+    for row in rows_at(content["pipeline"]["pipelines"], focus):
+        if row["role"] == "hidden":
+            continue
+        what = f"{row['role']} pipeline at {row['site'] or 'unknown place'}"
+        facts = [
+            f"{row['iterators']} iterator(s)",
+            f"batch size {row['batch_size']}" if row["batch_size"] else None,
+            f"{row['batches']} batches, waited {format_ns(row['wait_ns'])} for them",
+            f"first batch after {format_ns(row['first_batch_ns'])}" if row["first_batch_ns"] is not None else None,
+        ]
+        section.notes.append(f"{what}: " + ", ".join(fact for fact in facts if fact))
+        if row["queues"] and row["queues"] != "recorded":
+            section.notes.append(f"  its queues: {row['queues']}")
+        if row["ops"]:
+            section.blocks.append(_tree(row["ops"]))
+    return section
+
+
+def _tree(ops: Sequence[dict[str, Any]]) -> Block:
+    """The operators, the one nearest the training loop first, each indented below its consumer."""
+    depth: dict[int, int] = {}
+    rows = []
+    for op in sorted(ops, key=lambda op: op["op_id"]):
+        parent = op["consumer_id"]
+        depth[op["op_id"]] = 0 if parent is None else depth.get(parent, 0) + 1
+        queue, service, cpu = op["queue"], op["service"], op["cpu"]
+        rows.append(
+            [
+                "  " * depth[op["op_id"]] + f"{op['op_type']} {op['op_id']}",
+                op["name"] or "",
+                "-"
+                if op["workers"] is None or op["inlined"]
+                else str(op["workers"]) + (" proc" if op["uses_processes"] else ""),
+                "-" if op["capacity"] is None else str(op["capacity"]),
+                format_ratio(queue["mean_ratio"]) if queue else "-",
+                format_ratio(queue["empty_share"]) if queue else "-",
+                format_ratio(queue["full_share"]) if queue else "-",
+                format_ns(service["mean_ns"]) if service else "-",
+                format_ns(service["work_per_batch_ns"]) if service else "-",
+                f"{cpu['mean_cores']:.2f}" if cpu and cpu["mean_cores"] is not None and not op["inlined"] else "-",
+            ]
+        )
+    head = ("operator", "does", "workers", "queue", "fill", "empty", "full", "per row", "per batch", "cores")
+    return Block(head, rows, frozenset(range(2, 10)))

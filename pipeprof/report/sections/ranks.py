@@ -1,0 +1,50 @@
+"""Ranks and repetitions beside each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.sections.block import PHASES, Block, Section, times
+from pipeprof.units import format_ns, format_ratio
+
+
+def ranks_section(content: dict[str, Any]) -> Section:
+    """Step times of every repetition and rank, and how far the ranks are apart."""
+    section = Section("Ranks and repetitions")
+    rows = [row for row in content["steps"]["summary"] if row["kind"] == "train"]
+    if len(rows) > 1:
+        waits = {(row["rep"], row["rank"]): row["data_wait_share"] for row in content["steps"]["data_wait"]}
+        listed = [
+            [
+                str(row["rep"]),
+                str(row["rank"]),
+                str(row["steps"]),
+                *times(row),
+                format_ratio(waits.get((row["rep"], row["rank"]))),
+            ]
+            for row in rows
+        ]
+        section.blocks.append(
+            Block(
+                ("rep", "rank", "steps", "mean", "median", "p90", "max", "waiting for data"),
+                listed,
+                frozenset(range(8)),
+            )
+        )
+    spread = [
+        [
+            str(row["rep"]), PHASES.get(row["phase"], row["phase"]), str(row["slowest_rank"]),
+            format_ns(row["slowest_median_ns"]), str(row["fastest_rank"]), format_ns(row["fastest_median_ns"]),
+            "-" if row["spread_ratio"] is None else f"{row['spread_ratio']:.2f}x",
+        ]
+        for row in content["steps"]["rank_spread"]
+    ]  # fmt: skip
+    if spread:
+        section.blocks.append(
+            Block(
+                ("rep", "phase", "slowest rank", "median", "fastest rank", "median", "spread"),
+                spread,
+                frozenset((0, 2, 3, 4, 5, 6)),
+            )
+        )
+    return section
