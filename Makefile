@@ -5,17 +5,21 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.pipeprof-installed
+# Tests that start no training share the cores; trainings disturb each other and run alone.
+TOGETHER := -n auto --dist loadfile --ignore tests/e2e
 
-.PHONY: demo test test-slow check lint types floors docs bench bench-import bench-overhead bench-memory wheel test-wheel clean help
+.PHONY: demo test test-slow check lint types floors docs bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel test-wheel clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
 
 test: $(READY)  ## all tests but the slow ones
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m "not slow"
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m "not slow" $(TOGETHER)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m "not slow" tests/e2e
 
 test-slow: $(READY)  ## long ones: stress, accuracy, fault injection
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow $(TOGETHER)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow tests/e2e
 
 check: lint types floors test  ## what CI runs
 
@@ -46,6 +50,16 @@ bench-import: $(READY)  ## reading big foreign profiles: CPU time and peak memor
 
 bench-memory: $(READY)  ## growth of memory over 100,000 steps, profiled and not (about 5 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/overhead.py --kinds --memory-steps 100000
+
+bench-ascend: $(READY)  ## kernel_details, trace_view and communication of 200 MB and 1 GB (about 5 minutes, 2 GB of disk)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/ascend_bench.py --megabytes 200 --and 1000 --check
+
+bench-profile: $(READY)  ## what pipeprof.profile costs: waiting (fails when it can be seen) and recording (about 8 minutes)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds steps cycles --pairs 200 --check
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds cycles --width 64 --pixels 64
+
+bench-timeline: $(READY)  ## a timeline of an hour with 50 million events: CPU time and peak memory (about 6 minutes, 4 GB of disk)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/timeline_bench.py --events 50000000 --check
 
 wheel: $(READY)
 	rm -rf dist

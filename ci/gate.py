@@ -1,8 +1,7 @@
 """The GitHub check: runs pipeprof on the user's command, shows what it found, and decides green or red.
 
-Thin: measuring, judging and rendering are `pipeprof`'s. Standard library only. Everything comes in through
-PIPEPROF_GATE_* variables and GitHub's own, nothing is put into a shell. Fails closed: only a judged comparison can be
-green.
+Thin: measuring, judging and rendering are `pipeprof`'s. Standard library only. Everything comes in through variables
+(PIPEPROF_GATE_*, GitHub's own), nothing is put into a shell. Fails closed: only a judged comparison can be green.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ EXIT = {
 }  # fmt: skip
 USAGE, NOT_JUDGED, WORKLOAD_FAILED = 2, 3, 5
 MEANING = {
-    USAGE: "the check is set up wrongly",
-    NOT_JUDGED: "the comparison could not be judged",
+    USAGE: "the check is set up wrongly", NOT_JUDGED: "the comparison could not be judged",
     WORKLOAD_FAILED: "the measured command failed",
-}
+}  # fmt: skip
 CHOOSABLE = ("regressed", "incomparable", "inconclusive")  # everything else that is not fine is always red
 GIVEN = ("COMMAND", "MODE", "BASE_REF", "BASELINE_ROOT", "WORKLOAD", "MACHINE", "BUDGET", "POLICY", "REPS", "FAIL_ON")
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
+TIME = r"([0-9]+(\.[0-9]+)?[smh])*([0-9]+(\.[0-9]+)?)?"
 MOST_JSON = 64 * 1024 * 1024
-TAIL_LINES = 40
+TAIL_LINES, MOST_REASON = 40, 500
 LINGER_S = 3.0  # a process that the command left behind may hold its output open
 # What a step writes to steer the job, and its credentials: not for the code under test.
 KEPT_FROM_COMMAND = re.compile(
@@ -85,10 +84,7 @@ def read_inputs(env: dict[str, str]) -> Inputs:
         (base_ref.startswith("-") or "\n" in base_ref, f"`base-ref` is {base_ref!r}, expected a git revision"),
         (mode == "baseline" and not re.fullmatch(NAME, workload), f"`workload` is {workload!r}, expected a name"),
         (not re.fullmatch(f"({NAME})?", given["MACHINE"]), f"`machine` is {given['MACHINE']!r}, expected a name"),
-        (
-            not re.fullmatch(r"([0-9]+(\.[0-9]+)?[smh]?)*", given["BUDGET"]),
-            f"`budget` is {given['BUDGET']!r}, expected a time",
-        ),
+        (not re.fullmatch(TIME, given["BUDGET"]), f"`budget` is {given['BUDGET']!r}, expected a time"),
         (not re.fullmatch(r"([1-9]\d*)?", given["REPS"]), f"`reps` is {given['REPS']!r}, expected a number"),
         (not fail_on, "`fail-on` is empty; use continue-on-error for a check that never fails"),
         (not fail_on <= set(CHOOSABLE), f"`fail-on` has {sorted(fail_on)}, expected some of {', '.join(CHOOSABLE)}"),
@@ -189,25 +185,29 @@ def judged(code: int, data: bytes, tail: str) -> dict[str, Any]:
     """The comparison that pipeprof printed. Raises GateError unless it is whole and agrees with the exit code."""
     if code not in set(EXIT.values()):
         known = code in (USAGE, WORKLOAD_FAILED)
-        raise GateError(f"pipeprof exited with {code}", code if known else NOT_JUDGED, tail)
+        raise GateError(f"pipeprof exited with {code}{reason(tail)}", code if known else NOT_JUDGED, tail)
     try:
         content = json.loads(data) if len(data) <= MOST_JSON else None
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise GateError(f"pipeprof printed no comparison (exit code {code})", NOT_JUDGED, tail)
+        raise GateError(f"pipeprof printed no comparison (exit code {code}){reason(tail)}", NOT_JUDGED, tail)
     verdict = content.get("verdict")
     expected = EXIT.get(verdict) if isinstance(verdict, str) else None
     if content.get("schema_version") != 1 or expected is None:
         raise GateError("what pipeprof printed is no comparison that this action knows", NOT_JUDGED, tail)
     if not expected == code == content.get("exit_code"):
-        text = (
-            f"verdict {verdict}, exit code {content.get('exit_code')!r} and the real one, {code}, contradict each other"
-        )
-        raise GateError(text, NOT_JUDGED, tail)
+        given = f"exit code {content.get('exit_code')!r} and the real one, {code}"
+        raise GateError(f"verdict {verdict}, {given}, contradict each other", NOT_JUDGED, tail)
     if code == 0 and not content.get("metrics"):
         raise GateError("the comparison has no metrics: nothing was judged", NOT_JUDGED, tail)
     return content
+
+
+def reason(tail: str) -> str:
+    """The last error among these lines, to go behind a sentence; empty without one."""
+    found = [line[len("error: ") :].strip() for line in tail.splitlines() if line.startswith("error: ")]
+    return f": {found[-1][:MOST_REASON]}" if found else ""
 
 
 def publish(data: bytes, folder: Path, env: dict[str, str]) -> None:

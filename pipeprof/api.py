@@ -10,6 +10,7 @@ from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
     from types import TracebackType
 
     import pandas as pd
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from pipeprof.record.measures import Measures
     from pipeprof.record.run import Manifest, Run
+    from pipeprof.report.ops.frame import OpsFrame
     from pipeprof.verdict.gate.policy import Policy
 
 
@@ -24,7 +26,8 @@ class OpenRun:
     """A run that can be asked.
 
     Every table of the record is an attribute (`run.step`, `run.queue`, ...) and a DataFrame with `rep` and `rank`;
-    `run.ops` are the operators' totals by instance. Numbers are in the units of the column names.
+    `run.ops` are the operators' totals by instance, `run.ops.key_averages(...)` those of groups of executions. Numbers
+    are in the units of the column names.
     """
 
     def __init__(self, run: Run) -> None:
@@ -37,9 +40,11 @@ class OpenRun:
         return self._run.manifest
 
     @property
-    def ops(self) -> pd.DataFrame:
-        """Operators by instance, most self time first (query op/by_instance)."""
-        return self.ask("op/by_instance", top=1 << 40)
+    def ops(self) -> OpsFrame:
+        """Operators by instance, most self time first (query op/by_instance); `ops.key_averages(...)` are groups."""
+        from pipeprof.report.ops.frame import OpsFrame
+
+        return OpsFrame.of(self.ask("op/by_instance", top=1 << 40), self._run)
 
     def table(self, name: str) -> pd.DataFrame:
         """All rows of a table or view; no rows when the run does not have it. Raises QueryError for an unknown name."""
@@ -86,12 +91,14 @@ class OpenRun:
 
 
 def compare(
-    base: str | os.PathLike[str] | Measures, new: str | os.PathLike[str] | Measures, policy: Policy | None = None
+    base: str | os.PathLike[str] | Measures,
+    new: str | os.PathLike[str] | Measures,
+    policy: Policy | Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What `pipeprof compare --format json` prints, as a dict: a verdict per metric, and what explains it.
 
-    Each side is a run, a baseline, a JSON file or a folder of JSON files of pytest-benchmark, or Measures. Raises
-    RunError when one cannot be read.
+    Each side is a run, a baseline, a JSON file or a folder of JSON files of pytest-benchmark, or Measures. `policy` may
+    be a table, as in a policy file. Raises RunError when a side cannot be read, UsageError for a policy that cannot be.
     """
     from pipeprof.experiment.compare import compare_sides
     from pipeprof.query.measure import open_base, open_measures

@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,6 +25,8 @@ from pipeprof.errors import PipeprofError, RunError, UsageError
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
+
+DEFECT = 70  # exit code of what should never happen, as in sysexits.h
 
 # Options of `collect` that are written into the manifest.
 KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "fp_point", "bp_point", "keep_spool")
@@ -340,6 +343,10 @@ def main() -> NoReturn:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(0)
+    except Exception:  # noqa: BLE001 - whatever it is, it must not look like "regressed", which is 1
+        traceback.print_exc()
+        _error("pipeprof failed where it should not", "report the lines above")
+        sys.exit(DEFECT)
     sys.exit(0)
 
 

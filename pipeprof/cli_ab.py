@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli_compare import FORMATS, show
+from pipeprof.cli_compare import FORMATS, answer
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,9 +89,7 @@ def ab(
 
     policy = load_policy(policy_file)
     wish = AbWish(_arm("base", words), _arm("new", words), command, folder, budget, new_session=new_session)
-    content = run_ab(wish, policy, _say)
-    show(content, form)
-    sys.exit(content["exit_code"])
+    answer(run_ab(wish, policy, _say), form)
 
 
 @click.command(context_settings={"ignore_unknown_options": False})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -53,7 +54,16 @@ def compare(
     policy = load_policy(policy_file)
     newer = open_measures(new)
     content = compare_sides(open_base(base, newer), newer, policy, allow_cross_machine=allow_cross_machine)
-    show(content, form, output)
+    answer(content, form, output)
+
+
+def answer(content: dict[str, Any], form: str, output: Path | None = None) -> NoReturn:
+    """Show a comparison and exit with its code, also when nobody reads it to the end (`| head`)."""
+    try:
+        show(content, form, output)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(content["exit_code"])
 
 

@@ -7,20 +7,32 @@ from typing import Any
 
 import click
 
-from pipeprof.errors import PipeprofError, RunError
+from pipeprof.errors import RunError
 
 _FORMATS = ("terminal", "json", "csv", "markdown", "parquet")
-_GROUPS = ("name", "shape", "stack", "type", "scope", "phase")
 _CONTEXT = {"ignore_unknown_options": False}
 
 
-@click.command(context_settings=_CONTEXT)
+class _Command(click.Command):
+    """Takes `--group-by stack 3`, too: the number of frames as a word of its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for at, (word, depth) in enumerate(zip(args, args[1:], strict=False)):
+            asked = word == "--group-by=stack" or args[max(at - 1, 0) : at + 1] == ["--group-by", "stack"]
+            if asked and depth.isdecimal():
+                return super().parse_args(ctx, [*args[:at], f"{word} {depth}", *args[at + 2 :]])
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_Command, context_settings=_CONTEXT)
 @click.argument("run", metavar="RUN|FILE", type=click.Path(path_type=Path))
 @click.option(
     "-t", "--top", type=int, metavar="N", help="Rows; 0 shows all, -N all but the last N.  [default: 20, or 3]"
 )
 @click.option("--row-limit", type=int, metavar="N", help="As --top; -1 shows all.")
-@click.option("--group-by", type=click.Choice(_GROUPS), help="Sum up executions by this.  [default: type or name]")
+@click.option(
+    "--group-by", metavar="name|shape|stack [N]|type|scope|phase", help="Sum up executions.  [default: type or name]"
+)
 @click.option("--stack-depth", type=click.IntRange(1), default=5, show_default=True, help="Frames of --group-by stack.")
 @click.option("--order-by", "--sort-by", metavar="COL", help="Largest first by any column; +COL: smallest first.")
 @click.option("--opr-name", metavar="REGEX", help="Operators whose name matches, from its start.")
@@ -44,7 +56,7 @@ _CONTEXT = {"ignore_unknown_options": False}
 @click.option("--confluence", "--wiki", is_flag=True, help="Wiki tables with more columns.")
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="terminal", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
-def ops(run: Path, form: str, output: Path | None, row_limit: int | None, **asked: Any) -> None:
+def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_by: str | None, **asked: Any) -> None:
     """Operator table of a run, or of another program's profile: filtered, ordered, added up or grouped.
 
     \b
@@ -60,27 +72,41 @@ def ops(run: Path, form: str, output: Path | None, row_limit: int | None, **aske
     if row_limit is not None and asked["top"] is None:
         asked["top"] = max(row_limit, 0)
     question = Question(**asked)
+    if group_by is not None:
+        question = question.grouped(group_by)
     question.check()
     show.show(_opened(run), question, form, output)
 
 
 def _opened(path: Path) -> Any:
     """The run, or the run that a foreign file is read into (kept, so that the next question is fast)."""
-    from pipeprof.read.foreign import holds_known
+    if not path.is_file():
+        return _opened_run(path)
     from pipeprof.read.imported import imported
-    from pipeprof.read.spool.finish import open_run
     from pipeprof.report.progress import status_line
 
+    with status_line("pipeprof: reading", quiet=False) as progress:
+        run = imported(path, progress)
+    for text in dict.fromkeys(warning.message for warning in run.manifest.warnings):
+        click.echo(f"note: {text}", err=True)
+    return run
+
+
+def _opened_run(path: Path) -> Any:
+    from pipeprof.record.run import load
+
     try:
+        run = load(path)
+        if run.manifest.state != "running" and not run.spool.is_dir():
+            return run  # nothing to recover; what could recover it is slow to import
+        from pipeprof.read.spool.finish import open_run
+        from pipeprof.report.progress import status_line
+
         with status_line("pipeprof: reading", quiet=False) as progress:
-            run = imported(path, progress) if path.is_file() else open_run(path, progress=progress)
+            return open_run(path, progress=progress)
     except RunError as error:
+        from pipeprof.read.foreign import holds_known
+
         if not holds_known(path):
             raise
         raise RunError(error.message, f"pipeprof import {path} -o RUN") from error
-    except PipeprofError:
-        raise
-    if path.is_file():
-        for text in dict.fromkeys(warning.message for warning in run.manifest.warnings):
-            click.echo(f"note: {text}", err=True)
-    return run

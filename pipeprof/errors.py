@@ -13,6 +13,8 @@ class PipeprofError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint and hasattr(self, "add_note"):  # what a traceback of the user's program shows, from Python 3.11 on
+            self.add_note(f"hint: {hint}")
 
 
 class UsageError(PipeprofError):

@@ -81,6 +81,23 @@ def training_trace(steps=3, tag=1234):
     return b"".join(struct.pack("<QHHQ", kind, 0, stream, at) for kind, stream, at in points)
 
 
+def ts_track(steps=3, model=7, *, junk=True):
+    """The newer records that the same steps would come from."""
+    points = []
+    for number in range(1, steps + 1):
+        fp = BASE + 1000 * (number - 1) + 200
+        points += [(0, 0, fp - 10), (2, 0, fp), (3, 0, fp + 500)]
+        points += [] if number == 2 else [(10_000, 5, fp + 550), (10_001, 5, fp + 650)]
+        points += [(1, 0, BASE + 1000 * number - 5), (4, 0, BASE + 1000 * number)]
+    records = [(10, tag, stream, at) for tag, stream, at in points]
+    if junk:  # other kinds of records, which are no steps
+        records[1:1] = [(3, 2, 0, BASE), (9, 4, 0, BASE + 300)]
+    return b"".join(
+        struct.pack("<BBHIQQQHHHH", 1, kind, 40, 0, at, number, model, stream, 8, tag, 0)
+        for number, (kind, tag, stream, at) in enumerate(records)
+    )
+
+
 def us(offset):
     """A time of the wall clock as these files have it."""
     return f"{EPOCH_US + offset}.250"
@@ -208,4 +225,50 @@ def write_cpu(folder, rank=0, steps=3):
         f"{name.rpartition('/')[2].partition('-')[0]};{name.rpartition('/')[2]};9;input_1:[2, 3];\n" for name in ops
     ]
     write(folder / "FRAMEWORK" / f"cpu_framework_{rank}.txt", "".join(launches * steps))
+    return folder
+
+
+def write_gpu(folder, rank=0, *, by_step=False):
+    """The files of a GPU: two steps of 1000 us, a kernel in each, a collective in the tail; totals, work, shapes."""
+    zero = EPOCH_US * 1000
+    fp, bp, end = "Default/A-op1", "Gradients/B-op2", "Default/C-op3"
+    if by_step:
+        rows = [f"{fp},{zero + at + 100_000} {fp},{zero + at + 100_000} {bp},{zero + at + 600_000} {end},{zero + at + 10**6}"
+                f" Default/AllReduce-op9,{zero + at + 700_000},{zero + at + 800_000}" for at in (0, 10**6)]  # fmt: skip
+    else:
+        tick = zero // 10
+        rows = [f"{name} " + " ".join(f"{tick + at + 100_000 * k},{tick + at + 100_000 * k + 10}" for k in (0, 1))
+                for name, at in ((fp, 10_000), (bp, 59_990), (end, 99_990))]  # fmt: skip
+        rows.append(
+            "Default/AllReduce-op9 " + " ".join(f"{tick + 70_000 + k},{tick + 80_000 + k}" for k in (0, 100_000))
+        )
+    write(folder / f"step_trace_profiling_{rank}.txt", "\n".join(rows) + "\n")
+    write(folder / f"gpu_op_execute_timestamp_{rank}.txt",
+          f"Default/MatMul-op4;GpuOps;{zero + 200_000},303.84 {zero + 1_200_000},303.84\n")  # fmt: skip
+    write(folder / f"gpu_op_type_info_{rank}.csv",
+          "op_type,type_occurrences,total_time(us),total_proportion,avg_time(us)\nMatMul,2,607.68,1,303.84\n")  # fmt: skip
+    write(folder / f"flops_{rank}.txt",
+          "full_kernel_name, MFLOPs(10^6 cube), GFLOPS(10^9 cube), MFLOPs(10^6 vector)\nDefault/MatMul-op4, 1.5, 9, 0.25\n")  # fmt: skip
+    one = {"step": 1, "op_side": "gpu", "op_type": "Add", "op_name": "Add-op6", "dur": 2.5, "shape_info": ["[32, 1]"]}
+    write(folder / f"dynamic_shape_info_{rank}.json", json.dumps({"operator": {"1": [one], "2": [one]}, "kernel": {}}))
+    return folder
+
+
+def write_cluster(folder):
+    """What cluster analysis makes of two ranks: steps, communication, links."""
+    write(
+        folder / "cluster_step_trace_time.csv",
+        "Step,Type,Index,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble,"
+        "Communication(Not Overlapped and Exclude Receive)\n7,rank,0,40,10,10,20,9,59,0,10\n7,rank,1,41,10,10,20,9,60,0,10\n"
+        '7,stage,"(0, 1)",41,10,10,20,9,60,0,10\n',
+    )
+    cost = {"Elapse Time(ms)": 0.02, "Transit Time(ms)": 0.01, "Wait Time(ms)": 0.008,
+            "Synchronization Time(ms)": 0.007, "Idle Time(ms)": 0.002}  # fmt: skip
+    moved = {"HCCS": {"Transit Size(MB)": 2.0, "Transit Time(ms)": 0.01}}
+    said = {str(rank): {"Communication Time Info": cost, "Communication Bandwidth Info": moved} for rank in (0, 1)}
+    operators = {"hcom_allReduce__586_0_1@99": said, "Total Op Info": said}
+    write(folder / "cluster_communication.json", json.dumps({"(0, 1)": {"step7": operators}, "p2p": {"step7": {}}}))
+    link = {"Transport Type": "HCCS", "Transit Size(MB)": 2.0, "Transit Time(ms)": 0.01}
+    links = {"hcom_allReduce__586_0_1@99": {"0-1": link, "1-0": link}, "Total Op Info": {"0-1": link}}
+    write(folder / "cluster_communication_matrix.json", json.dumps({"(0, 1)": {"step7": links}}))
     return folder

@@ -35,6 +35,7 @@ def check(document):
     """Raise AssertionError where the document breaks the format; else its events by phase."""
     assert isinstance(document["traceEvents"], list)
     assert document["displayTimeUnit"] in ("ms", "ns")
+    assert all(isinstance(value, str) for value in document["otherData"].values())
     by_phase = defaultdict(list)
     for event in document["traceEvents"]:
         assert isinstance(event["pid"], int)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.query.measure import with_same_operators
 from pipeprof.query.sides import engine_of
 from pipeprof.verdict.gate.acknowledge import acknowledged
 from pipeprof.verdict.gate.explain import explanation, headline
 from pipeprof.verdict.gate.fingerprint import differences
 from pipeprof.verdict.gate.judge import judge
 from pipeprof.verdict.gate.looks import judge_looks
-from pipeprof.verdict.gate.policy import Policy
+from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict
 from pipeprof.verdict.gate.samples import Samples
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeprof.record.measures import Measures
+    from pipeprof.verdict.gate.policy import Policy
 
 SCHEMA_VERSION = 1
 NO_JOB = "unknown"
@@ -34,39 +36,34 @@ NOT_INTERLEAVED = (
 
 
 def compare_sides(
-    base: Measures,
-    new: Measures,
-    policy: Policy | None = None,
-    *,
-    planned: bool = False,
-    allow_cross_machine: bool = False,
-    today: str | None = None,
-) -> dict[str, Any]:
+    base: Measures, new: Measures, policy: Policy | Mapping[str, Any] | None = None, *, planned: bool = False,
+    allow_cross_machine: bool = False, today: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """The content of `pipeprof compare --format json`.
 
     `planned`: the repetitions were taken for planned looks, which share the chance of a false alarm. Other conditions
     (machine, versions) make everything incomparable, unless `allow_cross_machine`: then the verdict informs and the
-    exit code is 0. `today` (ISO) decides which acknowledgements hold.
+    exit code is 0. `policy` may be a table, as in a policy file. `today` (ISO) decides which acknowledgements hold.
     """
-    policy = policy or Policy()
+    policy = usable(policy)
+    base, new = with_same_operators(base, new)
     found = differences(base.fingerprint, new.fingerprint, policy.ignore_fingerprint)
-    refused = any(entry["hard"] for entry in found) and not allow_cross_machine
+    hard = any(entry["hard"] for entry in found)
+    refused, informational = hard and not allow_cross_machine, hard and allow_cross_machine
     verdict = (judge_looks if planned else judge)(_samples(base, "base"), _samples(new, "new"), policy)
     if refused:
-        verdict = _incomparable(verdict, found)
+        verdict, entries = _incomparable(verdict, found), []
     else:
-        verdict = acknowledged(verdict, policy, new.workload, today or dt.date.today().isoformat())  # noqa: DTZ011 - the user's day
-    with engine_of(base, new) as engine:
-        changes, facts = engine.rows("compare/metric_change"), engine.rows("compare/fact_change")
-    entries = [] if refused else explanation(changes, facts, verdict)
-    informational = allow_cross_machine and any(entry["hard"] for entry in found)
+        day = today or dt.date.today().isoformat()  # noqa: DTZ011 - the user's day
+        verdict = acknowledged(verdict, policy, (base.workload, new.workload), day)
+        entries = _explained(base, new, verdict)
     notes = [*verdict.notes, *_notes(base, new), *(["informational: the conditions differ"] if informational else [])]
     return {
         "schema_version": SCHEMA_VERSION,
         "verdict": verdict.verdict,
         "exit_code": 0 if informational else verdict.exit_code,
         "headline": _refusal(found) if refused else headline(verdict, entries, LABELS),
-        "metrics": [asdict(one) for one in verdict.metrics],
+        "metrics": [dict(vars(one)) for one in verdict.metrics],
         "explanation": entries,
         "fingerprint": {"same": not found, "differences": found},
         "notes": list(dict.fromkeys(notes)),
@@ -78,13 +75,24 @@ def compare_sides(
     }
 
 
+def _explained(base: Measures, new: Measures, verdict: Verdict) -> list[dict[str, Any]]:
+    with engine_of(base, new) as engine:
+        return explanation(engine.rows("compare/metric_change"), engine.rows("compare/fact_change"), verdict)
+
+
 def _samples(side: Measures, name: str) -> dict[str, Samples]:
-    """Every metric with order and jobs; a repetition whose job is not known is in a job of its own side."""
+    """Every metric with places and jobs; a repetition whose job is not known is in a job of its own side.
+
+    Places count from 0 over all repetitions of the side: of two with the same `order` the one named first goes first.
+    """
+    places = {rep: at for at, rep in enumerate(sorted(side.reps, key=lambda rep: (side.reps[rep].order, rep)))}
+    jobs = {rep: about.job or f"{NO_JOB} {name}" for rep, about in side.reps.items()}
     found = {}
     for metric, values in side.values.items():
-        reps = sorted(values, key=lambda rep: (side.reps[rep].order, rep))
-        jobs = tuple(side.reps[rep].job or f"{NO_JOB} {name}" for rep in reps)
-        found[metric] = Samples(tuple(values[rep] for rep in reps), tuple(side.reps[rep].order for rep in reps), jobs)
+        reps = sorted(values, key=places.__getitem__)
+        found[metric] = Samples(
+            tuple(values[rep] for rep in reps), tuple(places[rep] for rep in reps), tuple(jobs[rep] for rep in reps)
+        )
     return found
 
 

@@ -133,8 +133,8 @@ class Interleaved:
         if session.spent + needed <= budget_s:
             return False
         self.budget_note = (
-            f"stopped by the budget of {budget_s:.0f} s, of which {session.spent:.0f} s are used: the look at {look} "
-            f"repetitions needs about {session.seconds_to(look) or 0:.0f} s more"
+            f"stopped by the budget of {budget_s:g} s, of which {round(session.spent, 1):g} s are used: the look at "
+            f"{look} repetitions needs about {round(session.seconds_to(look) or 0, 1):g} s more"
         )
         return True
 

@@ -191,8 +191,8 @@ class Running:
         if self.session.spent + needed <= self.budget_s:
             return False
         self.note = (
-            f"stopped by the budget of {self.budget_s:.0f} s, of which {self.session.spent:.0f} s are used: the next "
-            f"round needs about {needed:.0f} s; more time goes on from here"
+            f"stopped by the budget of {self.budget_s:g} s, of which {round(self.session.spent, 1):g} s are used: the "
+            f"next round needs about {round(needed, 1):g} s; more time goes on from here"
         )
         self.say(self.note)
         return True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import resource
 import signal
 import subprocess
 import threading
@@ -62,8 +64,8 @@ class SweepBench:
         return time.strftime("%H:%M:%S", time.localtime(time.time() + ahead_s))
 
     def still_running(self, path: Path) -> list[int]:
-        """Processes of an interrupted recorded repetition that have not ended yet."""
-        return Bench().still_running(path)
+        """Processes of an interrupted repetition that have not ended yet: of a recorded one, or the command itself."""
+        return [*Bench().still_running(path), *_alive(_note_of(path))]
 
     def run(self, order: Order, spec: Spec) -> dict[str, float]:
         """Run the command once; returns stage -> value.
@@ -138,16 +140,24 @@ def _plain(order: Order, spec: Spec) -> dict[str, float]:
 
 
 def _started(order: Order) -> tuple[int, int, bool]:
-    """Exit status, peak of the resident set of the largest process in bytes, and whether it took too long."""
+    """Exit status, peak of the resident set of the largest process in bytes, and whether it took too long.
+
+    The system's own figure begins with what this process held when it started the other one. Where it is no more than
+    that, what was seen while the command ran is taken, which may lack its last moment.
+    """
+    inherited, seen = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0
     with _standing_in(order.workdir, order.env):
         path = command_path(order.command)
         with order.log.open("wb") as log:
             child = subprocess.Popen(
                 [path, *order.command[1:]], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
             )
+        note = _note_of(order.path)
+        note.write_text(f"{child.pid} {psutil.Process(child.pid).create_time()}\n", encoding="utf-8")
         with _time_limit(order.timeout_s) as expired:
             try:
                 while True:
+                    seen = max(seen, _high_water(child.pid))
                     done, status, usage = os.wait4(child.pid, os.WNOHANG)
                     if done:
                         break
@@ -157,7 +167,36 @@ def _started(order: Order) -> tuple[int, int, bool]:
                 child.wait()
                 raise
     child.returncode = os.waitstatus_to_exitcode(status)
-    return child.returncode, usage.ru_maxrss * 1024, expired.is_set()
+    note.unlink()
+    peak = usage.ru_maxrss if usage.ru_maxrss > inherited else seen
+    return child.returncode, peak * 1024, expired.is_set()
+
+
+def _note_of(path: Path) -> Path:
+    """Where a repetition's process is noted while it runs, for one that outlives a kill of this program."""
+    return path.with_name(f"{path.name}.pid")
+
+
+def _alive(note: Path) -> list[int]:
+    """The process of a note, if it is still that one."""
+    try:
+        pid, began = note.read_text(encoding="utf-8").split()
+        process = psutil.Process(int(pid))
+        same = process.create_time() == float(began) and process.status() != psutil.STATUS_ZOMBIE
+    except (OSError, ValueError, psutil.Error):
+        return []
+    return [process.pid] if same else []
+
+
+def _high_water(pid: int) -> int:
+    """Most KiB that a process and each of its descendants held so far, of the largest; 0 for one that has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+    except OSError:
+        return 0
+    found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+    return max([int(found[1]) if found else 0, *(_high_water(int(child)) for child in children)])
 
 
 def _check_end(order: Order, status: int, *, expired: bool, interrupted: bool) -> None:

@@ -141,7 +141,8 @@ def throw_away_incomplete(folder: Path, session: SweepSession) -> None:
     for entry in session.repetitions:
         if entry.state == "running":
             shutil.rmtree(folder / entry.name, ignore_errors=True)
-            (folder / f"{entry.name}.log").unlink(missing_ok=True)
+            for ending in ("log", "pid"):
+                (folder / f"{entry.name}.{ending}").unlink(missing_ok=True)
             entry.state, entry.error = "discarded", "interrupted"
 
 

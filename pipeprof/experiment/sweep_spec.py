@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -134,7 +135,7 @@ def read_spec(content: Mapping[str, Any], where: str) -> Spec:
         spec = msgspec.convert(content, Spec, strict=True)
     except msgspec.ValidationError as error:
         raise UsageError(f"sweep in {where}: {error}", HINT) from error
-    for wrong, text in (*_numbers(spec), *_names(spec), *_options(spec)):
+    for wrong, text in (*_numbers(spec), *_rules(spec), *_names(spec), *_options(spec)):
         if wrong:
             raise UsageError(f"sweep in {where}: {text}", HINT)
     limits_of(spec, where)
@@ -168,21 +169,39 @@ def _numbers(spec: Spec) -> list[tuple[bool, str]]:
         (spec.judge not in STAGES, f"`judge` is `{spec.judge}`, expected one of {', '.join(STAGES)}"),
         (any(name not in STAGES for name in spec.stages), f"`stages` may hold {', '.join(STAGES)}"),
         (any(name not in RULES for name in spec.rules), f"`rules` may hold {', '.join(RULES)}"),
-        (spec.measure == "regex" and not spec.stages, 'measure = "regex" needs a table `[stages.steady]`'),
+        (spec.measure == "regex" and spec.judge not in _readable(spec), f"there is no table `[stages.{spec.judge}]`"),
         (spec.measure != "regex" and bool(spec.stages), '`stages` is for measure = "regex"'),
     ]
+
+
+def _readable(spec: Spec) -> set[str]:
+    """Stages that a command under `regex` can be judged by: those with a pattern, those known without, what follows."""
+    found = {*spec.stages, "total", "peak_memory"}
+    found |= {"setup"} if {"configure", "warmup_first"} <= found else set()
+    return found | ({"throughput"} if "steady" in found else set())
+
+
+def _rules(spec: Spec) -> list[tuple[bool, str]]:
+    found = []
+    for name, judge in spec.rules.items():
+        for key, value in msgspec.structs.asdict(judge).items():
+            wrong = value is not None and not 0 <= value < math.inf
+            found.append((wrong, f"`{key}` of `rules.{name}` is {value}, expected 0 or more"))
+    return found
 
 
 def _names(spec: Spec) -> list[tuple[bool, str]]:
     given = [one.name for one in (*spec.variant, *spec.addition)]
     double = next((name for name in given if given.count(name) > 1), "")
     axes = [[one.name for one in axis.option] for axis in spec.axis]
+    every = [*given, *(name for names in axes for name in names)]
     size = 1
     for options in axes:
         size *= len(options) + 1
     grid, greedy = spec.search == "grid", spec.search == "greedy"
     return [
-        (any(name in ("", BASE) for name in given), f"a variant needs a name, other than `{BASE}`"),
+        (any(name.strip() in ("", BASE) for name in given), f"a variant needs a name, other than `{BASE}`"),
+        (not all(name.isprintable() for name in every), "a name must be one line of printable characters"),
         (bool(double), f"two variants have the name `{double}`"),
         (any(len(set(names)) < len(names) for names in axes), "two options of an axis have the same name"),
         (not grid and bool(spec.axis), '`axis` is for search = "grid"'),
@@ -198,6 +217,7 @@ def _options(spec: Spec) -> list[tuple[bool, str]]:
     named = [*spec.variant, *spec.addition, *(one for axis in spec.axis for one in axis.option)]
     every: list[Options] = [spec.base, *named]
     wrong = [name for one in every for name in one.env if not _NAME.fullmatch(name)]
+    words = [str(word) for one in every for word in (*one.args, *one.env.values())]
     empty = [one.name for one in named if not (one.env or one.args or one.dataset or one.context)]
     changes = [one.dataset for one in every if one.dataset]
     hooked = any(one.dataset or one.context for one in every)
@@ -208,7 +228,9 @@ def _options(spec: Spec) -> list[tuple[bool, str]]:
     numbers += [one.context.threads for one in every if one.context and one.context.threads is not None]
     return [
         (bool(wrong), f"`{(wrong or [''])[0]}` is no name of an environment variable"),
+        (any("\0" in word for word in words), "an argument or a variable holds a zero byte"),
         (bool(empty), f"the option set `{(empty or [''])[0]}` changes nothing"),
+        (any(not change.op.isidentifier() for change in changes), "`op` must be a type of dataset operator, as Map"),
         (bool(bare), f"the change of `{(bare or [''])[0]}` sets none of workers, prefetch, processes"),
         (any(number < 1 for number in numbers), "nth, workers, prefetch and threads must be 1 or more"),
         (hooked and spec.measure != "run", '`dataset` and `context` need measure = "run": they are for MindSpore'),

@@ -5,6 +5,7 @@ Every function gives stage -> value, in ns, bytes or 1/s. What was not measured 
 
 from __future__ import annotations
 
+import math
 import re
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
@@ -31,11 +32,16 @@ _TAKE: dict[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-def with_setup(values: Mapping[str, float]) -> dict[str, float]:
-    """With `setup`: configure and the warm-up steps together, when configure and a warm-up step were measured."""
+def with_derived(values: Mapping[str, float]) -> dict[str, float]:
+    """With what follows from the others, where it was not measured itself.
+
+    `setup`: configure and the warm-up steps together, from configure and a first one on; `throughput`: 1 / steady.
+    """
     found = dict(values)
     if "configure" in found and "warmup_first" in found and "setup" not in found:
         found["setup"] = found["configure"] + found["warmup_first"] + found.get("warmup_second", 0.0)
+    if found.get("steady") and "throughput" not in found:
+        found["throughput"] = 1e9 / found["steady"]
     return found
 
 
@@ -60,7 +66,7 @@ def from_run(
     rate = steady_rate(rows)
     if rate is not None:
         found["steady"], found["throughput"] = 1e9 / rate.per_second, rate.per_second
-    return with_setup(found)
+    return with_derived(found)
 
 
 def _setup(steps: Sequence[Mapping[str, Any]], compiled: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -95,23 +101,29 @@ def from_load_and_run(log: Log, path: Path) -> dict[str, float]:
         found[name] = float(value)
     if last.mean_ns:
         found["steady"] = float(last.mean_ns)
-        found["throughput"] = 1e9 / last.mean_ns
-    return with_setup(found)
+    return with_derived(found)
 
 
 def from_text(text: str, captures: Mapping[str, Capture], judge: str) -> dict[str, float]:
     """Stages from what a command said. Raises MeasureError when the stage that is judged is not in it, or no number."""
     found: dict[str, float] = {}
     for stage, capture in captures.items():
-        texts = [match[1] for match in re.finditer(capture.pattern, text, re.MULTILINE)]
-        try:
-            values = [float(number) for number in texts]
-        except (TypeError, ValueError) as error:
-            raise MeasureError(
-                f"the pattern of `{stage}` found `{texts[0]}`, expected a number", "let its first group be the number"
-            ) from error
+        values = [_number(match[1], stage) for match in re.finditer(capture.pattern, text, re.MULTILINE)]
         if values:
             found[stage] = _TAKE[capture.take](values) * units_of(stage)[capture.unit]
     if judge not in found and judge in captures:
         raise MeasureError(f"the pattern of `{judge}` matches nothing in what the command said", "see its log")
-    return with_setup(found)
+    return with_derived(found)
+
+
+def _number(text: str | None, stage: str) -> float:
+    try:
+        value = float(text or "")
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise MeasureError(
+            f"the pattern of `{stage}` found `{text}`, expected a number, 0 or more",
+            "let its first group be the number",
+        )
+    return value

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import MeasureError, SourceError
 from pipeprof.experiment.sweep_result import SCHEMA_VERSION
-from pipeprof.read.megengine.option_table import Variant, read_option_table
+from pipeprof.read.megengine.option_table import Variant, check_cells, read_option_table
 from pipeprof.verdict.sweep import RULES, beyond_noise
 from pipeprof.verdict.sweep_choice import OBJECTIVES, Difference, break_even, chosen, cost, pareto
 
@@ -26,7 +26,7 @@ _STAGES = {
     "warmup_second": "warmup_second_ms",
     "steady": "inference_ms",
 }
-_SPLIT = "warmup_first_ms"
+_SPLIT, _SECOND = "warmup_first_ms", "warmup_second_ms"
 _NONE = frozenset(["", "-", "--", "---", "----"])
 
 
@@ -62,14 +62,14 @@ def table_content(path: Path, steps: int | None = None) -> dict[str, Any]:
 def read_table(path: Path) -> list[Variant]:
     """Rows in file order. A warm-up cell may hold both steps, `30.1/410.1`; `----` is a step that was not made."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            names, rows = list(reader.fieldnames or ()), list(reader)
+            names, rows = list(reader.fieldnames or ()), [_checked(row, reader.line_num, path) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SourceError(f"cannot read `{path}`: {error}") from error
     if not any(_is_split(row) for row in rows):
         return read_option_table(path)
-    names += [name for name in ("warmup_second_ms",) if name not in names]
+    names += [name for name in (_SECOND,) if name not in names]
     with tempfile.TemporaryDirectory() as folder:
         plain = Path(folder) / path.name
         with plain.open("w", encoding="utf-8", newline="") as file:
@@ -82,6 +82,16 @@ def read_table(path: Path) -> list[Variant]:
             raise SourceError(error.message.replace(str(plain), str(path)), error.hint) from error
 
 
+def _checked(row: dict[str, Any], line: int, path: Path) -> dict[str, Any]:
+    try:
+        check_cells(row)
+    except ValueError as error:
+        raise SourceError(f"damaged row in `{path}`, line {line}: {error}") from error
+    if "/" in (row.get(_SPLIT) or "") and row.get(_SECOND):
+        raise SourceError(f"damaged row in `{path}`, line {line}: two numbers for the second warm-up step")
+    return row
+
+
 def _is_split(row: Mapping[str, Any]) -> bool:
     return any("/" in (row.get(name) or "") or (row.get(name) or "x").strip() in _NONE for name in _STAGES.values())
 
@@ -90,7 +100,7 @@ def _without_split(row: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(row)
     first, slash, second = (row.get(_SPLIT) or "").partition("/")
     if slash:
-        found[_SPLIT], found["warmup_second_ms"] = first.strip(), second.strip()
+        found[_SPLIT], found[_SECOND] = first.strip(), second.strip()
     return found | {name: "" for name in _STAGES.values() if (found.get(name) or "").strip() in _NONE}
 
 

@@ -4,5 +4,6 @@ actions    the schedule: what is done in which step            activities  what 
 profiler   `profile`: context manager and decorator            callback    `ProfileCallback` for Model.train
 recording  one run: folder, spool, samples of the machine      owner       who records in this process
 spans      `record_function`                                   averages    `key_averages()` and its table
+decorate   blocks around functions, generators, coroutines     endings     how blocks end, what is said then
 pytest_plugin   the marker and the fixture
 """

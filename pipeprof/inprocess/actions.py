@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NEVER = 1 << 62
 
@@ -58,6 +62,20 @@ class Schedule:
     def over(self, step: int) -> bool:
         """Whether nothing is recorded in this step and in any later one."""
         return self.repeat > 0 and step - self.skip_first >= self.repeat * self.cycle
+
+
+def action_of(plan: Callable[[int], Any], step: int) -> ProfilerAction:
+    """What a schedule says of a step; other profilers' enumerations are taken by name.
+
+    Raises UsageError for anything else.
+    """
+    found = plan(step)
+    if isinstance(found, ProfilerAction):
+        return found
+    known = ProfilerAction.__members__.get(str(getattr(found, "name", "")))
+    if known is None:
+        raise UsageError(f"schedule({step}) is {found!r}, expected a pipeprof.ProfilerAction")
+    return known
 
 
 def schedule(*, active: int, wait: int = 0, warmup: int = 0, repeat: int = 0, skip_first: int = 0) -> Schedule:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COLUMNS = ("self_ns", "total_ns", "mean_ns", "count", "name", "in_shapes", "stack", "category")
+# Columns of other profilers that the program's own recorder does not fill: ordering by one is no error.
+NOT_RECORDED = (
+    "device_self_ns", "device_total_ns", "device_mean_ns", "memory_bytes", "self_memory_bytes", "device_memory_bytes",
+    "self_device_memory_bytes", "computation",
+)  # fmt: skip
 USER = "user"
 
 
@@ -45,10 +50,11 @@ class Average:
 class KeyAverages:
     """The rows, most own time first; iterate over it, or print `table()`."""
 
-    def __init__(self, rows: Sequence[Average], *, shapes: bool = False, stacks: bool = False) -> None:
+    def __init__(self, rows: Sequence[Average], *, shapes: bool = False, stacks: bool = False, note: str = "") -> None:
         self.rows = sorted(rows, key=lambda row: (-row.self_ns, row.name, row.in_shapes, row.stack))
         self._shapes = shapes
         self._stacks = stacks
+        self._note = note
 
     def __iter__(self) -> Iterator[Average]:
         return iter(self.rows)
@@ -65,17 +71,21 @@ class KeyAverages:
         """The rows as text, `row_limit` at most (-1: all).
 
         `sort_by`: a column (`self_ns`, `total_ns`, `mean_ns`, `count`, `name`) or torch's name for it
-        (`self_cpu_time_total`, `cpu_time_total`, ...), largest first; `+` in front: smallest first. Raises UsageError
-        for any other.
+        (`self_cpu_time_total`, `cpu_time_total`, ...), largest first; `+` in front: smallest first. For columns of
+        devices and memory, which are not recorded here, the order is that of `self_ns`, and the table says so. Raises
+        UsageError for any other.
         """
         from pipeprof.inprocess.table import render  # noqa: PLC0415
 
-        rows = list(self.rows)
-        if sort_by is not None:
-            order = parse_order(sort_by, COLUMNS)
+        rows, note = list(self.rows), self._note
+        order = None if sort_by is None else parse_order(sort_by, (*COLUMNS, *NOT_RECORDED))
+        if order is not None and order.column in NOT_RECORDED:
+            note = f"{note}{sort_by} is not recorded here: sorted by Self CPU"
+        elif order is not None:
             rows.sort(key=lambda row: getattr(row, order.column), reverse=not order.ascending)
         shown = rows if row_limit < 0 else rows[:row_limit]
-        return render(shown, self.self_ns, len(rows), shapes=self._shapes, stacks=self._stacks)
+        text = render(shown, self.self_ns, len(rows), shapes=self._shapes, stacks=self._stacks)
+        return f"{text}{note}\n" if note else text
 
     def __str__(self) -> str:
         return self.table()

@@ -17,6 +17,7 @@ _COLLECT = "_pipeprof_probe.recorder"  # the name under which `pipeprof collect`
 _LOCK = threading.Lock()
 _STATE: dict[str, Any] = {"owner": None, "pid": 0, "stacks": False, "told": set()}
 DEPTH = 64  # frames of a stack
+_HERE = os.path.dirname(__file__) + os.sep  # noqa: PTH120 - its frames are none of the program's
 
 
 def collector() -> Any:
@@ -76,14 +77,15 @@ def span(name: str, begin_ns: int, end_ns: int, category: str, stack: Sequence[s
 
 
 def stack(depth: int) -> list[str]:
-    """Frames of the caller's stack, innermost first, from `depth` up; empty unless stacks are wanted."""
+    """Frames of the caller's stack, innermost first, from `depth` up, without ours; empty unless stacks are wanted."""
     if not _STATE["stacks"]:
         return []
     frames: list[str] = []
     frame = sys._getframe(depth + 1)  # noqa: SLF001 - the only way to a stack that costs little
     while frame is not None and len(frames) < DEPTH:
         code = frame.f_code
-        frames.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
+        if not code.co_filename.startswith(_HERE):
+            frames.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
         frame = frame.f_back  # type: ignore[assignment]
     return frames
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -10,12 +12,16 @@ import psutil
 
 from pipeprof.collect.session import Surroundings, make_folder, new_run, surroundings
 from pipeprof.errors import UsageError
+from pipeprof.record.run import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pipeprof.record.run import Run, Warn
+
+
+OTHER_PLACE = "give another out=, force=True to replace the run, or add=True"
 
 
 @dataclass
@@ -48,8 +54,31 @@ def new_place(path: Path, command: Sequence[str], options: dict[str, Any], *, fo
     try:
         make_folder(path, force=force)
     except UsageError as error:
-        raise UsageError(error.message, "give another out=, force=True to replace the run, or add=True") from error
+        message = error.message.replace("--force", "force=True")
+        raise UsageError(message, OTHER_PLACE if message.endswith("exists") else "give another out=") from error
     return new_run(path, command, options, _around(), "profile"), Before()
+
+
+def check_cycles(folder: Path, *, force: bool, add: bool) -> None:
+    """Make sure that runs `cycle-0`, `cycle-1`, ... can be made in a folder; with `force`, remove those that are there.
+
+    Raises UsageError when one is there and neither `force` nor `add` says what to do, or the folder cannot be written.
+    """
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise UsageError(f"cannot write `{folder}`: `{there}` is no folder that can be written", "give another out=")
+    held = [
+        path
+        for path in sorted(folder.glob("cycle-*"))
+        if path.name.removeprefix("cycle-").isdecimal() and (not path.is_dir() or any(path.iterdir()))
+    ]
+    for path in held if not add else []:
+        if not force:
+            raise UsageError(f"`{path}` exists", OTHER_PLACE)
+        if not path.joinpath(MANIFEST).is_file():
+            raise UsageError(f"`{path}` is not a pipeprof run, so force=True does not replace it", "give another out=")
+    for path in held if force else []:
+        shutil.rmtree(path.resolve())
 
 
 def further_place(path: Path, options: dict[str, Any]) -> tuple[Run, Before]:

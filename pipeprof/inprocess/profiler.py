@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.inprocess import owner
-from pipeprof.inprocess.actions import ProfilerAction, Schedule
+from pipeprof.inprocess.actions import ProfilerAction, Schedule, action_of
+from pipeprof.inprocess.decorate import around
+from pipeprof.inprocess.endings import ends_well, reason, say, told
 from pipeprof.inprocess.hooks import probe
+from pipeprof.inprocess.place import check_cycles
 from pipeprof.inprocess.plan import always, folder_of, plan_of
 from pipeprof.inprocess.recording import Recording
 from pipeprof.inprocess.results import Results
@@ -51,7 +53,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
 
     def __init__(
         self,
-        *,
+        *wrong: object,
         out: str | os.PathLike[str] | None = None,
         activities: Iterable[Any] | None = None,
         record_shapes: bool = False,
@@ -64,6 +66,9 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         add: bool = False,
     ) -> None:
         super().__init__()
+        if wrong:
+            hint = "as a decorator, with brackets: @pipeprof.profile()"
+            raise UsageError(f"profile takes settings by name, found a {type(wrong[0]).__name__}", hint)
         self.step_num = 0
         self._plan = plan_of(
             activities, schedule, memory=profile_memory, queue_interval_ms=queue_interval_ms, shapes=record_shapes,
@@ -86,6 +91,8 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         self._boundary = 0
         self._wake = 0
         self._block = 0
+        self._kept = 0  # runs there were when the block began
+        self._begun = self._gave_up = False
 
     # -- the life of a block
 
@@ -103,10 +110,14 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
             try:
                 self._uses += 1
                 self._place = folder_of(self._out, self._uses, scheduled=self._scheduled)
+                self._kept, self._begun, self._gave_up = len(self._recordings), False, False
+                if self._scheduled and self._uses == 1:
+                    check_cycles(self._place, force=self._force, add=self._further)
                 owner.want_stacks(wanted=self._stacks)
                 probe.wait(self._plan.probe)
-                self._action = self._schedule(0)
+                self._action = action_of(self._schedule, 0)
                 self._move(NONE)
+                self._begun = True
             except BaseException:
                 self._leave()
                 raise
@@ -130,7 +141,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
                 self._boundary = at
                 return
             at = self._step_over(number, epoch) if self._current is not None else 0
-            before, self._action = self._action, self._schedule(self.step_num)
+            before, self._action = self._action, NONE if self._gave_up else action_of(self._schedule, self.step_num)
             moved = self._move(before)
             self._boundary = at if at and not moved else time.monotonic_ns()
             self._rest()
@@ -145,10 +156,12 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
                 owner.span("profile", self._block, time.monotonic_ns(), "profile")
                 return
             try:
-                self._last(error)
+                self._last(None if ends_well(error) else error)
             finally:
                 self._leave()
-            self._convert(quiet=error is not None)
+            self._convert()
+            if self._scheduled and len(self._recordings) == self._kept and not self._gave_up:
+                say(f"nothing was recorded: {self._why_nothing()}")
 
     def __enter__(self) -> Self:
         self.start()
@@ -160,17 +173,14 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         self.stop(error)
 
     def __call__(self, function: F) -> F:
-        """Decorate a function: every call is a block, and makes a run; `function.profile` is this object."""
+        """Decorate a function: every call is a block, and makes a run; `function.profile` is this object.
 
-        @functools.wraps(function)
-        def profiled(*args: Any, **kwargs: Any) -> Any:
-            if self._started == os.getpid():  # a call from within itself, or from another thread
-                return function(*args, **kwargs)
-            with self:
-                return function(*args, **kwargs)
-
+        The block of a generator or coroutine lasts from its first step to its end. A call from within itself, or from
+        another thread meanwhile, belongs to the block that is there.
+        """
+        profiled = around(function, lambda: nullcontext() if self._started == os.getpid() else self)
         profiled.profile = self  # type: ignore[attr-defined]
-        return profiled  # type: ignore[return-value]
+        return profiled
 
     def arm(self) -> None:
         """Set the hooks before `start`, so that iterators made in between are known."""
@@ -224,8 +234,14 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         if self._scheduled:
             about["cycle"] = self._cycles
             path = self._place / f"cycle-{self._cycles}"
-        self._current = Recording(path, self._plan, about, force=self._force, add=self._further)
         self._cycles += 1
+        try:
+            self._current = Recording(path, self._plan, about, force=self._force, add=self._further)
+        except (PipeprofError, OSError) as error:
+            if not self._begun:
+                raise
+            self._gave_up, self._action = True, NONE
+            say(f"cannot record cycle {self._cycles - 1}: {told(error)}; the program goes on, without a recorder")
 
     def _save(self, *, status: int = 0, reason: str | None = None) -> None:
         """The recording under way is whole: hand it over."""
@@ -235,8 +251,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         over = isinstance(self._schedule, Schedule) and self._schedule.over(self.step_num)
         recording.end(waiting=not over, status=status, reason=reason)
         self._add(recording)
-        if self._ready is not None:
-            recording.finish()
+        if self._ready is not None and self._finished(recording):
             self._ready(self)
 
     def _last(self, error: BaseException | None) -> None:
@@ -245,9 +260,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         if current is None:
             return
         if error is not None:
-            what = f"{type(error).__name__} in the profiled block"
-            reason = f"{what}: {error}" if str(error) else what
-            self._save(status=1, reason=reason)
+            self._save(status=1, reason=reason(error))
         elif self._scheduled and not current.steps:
             self._current = None
             current.discard()
@@ -266,12 +279,17 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         probe.wait(self._plan.probe, waiting=False)
         owner.release(self)
 
-    def _convert(self, *, quiet: bool) -> None:
-        """Make the tables of the runs that nobody asked for yet; the user's own error comes before ours."""
-        for recording in self._recordings:
-            try:
-                recording.finish()
-            except PipeprofError as error:
-                if not quiet:
-                    raise
-                sys.stderr.write(f"pipeprof: {error.message}\n")
+    def _left_to_another(self) -> bool:
+        return self._nested
+
+    def _why_nothing(self) -> str:
+        if self._nested:
+            return "this profile is inside another one, or under `pipeprof collect`, and writes no run of its own"
+        if self._started == os.getpid():
+            return "the block is not over: ask behind it, or in on_trace_ready"
+        if not self._uses:
+            return super()._why_nothing()
+        plan = self._schedule
+        first = f", the first active step is {plan.wakes(0) + plan.warmup}" if isinstance(plan, Schedule) else ""
+        missing = "; call step() after every step" if not self.step_num else ""
+        return f"the block ended in step {self.step_num}{first}{missing}"

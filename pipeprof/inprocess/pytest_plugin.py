@@ -8,6 +8,7 @@ each. With `--pipeprof-add` an execution adds a repetition to both; without, it 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 MARK = "pipeprof"
 DEFAULT = ".pipeprof"
 RUN, NUMBERS = "run", "benchmark"
+_LONGEST = 150
+_ODD = re.compile(r"[^\w.=+-]")
 
 
 class ProfiledTest:
@@ -111,10 +114,16 @@ def of_test(item: pytest.Item) -> ProfiledTest:
 
 
 def folder_of(item: pytest.Item) -> Path:
-    """The folder of a test's runs: its node id as one name, below the folder for all."""
+    """The folder of a test's runs: its node id as one name, below the folder for all.
+
+    Where that loses something (a long name, odd characters in a parameter) a hash of the id keeps tests apart.
+    """
     base = item.config.getoption("pipeprof_dir") or item.config.getini("pipeprof_dir") or DEFAULT
     name = re.sub(r"[^\w.=+-]+", "-", item.nodeid.replace("::", "-").replace(".py", "")).strip("-.")
-    return Path(item.config.rootpath, base, name[-150:])
+    parameters = item.nodeid.partition("[")[2].removesuffix("]")
+    if len(name) > _LONGEST or _ODD.search(parameters):
+        name = f"{name[-_LONGEST:]}-{hashlib.sha256(item.nodeid.encode()).hexdigest()[:8]}"
+    return Path(item.config.rootpath, base, name)
 
 
 def clear(folder: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeprof.errors import UsageError
+from pipeprof.errors import PipeprofError, UsageError
+from pipeprof.inprocess.endings import say, told
 
 if TYPE_CHECKING:
     import os
@@ -25,6 +26,28 @@ class Results:
     def _add(self, recording: Recording) -> None:
         self._recordings.append(recording)
 
+    def _convert(self) -> None:
+        """Make the tables of the runs that nobody asked for yet."""
+        for recording in self._recordings:
+            self._finished(recording)
+
+    def _finished(self, recording: Recording) -> bool:
+        """Whether a run has its tables; why not, is said: what goes wrong in recording ends no training."""
+        try:
+            recording.finish()
+        except (PipeprofError, OSError) as error:
+            say(f"{told(error)}; the program goes on, `pipeprof report {recording.path}` tries again")
+            return False
+        return True
+
+    def _why_nothing(self) -> str:
+        """Why there is no run."""
+        return "enter `with profile:` first"
+
+    def _left_to_another(self) -> bool:
+        """Whether another profile, or `pipeprof collect`, records instead of this one."""
+        return False
+
     @property
     def paths(self) -> list[Path]:
         """The runs that are there, oldest first; empty while the first one is being recorded."""
@@ -34,10 +57,8 @@ class Results:
     def path(self) -> Path:
         """The newest run. Raises UsageError when none is there."""
         if not self._recordings:
-            raise UsageError(
-                "nothing has been recorded: ask after the block, or in on_trace_ready (a profile inside another one, "
-                "or under `pipeprof collect`, writes no run of its own)"
-            )
+            hint = "`profile.paths` is empty as long as there is no run"
+            raise UsageError(f"nothing has been recorded: {self._why_nothing()}", hint)
         return self._recordings[-1].finish()
 
     @property
@@ -55,15 +76,24 @@ class Results:
     def key_averages(self, *, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> KeyAverages:
         """Operators and spans of the newest run, summed by what they are. Raises as `path` does.
 
+        Empty, with a note, where another profile or `pipeprof collect` records instead.
         `group_by_input_shape`: one row per operator and input shapes. `group_by_stack_n`: one per operator and its
         innermost frames, as far as stacks were recorded.
         """
-        from pipeprof.inprocess.averages import key_averages  # noqa: PLC0415 - DuckDB only for those who ask
+        from pipeprof.inprocess.averages import KeyAverages, key_averages  # noqa: PLC0415 - DuckDB only when asked
 
+        if not self._recordings and self._left_to_another():
+            return KeyAverages([], note=self._why_nothing())
         return key_averages(self.path, shapes=group_by_input_shape, stack_depth=group_by_stack_n)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the newest run as a timeline for Perfetto or chrome://tracing. Raises as `path` does."""
+        """Write the newest run as a timeline for Perfetto or chrome://tracing. Raises as `path` does.
+
+        Only says so on stderr where another profile or `pipeprof collect` records instead.
+        """
         from pipeprof.inprocess.trace import write_trace  # noqa: PLC0415
 
+        if not self._recordings and self._left_to_another():
+            say(f"no timeline `{path}`: {self._why_nothing()}")
+            return
         write_trace(self.path, path)

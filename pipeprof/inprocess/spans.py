@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from contextlib import ContextDecorator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeprof.inprocess import owner
+from pipeprof.inprocess.decorate import around
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from typing_extensions import Self
 
 
-class record_function(ContextDecorator):  # noqa: N801 - the name that users of other profilers know
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class record_function:  # noqa: N801 - the name that users of other profilers know
     """A `with` block, or a decorator, that becomes a row of the table `span` (category `user`).
 
     It is written when the block ends, whatever ends it, and only while a profile (or `pipeprof collect`) records;
@@ -39,5 +43,6 @@ class record_function(ContextDecorator):  # noqa: N801 - the name that users of 
             owner.span(self._name, self._begin, time.monotonic_ns(), "user", self._stack)
             self._begin = None
 
-    def _recreate_cm(self) -> Self:
-        return type(self)(self._name)
+    def __call__(self, function: F) -> F:
+        """Decorate a function: every call is a row; of a generator or coroutine, from its first step to its end."""
+        return around(function, lambda: type(self)(self._name))

@@ -22,4 +22,7 @@ def write_trace(run: Path, path: str | os.PathLike[str]) -> None:
         timeline: Any = importlib.import_module("pipeprof.report.timeline")
     except ImportError as error:
         raise UsageError("this pipeprof cannot write timelines: install one that has `pipeprof timeline`") from error
-    timeline.write(open_run(run), Path(path), timeline.Choice())
+    try:
+        timeline.write(open_run(run), Path(path), timeline.Choice())
+    except UsageError as error:
+        raise UsageError(error.message, error.hint.replace("with -o", "as the path")) from error

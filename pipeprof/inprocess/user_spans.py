@@ -41,7 +41,10 @@ def user_spans(run: Run, stack_depth: int = 0) -> dict[tuple[str, str], list[int
 def _own_times(
     spans: Iterable[dict[str, Any]], executed: Sequence[tuple[int, int]]
 ) -> Iterable[tuple[dict[str, Any], int]]:
-    """Each span with its own time; spans of one track nest."""
+    """Each span with its own time: without the spans of its track that lie within it, and without operators.
+
+    Coroutines of one thread overlap in part: such spans lie within neither.
+    """
     starts = [start for start, _ in executed]
     running = [0, *accumulate(dur for _, dur in executed)]
     tracks: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -52,15 +55,19 @@ def _own_times(
         inner: dict[int, int] = defaultdict(int)  # operators' time inside spans inside a span
         open_spans: list[dict[str, Any]] = []
         for span in sorted(track, key=lambda row: (row["start_ns"], -row["dur_ns"])):
-            while open_spans and open_spans[-1]["start_ns"] + open_spans[-1]["dur_ns"] <= span["start_ns"]:
-                open_spans.pop()
-            if open_spans:
-                children[id(open_spans[-1])] += span["dur_ns"]
-                inner[id(open_spans[-1])] += _inside(span, starts, running)
+            open_spans = [one for one in open_spans if _end(one) > span["start_ns"]]
+            around = next((one for one in reversed(open_spans) if _end(one) >= _end(span)), None)
+            if around is not None:
+                children[id(around)] += span["dur_ns"]
+                inner[id(around)] += _inside(span, starts, running)
             open_spans.append(span)
         for span in track:
             direct = _inside(span, starts, running) - inner[id(span)]
             yield span, max(0, span["dur_ns"] - children[id(span)] - direct)
+
+
+def _end(span: Mapping[str, Any]) -> int:
+    return int(span["start_ns"] + span["dur_ns"])
 
 
 def _inside(span: Mapping[str, Any], starts: Sequence[int], running: Sequence[int]) -> int:

@@ -73,8 +73,9 @@ def _name(root: Path, path: Path) -> str:
 
 @cache
 def _find(root: Path, name: str) -> Query:
-    known = sorted(_name(root, path) for path in root.rglob("*.sql"))
-    if name not in known:
+    path = root / f"{name}.sql"
+    if not all(part.isidentifier() for part in name.split("/")) or not path.is_file():
+        known = sorted(_name(root, path) for path in root.rglob("*.sql"))
         near = difflib.get_close_matches(name, known, n=3) or known
         raise QueryError(f"no such query: `{name}`", f"there is {', '.join(f'`{other}`' for other in near)}")
-    return parse(root / f"{name}.sql", name)
+    return parse(path, name)

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import os
 import tempfile
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeprof.errors import PipeprofError, QueryError, RunError
 from pipeprof.query import catalog, statement
-from pipeprof.record.schema import PARTITIONS, TABLES, Table
+from pipeprof.query.tables import absolute, damaged, make_tables, quoted
+from pipeprof.record.schema import BY_NAME, TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from types import TracebackType
 
+    import pyarrow as pa
     from typing_extensions import Self
 
     from pipeprof.query.header import Parameter, Query
     from pipeprof.record.run import Run
 
 MAX_THREADS = 8
+_BATCH = 4096  # rows
 
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "bigint": (int,),
@@ -34,16 +36,16 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
 }
 
-# Errors that say what is wrong with the SQL text; any other may come from a damaged file.
+# Errors that say what is wrong with the SQL text; those of values do when it is the user's. Any other may come from a
+# damaged file.
 _TEXT_ERRORS = (
     duckdb.ParserException,
     duckdb.CatalogException,
     duckdb.BinderException,
     duckdb.PermissionException,
-    duckdb.ConversionException,
-    duckdb.OutOfRangeException,
     duckdb.OutOfMemoryException,
 )
+_VALUE_ERRORS = (duckdb.ConversionException, duckdb.OutOfRangeException)
 
 
 class Engine:
@@ -56,18 +58,19 @@ class Engine:
         self._connection = connection
         self._run = run
         self._defined: set[str] = set()
+        self._made: set[str] = set()  # tables
 
     @classmethod
-    def open(cls, run: Run) -> Engine:
-        """Make the tables and views of a run readable.
+    def open(cls, run: Run, *, lazily: bool = False) -> Engine:
+        """Make the tables and views of a run readable; `lazily`, each table when it is first read.
 
-        Raises RunError, naming the file, when one of its Parquet files is damaged.
+        Raises RunError, naming the file, when one of its Parquet files is damaged; lazily, what reads it does.
         """
         connection = duckdb.connect(":memory:", config={"threads": str(_threads())})
         engine = cls(connection, run)
         try:
-            for table in TABLES:
-                connection.execute(f'CREATE VIEW "{table.name}" AS {_table_sql(connection, run, table)}')
+            if not lazily:
+                engine._make_tables(BY_NAME)
             _lock(connection, run.path)
         except duckdb.Error as error:
             connection.close()
@@ -91,21 +94,48 @@ class Engine:
 
         Raises QueryError for an unknown query, and for parameters that are unknown, missing or of another type.
         """
-        query = catalog.find(name)
-        self._define(query.reads)
-        return self._fetch(query.sql, _checked(query, params))
+        return self._fetch(*self._prepared(name, params))
 
     def rows(self, name: str, **params: Any) -> list[dict[str, Any]]:
-        """As `ask`, one dict per row."""
-        rows: list[dict[str, Any]] = self.ask(name, **params).to_pylist()
-        return rows
+        """As `ask`, one dict per row, without the time that it takes to import Arrow."""
+        return list(self.each(name, **params))
+
+    def each(self, name: str, **params: Any) -> Iterator[dict[str, Any]]:
+        """As `rows`, one after the other. Ask nothing else before the last one."""
+        text, checked = self._prepared(name, params)
+        try:
+            found = self._connection.execute(text, checked or None)
+            names = [column[0] for column in found.description]
+            while batch := found.fetchmany(_BATCH):
+                for row in batch:
+                    yield dict(zip(names, row, strict=True))
+        except duckdb.Error as error:
+            raise self._explained(error) from error
+
+    def check_whole(self) -> None:
+        """Raises RunError when a table of the run has other rows than its manifest says: one of its files is gone."""
+        if self._run is None:
+            return
+        for name, written in self._run.manifest.tables.items():
+            if name not in BY_NAME:
+                continue
+            found = self._connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()  # noqa: S608 - of the schema
+            if found is not None and found[0] != written:
+                raise RunError(
+                    f"the table `{name}` of `{self._run.path}` has {found[0]:,} rows, {written:,} were written",
+                    "restore its files, or collect or import the run again",
+                )
+
+    def _prepared(self, name: str, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The text of a query and its checked parameters; the views that it reads are there afterwards."""
+        query = catalog.find(name)
+        self._define(query.reads)
+        return query.sql, _checked(query, params)
 
     def give(self, name: str, rows: pa.Table) -> None:
         """Fill a table that is empty in a run (`chosen`) with rows; its columns, `rep` and `rank` are those given."""
+        self._made.add(name)
         self._connection.register("given", rows)
-        if f"{name} given" not in self._defined:
-            self._connection.execute(f'DROP VIEW "{name}"')
-            self._defined.add(f"{name} given")
         self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM given')  # noqa: S608 - our name
         self._connection.unregister("given")
 
@@ -115,28 +145,39 @@ class Engine:
         Raises QueryError, with a hint, when it is not exactly one statement that only reads, or when it fails.
         """
         statement.check(text)
-        self._define([catalog.view_name(view) for view in catalog.views()], keep=False)
-        return self._fetch(text, None)
+        self._define([*BY_NAME, *self._views], keep=False)
+        return self._fetch(text, None, own=False)
 
     def _define(self, reads: Sequence[str], *, keep: bool = True) -> None:
         """Create the views that are read, directly or not; those that are marked so are computed now, once.
 
         Most queries read few of the views, and making all of them takes longer than most queries.
         """
-        views = {catalog.view_name(view): view for view in catalog.views()}
+        views = {} if BY_NAME.keys() >= set(reads) else self._views  # most of the time is spent on finding them
         needed: set[str] = set()
+        tables: set[str] = set()
         waiting = list(reads)
         while waiting:
             name = waiting.pop()
             if name in views and name not in needed:
                 needed.add(name)
                 waiting += views[name].reads
+            elif name in BY_NAME:
+                tables.add(name)
         try:
+            self._make_tables(tables)
             for name, view in views.items():
                 if name in needed:
                     self._create(name, view, kept=keep and view.kept)
         except duckdb.Error as error:
             raise self._explained(error) from error
+
+    def _make_tables(self, names: Collection[str]) -> None:
+        """Make those tables that are not there yet."""
+        if self._run is not None:
+            missing = [table for table in TABLES if table.name in names and table.name not in self._made]
+            make_tables(self._connection, self._run, missing)
+            self._made.update(names)
 
     def _create(self, name: str, view: Query, *, kept: bool) -> None:
         table = f"{name} kept"
@@ -150,19 +191,29 @@ class Engine:
             self._connection.execute(f'CREATE VIEW "{name}" AS {view.sql}')
             self._defined.add(name)
 
-    def _fetch(self, text: str, params: Mapping[str, Any] | None) -> pa.Table:
+    def _fetch(self, text: str, params: Mapping[str, Any] | None, *, own: bool = True) -> pa.Table:
         try:
             return self._connection.sql(text, params=params or None).to_arrow_table()
         except duckdb.Error as error:
-            raise self._explained(error) from error
+            raise self._explained(error, own=own) from error
 
-    def _explained(self, error: duckdb.Error) -> PipeprofError:
-        """The error in the user's words: of the damaged file if there is one, else of the SQL text."""
-        damaged = None if self._run is None or isinstance(error, _TEXT_ERRORS) else _damaged(self._run)
-        if damaged is None:
-            views = [catalog.view_name(view) for view in catalog.views()]
-            return statement.explained(error, [table.name for table in TABLES] + views)
-        path, problem = damaged
+    @cached_property
+    def _views(self) -> dict[str, Query]:
+        """Name -> view, each after the views it reads."""
+        return {catalog.view_name(view): view for view in catalog.views()}
+
+    def _explained(self, error: duckdb.Error, *, own: bool = True) -> PipeprofError:
+        """The error in the user's words: of the damaged file if there is one, else of the SQL text.
+
+        `own`: the text is one of ours, so that a value which does not fit comes from a file.
+        """
+        of_text = isinstance(error, _TEXT_ERRORS if own else _TEXT_ERRORS + _VALUE_ERRORS)
+        found = None
+        if self._run is not None and not of_text:
+            found = damaged(self._run, types=isinstance(error, _VALUE_ERRORS))
+        if found is None:
+            return statement.explained(error, [table.name for table in TABLES] + list(self._views))
+        path, problem = found
         return RunError(f"damaged file `{path}`: {problem}", "collect or import the run again, or restore the file")
 
 
@@ -178,39 +229,14 @@ def _threads() -> int:
 def _lock(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Leave only the run's folder to be reached, for good. Spilled data goes to the system's temporary folder."""
     spill = Path(tempfile.gettempdir()) / f"pipeprof-duckdb-{os.getpid()}"
-    connection.execute(f"SET temp_directory = {_text(spill)}")
-    connection.execute(f"SET allowed_directories = [{_text(str(_absolute(folder)) + '/')}]")
-    connection.execute("SET autoinstall_known_extensions = false")
-    connection.execute("SET autoload_known_extensions = false")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
-
-
-def _table_sql(connection: duckdb.DuckDBPyConnection, run: Run, table: Table) -> str:
-    """A SELECT with the columns of the schema in its order and types, `rep` and `rank` first.
-
-    A column that no file has (an older pipeprof wrote them) is null. `rep` and `rank` are taken from the end of the
-    file names: DuckDB's hive_partitioning would believe a folder `rep=7` above the run.
-    """
-    files = run.files(table.name)
-    if not files:
-        columns = [f'CAST(NULL AS BIGINT) AS "{name}"' for name in PARTITIONS]
-        columns += [f'CAST(NULL AS {column.type}) AS "{column.name}"' for column in table.columns]
-        return f"SELECT {', '.join(columns)} WHERE FALSE"
-    names = ", ".join(_text(_absolute(path)) for path in files)
-    source = f"read_parquet([{names}], filename = true, hive_partitioning = false, union_by_name = true)"
-    stored = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}  # noqa: S608
-    columns = [
-        f"CAST(regexp_extract(filename, '{_partition_pattern(name)}', 1) AS BIGINT) AS {name}" for name in PARTITIONS
-    ]
-    for column in table.columns:
-        value = f'"{column.name}"' if column.name in stored else "NULL"
-        columns.append(f'CAST({value} AS {column.type}) AS "{column.name}"')
-    return f"SELECT {', '.join(columns)} FROM {source}"  # noqa: S608 - names of our own schema and quoted paths
-
-
-def _partition_pattern(name: str) -> str:
-    return "/".join(f"{part}=([0-9]+)" if part == name else f"{part}=[0-9]+" for part in PARTITIONS) + "/[^/]*$"
+    connection.execute(
+        f"SET temp_directory = {quoted(spill)};"
+        f"SET allowed_directories = [{quoted(str(absolute(folder)) + '/')}];"
+        "SET autoinstall_known_extensions = false;"
+        "SET autoload_known_extensions = false;"
+        "SET enable_external_access = false;"
+        "SET lock_configuration = true"
+    )
 
 
 def _checked(query: Query, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,33 +264,3 @@ def _fits(parameter: Parameter, value: object) -> bool:
     if isinstance(value, bool):
         return parameter.type == "boolean"
     return isinstance(value, _PYTHON_TYPES[parameter.type])
-
-
-def _damaged(run: Run) -> tuple[Path, str] | None:
-    """The first Parquet file of a run that cannot be read to its end, and why; None when all are whole."""
-    for table in TABLES:
-        for path in run.files(table.name):
-            problem = _problem(path)
-            if problem:
-                return path, problem
-    return None
-
-
-def _problem(path: Path) -> str:
-    """Why a Parquet file cannot be read; "" when it can."""
-    try:
-        with pq.ParquetFile(path) as file:
-            for group in range(file.num_row_groups):
-                file.read_row_group(group)
-    except (OSError, pa.ArrowException) as error:
-        return str(error).splitlines()[0]
-    return ""
-
-
-def _absolute(path: Path) -> Path:
-    return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links out of the allowed folder
-
-
-def _text(value: object) -> str:
-    """A SQL string literal."""
-    return "'" + str(value).replace("'", "''") + "'"

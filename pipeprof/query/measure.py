@@ -8,6 +8,8 @@ from collections import defaultdict
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pipeprof.errors import RunError
 from pipeprof.query.engine import Engine
 from pipeprof.read.benchmarks import is_benchmark, read_benchmarks
@@ -35,7 +37,8 @@ _NUMBER = re.compile(r"-op[0-9]+$")  # MindSpore counts all operators of a proce
 def open_measures(path: str | Path) -> Measures:
     """One side of a comparison from a run, a baseline (folder or URL), or JSON files of pytest-benchmark.
 
-    A folder of JSON files is one side with a repetition for each file. Raises RunError when it is none of these.
+    A folder of JSON files is one side with a repetition for each file; the folder of a workload is its baseline, when
+    there is only one. Raises RunError when it is none of these.
     """
     from pipeprof.record import baseline  # noqa: PLC0415 - object storage is only for those who use it
 
@@ -49,10 +52,35 @@ def open_measures(path: str | Path) -> Measures:
             f"`{text}` is no side of a comparison: found a file that is no whole JSON of pytest-benchmark",
             "give a run, a baseline, or what `pytest --benchmark-json FILE` wrote",
         )
-    files = sorted(place.glob("*.json")) if place.is_dir() and not place.joinpath("run.json").is_file() else []
-    if files and all(is_benchmark(file) for file in files):
-        return read_benchmarks(files, text)
-    return measure(open_run(place))
+    if not place.exists():
+        raise RunError(
+            f"no such run, baseline or file: `{text}`",
+            "record a run with `pipeprof collect`, or a baseline with `pipeprof baseline write RUN --workload NAME`",
+        )
+    found = None if place.joinpath("run.json").is_file() else _baseline_or_benchmarks(place)
+    return found or measure(open_run(place))
+
+
+def _baseline_or_benchmarks(folder: Path) -> Measures | None:
+    """The only baseline below a workload's folder, or all its JSON files of pytest-benchmark; None without either."""
+    from pipeprof.record import baseline  # noqa: PLC0415 - object storage is only for those who use it
+
+    machines = sorted(file.parent for file in folder.glob(f"*/{baseline.MANIFEST}"))
+    if len(machines) == 1:
+        return baseline.load(str(machines[0]))
+    if machines:
+        names = ", ".join(f"`{machine.name}`" for machine in machines)
+        raise RunError(f"`{folder}` has baselines of {len(machines)} machines: {names}", "name one of its folders")
+    files = sorted(folder.glob("*.json"))
+    others = [file for file in files if not is_benchmark(file)]
+    if files and not others:
+        return read_benchmarks(files, str(folder))
+    if len(others) < len(files):
+        raise RunError(
+            f"`{others[0]}` is no whole JSON of pytest-benchmark, and other files of its folder are",
+            "keep only files that `pytest --benchmark-json FILE` wrote in a folder of them",
+        )
+    return None
 
 
 def open_base(path: str | Path, new: Measures) -> Measures:
@@ -81,7 +109,7 @@ def open_base(path: str | Path, new: Measures) -> Measures:
 def measure(run: Run) -> Measures:
     """Metrics of every repetition that ended well, and what never varies; names and units: docs/gate.md.
 
-    Raises RunError when no repetition ended well, or none has a training step.
+    Raises RunError when no repetition ended well, none has a training step, or a file of the run is damaged or gone.
     """
     manifest = run.manifest
     whole = {rep.rep: rep for rep in manifest.reps if rep.exit_code in (0, None)}
@@ -91,7 +119,9 @@ def measure(run: Run) -> Measures:
         reps={number: Repetition(order=rep.zero_realtime_ns, job=manifest.job) for number, rep in whole.items()},
     )  # fmt: skip
     with Engine.open(run) as engine:
-        ops, stages = engine.rows("compare/rep_op"), engine.rows("compare/rep_pipeline_op")
+        engine.check_whole()
+        ops = engine.rows("compare/rep_op") if run.files("op") else []
+        stages = engine.rows("compare/rep_pipeline_op") if run.files("pipeline_op") else []
         values = _values(engine, ops, stages)
     found.facts = _facts(ops, stages)
     found.values = {
@@ -103,6 +133,29 @@ def measure(run: Run) -> Measures:
         why = manifest.reason or "it holds no training step"
         raise RunError(f"nothing to compare in `{run.path}`: {why}", "look at it with `pipeprof report`")
     return found
+
+
+def with_same_operators(base: Measures, new: Measures) -> tuple[Measures, Measures]:
+    """Both sides with the same operators by name, as far as both ran them.
+
+    Each side names the operators with the most time. One at the edge may be named on one side and among the others on
+    the other side: it goes to the others here too, or it would seem to have vanished.
+    """
+    return _without_edge(base, new), _without_edge(new, base)
+
+
+def _without_edge(side: Measures, other: Measures) -> Measures:
+    rest = f"op/{OTHERS}"
+    if rest not in other.values:
+        return side
+    names = {metric.removeprefix("op/") for metric in side.values if metric.startswith("op/")}
+    edge = {name for name in names if f"op/{name}" not in other.values and f"op {name}" in other.facts}
+    kept = {metric: dict(values) for metric, values in side.values.items() if metric.partition("/")[2] not in edge}
+    for name in sorted(edge):
+        for rep, value in side.values[f"op/{name}"].items():
+            others = kept.setdefault(rest, {})
+            others[rep] = others.get(rep, 0.0) + value
+    return msgspec.structs.replace(side, values=kept)
 
 
 def workload_of(manifest: Manifest) -> str:
@@ -135,18 +188,19 @@ def _values(engine: Engine, ops: Sequence[Row], stages: Sequence[Row]) -> dict[s
 
 def _add_ops(values: dict[str, dict[int, float]], rows: Sequence[Row]) -> None:
     """Own time and executions of the operators with the most time; the time of all others as one."""
+    named = [(op_name(row["name"]), row) for row in rows]
     total: dict[str, float] = defaultdict(float)
-    for row in rows:
-        total[op_name(row["name"])] += row["self_ns"] or 0.0
+    for name, row in named:
+        total[name] += row["self_ns"] or 0.0
     kept = set(sorted(total, key=lambda name: (-total[name], name))[:MOST_OPS])
-    for row in rows:
-        name = op_name(row["name"])
-        shown = name if name in kept else OTHERS
-        by_rep = values[f"op/{shown}"]
-        by_rep[row["rep"]] = by_rep.get(row["rep"], 0.0) + (row["self_ns"] or 0.0)
-        if name in kept:
+    for name, row in named:
+        rep, shown = row["rep"], name if name in kept else OTHERS
+        if row["self_ns"] is not None:
+            times = values[f"op/{shown}"]
+            times[rep] = times.get(rep, 0.0) + row["self_ns"]
+        if row["executions"] is not None and name in kept:
             counts = values[f"count/{name}"]
-            counts[row["rep"]] = round(counts.get(row["rep"], 0.0) + row["executions"], 9)
+            counts[rep] = round(counts.get(rep, 0.0) + row["executions"], 9)
 
 
 def _facts(ops: Sequence[Row], stages: Sequence[Row]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -11,7 +11,7 @@ from pipeprof.query.engine import Engine
 from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pipeprof.record.measures import Measures
 
@@ -32,22 +32,23 @@ def engine_of(base: Measures, new: Measures) -> Engine:
 
 def _measures(sides: Mapping[str, Measures]) -> pa.Table:
     rows = [
-        {"side": side, "metric": metric, "rep": rep, "rank": 0, "value": value}
+        (side, rep, 0, metric, value)
         for side, measures in sides.items()
         for metric, values in measures.values.items()
         for rep, value in values.items()
     ]
-    return pa.Table.from_pylist(rows, _schema(metric=pa.string(), value=pa.float64()))
+    return _table(rows, metric=pa.string(), value=pa.float64())
 
 
 def _facts(sides: Mapping[str, Measures]) -> pa.Table:
-    rows = [
-        {"side": side, "name": name, "rep": 0, "rank": 0, "value": text}
-        for side, measures in sides.items()
-        for name, text in measures.facts.items()
-    ]
-    return pa.Table.from_pylist(rows, _schema(name=pa.string(), value=pa.string()))
+    rows = [(side, 0, 0, name, text) for side, measures in sides.items() for name, text in measures.facts.items()]
+    return _table(rows, name=pa.string(), value=pa.string())
 
 
-def _schema(**columns: pa.DataType) -> pa.Schema:
-    return pa.schema({"side": pa.string(), "rep": pa.int64(), "rank": pa.int64(), **columns})
+def _table(rows: Sequence[tuple[Any, ...]], **columns: pa.DataType) -> pa.Table:
+    """Rows of side, rep, rank and two `columns`."""
+    schema = pa.schema({"side": pa.string(), "rep": pa.int64(), "rank": pa.int64(), **columns})
+    parts = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.Table.from_arrays(
+        [pa.array(part, kind) for part, kind in zip(parts, schema.types, strict=True)], schema=schema
+    )

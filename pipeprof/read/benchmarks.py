@@ -51,29 +51,51 @@ def is_benchmark(path: Path) -> bool:
 def read_benchmarks(paths: Sequence[Path], label: str) -> Measures:
     """Medians, seconds, of every benchmark, one repetition per file in the order of their times.
 
-    Raises SourceError, naming the file, when one is damaged, comes from another machine, or holds no finite median.
+    A copy of another file counts, with a note: a repetition that counts twice looks surer than it is. Raises
+    SourceError, naming the file, when one is damaged, comes from another machine, holds no finite median, or a
+    benchmark twice.
     """
     files = sorted(((_decoded(path), path) for path in paths), key=lambda pair: (_time(*pair), str(pair[1])))
     first, first_path = files[0]
-    about = _fingerprint(first)
+    about = _fingerprint(first, first_path)
     found = Measures(
         label=label, kind="benchmark", workload="benchmarks", fingerprint=about, created_at=first.datetime,
         git={"revision": first.commit_info["id"], "dirty": first.commit_info.get("dirty")}
-        if first.commit_info.get("id") else None,
+        if first.commit_info.get("id") else None, notes=_copies(files),
     )  # fmt: skip
     for rep, (file, path) in enumerate(files):
-        other = _fingerprint(file)
+        other = _fingerprint(file, path)
         if other != about:
             name = next(name for name in about if about[name] != other.get(name))
             raise SourceError(
                 f"`{path}` and `{first_path}` differ in {name}", "keep files of one machine in one folder"
             )
         found.reps[rep] = Repetition(order=_time(file, path), job=f"node:{about['host']}")
-        for one in file.benchmarks:
-            if not math.isfinite(one.stats.median):
-                raise SourceError(f"median of `{one.fullname}` in `{path}` is {one.stats.median}", HINT)
-            found.values.setdefault(f"benchmark/{one.fullname}", {})[rep] = one.stats.median
+        for name, median in _medians(file, path).items():
+            found.values.setdefault(f"benchmark/{name}", {})[rep] = median
     return found
+
+
+def _medians(file: _File, path: Path) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for one in file.benchmarks:
+        if not math.isfinite(one.stats.median):
+            raise SourceError(f"median of `{one.fullname}` in `{path}` is {one.stats.median}", HINT)
+        if one.fullname in found:
+            raise SourceError(f"`{path}` holds `{one.fullname}` twice", HINT)
+        found[one.fullname] = one.stats.median
+    return found
+
+
+def _copies(files: Sequence[tuple[_File, Path]]) -> list[str]:
+    """A note for each file that says the same as one before it, of the same moment: they are one repetition."""
+    known: dict[bytes, Path] = {}
+    notes = []
+    for file, path in files:
+        content = msgspec.json.encode([file.datetime, file.benchmarks])
+        if known.setdefault(content, path) is not path:
+            notes.append(f"`{path}` is a copy of `{known[content]}`: it was not measured again, though it counts")
+    return notes
 
 
 def _decoded(path: Path) -> _File:
@@ -92,9 +114,11 @@ def _time(file: _File, path: Path) -> int:
         raise SourceError(f"time `{file.datetime}` in `{path}` cannot be read", HINT) from error
 
 
-def _fingerprint(file: _File) -> dict[str, Any]:
+def _fingerprint(file: _File, path: Path) -> dict[str, Any]:
     machine = file.machine_info
     cpu = machine.get("cpu") or {}
+    if not isinstance(cpu, dict):
+        raise SourceError(f"`cpu` of machine_info in `{path}` is {cpu!r}, expected a table", HINT)
     return {
         "cpu_model": cpu.get("brand_raw") or cpu.get("brand"),
         "cpu_cores": cpu.get("count"),

@@ -49,7 +49,8 @@ def _rank(path: Path) -> int:
 
 
 def _move(run: Run, table: str, path: Path, *, keeps_steps: bool) -> None:
-    folder = store.partition(run, table, 0, _rank(path))
+    rep = int(path.parent.parent.name.removeprefix("rep="))
+    folder = store.partition(run, table, rep, _rank(path))
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"part-{len(list(folder.glob('part-*.parquet'))):05d}.parquet"
     rows = pq.ParquetFile(path).metadata.num_rows
@@ -83,4 +84,5 @@ def _add_manifest(whole: Manifest, part: Manifest) -> None:
     elif part.reps:
         known = {rank.rank for rank in whole.reps[0].ranks}
         whole.reps[0].ranks += [rank for rank in part.reps[0].ranks if rank.rank not in known]
+        whole.reps += part.reps[len(whole.reps) :]
         whole.reps[0].dur_ns = max(whole.reps[0].dur_ns or 0, part.reps[0].dur_ns or 0)

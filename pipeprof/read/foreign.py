@@ -48,9 +48,12 @@ class _Sorted(NamedTuple):
     left_out: list[str]
 
 
-def recognise(path: Path) -> str | None:
-    """The kind of a file, by its content; None when no reader knows it. Raises SourceError when it cannot be read."""
-    return next((reader.kind for reader in READERS if reader.recognise(path)), None)
+def recognise(path: Path, kind: str | None = None) -> str | None:
+    """The kind of a file, by its content; None when no reader (or not that of `kind`) knows it.
+
+    Raises SourceError when it cannot be read.
+    """
+    return next((reader.kind for reader in READERS if kind in (None, reader.kind) and reader.recognise(path)), None)
 
 
 def holds_known(folder: Path) -> bool:
@@ -157,11 +160,11 @@ def _sort(source: Path, target: Path, kind: str | None, progress: Callable[[str]
             progress(f"looking at {path.name}")
         shown = path.name if path == source else str(path.relative_to(source))
         try:
-            found = recognise(path)
+            found = recognise(path, kind)
         except SourceError as error:
             left_out.append(f"{shown} ({error.__cause__ or 'cannot be read'})")
             continue
-        if found is None or kind not in (None, found):
+        if found is None:
             left_out.append(shown)
         else:
             known.setdefault(found, []).append(path)

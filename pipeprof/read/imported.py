@@ -16,7 +16,6 @@ import msgspec
 
 from pipeprof import __version__
 from pipeprof.errors import PipeprofError, SourceError, UsageError
-from pipeprof.read.foreign import import_path
 from pipeprof.record.run import Run, load
 from pipeprof.record.schema import SCHEMA_VERSION
 
@@ -63,7 +62,7 @@ def _read(file: Path, progress: Callable[[str], None]) -> Run:
     place = folder / _key(file)
     try:
         progress(f"reading {file.name}")
-        run = _read_apart(file, place, progress) if _apart(file) else import_path(file, place, progress=progress)
+        run = _read_apart(file, place, progress) if _apart(file) else _read_here(file, place, progress)
     except UsageError:
         run_beside = _found(file)  # another process was faster
         if run_beside is None:
@@ -71,6 +70,14 @@ def _read(file: Path, progress: Callable[[str], None]) -> Run:
         return run_beside
     _forget_old(folder, place)
     return run
+
+
+def _read_here(file: Path, place: Path, progress: Callable[[str], None]) -> Run:
+    """A trace is read as a trace, with its operators, also when it is one of several files of another profiler."""
+    from pipeprof.read import foreign  # noqa: PLC0415 - slow to import; a kept import does without
+    from pipeprof.read.kineto.reader import KIND  # noqa: PLC0415
+
+    return foreign.import_path(file, place, kind=foreign.recognise(file, KIND), progress=progress)
 
 
 def _apart(file: Path) -> bool:
@@ -100,7 +107,7 @@ def _child(file: Path, place: Path, progress: Callable[[str], None], writer: int
     """Read the file; write a refusal to the pipe. Never returns: the parent goes on with the program."""
     status = 1
     try:
-        import_path(file, place, progress=progress)
+        _read_here(file, place, progress)
         status = 0
     except PipeprofError as error:
         os.write(writer, msgspec.json.encode((type(error).__name__, error.message, error.hint)))

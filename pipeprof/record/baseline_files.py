@@ -126,7 +126,7 @@ def read_document(data: bytes, where: str) -> Document:
             raise NewerBaselineError(
                 f"`{where}` was written by a newer pipeprof: schema_version {version}, this one reads up to "
                 f"{BASELINE_VERSION}",
-                "upgrade pipeprof, or write the baseline again with this one",
+                "upgrade pipeprof, or remove it with pipeprof baseline drop and write it again",
             )
         found = msgspec.convert(raw, Document, strict=True)
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:

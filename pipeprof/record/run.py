@@ -166,6 +166,8 @@ def load(path: str | os.PathLike[str]) -> Run:
                 f"`{manifest}` has schema_version {version}, this pipeprof reads up to {SCHEMA_VERSION}",
                 "upgrade pipeprof: `pip install -U pipeprof`",
             )
+        if version < 1:
+            raise RunError(f"damaged manifest `{manifest}`: schema_version {version}", "restore the file")
         return Run(folder, msgspec.json.decode(text, type=Manifest))
     except msgspec.DecodeError as error:
         raise RunError(

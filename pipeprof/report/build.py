@@ -8,11 +8,14 @@ import msgspec
 
 from pipeprof.query.engine import Engine
 from pipeprof.report.diagnosis import diagnosis_of
+from pipeprof.report.ranks import ranks_of
+from pipeprof.report.sections.block import focus_of
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 REPORT_VERSION = 1
+CURVE_POINTS = 1500
 SKIP_SHARE = 0.25  # of each pipeline's sampled time: queues fill while the training has not begun
 
 
@@ -22,7 +25,7 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
         usage = engine.rows("queue/utilisation", skip_share=SKIP_SHARE)
         waits = engine.rows("step/data_wait")
         pipelines = engine.rows("queue/pipelines")
-        return {
+        content = {
             "schema_version": REPORT_VERSION,
             "run": _run_facts(run),
             "steps": {
@@ -33,16 +36,33 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
                 "rank_spread": engine.rows("step/rank_spread"),
                 "stages": engine.rows("step/stages"),
                 "communication": engine.rows("comm/summary"),
+                "communication_split": engine.rows("comm/split"),
+                "streams": engine.rows("comm/by_stream"),
+                "collectives": engine.rows("comm/by_collective", top=top),
+                "transports": engine.rows("comm/transport"),
+                "split": engine.rows("step/split"),
+                "variation": engine.rows("step/variation"),
                 "points": run.manifest.options.get("points", {}),
             },
-            "pipeline": {"pipelines": _pipelines(engine, pipelines, usage)},
+            "pipeline": {
+                "pipelines": _pipelines(engine, pipelines, usage),
+                "sink": engine.rows("diagnose/sink"),
+            },
             "ops": engine.rows("op/by_type"),
             "op_instances": engine.rows("op/by_instance", top=top),
+            "op_totals": engine.rows("op/totals", group_by="type", top=top),
+            "op_total_instances": engine.rows("op/totals", group_by="name", top=top),
             "memory": engine.rows("host/memory_peak"),
             "host": engine.rows("host/cpu_summary"),
             "diagnosis": diagnosis_of(engine, run, waits, pipelines),
             "not_measured": msgspec.to_builtins(run.manifest.not_measured),
         }
+        steps = content["steps"]
+        rep, rank = focus_of(content)
+        steps["curve"] = engine.rows("step/curve", points=CURVE_POINTS, rep=rep, rank=rank)
+        several = len({row["rank"] for row in (*steps["summary"], *steps["split"])}) > 1
+        content["ranks"] = ranks_of(engine, top=top, several=several)
+        return content
 
 
 def _run_facts(run: Run) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeprof.report.compare_rows import value
+from pipeprof.report.compare_rows import LONGEST_NAME, clean, value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,10 +26,18 @@ PLAIN_WIDTH = 120
 MOST_DIFFERENCES = 12
 
 
+class _Stdout(Console):
+    """Stdout. Raises BrokenPipeError when nobody reads it any more."""
+
+    def on_broken_pipe(self) -> None:
+        """Not with an exit code of its own, as the class above does."""
+        raise BrokenPipeError
+
+
 def show(content: Content) -> None:
-    """Print it, in colour where the terminal has any."""
+    """Print it, in colour where the terminal has any. Raises BrokenPipeError when nobody reads it to the end."""
     width = None if sys.stdout.isatty() else PLAIN_WIDTH
-    _print(content, Console(width=width, highlight=False, no_color=bool(os.environ.get("NO_COLOR")), file=sys.stdout))
+    _print(content, _Stdout(width=width, highlight=False, no_color=bool(os.environ.get("NO_COLOR")), file=sys.stdout))
 
 
 def text(content: Content) -> str:
@@ -40,7 +48,7 @@ def text(content: Content) -> str:
 
 
 def _print(content: Content, console: Console) -> None:
-    console.print(Text(content["headline"], style=STYLES[content["verdict"]] or "bold"))
+    console.print(Text(clean(content["headline"]), style=STYLES[content["verdict"]] or "bold"))
     console.print()
     _sides(content, console)
     primary = [metric for metric in content["metrics"] if metric["family"] == "primary"]
@@ -58,7 +66,7 @@ def _print(content: Content, console: Console) -> None:
     if needed:
         lines.append(f"about {max(needed)} repetitions of each side would decide what is inconclusive")
     for line in lines:
-        console.print(Text(f"note: {line}"), soft_wrap=True)
+        console.print(Text(f"note: {clean(line)}"), soft_wrap=True)
 
 
 def _reasons(metrics: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -75,7 +83,8 @@ def _sides(content: Content, console: Console) -> None:
         side = content[name]
         revision = (side["git"] or {}).get("revision")
         at = f", revision {revision[:10]}" if revision else ""
-        console.print(Text(f"{name}: {side['label']} ({side['kind']}, {side['reps']} repetitions{at})"), soft_wrap=True)
+        label = clean(side["label"], LONGEST_NAME)
+        console.print(Text(f"{name}: {label} ({side['kind']}, {side['reps']} repetitions{at})"), soft_wrap=True)
     console.print()
 
 
@@ -90,9 +99,8 @@ def _metrics(metrics: Sequence[Mapping[str, Any]]) -> Table:
         low, high = metric["ci_low"], metric["ci_high"]
         interval = f"{_percent(low)} .. {_percent(high)}" if low is not None and high is not None else "-"
         table.add_row(
-            metric["name"],
-            value(metric["base"], metric["unit"]),
-            value(metric["new"], metric["unit"]),
+            Text(clean(metric["name"], LONGEST_NAME)),
+            *(Text(value(metric[side], metric["unit"])) for side in ("base", "new")),
             _percent(metric["ratio"]),
             interval,
             "-" if metric["p_value"] is None else f"{metric['p_value']:.2g}",
@@ -108,10 +116,10 @@ def _explanation(entries: Sequence[Mapping[str, Any]]) -> Table:
     for entry in entries:
         share = "-" if entry["share"] is None else f"{entry['share'] * 100:.0f} %"
         if entry["kind"] == "structure":
-            table.add_row(Text(entry["text"]), "", "", entry["change"], share)
+            table.add_row(Text(clean(entry["text"])), "", "", entry["change"], share)
             continue
-        values = (value(entry[side], entry["unit"]) for side in ("base", "new"))
-        table.add_row(Text(entry["what"]), *values, _percent(entry["ratio"]), share)
+        values = (Text(value(entry[side], entry["unit"])) for side in ("base", "new"))
+        table.add_row(Text(clean(entry["what"])), *values, _percent(entry["ratio"]), share)
     return table
 
 
@@ -120,7 +128,8 @@ def _differences(found: Sequence[Mapping[str, Any]], console: Console) -> None:
     for column in ("field", "base", "new", ""):
         table.add_column(column, overflow="fold")
     for entry in found[:MOST_DIFFERENCES]:
-        table.add_row(entry["name"], str(entry["base"]), str(entry["new"]), "refused" if entry["hard"] else "noted")
+        texts = (Text(clean(entry[key], LONGEST_NAME)) for key in ("name", "base", "new"))
+        table.add_row(*texts, "refused" if entry["hard"] else "noted")
     console.print(table)
     if len(found) > MOST_DIFFERENCES:
         console.print(f"and {len(found) - MOST_DIFFERENCES} more")

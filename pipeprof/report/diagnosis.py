@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
-from pipeprof.verdict.network import diagnose_network
+from pipeprof.verdict.interval import judge_interval
+from pipeprof.verdict.network import RECORDED, diagnose_network
 from pipeprof.verdict.pipeline import diagnose
 
 if TYPE_CHECKING:
     from pipeprof.query.engine import Engine
     from pipeprof.record.run import Run
+
+
+BUBBLE_SHARE = 0.1  # of a step: from here on pipeline stages that wait for each other are worth a word
+NOTHING_IMPORTED = (
+    "the imported files do not say what runs in a step: import the profiler's whole output folder, or profile with a "
+    "level that records operators or step_trace_time"
+)
+DIVIDED = ("step/split", "steps as their profiler divides them")
 
 
 def diagnosis_of(
@@ -22,13 +32,16 @@ def diagnosis_of(
     """
     main = _main_pipelines(pipelines)
     cores = run.manifest.fingerprint.get("cpu_cores") or 0
+    sink = _of(main, engine.rows("diagnose/sink"))
     verdict = diagnose(
         waits,
         _of(main, engine.rows("diagnose/bottleneck", cores=float(cores))),
         _of(main, engine.rows("diagnose/load")),
-        sink=_of(main, engine.rows("diagnose/sink")),
+        sink=sink,
         cores=float(cores),
     )
+    if run.manifest.source.startswith("import:"):
+        verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)
     verdict["compatible"] = compatible.verdicts(
         mindinsight=_of(main, engine.rows("diagnose/mindinsight")),
         advice=engine.rows("diagnose/mindinsight_advice"),
@@ -37,16 +50,56 @@ def diagnosis_of(
         cpu_threads=cores or None,
     )
     if verdict["verdict"] != "input_bound":
-        verdict["network"] = diagnose_network(
-            engine.rows("diagnose/network_phase"),
-            engine.rows("diagnose/rank_imbalance"),
-            engine.rows("diagnose/network_top", top=10),
-            engine.rows("diagnose/op_growth", top=50),
-            engine.rows("diagnose/warmup_share"),
-            engine.rows("comm/summary"),
-            mode=run.manifest.fingerprint.get("mode"),
-        )
+        verdict["network"] = _network(engine, run)
     return verdict
+
+
+def _network(engine: Engine, run: Run) -> dict[str, Any]:
+    """What limits the step: by its recorded operators, else as its profiler divided it."""
+    imported = run.manifest.source.startswith("import:")
+    phases, origin = engine.rows("diagnose/network_phase"), RECORDED
+    split = [] if phases else engine.rows("step/split")
+    if split:
+        phases, origin = _divided(split), DIVIDED
+    found = diagnose_network(
+        phases,
+        engine.rows("diagnose/rank_imbalance"),
+        engine.rows("diagnose/network_top", top=10),
+        engine.rows("diagnose/op_growth", top=50),
+        () if imported else engine.rows("diagnose/warmup_share"),  # a profile is no whole run
+        engine.rows("comm/summary"),
+        mode=run.manifest.fingerprint.get("mode"),
+        origin=origin,
+    )
+    found["suggestions"] += _stage_advice(split)
+    if not phases and imported:
+        found["suggestions"] = [NOTHING_IMPORTED]
+    return found
+
+
+def _stage_advice(rows: list[dict[str, Any]]) -> list[str]:
+    """What to do when pipeline stages wait for each other."""
+    waits = [(row["receive_ns"] or 0) / row["step_ns"] for row in rows if row["step_ns"]]
+    share = sum(waits) / len(waits) if waits else 0.0
+    if share < BUBBLE_SHARE:
+        return []
+    what = f"{format_ratio(share)} of a step is receiving from other pipeline stages"
+    return [f"{what}: more micro-batches in a step, or stages that take equally long"]
+
+
+def _divided(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of step/split in the columns of diagnose/network_phase: computing, exposed communication and free time."""
+    parts = {"other": "computing_ns", "communication_exposed": "exposed_ns", "host_gap": "free_ns"}
+    return [
+        {
+            "rep": row["rep"], "rank": row["rank"], "part": part, "adds_up": True, "kind": "train",
+            "steps": row["steps"], "total_ns": (row[column] or 0) * row["steps"],
+            "step_ns": row["step_ns"] * row["steps"], "inside_work_ns": None, "outside_work_ns": None,
+        }
+        for row in rows
+        if row["step_ns"]
+        for part, column in parts.items()
+    ]  # fmt: skip
 
 
 def _main_pipelines(pipelines: list[dict[str, Any]]) -> dict[tuple[int, int], str]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 WIDTH, CURVE_HEIGHT, BAR_HEIGHT = 900, 160, 26
-MOST_POINTS = 1500  # of a curve: more cannot be seen at this width
 _COLOURS = {"data_wait": "#d95f02", "compute": "#1b9e77", "forward_backward": "#1b9e77", "tail": "#7570b3"}
 _STYLE = """
 p.strong { font-size: 1.15em; font-weight: 600; margin: .3em 0; }
@@ -61,6 +60,8 @@ def _block(block: Block) -> list[str]:
 def _pictures(content: dict[str, Any]) -> list[str]:
     focus = focus_of(content)
     phases = [row for row in rows_at(content["steps"]["phases"], focus) if row["phase"] in _COLOURS]
+    if any(row["phase"] == "compute" for row in phases):  # its parts are those of other steps
+        phases = [row for row in phases if row["phase"] in ("data_wait", "compute")]
     return _phases(phases) + _curve(rows_at(content["steps"].get("curve", ()), focus))
 
 
@@ -84,20 +85,25 @@ def _phases(rows: Sequence[Row]) -> list[str]:
 
 
 def _curve(rows: Sequence[Row]) -> list[str]:
-    """Length of every training step; above MOST_POINTS steps the longest of each group, so that no peak is lost."""
-    if len(rows) < 2:
+    """Length of the training steps, and below it the wait for data, warm-up left out (rows of step/curve)."""
+    points = [row for row in rows if row["warmup_steps"] < row["steps"]]
+    if len(points) < 2:
         return []
-    every = -(-len(rows) // MOST_POINTS)
-    points = [max(row["dur_ns"] for row in rows[at : at + every]) for at in range(0, len(rows), every)]
-    top = max(points) or 1
-    step = WIDTH / max(len(points) - 1, 1)
-    line = " ".join(
-        f"{index * step:.1f},{CURVE_HEIGHT * (1 - value / top * 0.95):.1f}" for index, value in enumerate(points)
-    )
-    drawn = [f'<polyline points="{line}" fill="none" stroke="currentColor" stroke-width="1"/>']
-    what = f"length of {len(rows)} training steps, 0 to {format_ns(top)}"
-    more = f"; of {every} neighbours the longest" if every > 1 else ""
-    return _figure(drawn, CURVE_HEIGHT, what, escape(what + more))
+    top = max(row["max_ns"] for row in points) or 1
+    drawn = [_line([row["max_ns"] for row in points], top, "currentColor")]
+    said = f"{sum(row['steps'] for row in points)} training steps, 0 to {format_ns(top)}: length of the step"
+    if any(row["steps"] > 1 for row in points):
+        said += " (of neighbours the longest)"
+    if all(row["data_wait_ns"] is not None for row in points):
+        drawn.append(_line([row["data_wait_ns"] for row in points], top, _COLOURS["data_wait"]))
+        said += f', <span style="color:{_COLOURS["data_wait"]}">&#9632;</span> data wait'
+    return _figure(drawn, CURVE_HEIGHT, "length of the training steps", said)
+
+
+def _line(values: Sequence[float], top: float, colour: str) -> str:
+    across = WIDTH / (len(values) - 1)
+    places = (f"{at * across:.1f},{CURVE_HEIGHT * (1 - value / top * 0.97):.1f}" for at, value in enumerate(values))
+    return f'<polyline points="{" ".join(places)}" fill="none" stroke="{colour}" stroke-width="1.2"/>'
 
 
 def _figure(parts: Iterable[str], height: int, label: str, caption: str) -> list[str]:

@@ -51,10 +51,10 @@ def _curves(engine: Engine) -> list[dict[str, Any]]:
         key = tuple(row[name] for name in ("rep", "rank", "source", "device", "name", "pid"))
         known = dict(zip(("rep", "rank", "source", "device", "name", "pid"), key, strict=True))
         points = curves.setdefault(key, {**known, "points": []})["points"]
-        points.append({name: row[name] for name in ("t_ns", "low_bytes", "high_bytes")})
+        points.append({name: row[name] for name in ("t_ns", "low_bytes", "high_bytes", "high_ns")})
     for curve in curves.values():
         peak = max(curve["points"], key=lambda point: point["high_bytes"])
-        curve["peak_bytes"], curve["peak_t_ns"] = peak["high_bytes"], peak["t_ns"]
+        curve["peak_bytes"], curve["peak_t_ns"] = peak["high_bytes"], peak["high_ns"]
     return list(curves.values())
 
 

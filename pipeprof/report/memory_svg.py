@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
 
 from pipeprof.errors import UsageError
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_bytes, format_ns
@@ -16,11 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WIDTH, HEIGHT, MARGIN = 1200, 640, 60
+_TICKS = 6
+_LONGEST_BAR = 120  # height of the bar that stands for an amount of memory
+_EDGED = 3  # blocks that are lower have no edge, which would hide them
 _GAP = 0.01  # of all memory drawn: largest empty range of addresses that is shown as it is
 _NAMESPACE = "https://megengine.org.cn"
 _COLOURS = ((100_000, "#c6dbef"), (NS_PER_MS, "#9ecae1"), (10 * NS_PER_MS, "#6baed6"), (100 * NS_PER_MS, "#4292c6"),
             (NS_PER_S, "#2171b5"))  # fmt: skip
 _LONGEST = "#084594"
+_QUOTES = {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _TIMES = (("s", NS_PER_S), ("ms", NS_PER_MS), ("us", 1000), ("ns", 1))
 _SIZES = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1))
 
@@ -53,7 +57,7 @@ def svg(rows: Sequence[dict[str, Any]], peak: dict[str, Any] | None, title: str)
     parts += [_rectangle(row, scale) for row in sorted(drawn, key=lambda row: (row["produced_ns"], row["address"]))]
     if peak is not None:
         parts.append(_peak(peak, scale))
-    parts += [_legend(scale), "</svg>"]
+    parts += [_axes(scale), _legend(), "</svg>"]
     return "\n".join(parts) + "\n"
 
 
@@ -97,11 +101,12 @@ def _rectangle(row: dict[str, Any], scale: _Scale) -> str:
         "duration": None if released is None else _sum(released - produced, _TIMES),
         "group": None if row["op_id"] is None else str(row["op_id"]),
     }  # fmt: skip
-    told = " ".join(f"tag:{key}={quoteattr(value)}" for key, value in tags.items() if value is not None)
+    told = " ".join(f'tag:{key}="{escape(value, _QUOTES)}"' for key, value in tags.items() if value is not None)
+    edge = ' stroke="#ffffff" stroke-width="0.5"' if bottom - top > _EDGED else ""
     lived = "still held" if released is None else format_ns(released - produced)
     return (
         f'<rect x="{scale.x(produced):.2f}" y="{top:.2f}" width="{max(scale.x(stop) - scale.x(produced), 0.5):.2f}" '
-        f'height="{max(bottom - top, 0.5):.2f}" fill="{_colour(row)}" stroke="#ffffff" stroke-width="0.2" {told}>'
+        f'height="{max(bottom - top, 0.5):.2f}" fill="{_colour(row)}"{edge} {told}>'
         f"<title>{escape(row['name'] or '(unknown)')}: {format_bytes(row['bytes'])}, {lived}</title></rect>"
     )
 
@@ -114,18 +119,33 @@ def _colour(row: dict[str, Any]) -> str:
 
 def _peak(peak: dict[str, Any], scale: _Scale) -> str:
     at = scale.x(min(max(peak["t_ns"], scale.first_ns), scale.end_ns))
+    side = 1 if at < WIDTH / 2 else -1
     return (
         f'<line x1="{at:.2f}" x2="{at:.2f}" y1="{MARGIN - 10}" y2="{HEIGHT - MARGIN}" stroke="#d62728"/>'
-        f'<text x="{at + 4:.2f}" y="{MARGIN - 2}" fill="#d62728">peak {format_bytes(peak["peak_bytes"])}</text>'
+        f'<text x="{at + 4 * side:.2f}" y="{MARGIN - 2}" fill="#d62728" text-anchor="{"start" if side > 0 else "end"}">'
+        f"peak {format_bytes(peak['peak_bytes'])}</text>"
     )
 
 
-def _legend(scale: _Scale) -> str:
-    parts = [
-        f'<text x="{MARGIN}" y="{HEIGHT - 38}">{format_ns(scale.first_ns)}</text>',
-        f'<text x="{WIDTH - MARGIN}" y="{HEIGHT - 38}" text-anchor="end">{format_ns(scale.end_ns)}</text>',
-        f'<text x="{MARGIN}" y="{HEIGHT - 14}">lived up to</text>',
-    ]
+def _axes(scale: _Scale) -> str:
+    """Times below, and how much memory a height is on the left: addresses have no scale, their gaps are shortened."""
+    bottom, parts = HEIGHT - MARGIN, []
+    for tick in range(_TICKS + 1):
+        at = scale.first_ns + (scale.end_ns - scale.first_ns) * tick // _TICKS
+        x, anchor = scale.x(at), "start" if not tick else "end" if tick == _TICKS else "middle"
+        parts.append(f'<line x1="{x:.2f}" x2="{x:.2f}" y1="{bottom}" y2="{bottom + 6}" stroke="#888888"/>')
+        parts.append(f'<text x="{x:.2f}" y="{bottom + 20}" text-anchor="{anchor}">{format_ns(at)}</text>')
+    per_byte = (HEIGHT - 2 * MARGIN) / scale.height
+    size = 1 << max(int(_LONGEST_BAR / per_byte), 1).bit_length() - 1
+    x, top = MARGIN - 14, bottom - size * per_byte
+    parts.append(f'<path d="M{x - 4} {bottom}H{x}V{top:.2f}H{x - 4}" fill="none" stroke="#444444"/>')
+    parts.append(f'<text transform="translate({x - 6} {bottom})rotate(-90)">{format_bytes(size)}</text>')
+    parts.append(f'<text transform="translate({x - 6} {MARGIN + 130})rotate(-90)">address (gaps shortened)</text>')
+    return "\n".join(parts)
+
+
+def _legend() -> str:
+    parts = [f'<text x="{MARGIN}" y="{HEIGHT - 14}">lived up to</text>']
     named = [*((colour, format_ns(limit)) for limit, colour in _COLOURS), (_LONGEST, "longer, or still held")]
     for place, (colour, name) in enumerate(named):
         x = MARGIN + 80 + place * 90

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.query.engine import Engine
+from pipeprof.report.stacks_calls import Steps, call_stacks
+from pipeprof.report.timeline_clock import stored_ranks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pipeprof.record.run import Run
 
@@ -46,35 +48,37 @@ class Question(NamedTuple):
 
 
 Profiles = dict[tuple[int, int], list[Stack]]
+_Found = tuple[tuple[int, int], tuple[str, ...], int]
 
 
 def stacks(run: Run, question: Question) -> tuple[str, Profiles]:
     """The way that was taken, and the stacks of each (rep, rank), by frames; weights are positive.
 
     Without a way: the first of WAYS that the run has. Raises UsageError when there is nothing to draw,
-    RunError when frames of a location call each other.
+    RunError when frames of a location, or executions, call each other.
     """
     first, last = question.steps or (None, None)
-    asked = {
-        "first_step": -1 if question.steps is None else first or 0,
-        "last_step": _LAST if last is None else last - 1,
-    }
-    column = COLUMNS[question.weight]
-    with Engine.open(run) as engine:
-        way = question.way or _best(engine)
-        if way == "call":
-            rows = engine.rows("stack/by_call", **asked)
-            found = [
-                ((row["rep"], row["rank"]), tuple(row["path"].split("\n")), row[column]) for row in rows if row[column]
-            ]
-        else:
-            frames = _Frames(engine.rows("stack/frames"), question.depth) if way == "stack" else None
-            rows = engine.rows("stack/by_location", **asked)
-            found = [((row["rep"], row["rank"]), _path(row, frames), row[column]) for row in rows if row[column]]
+    steps = Steps(-1 if question.steps is None else first or 0, _LAST if last is None else last - 1)
+    way = question.way or _best(run)
+    found = _by_call(run, question, steps) if way == "call" else _by_location(run, way, question, steps)
     profiles = _summed(found)
     if not profiles:
         raise UsageError(f"no stacks: no operator has a weight of kind `{question.weight}`", _hint(question))
     return way, profiles
+
+
+def _by_call(run: Run, question: Question, steps: Steps) -> Iterator[_Found]:
+    for rep, rank in stored_ranks(run, ("op",)):
+        for frames, weight in call_stacks(run, rep, rank, question.weight, steps):
+            yield (rep, rank), frames, weight
+
+
+def _by_location(run: Run, way: str, question: Question, steps: Steps) -> list[_Found]:
+    with Engine.open(run, lazily=True) as engine:
+        frames = _Frames(engine.rows("stack/frames"), question.depth) if way == "stack" else None
+        rows = engine.rows("stack/by_location", first_step=steps.first, last_step=steps.last)
+    column = COLUMNS[question.weight]
+    return [((row["rep"], row["rank"]), _path(row, frames), row[column]) for row in rows if row[column]]
 
 
 def folded(profiles: Profiles) -> str:
@@ -148,15 +152,16 @@ def _path(row: dict[str, Any], frames: _Frames | None) -> tuple[str, ...]:
     return (*frames.of((row["rep"], row["rank"]), row["stack_id"]), row["name"])
 
 
-def _best(engine: Engine) -> str:
+def _best(run: Run) -> str:
     """The first of WAYS that the run has."""
-    rows = engine.rows("stack/coverage")
+    with Engine.open(run, lazily=True) as engine:
+        rows = engine.rows("stack/coverage")
     if any(row["located"] for row in rows):
         return "stack"
     return "call" if any(row["called"] for row in rows) else "scope"
 
 
-def _summed(found: Iterable[tuple[tuple[int, int], tuple[str, ...], int]]) -> Profiles:
+def _summed(found: Iterable[_Found]) -> Profiles:
     """Stacks of equal frames added up, by frames; what is not above 0 (more freed than allocated) is left out."""
     totals: dict[tuple[int, int], dict[tuple[str, ...], int]] = {}
     for key, frames, weight in found:

@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 Form = Literal["env", "args", "toml"]
 FORMS: tuple[Form, ...] = ("env", "args", "toml")
@@ -21,15 +21,20 @@ def export(content: Mapping[str, Any], form: str) -> str:
     """
     best = content["recommendation"] or {"name": "base", "options": {}, "reason": "there is no recommendation"}
     reason = f": {best['reason']}" if best.get("reason") else ""
-    head = [f"# {best['name']}{reason}"]
+    head = _comments([f"{best['name']}{reason}"])
     options = best["options"]
     if form == "toml":
         return "\n".join([*head, *_toml(options)]) + "\n"
     env = [f"export {name}={shlex.quote(str(value))}" for name, value in sorted((options.get("env") or {}).items())]
     args = [shlex.join(options["args"])] if options.get("args") else []
     shown, rest = (env, args) if form == "env" else (args, env)
-    left = [f"# {line}" for line in [*rest, *sentences({**options, "env": {}, "args": ()})]]
+    left = _comments([*rest, *sentences({**options, "env": {}, "args": ()})])
     return "\n".join([*head, *left, *shown]) + "\n"
+
+
+def _comments(texts: Iterable[str]) -> list[str]:
+    """Lines that a shell and TOML leave alone, whatever the texts hold: they may be of several lines."""
+    return [f"# {line}" for text in texts for line in text.splitlines() or [""]]
 
 
 def sentences(options: Mapping[str, Any]) -> list[str]:
@@ -54,9 +59,14 @@ def sentences(options: Mapping[str, Any]) -> list[str]:
 def _toml(options: Mapping[str, Any]) -> list[str]:
     lines = ["[base]"]
     if options.get("args"):
-        lines.append(f"args = {json.dumps(list(options['args']), ensure_ascii=False)}")
+        lines.append(f"args = [{', '.join(map(_quoted, options['args']))}]")
     for name in ("env", "dataset", "context"):
         if options.get(name):
             lines += ["", f"[base.{name}]"]
-            lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in options[name].items()]
+            lines += [f"{key} = {_quoted(value)}" for key, value in options[name].items()]
     return lines
+
+
+def _quoted(value: Any) -> str:
+    """A value as TOML has it: JSON, but that TOML wants the sign 7f escaped too."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -49,7 +49,7 @@ def write(run: Run, output: Path, choice: Choice, progress: Callable[[str], None
     """
     base, places = chosen_places(run, choice)
     writer = _Writer(run, progress)
-    with Sink(output, base, _about(run.manifest)) as sink:
+    with Sink(output, base, _about(run.manifest), places) as sink:
         for place in places:
             writer.write(place, sink)
     return Written(writer.events, len(places), sink.bytes, writer.left_out)

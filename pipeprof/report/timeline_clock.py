@@ -25,6 +25,7 @@ class Place(NamedTuple):
     rank: int
     pid: int
     title: str
+    host: str
     offset_ns: int
     first_ns: int = FIRST
     last_ns: int = LAST
@@ -74,10 +75,12 @@ def aligned(manifest: Manifest, stored: Sequence[tuple[int, int]]) -> tuple[int,
             zeros[rep, number] = anchor.zero_realtime_ns + apart
     base = min(zeros.values(), default=0)
     several = len({rep for rep, _ in stored}) > 1
-    return base, [
-        Place(rep, rank, pid, _title(rep, rank, known.get((rep, rank)), several=several), zeros[rep, rank] - base)
-        for pid, (rep, rank) in enumerate(stored, 1)
-    ]
+    places = []
+    for pid, (rep, number) in enumerate(stored, 1):
+        rank = known.get((rep, number))
+        title, host = _title(rep, number, rank, several=several), "" if rank is None else rank.host
+        places.append(Place(rep, number, pid, title, host, zeros[rep, number] - base))
+    return base, places
 
 
 def within_steps(places: Sequence[Place], engine: Engine, steps: tuple[int | None, int | None]) -> list[Place]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TABLES = ("queue", "op_service", "cpu", "memory", "counter", "flow")
 _FLOW = {"start": "s", "step": "t", "end": "f"}
 _FLOW_COLUMNS = ("t_ns", "track", "category", "name", "side", "flow_id")
-_ODD = r'[\x00-\x1f"\\]'
+_SHORT = "^[0-9]{1,11}$"
 
 
 class Counter(NamedTuple):
@@ -102,7 +102,7 @@ def source_counter_texts(place: Place, files: Sequence[Path]) -> Iterator[tuple[
 
 
 def flow_texts(place: Place, files: Sequence[Path], tracks: Tracks) -> Iterator[tuple[int, memoryview]]:
-    """Number and text of ends of arrows. Ids are made the rank's own by its process number in front."""
+    """Number and text of ends of arrows. Ids are made the rank's own, see `_ids`."""
     for table in batches(files, _FLOW_COLUMNS, place.first_ns, place.last_ns):
         rows = _drawn(table, place, "flow_id")
         if rows.num_rows:
@@ -156,13 +156,25 @@ def _by(texts: Sequence[str], kinds: np.typing.NDArray[np.int64]) -> pa.Array:
 
 
 def _ids(column: pa.ChunkedArray, pid: int) -> pa.Array:
+    """Ids as Perfetto reads them: texts of at most 16 hexadecimal digits, whatever the source has.
+
+    Up to 11 decimal digits stay, behind the process number and an `a`; anything else becomes a hash.
+    """
     texts = column.combine_chunks()
     if pa.types.is_dictionary(texts.type):
         texts = texts.dictionary_decode()
     texts = texts.cast(pa.string())
-    if pc.any(pc.match_substring_regex(texts, _ODD)).as_py():
-        return pa.array([json.dumps(f"{pid}:{text}") for text in texts.to_pylist()])
-    return pc.binary_join_element_wise(pa.scalar(f'"{pid}:'), texts, pa.scalar('"'), "")
+    made = pc.binary_join_element_wise(pa.scalar(f'"{pid}a'), texts, pa.scalar('"'), "")
+    short = pc.match_substring_regex(texts, _SHORT)
+    if pc.all(short).as_py():
+        return made
+    long = pc.filter(texts, pc.invert(short)).dictionary_encode()
+    hashed = [f'"f{_hash(f"{pid}:{text}")}"' for text in long.dictionary.to_pylist()]
+    return pc.replace_with_mask(made, pc.invert(short), pa.array(hashed, made.type).take(long.indices))
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode(), digest_size=7).hexdigest()
 
 
 def _rows(files: Sequence[Path], columns: tuple[str, ...]) -> Iterator[dict[str, object]]:

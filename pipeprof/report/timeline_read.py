@@ -77,8 +77,9 @@ def groups(source: Source) -> list[Group]:
 
 
 def merged(sources: Sequence[Source], first_ns: int, last_ns: int) -> Iterator[Slices]:
-    """Slices of all sources that touch the time from `first_ns` to `last_ns`: by start, the longest first, by place.
+    """Slices of all sources that lie, if only in part, between `first_ns` and `last_ns`: by start, the longest first.
 
+    Of equal times the one with the smaller place comes first. What ends or begins at an edge lies outside of it.
     Row groups are read by their first time, and a row waits until no row group that is not read yet begins before it:
     little waits when files are nearly in order. When they are not, they are read several times, a window at a time.
     """
@@ -88,7 +89,7 @@ def merged(sources: Sequence[Source], first_ns: int, last_ns: int) -> Iterator[S
     for begin, stop in pairwise(edges):
         chosen = [group for group in every if group.last >= begin and group.first < stop]
         for rows in _ordered(chosen, begin, stop):
-            kept = (rows.start <= last_ns) & (rows.start + rows.dur >= first_ns)
+            kept = (rows.start < last_ns) & ((rows.start >= first_ns) | (rows.start + rows.dur > first_ns))
             yield rows if kept.all() else rows.take(kept)
 
 

@@ -10,10 +10,13 @@ from pipeprof.errors import UsageError
 from pipeprof.report.timeline_text import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from types import TracebackType
 
     from typing_extensions import Self
+
+    from pipeprof.report.timeline_clock import Place
 
 _GZIP = 31  # window of 32 KiB, with gzip's header and checksum
 _LEVEL = 1  # level 6 takes three times as long for a file 20 % smaller
@@ -22,17 +25,20 @@ _LEVEL = 1  # level 6 takes three times as long for a file 20 % smaller
 class Sink:
     """An object of the Trace Event Format. Use it in a `with`: the file appears when the block ends without an error.
 
+    `pipeprof.ranks` in it says which process is which rank: what reads the trace back needs it.
     Raises UsageError when the file cannot be written.
     """
 
-    def __init__(self, path: Path, base_ns: int, about: dict[str, str]) -> None:
+    def __init__(self, path: Path, base_ns: int, about: dict[str, str], places: Sequence[Place]) -> None:
         self.path = path
         self.bytes = 0
         self._temporary = path.with_name(f".{path.name}.{os.getpid()}")
         self._packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP) if path.suffix == ".gz" else None
         other = ",".join(f"{quoted(key)}:{quoted(value)}" for key, value in about.items())
+        ranks = ",".join(_rank(place) for place in places)
         self._head = (
-            f'{{"displayTimeUnit":"ns","baseTimeNanoseconds":"{base_ns}","otherData":{{{other}}},"traceEvents":[\n'
+            f'{{"displayTimeUnit":"ms","baseTimeNanoseconds":"{base_ns}","otherData":{{{other}}},'
+            f'"pipeprof":{{"ranks":[{ranks}]}},"traceEvents":[\n'
         )
         self._empty = True
         self._file: IO[bytes] | None = None
@@ -85,3 +91,7 @@ class Sink:
 
     def _explained(self, error: OSError) -> UsageError:
         return UsageError(f"cannot write `{self.path}`: {error.strerror}", "choose another file with -o")
+
+
+def _rank(place: Place) -> str:
+    return f'{{"pid":{place.pid},"rep":{place.rep},"rank":{place.rank},"host":{quoted(place.host)}}}'

@@ -16,6 +16,7 @@ LEAST_BYTES = 1 << 20  # growth over all steps seen that counts: allocators move
 LEAST_SHARE = 0.01  # of the first floor; the larger of the two
 Z = 2.58  # the slope's interval is one of 99 %
 
+TRAINER, HOST_POOL = "trainer", "CPU"
 GROWING, STEADY, SHRINKING, UNCLEAR = "growing", "steady", "shrinking", "unclear"
 
 
@@ -63,9 +64,16 @@ def _verdict(row: Mapping[str, Any], threshold: float) -> tuple[str, str]:
 def worst(judged: Sequence[Mapping[str, Any]]) -> str:
     """The verdict over the training's own series: growing wins, then unclear, then shrinking; none is `not_measured`.
 
-    The whole host and the launcher are not the training's own.
+    The whole host and the launcher are not the training's own. A pool of host memory with too few samples does not
+    count where the training's process has enough of them: what the pool holds is part of what the process holds.
     """
-    found = {row["verdict"] for row in judged if is_own(row)}
+    own = [row for row in judged if is_own(row)]
+    enough = {(row["rep"], row["rank"]) for row in own if row["name"] == TRAINER and row["slope_low_bytes"] is not None}
+    found = {
+        row["verdict"]
+        for row in own
+        if row["device"] != HOST_POOL or row["slope_low_bytes"] is not None or (row["rep"], row["rank"]) not in enough
+    }
     return next((verdict for verdict in (GROWING, UNCLEAR, SHRINKING, STEADY) if verdict in found), "not_measured")
 
 

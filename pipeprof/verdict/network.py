@@ -27,6 +27,8 @@ INFLATED, MUCH_INFLATED = 1.2, 1.5  # a step inside op windows against one outsi
 
 COMPILED = "Gradients/"  # so begin names of backward operators in a compiled step, also under jit in PyNative mode
 
+RECORDED = ("diagnose/network_phase", "steps with recorded operators")
+
 PARTS = (
     "forward", "backward", "optimizer", "other", "communication_exposed", "communication_tail", "host_gap", "data_wait",
 )  # fmt: skip
@@ -55,11 +57,13 @@ def diagnose_network(
     comm: Sequence[Row] = (),
     *,
     mode: str | None = None,
+    origin: tuple[str, str] = RECORDED,
 ) -> dict[str, Any]:
     """What the step is limited by, over all repetitions and ranks.
 
     `phases`: rows of diagnose/network_phase; `spread`: diagnose/rank_imbalance; `top`: diagnose/network_top; `growth`:
-    diagnose/op_growth; `warmups`: diagnose/warmup_share; `comm`: comm/summary; `mode`: pynative or graph, if known.
+    diagnose/op_growth; `warmups`: diagnose/warmup_share; `comm`: comm/summary; `mode`: pynative or graph, if known;
+    `origin`: the query that `phases` are from, and what its steps are.
     """
     found = _empty()
     found["top_ops"] = top_ops(top)
@@ -73,7 +77,7 @@ def diagnose_network(
     if shares and shares["data_wait"] < 1:
         found["shares"] = shares
         _weigh(found, chosen, slow)
-        _step_evidence(found, chosen, slow)
+        _step_evidence(found, chosen, slow, origin)
         _advise(found, comm, mode)
     _judge_warmup(found, warmups)
     _judge_growth(found, growth)
@@ -129,14 +133,15 @@ def _confidence(found: Row, rows: Sequence[Row], share: float) -> str:
     return "high" if sure else "medium"
 
 
-def _step_evidence(found: dict[str, Any], rows: Sequence[Row], slow: Row | None) -> None:
+def _step_evidence(found: dict[str, Any], rows: Sequence[Row], slow: Row | None, origin: tuple[str, str]) -> None:
+    query, steps = origin
     ranks = len({(row["rep"], row["rank"]) for row in rows})
     where = f"rank {slow['rank']}, the slowest" if slow is not None else f"{ranks} rank(s)"
-    basis = f"{found['steps']} steps with recorded operators, {where}"
+    basis = f"{found['steps']} {steps}, {where}"
     for limit in [*found["candidates"], *(limit for limit in found["weights"] if limit not in found["candidates"])]:
         if limit != "imbalance" and found["weights"][limit] >= 0.01:
             value = sum(found["shares"][part] for part in LIMITS[limit])
-            found["evidence"].append(_evidence(NAMES[limit], value, _SHARE, "diagnose/network_phase", basis))
+            found["evidence"].append(_evidence(NAMES[limit], value, _SHARE, query, basis))
     extra = {
         "communication_tail": "exposed communication behind the backward pass",
         "communication_overlapped": "communication beside other operators",
@@ -144,7 +149,7 @@ def _step_evidence(found: dict[str, Any], rows: Sequence[Row], slow: Row | None)
     }
     for part, what in extra.items():
         if found["shares"][part] >= 0.01:
-            found["evidence"].append(_evidence(what, found["shares"][part], _SHARE, "diagnose/network_phase", basis))
+            found["evidence"].append(_evidence(what, found["shares"][part], _SHARE, query, basis))
     if found["inflation"] is not None and found["inflation"] >= INFLATED:
         found["evidence"].append(
             _evidence("steps inside op windows take longer than those outside", found["inflation"], "times",

@@ -55,7 +55,7 @@ def communication(share: float, comm: Sequence[Row], overlapped: float, waiting:
         )
     per_step: dict[str, float] = {}
     for row in comm:
-        if row["events_per_step"] is not None:
+        if row["events_per_step"] is not None and row["kind"] not in ("send", "receive"):
             per_step[row["kind"]] = max(per_step.get(row["kind"], 0.0), row["events_per_step"])
     for kind, events in sorted(per_step.items()):
         if events >= 2:

@@ -1,50 +1,127 @@
 -- Own time and executions per step of each operator in each repetition, mean over ranks.
 --
--- Steps are those in which operators were recorded.
+-- Executions are those of the view train_op; steps are those in which operators were recorded. Executions are summed up
+-- before they are told apart, for there may be millions.
 --
--- Reads: train_op
+-- Reads: op, op_info, step
 -- Gives, one row per (rep, name, type, in_shapes, out_shapes), in that order:
 --   rep         bigint   repetition
 --   name        varchar  full name, scope included; its type when it has no name
 --   type        varchar  operator type; empty when not known
 --   in_shapes   varchar  input shapes and types as text; empty when not known
 --   out_shapes  varchar  output shapes and types as text; empty when not known
---   self_ns     double   ns    per step, without the operators it called
---   executions  double   per step
-WITH seen AS (
+--   self_ns     double   ns    per step, without the operators it called; null when not measured, or no step is known
+--   executions  double   per step; null when no step is known
+WITH executed AS (
+  SELECT
+    op.rep,
+    op.rank,
+    op.op_id,
+    op.side,
+    CASE step.kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference,
+    sum(op.self_ns) AS self_ns,
+    count(*) AS executions
+  FROM op
+  LEFT JOIN step ON op.rep = step.rep AND op.rank = step.rank AND op.step = step.step
+  WHERE step.kind IS NULL OR step.kind IN ('train', 'warmup')
+  GROUP BY
+    op.rep, op.rank, op.op_id, op.side, CASE step.kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END
+),
+
+known AS (
+  SELECT
+    executed.rep,
+    executed.rank,
+    executed.side,
+    executed.preference,
+    executed.self_ns,
+    executed.executions,
+    coalesce(op_info.name, op_info.type, '') AS name,
+    coalesce(op_info.type, '') AS type,
+    coalesce(op_info.in_shapes, '') AS in_shapes,
+    coalesce(op_info.out_shapes, '') AS out_shapes
+  FROM executed
+  LEFT JOIN op_info
+    ON executed.rep = op_info.rep AND executed.rank = op_info.rank AND executed.op_id = op_info.op_id
+  WHERE coalesce(op_info.category, '') NOT IN ('python_function', 'user_annotation')
+),
+
+best AS (
   SELECT
     rep,
     rank,
-    count(DISTINCT step) AS steps
-  FROM train_op
+    min(preference) AS preference,
+    max(CASE WHEN side = 'device' THEN 1 ELSE 0 END) AS has_device
+  FROM known
   GROUP BY rep, rank
+),
+
+-- Steps of a rank by what would make their executions count.
+recorded AS (
+  SELECT
+    op.rep,
+    op.rank,
+    op.side,
+    op.step,
+    CASE step.kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference
+  FROM op
+  LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
+  LEFT JOIN step ON op.rep = step.rep AND op.rank = step.rank AND op.step = step.step
+  WHERE
+    op.step IS NOT NULL
+    AND (step.kind IS NULL OR step.kind IN ('train', 'warmup'))
+    AND coalesce(op_info.category, '') NOT IN ('python_function', 'user_annotation')
+  GROUP BY
+    op.rep, op.rank, op.side, op.step, CASE step.kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END
+),
+
+seen AS (
+  SELECT
+    best.rep,
+    best.rank,
+    count(DISTINCT recorded.step) AS steps
+  FROM best
+  INNER JOIN recorded
+    ON best.rep = recorded.rep AND best.rank = recorded.rank AND best.preference = recorded.preference
+  WHERE recorded.side IS NULL OR recorded.side = 'device' OR best.has_device = 0
+  GROUP BY best.rep, best.rank
+),
+
+picked AS (
+  SELECT
+    known.rep,
+    known.rank,
+    known.name,
+    known.type,
+    known.in_shapes,
+    known.out_shapes,
+    known.self_ns * 1.0e0 / nullif(seen.steps, 0) AS self_ns,
+    known.executions * 1.0e0 / nullif(seen.steps, 0) AS executions
+  FROM known
+  INNER JOIN best ON known.rep = best.rep AND known.rank = best.rank AND known.preference = best.preference
+  LEFT JOIN seen ON known.rep = seen.rep AND known.rank = seen.rank
+  WHERE known.side IS NULL OR known.side = 'device' OR best.has_device = 0
 ),
 
 rank_count AS (
   SELECT
     rep,
-    count(*) AS ranks
-  FROM seen
+    count(DISTINCT rank) AS ranks
+  FROM picked
   GROUP BY rep
 ),
 
 total AS (
   SELECT
-    train_op.rep,
-    coalesce(train_op.name, train_op.type, '') AS name,
-    coalesce(train_op.type, '') AS type,
-    coalesce(train_op.in_shapes, '') AS in_shapes,
-    coalesce(train_op.out_shapes, '') AS out_shapes,
-    sum(train_op.self_ns * 1.0e0 / nullif(seen.steps, 0)) AS self_ns,
-    sum(1.0e0 / nullif(seen.steps, 0)) AS executions
-  FROM train_op
-  INNER JOIN seen ON train_op.rep = seen.rep AND train_op.rank = seen.rank
-  GROUP BY
-    train_op.rep,
-    coalesce(train_op.name, train_op.type, ''),
-    coalesce(train_op.type, ''),
-    coalesce(train_op.in_shapes, ''),
-    coalesce(train_op.out_shapes, '')
+    rep,
+    name,
+    type,
+    in_shapes,
+    out_shapes,
+    sum(self_ns) AS self_ns,
+    sum(executions) AS executions
+  FROM picked
+  GROUP BY rep, name, type, in_shapes, out_shapes
 )
 
 SELECT

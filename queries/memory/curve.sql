@@ -14,6 +14,7 @@
 --   samples         bigint   samples in it
 --   low_bytes       bigint   bytes  least
 --   high_bytes      bigint   bytes  most
+--   high_ns         bigint   ns     the first sample with the most
 --   reserved_bytes  bigint   bytes  most held from the system; null for others than pools
 WITH extent AS (
   SELECT
@@ -33,6 +34,16 @@ placed AS (
     ) AS BIGINT) AS part
   FROM memory_level
   INNER JOIN extent ON memory_level.rep = extent.rep AND memory_level.rank = extent.rank
+),
+
+ranked AS (
+  SELECT
+    *,
+    row_number() OVER (
+      PARTITION BY rep, rank, device, name, pid, part
+      ORDER BY level_bytes DESC, t_ns ASC
+    ) AS place
+  FROM placed
 )
 
 SELECT
@@ -46,7 +57,8 @@ SELECT
   count(*) AS samples,
   min(level_bytes) AS low_bytes,
   max(level_bytes) AS high_bytes,
+  max(CASE WHEN place = 1 THEN t_ns END) AS high_ns,
   max(reserved_bytes) AS reserved_bytes
-FROM placed
+FROM ranked
 GROUP BY rep, rank, device, name, pid, part
 ORDER BY rep, rank, device, name, pid, part

@@ -11,6 +11,7 @@
 --   changes     bigint  moments at which it changed
 --   low_bytes   bigint  bytes  least after a change
 --   high_bytes  bigint  bytes  most after a change
+--   high_ns     bigint  ns     the first change with the most
 WITH extent AS (
   SELECT
     rep,
@@ -29,6 +30,13 @@ placed AS (
     ) AS BIGINT) AS part
   FROM live_memory
   INNER JOIN extent ON live_memory.rep = extent.rep AND live_memory.rank = extent.rank
+),
+
+ranked AS (
+  SELECT
+    *,
+    row_number() OVER (PARTITION BY rep, rank, part ORDER BY live_bytes DESC, t_ns ASC) AS place
+  FROM placed
 )
 
 SELECT
@@ -38,7 +46,8 @@ SELECT
   min(t_ns) AS t_ns,
   count(*) AS changes,
   min(live_bytes) AS low_bytes,
-  max(live_bytes) AS high_bytes
-FROM placed
+  max(live_bytes) AS high_bytes,
+  max(CASE WHEN place = 1 THEN t_ns END) AS high_ns
+FROM ranked
 GROUP BY rep, rank, part
 ORDER BY rep, rank, part

@@ -25,6 +25,7 @@
 --   memory_bytes              bigint   bytes  allocated less freed, callees included; null when not recorded
 --   self_device_memory_bytes  bigint   bytes  as self_memory_bytes, on devices
 --   device_memory_bytes       bigint   bytes  as memory_bytes, on devices
+--   computation               double   operations of all executions; null when not known
 WITH RECURSIVE executed AS (
   SELECT
     rep,
@@ -90,6 +91,7 @@ keyed AS (
       ELSE coalesce(op_info.name, '')
     END AS key,
     CASE WHEN $group_by IN ('name', 'shape', 'stack') THEN op_info.category END AS category,
+    executed.executions * CAST(op_info.flops AS DOUBLE) AS computation,
     CASE WHEN $group_by = 'shape' THEN coalesce(op_info.in_shapes, '[]') END AS in_shapes,
     CASE WHEN $group_by = 'stack' THEN coalesce(location.text, '') END AS stack
   FROM executed
@@ -115,7 +117,8 @@ SELECT
   CAST(sum(self_memory_bytes) AS BIGINT) AS self_memory_bytes,
   CAST(sum(memory_bytes) AS BIGINT) AS memory_bytes,
   CAST(sum(self_device_memory_bytes) AS BIGINT) AS self_device_memory_bytes,
-  CAST(sum(device_memory_bytes) AS BIGINT) AS device_memory_bytes
+  CAST(sum(device_memory_bytes) AS BIGINT) AS device_memory_bytes,
+  sum(computation) AS computation
 FROM keyed
 GROUP BY rep, rank, key, category, on_device = 1, in_shapes, stack
 ORDER BY rep, rank, key, category, on_device, in_shapes, stack

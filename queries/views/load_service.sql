@@ -40,7 +40,8 @@ WITH numbered AS (
     CAST(op_service.avg_ns AS DOUBLE) * op_service.rows AS work_ns,
     row_number() OVER (
       PARTITION BY op_service.rep, op_service.rank, op_service.pipeline_id, op_service.op_id, op_service.source
-      ORDER BY op_service.t_ns
+      ORDER BY
+        op_service.t_ns, op_service.avg_ns, op_service.rows, op_service.max_ns, op_service.cpu_ns, op_service.batches
     ) AS position,
     count(*) OVER (
       PARTITION BY op_service.rep, op_service.rank, op_service.pipeline_id, op_service.op_id, op_service.source

@@ -6,6 +6,7 @@
 -- Steps as in train_step, as far as operators were recorded in them.
 --
 -- Reads: collective, fetch, op, op_info, train_step
+-- Kept: yes
 -- Gives, one row per (rep, rank, step):
 --   rep            bigint   repetition
 --   rank           bigint   process rank

@@ -1,17 +1,23 @@
 """What `pipeprof.profile` costs a training: while it waits, and while it records. Ratios with 95 % intervals.
 
-python tests/benchmarks/inprocess.py [--pairs 30] [--steps 150] [--width 8] [--kinds steps cycles same wait record]
+python tests/benchmarks/inprocess.py [--kinds steps cycles same wait record] [--check]
 
-One process trains in blocks of `--steps` steps, each with an iterator of its own. A pair is a block without the
-profiler (its hooks taken out again) and one with it, in an order that alternates. `wait`: a schedule that never gets
-to its first active step, `step()` called after every step. `same`: without it twice, the noise of the machine.
-`steps`: waiting, too, but alternating from step to step (see `step_by_step`), for a machine that is busy.
-`cycles`: recorded steps beside the waiting steps before them (see `cycle_by_cycle`). `record`: operators, dataset and host recorded in every step. Compared is the median step of a block, and the CPU time
-of the process per step.
+One process trains, and what is compared lies as near to each other in time as can be:
+
+steps   waiting: of three neighbouring steps one runs with the waiting profiler's hooks and `step()`, two without either
+        (see `step_by_step`). The two show what the machine itself adds. `--step-pairs` such triples.
+cycles  recording: steps in which operators, dataset and host are recorded, beside the waiting steps before them (see
+        `cycle_by_cycle`). `--pairs` cycles.
+wait, record, same  blocks of `--steps` steps, with an iterator of their own: one without the profiler and one that
+        waits, that records, or that is without it, too, in an order that alternates. `--pairs` such pairs.
+
+A schedule that never gets to its first active step is what waits. `--check`: exit with 1 unless the interval of `steps`
+includes 1 and lies within 0.5 % of it.
 """
 
 import argparse
 import contextlib
+import itertools
 import json
 import math
 import shutil
@@ -32,6 +38,7 @@ from pipeprof.collect.probe import inprocess as probe
 
 T95 = {4: 2.78, 5: 2.57, 7: 2.36, 9: 2.26, 11: 2.20, 14: 2.14, 19: 2.09, 24: 2.06, 29: 2.05, 39: 2.02, 59: 2.0}
 SKIP = 10
+ALLOWED = 0.5  # %
 KINDS = ["steps", "cycles", "same", "wait", "record"]
 NEVER = pipeprof.schedule(wait=10**9, active=1)
 
@@ -137,31 +144,39 @@ def measure(kind, options, hooks, train, data):
     }  # fmt: skip
 
 
+ARMS = ("out", "in", "again")  # again: out, too
+
+
 def step_by_step(options, hooks, train, data):
-    """Pairs of neighbouring steps, one with the waiting profiler's hooks and `step()`, one without either.
+    """Three neighbouring steps: one with the waiting profiler's hooks and `step()`, two without either, in every order.
 
     The median of the differences, and its interval by the ranks of the differences (distribution-free): on a busy
     machine neighbours have most in common, and a few very late steps move neither.
     """
-    wall, cpu, plain = [], [], []
+    found = {name: [] for name in ARMS}
+    orders = list(itertools.permutations(ARMS))
     with tempfile.TemporaryDirectory() as folder, pipeprof.profile(out=Path(folder, "run"), schedule=NEVER) as profile:
-        while len(wall) < options.step_pairs:
+        while len(found["out"]) < options.step_pairs:
             rows = data.create_tuple_iterator(num_epochs=1)
-            for number in range(options.steps // 2):
-                found = {}
-                for kind in (("out", "in"), ("in", "out"))[number % 2]:
-                    with hooks.out() if kind == "out" else contextlib.nullcontext():
-                        found[kind] = one_step(rows, train, profile.step if kind == "in" else None)
+            for number in range(options.steps // 3):
+                times = {}
+                for name in orders[number % len(orders)]:
+                    with contextlib.nullcontext() if name == "in" else hooks.out():
+                        times[name] = one_step(rows, train, profile.step if name == "in" else None)
                 if number >= SKIP:
-                    wall.append(found["in"][0] - found["out"][0])
-                    cpu.append(found["in"][1] - found["out"][1])
-                    plain.append(found["out"])
+                    for name in ARMS:
+                        found[name].append(times[name])
             rows.stop()
-    steps = [statistics.median(one[index] for one in plain) for index in (0, 1)]
+    plain = [statistics.median(one[index] for one in found["out"]) for index in (0, 1)]
+
+    def ratio(arm, index):
+        differences = [one[index] - other[index] for one, other in zip(found[arm], found["out"], strict=True)]
+        return [value / plain[index] + 1 for value in median_interval(differences)]
+
     return {
-        "kind": "wait, step by step", "pairs": len(wall), "step_ms": steps[0] / 1e6, "main_thread_ms": steps[1] / 1e6,
-        "median_step": [value / steps[0] + 1 for value in median_interval(wall)],
-        "main_thread_cpu": [value / steps[1] + 1 for value in median_interval(cpu)],
+        "kind": "wait, step by step", "pairs": len(found["out"]), "step_ms": plain[0] / 1e6, "main_thread_ms": plain[1] / 1e6,
+        "median_step": ratio("in", 0), "main_thread_cpu": ratio("in", 1),
+        "noise_step": ratio("again", 0), "noise_cpu": ratio("again", 1),
     }  # fmt: skip
 
 
@@ -223,8 +238,9 @@ def hook_time():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--step-pairs", type=int, default=3000)
+    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--step-pairs", type=int, default=6000)
+    parser.add_argument("--check", action="store_true", help="fail unless waiting costs nothing that can be seen")
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--width", type=int, default=8)
     parser.add_argument("--pixels", type=int, default=32)
@@ -237,6 +253,7 @@ def main():
     data = GeneratorDataset(Rows(options.steps * 16, options.pixels), ["x", "y"], shuffle=False).batch(16)
     hooks = Hooks()
     print(f"{len(hooks.places)} hooks; step() while waiting takes {hook_time():.0f} ns")
+    done = {}
     for kind in options.kinds:
         if kind == "steps":
             row = step_by_step(options, hooks, train, data)
@@ -244,10 +261,32 @@ def main():
             row = cycle_by_cycle(options, train, data)
         else:
             row = measure(kind, options, hooks, train, data)
+        done[kind] = row
         for name in [name for name in row if isinstance(row[name], (list, tuple))]:
             middle, low, high = row[name]
             print(f"{kind:<7} {name:<15} x{middle:.4f}  [{low:.4f}, {high:.4f}]  of a step of {row['step_ms']:.2f} ms")
         print(json.dumps(row), flush=True)
+    held = summary(done)
+    sys.exit(1 if options.check and not held else 0)
+
+
+def summary(done):
+    """Print what was asked of the profiler, in words; whether waiting costs nothing that can be seen."""
+    held = False
+    if "steps" in done:
+        middle, low, high = (100 * (value - 1) for value in done["steps"]["median_step"])
+        held = -ALLOWED <= low <= 0 <= high <= ALLOWED
+        zero = "includes" if low <= 0 <= high else "leaves out"
+        within = "lies" if max(-low, high) <= ALLOWED else "does not lie"
+        print(f"waiting: {middle:+.2f} % of a step, 95 % interval {low:+.2f} to {high:+.2f} %:", end=" ")
+        print(f"it {zero} 0 and {within} within {ALLOWED} % of it")
+    for kind in [kind for kind in ("cycles", "record") if kind in done]:
+        middle, low, high = (100 * (value - 1) for value in done[kind]["median_step"])
+        print(
+            f"recording everything ({kind}): {middle:+.1f} % of a step of {done[kind]['step_ms']:.1f} ms, "
+            f"95 % interval {low:+.1f} to {high:+.1f} %; MegEngine's documentation says about 8 % of its profiler"
+        )
+    return held
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ def write(run, table, rep, **columns):
     pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path / "part-00000.parquet", compression="zstd")
 
 
-def make_run(folder, *, reps, steps, seed):
-    """A run of `reps` repetitions with operators in 5 steps of each."""
+def make_run(folder, *, reps, steps, seed, op_steps=5):
+    """A run of `reps` repetitions with operators in `op_steps` steps of each."""
     folder.mkdir(parents=True)
     chance = np.random.default_rng(seed)
     manifest = Manifest(run_id="x", started_at="2026-01-01T00:00:00Z", pipeprof_version="0", state="complete")
@@ -43,10 +43,17 @@ def make_run(folder, *, reps, steps, seed):
         write(run, "step", rep, step=numbers, kind=["train"] * steps, kind_step=numbers, start_ns=starts,
               fp_ns=starts + MS, end_ns=ends, fetch_wait_ns=np.full(steps, MS), in_window=[False] * steps)  # fmt: skip
         write(run, "memory", rep, t_ns=[0], device=["process"], pid=[1], rss_bytes=[10**9])
-        at = np.repeat(np.arange(5) * (steps // 5), OPS)
+        at = np.repeat(np.arange(op_steps) * (steps // op_steps), OPS)
         times = np.exp(chance.normal(np.log(50_000), 0.05, len(at))).astype(np.int64)
         write(
-            run, "op", rep, op_id=np.tile(np.arange(OPS), 5), step=at, start_ns=starts[at], dur_ns=times, self_ns=times
+            run,
+            "op",
+            rep,
+            op_id=np.tile(np.arange(OPS), op_steps),
+            step=at,
+            start_ns=starts[at],
+            dur_ns=times,
+            self_ns=times,
         )
         write(run, "op_info", rep, op_id=np.arange(OPS), name=[f"net/op{number}" for number in range(OPS)],
               type=["MatMul"] * OPS)  # fmt: skip
@@ -55,10 +62,11 @@ def make_run(folder, *, reps, steps, seed):
     return run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=[5, 1000], ids=["operators in windows", "operators in every step"])
 def sides(request, tmp_path_factory):
     off = request.config.getoption("benchmark_disable") and not request.config.getoption("benchmark_enable")
     size = {"reps": 4, "steps": 50} if off else {"reps": 20, "steps": 1000}
+    size["op_steps"] = min(request.param, size["steps"])
     folder = tmp_path_factory.mktemp("sides")
     return [make_run(folder / name, seed=seed, **size).path for seed, name in enumerate(("base", "new"))]
 

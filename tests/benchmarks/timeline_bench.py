@@ -26,6 +26,7 @@ HOUR_NS = 3_600_000_000_000
 BLOCK = 1 << 15
 OPS = 400
 PER_STEP = 2000
+MOST_MIB, LEAST_PER_S = 300, 500_000
 SHARES = {"host": 8, "device": 6, "flow": 4, "queue": 1, "memory": 1}  # of 20
 
 
@@ -120,6 +121,7 @@ print(json.dumps({"events": written.events, "bytes": written.bytes, "cpu_s": tim
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=5_000_000)
+    parser.add_argument("--check", action="store_true", help="fail when it takes too much memory or time")
     parser.add_argument("--plain", action="store_true", help="do not pack the trace")
     parser.add_argument("--folder", type=Path, help="keep the run and the trace here")
     options = parser.parse_args()
@@ -142,6 +144,8 @@ def main():
             "at": time.strftime("%Y-%m-%d"),
         }
         print(json.dumps(found, indent=2))
+        if options.check and (found["peak_mib"] >= MOST_MIB or found["events_per_cpu_s"] < LEAST_PER_S):
+            raise SystemExit(f"expected less than {MOST_MIB} MiB and at least {LEAST_PER_S:,} events per CPU second")
 
 
 if __name__ == "__main__":

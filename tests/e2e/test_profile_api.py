@@ -132,6 +132,16 @@ def test_an_error_in_the_block_leaves_a_run_that_says_so_and_goes_on(profiled):
     assert ops > 10
 
 
+def test_the_block_of_a_generator_holds_the_steps_between_its_values(profiled):
+    assert profiled("forms")["generated"] == [3, "complete", 3]
+
+
+def test_samples_of_the_memory_pool_are_those_of_the_block_alone(profiled):
+    (first, outside_first), (second, outside_second) = profiled("forms")["pools"]
+    assert first == second > 10
+    assert outside_first == outside_second == 0
+
+
 def test_a_cycle_that_the_block_cuts_off_is_partial(profiled):
     assert profiled("forms")["cut"] == [
         ["complete", None],

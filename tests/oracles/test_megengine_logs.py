@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from pathlib import Path
 
 import pytest
 
+from pipeprof.read.foreign import import_path
 from pipeprof.read.megengine.load_and_run import parse_log, read_log
 from pipeprof.read.megengine.option_table import read_option_table, speedups
 
@@ -58,3 +60,20 @@ def test_the_speed_ups_of_the_option_tables_are_those_in_the_file():
     for row in rows:
         found = ours[row["table_id"], int(row["row_in_table"])]
         assert f"{found:.3f}" == row["inference_speedup_vs_baseline"]
+
+
+def test_the_logs_are_imported_with_the_deviations_that_are_printed(tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for path in LOGS:
+        shutil.copy(path, folder)
+    run = import_path(folder, tmp_path / "run")
+    checks = run.manifest.options["load_and_run"]
+    assert len(checks) == len(run.manifest.reps) == len(LOGS)
+    assert run.manifest.state == "complete"
+    for check in checks:
+        assert abs(check["deviation_ns"] - check["printed_deviation_ns"]) <= US
+    assert not [warning for warning in run.manifest.warnings if "not that of the iterations" in warning.message]
+    assert sorted(read_log(path).unknown_lines for path in LOGS if read_log(path).unknown_lines) == sorted(
+        int(warning.message.split(" x ")[0]) for warning in run.manifest.warnings if warning.code == "left_out"
+    )

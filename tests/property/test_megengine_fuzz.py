@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fuzz_cases import CASES
+from fuzz_cases import CASES, PLACE
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from megengine_files import profile
@@ -67,7 +67,7 @@ values = st.one_of(
 
 @contextmanager
 def folder():
-    place = Path(tempfile.mkdtemp(prefix="pipeprof-fuzz-"))
+    place = Path(tempfile.mkdtemp(prefix="pipeprof-fuzz-", dir=PLACE))
     try:
         yield place
     finally:
@@ -207,6 +207,14 @@ def test_any_key_may_be_another(data, key):
 @example(cut=(0.5, 0.5), flips=[], noise=b"")
 def test_any_bytes_may_be_wrong(name, cut, flips, noise):
     any_bytes(name, cut, flips, noise)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value)[:20])
+@pytest.mark.parametrize("kind", ["timeline", "static"])
+def test_every_odd_value_at_every_place_of_a_small_file(kind, value):
+    states = {judge(changed(CONTENTS[kind], way, value)) for way in places(CONTENTS[kind])}
+    assert states <= {"complete", "partial", None}
 
 
 @pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value)[:20])

@@ -21,3 +21,14 @@ def test_a_capture_has_curves_of_the_pool_and_the_trainer(name, converted):
     assert all(0 < curve["peak_bytes"] < 1 << 40 for curve in content["curves"])
     assert {item["what"] for item in content["not_measured"]} >= {"peaks", "ops"}
     assert text(content).count("not measured: ") == len(content["not_measured"])
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_samples_of_the_pool_are_there_once_and_lie_in_an_op_window(name, converted):
+    run = converted(name)
+    pool = [row for row in run.rows("memory") if row["device"] == "CPU"]
+    times = [(row["rank"], row["t_ns"]) for row in pool]
+    assert len(times) == len(set(times)) > 0
+    windows = [row for row in run.rows("span") if row["category"] == "window"]
+    for rank, at in times:
+        assert any(w["rank"] == rank and w["start_ns"] <= at <= w["start_ns"] + w["dur_ns"] for w in windows)

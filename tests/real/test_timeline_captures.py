@@ -12,8 +12,8 @@ from pipeprof.report.timeline import Choice, write
 
 CAPTURES = sorted(path.name for path in Path(__file__).parent.joinpath("captures").iterdir())
 OP_TOTALS = """
-SELECT i.name, count(*) AS n, sum(o.dur_ns) AS total_ns FROM op AS o
-INNER JOIN op_info AS i ON o.rep = i.rep AND o.rank = i.rank AND o.op_id = i.op_id GROUP BY i.name ORDER BY i.name
+SELECT o.rep, o.rank, i.name, count(*) AS n, sum(o.dur_ns) AS total_ns FROM op AS o
+INNER JOIN op_info AS i ON o.rep = i.rep AND o.rank = i.rank AND o.op_id = i.op_id GROUP BY o.rep, o.rank, i.name ORDER BY o.rep, o.rank, i.name
 """
 
 

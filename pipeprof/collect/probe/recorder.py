@@ -21,6 +21,7 @@ ROW, STOPPED, FAILED = 0, 1, 2  # flags of FETCH
 OTHER_THREAD = 0x80
 
 FLUSH_NS = 500_000_000
+LAST_FLUSH_S = 5
 KEEP_AT_MOST = 200_000  # marks kept in memory while the disk refuses them (about 15 MB)
 
 now = time.monotonic_ns
@@ -135,9 +136,9 @@ class Recorder:
             "realtime": time.time_ns(),
         }
 
-    def flush(self):
-        """Write what is pending. One thread at a time; another one returns at once."""
-        if self.off or self._fds is None or not self._lock.acquire(False):
+    def flush(self, wait_s=0):
+        """Write what is pending. One thread at a time; another one returns at once, or waits up to `wait_s`."""
+        if self.off or self._fds is None or not self._lock.acquire(wait_s > 0, wait_s if wait_s > 0 else -1):
             return
         try:
             if self._fds is None:
@@ -195,7 +196,8 @@ class Recorder:
                     call()
                 except Exception:
                     self.failed("closing")
-            self.event("bye", dropped=self._dropped, realtime=time.time_ns())
+            self.line("bye", dropped=self._dropped, realtime=time.time_ns())
+            self.flush(LAST_FLUSH_S)  # the thread may be writing just now: without this nobody would write the rest
 
     def end(self):
         """Say goodbye and close the files: this recording is over, the process goes on."""

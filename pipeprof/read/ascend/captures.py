@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import count
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.communication import stated_rank
-from pipeprof.read.ascend.identify import MANY, NUMBERED, folder_rank
+from pipeprof.read.ascend.identify import ABOUT_ALL, MANY, NUMBERED, OUTPUT, folder_rank, root_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     Files = dict[str, list[Path]]
 
-CLUSTER = "cluster_step_trace"  # of all ranks
-
 
 def by_rank(found: Sequence[Found], manifest: Manifest) -> dict[int, Files]:
     """Files of every rank by kind, in order of rank. Kinds in `MANY` may have several.
@@ -27,7 +26,7 @@ def by_rank(found: Sequence[Found], manifest: Manifest) -> dict[int, Files]:
     Raises SourceError when two captures are of one rank: an import is one training.
     """
     ranks: dict[int, Files] = defaultdict(lambda: defaultdict(list))
-    mine = [item for item in found if item.kind != CLUSTER]
+    mine = [item for item in found if item.kind not in ABOUT_ALL]
     roots = _ranks_of_roots(mine, manifest)
     for item in mine:
         rank = item.rank if item.rank is not None and _own_rank(item, roots) else roots[item.root]
@@ -51,16 +50,20 @@ def _place(mine: Files, rank: int, item: Found, manifest: Manifest) -> None:
             named = [path for path in others if path.name.startswith("kernel_details")]
             mine[item.kind] = named or others
         return
-    if (
-        others[0].name.removesuffix(".gz") == item.path.name.removesuffix(".gz")
-        and others[0].parent == item.path.parent
-    ):
-        manifest.warn("left_out", f"`{item.path.name}` was left out: `{others[0].name}` beside it is the same file")
+    if root_of(others[0]) == item.root:
+        chosen, other = sorted((others[0], item.path), key=_preference)
+        others[0] = chosen
+        manifest.warn("left_out", f"`{other}` was left out: `{chosen}` of the same capture is of the same kind")
         return
     raise SourceError(
         f"two files of a kind for rank {rank}: `{others[0]}` and `{item.path}`, expected one training",
         "import one of their folders",
     )
+
+
+def _preference(path: Path) -> tuple[bool, int, str]:
+    """Order of files of one kind in one capture: the output for people, then what that was made of."""
+    return OUTPUT not in path.parts, len(path.parts), path.as_posix()
 
 
 def _ranks_of_roots(found: Sequence[Found], manifest: Manifest) -> dict[Path, int | None]:
@@ -82,8 +85,9 @@ def _ranks_of_roots(found: Sequence[Found], manifest: Manifest) -> dict[Path, in
             unknown.append(root)
         known[root] = rank
         used |= numbers if rank is None else {rank}
+    free = (number for number in count() if number not in used)
     for root in sorted(unknown):
-        rank = next(number for number in range(len(used) + 1) if number not in used)
+        rank = next(free)
         known[root] = rank
         used.add(rank)
         if len(roots) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,20 +12,45 @@ import pyarrow.compute as pc
 from pipeprof.read.ascend import values
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import msgspec
     from numpy.typing import NDArray
 
-_MISSING = pa.array([text.encode() for text in sorted(values.MISSING)], pa.binary())
+_LINE_END = ord("\n")
+_AROUND = ' \t\r\n"'
+
+
+@cache
+def _missing() -> pa.Array:
+    """Made when it is needed: making it imports pandas, which takes longer than reading most other files."""
+    return pa.array(sorted(values.MISSING), pa.string())
+
+
+def joined(parts: Sequence[msgspec.Raw]) -> pa.Array:
+    """A binary column of JSON values as they stand in the file; a line end may follow each."""
+    text = b"\n".join(parts)
+    inner = np.flatnonzero(np.frombuffer(text, np.uint8) == _LINE_END)
+    ends = np.empty(len(parts) + 1, np.int32)
+    if len(inner) == len(parts) - 1:
+        ends[0], ends[1:-1], ends[-1] = 0, inner + 1, len(text)
+    else:  # a line end within a value, which is then no number
+        text = b"".join(parts)
+        ends[0] = 0
+        np.cumsum(np.fromiter(map(len, parts), np.int32, len(parts)), out=ends[1:])
+    return pa.Array.from_buffers(pa.binary(), len(parts), [None, pa.py_buffer(ends), pa.py_buffer(text)])
 
 
 def nanoseconds(column: pa.Array, unit_digits: int = 3) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """(ns, known) of a binary column with decimal text in us (3), ms (6) or ns (0); digits below 1 ns round half up.
 
-    What is missing, no number, or not below 2^62 ns in size is not known.
+    Text may stand in quotes. What is missing, no number, or not below 2^62 ns in size is not known.
     """
     try:
-        trimmed = pc.utf8_trim_whitespace(column.cast(pa.string()))
-        missing = pc.is_in(column, value_set=_MISSING)
-        text = pc.if_else(missing, pa.scalar(None, pa.string()), trimmed)
+        text = pc.ascii_trim(column.cast(pa.string()), characters=_AROUND)
+        missing = pc.is_in(text, value_set=_missing())
+        if missing.true_count:
+            text = pc.if_else(missing, pa.scalar(None, pa.string()), text)
         return _exact(text, unit_digits) if unit_digits else _slow(column, unit_digits)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         return _slow(column, unit_digits)
@@ -52,7 +78,8 @@ def _unscaled(column: pa.Array) -> NDArray[np.int64]:
 def _slow(column: pa.Array, unit_digits: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     unit = {0: "ns", 3: "us", 6: "ms"}[unit_digits]
     found = [
-        None if value is None else values.ns(value.decode("utf-8", "replace"), unit) for value in column.to_pylist()
+        None if value is None else values.ns(value.decode("utf-8", "replace").strip(_AROUND), unit)
+        for value in column.to_pylist()
     ]
     known = np.array([value is not None for value in found], np.bool_)
     return np.array([value or 0 for value in found], np.int64), known

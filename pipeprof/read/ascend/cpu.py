@@ -6,12 +6,14 @@ per step, and steps do not overlap: the k-th execution of each is step k. In PyN
 
 from __future__ import annotations
 
-from itertools import pairwise
+import re
+from itertools import chain, islice, pairwise, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import BROKEN, HINT, cannot_read, open_bytes
+from pipeprof.read.ascend.files import HINT, lines_of
 from pipeprof.read.ascend.graph_ops import type_of
+from pipeprof.read.ascend.out import OPERATORS
 from pipeprof.read.ascend.values import collective_kind, duration, whole
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from pipeprof.read.ascend.out import Out
 
 CLOCK = "epoch"
+OPERATOR_BYTES = 1 << 26  # of a line, which has all executions of an operator
+_ITEM = re.compile(r"\S+")
+MOST = 1_000_000  # executions that are put in order
 
 
 class Execution(NamedTuple):
@@ -33,44 +38,75 @@ class Execution(NamedTuple):
     item: int
 
 
-def read_executions(path: Path, launches: Path | None, out: Out, checks: Checks, *, steps: bool) -> None:
-    """Executions of one rank, with types and shapes from the launch list; steps too, where they are wanted and told."""
-    found = sorted(_executions(path, out))
+class Source(NamedTuple):
+    """A kind of these files: where the operators ran, and the unit of their durations."""
+
+    device: str
+    unit: str
+
+
+HOST = Source("CPU", "ms")
+GPU = Source("GPU", "us")
+
+
+def read_executions(
+    path: Path, launches: Path | None, out: Out, checks: Checks, *, steps: bool, source: Source = HOST
+) -> dict[str, list[int]]:  # fmt: skip
+    """Executions of one rank, with types and shapes from the launch list; steps too, where they are wanted and told.
+
+    Returns (count, total in ns) by name, for the check.
+    """
+    rest = _executions(path, source.unit, out)
+    found = sorted(islice(rest, MOST))
     if not found:
         raise SourceError(f"no execution in `{path}`, expected lines `name;HostCpuOps;start,duration,flag ...`", HINT)
-    told = _windows(found)
-    if steps and told:
+    whole_file = len(found) < MOST
+    told = _windows(found) if whole_file else []
+    if not whole_file:
+        out.notes.add(
+            "steps", f"`{path.name}`: more than {MOST} executions: these are not put in order, no steps are told"
+        )
+    elif steps and told:
         _add_steps(found, told, out)
     elif steps:
         out.notes.add("steps", f"`{path.name}`: operators run several times per step (PyNative): no steps can be told")
-    described = _launches(launches, found, checks) if launches else None
-    for index, execution in enumerate(found):
-        kind, shapes = described[index] if described else (None, None)
-        kind = kind or type_of(execution.name)
-        start = out.at(execution.start_ns, CLOCK)
-        out.at(execution.start_ns + execution.dur_ns, CLOCK)
+    described = chain(_launches(launches if whole_file else None, found, checks), repeat((None, None)))
+    sums: dict[str, list[int]] = {}
+    for execution, (stated, shapes) in zip(chain(found, rest), described, strict=False):
+        step = execution.item if steps and told else out.steps.at(execution.start_ns, CLOCK)
+        _add(execution, stated or type_of(execution.name), shapes, step, source.device, out)
+        if execution.name in sums or len(sums) < OPERATORS:
+            entry = sums.setdefault(execution.name, [0, 0])
+            entry[0] += 1
+            entry[1] += execution.dur_ns
+    return sums
+
+
+def _add(execution: Execution, kind: str, shapes: str | None, step: int | None, device: str, out: Out) -> None:
+    start = out.at(execution.start_ns, CLOCK)
+    out.at(execution.start_ns + execution.dur_ns, CLOCK)
+    out.add(
+        "op", op_id=out.op_id(execution.name, kind, device, shapes), step=step, start_ns=start,
+        dur_ns=execution.dur_ns, self_ns=execution.dur_ns, track=device,
+    )  # fmt: skip
+    if collective_kind(kind):
         out.add(
-            "op", op_id=out.op_id(execution.name, kind, "CPU", shapes), step=execution.item if steps and told else None,
-            start_ns=start, dur_ns=execution.dur_ns, self_ns=execution.dur_ns, track="CPU",
+            "collective", step=step, name=execution.name, kind=collective_kind(kind), track=device, start_ns=start,
+            dur_ns=execution.dur_ns,
         )  # fmt: skip
-        if collective_kind(kind):
-            out.add(
-                "collective", step=execution.item if steps and told else None, name=execution.name,
-                kind=collective_kind(kind), track="CPU", start_ns=start, dur_ns=execution.dur_ns,
-            )  # fmt: skip
 
 
-def _executions(path: Path, out: Out) -> Iterator[Execution]:
-    for number, line in enumerate(_lines(path), 1):
+def _executions(path: Path, unit: str, out: Out) -> Iterator[Execution]:
+    for number, line in enumerate(lines_of(path, OPERATOR_BYTES), 1):
         name, first, rest = line.partition(";")
         _, second, items = rest.partition(";")
         if not first or not second or not name:
             if line.strip():
-                out.notes.count(path, f"line that is not `name;HostCpuOps;...` (such as line {number})")
+                out.odd(path, "line that is not `name;HostCpuOps;...`", f"line {number}")
             continue
-        for item, text in enumerate(items.split()):
-            fields = text.split(",")
-            start, dur = whole(fields[0]), duration(fields[1], "ms") if len(fields) > 1 else None
+        for item, text in enumerate(_ITEM.finditer(items)):
+            fields = text[0].split(",", 3)
+            start, dur = whole(fields[0]), duration(fields[1], unit) if len(fields) > 1 else None
             if start is None or dur is None or start < 0:
                 out.notes.count(path, "execution without a start and a duration")
             else:
@@ -126,26 +162,28 @@ def _is_forward(name: str) -> bool:
     return collective_kind(type_of(name)) is None and not type_of(name).startswith(("Assign", "Apply"))
 
 
-def _launches(path: Path, found: list[Execution], checks: Checks) -> list[tuple[str | None, str | None]] | None:
-    """(type, shapes) per execution in time order, joined by position; None when the lists do not match."""
-    listed = [line.split(";") for line in _lines(path) if line.strip()]
-    if not checks.that(
-        len(listed) == len(found), path, len(listed), "as many launches as executions", f"{len(found)} executions"
-    ):
-        return None
-    described: list[tuple[str | None, str | None]] = []
-    for execution, fields in zip(found, listed, strict=True):
-        if len(fields) > 1 and fields[1] and fields[1] != execution.name.rpartition("/")[2]:
-            return None
+def _launches(
+    path: Path | None, found: list[Execution], checks: Checks
+) -> Iterator[tuple[str | None, str | None]]:  # fmt: skip
+    """(type, shapes) per execution in time order, joined by position; nothing known when the lists do not match."""
+    if path is None or not _match(path, found, checks):
+        yield from repeat((None, None))
+        return
+    for fields in _listed(path):
         shapes = "; ".join(part.partition(":")[2] for part in fields[3:] if ":" in part)
-        described.append((fields[0] or None, shapes or None))
-    return described
+        yield fields[0] or None, shapes or None
 
 
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        with open_bytes(path) as file:
-            for line in file:
-                yield line.decode("utf-8", "replace").rstrip("\r\n")
-    except BROKEN as error:
-        raise cannot_read(path, error) from error
+def _match(path: Path, found: list[Execution], checks: Checks) -> bool:
+    """Whether there are as many launches as executions, of the same operators where the launch has a name."""
+    count = 0
+    for count, fields in enumerate(_listed(path), 1):
+        name = found[count - 1].name.rpartition("/")[2] if count <= len(found) else ""
+        if count <= len(found) and len(fields) > 1 and fields[1] and fields[1] != name:
+            return False
+    shown = f"{len(found)} executions"
+    return checks.that(count == len(found), path, count, "as many launches as executions", shown)
+
+
+def _listed(path: Path) -> Iterator[list[str]]:
+    return (line.split(";") for line in lines_of(path) if line.strip())

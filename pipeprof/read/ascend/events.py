@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -20,30 +20,44 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHUNK = 2 << 20
-LARGEST_EVENT = 32 << 20
+LARGEST_EVENT = 16 << 20
 _WINDOW = 1 << 16
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_SHORT = 1 << 11  # most events are
+_SIGN = re.compile(rb'["{}\[\]]')
+_BACKSLASH = ord("\\")
 _CUT = re.compile(rb"\}\s*,\s*\{")
 _NOTHING = msgspec.Raw(b"")
 
 
-class Event(msgspec.Struct, gc=False):
-    """What is read of an event; `pid`, `tid`, `ts`, `dur` and `args` as they stand in the file."""
+class Bare(msgspec.Struct, gc=False):
+    """What is read of every event; `ts` and `dur` as they stand in the file."""
 
     ph: Any = None
     name: Any = None
     cat: Any = None
-    pid: msgspec.Raw = _NOTHING
-    tid: msgspec.Raw = _NOTHING
+    pid: Any = None
+    tid: Any = None
     ts: msgspec.Raw = _NOTHING
     dur: msgspec.Raw = _NOTHING
+
+
+class Event(Bare, gc=False):
+    """An event with its `args`, as they stand in the file."""
+
     args: msgspec.Raw = _NOTHING
 
 
+BARE = msgspec.json.Decoder(list[Bare])
 _DECODER = msgspec.json.Decoder(list[Event])
+_T = TypeVar("_T", bound=Bare)
 
 
-def batches(path: Path, chunk: int = CHUNK) -> Iterator[list[Event]]:
+def events(path: Path, chunk: int = CHUNK) -> Iterator[list[Event]]:
+    """As `batches`, with arguments."""
+    return batches(path, _DECODER, chunk)
+
+
+def batches(path: Path, decoder: msgspec.json.Decoder[list[_T]], chunk: int = CHUNK) -> Iterator[list[_T]]:
     """Events in the order of the file, some thousands at a time.
 
     Raises SourceError where the file is damaged or cut off, after what stood in front of that.
@@ -53,12 +67,12 @@ def batches(path: Path, chunk: int = CHUNK) -> Iterator[list[Event]]:
         with open_bytes(path) as file:
             rest = _begin(path, file)
             while True:
-                data = file.read(chunk)
+                data = file.read(max(chunk, len(rest)))  # twice as much where no event ended
                 if not data:
-                    yield from _last(path, rest, place)
+                    yield from _last(path, rest, place, decoder)
                     return
                 rest += data
-                found, used = _decode(path, rest, place)
+                found, used = _decode(path, rest, place, decoder)
                 if found:
                     yield found
                 rest, place = rest[used:], place + used
@@ -75,19 +89,21 @@ def _begin(path: Path, file: IO[bytes]) -> bytes:
     return head[1:]
 
 
-def _decode(path: Path, data: bytes, place: int) -> tuple[list[Event], int]:
+def _decode(
+    path: Path, data: bytes, place: int, decoder: msgspec.json.Decoder[list[_T]]
+) -> tuple[list[_T], int]:  # fmt: skip
     """Events up to the last cut, and how many bytes they are; nothing when there is no cut yet."""
     quick = _quick_cut(data)
     if quick is not None:
         try:
-            return _DECODER.decode(b"[" + data[: quick[0]] + b"]"), quick[1]
+            return decoder.decode(b"[" + data[: quick[0]] + b"]"), quick[1]
         except NOT_JSON:
             pass
     cuts = _counted_cuts(data)
     if not cuts:
         return [], 0
     try:
-        return _DECODER.decode(b"[" + data[: cuts[-1]] + b"]"), _behind(data, cuts[-1])
+        return decoder.decode(b"[" + data[: cuts[-1]] + b"]"), _behind(data, cuts[-1])
     except NOT_JSON as error:
         raise _damaged(path, data, cuts, place, error) from error
 
@@ -108,17 +124,36 @@ def _quick_cut(data: bytes) -> tuple[int, int] | None:
 def _counted_cuts(data: bytes) -> list[int]:
     """Ends of the events in the data, by counting brackets outside strings."""
     depth, cuts = 0, []
-    for token in _TOKEN.finditer(data):
-        sign = token[0][:1]
-        if sign in b"{[":
+    found = _SIGN.search(data)
+    while found:
+        sign, place = found[0], found.end()
+        if sign == b'"':
+            place = _string_end(data, place)
+            if not place:
+                break
+        elif sign in b"{[":
             depth += 1
-        elif sign in b"}]":
+        else:
             depth -= 1
             if depth == 0:
-                cuts.append(token.end())
+                cuts.append(place)
             elif depth < 0:
                 break
+        found = _SIGN.search(data, place)
     return cuts
+
+
+def _string_end(data: bytes, place: int) -> int:
+    """Where a string ends that has begun in front of this place, behind its quote; 0 when it does not."""
+    quote = data.find(b'"', place)
+    while quote >= 0:
+        slashes = quote
+        while slashes > place and data[slashes - 1] == _BACKSLASH:
+            slashes -= 1
+        if (quote - slashes) % 2 == 0:
+            return quote + 1
+        quote = data.find(b'"', quote + 1)
+    return 0
 
 
 def _behind(data: bytes, end: int) -> int:
@@ -129,29 +164,29 @@ def _behind(data: bytes, end: int) -> int:
     return end
 
 
-def _last(path: Path, data: bytes, place: int) -> Iterator[list[Event]]:
+def _last(path: Path, data: bytes, place: int, decoder: msgspec.json.Decoder[list[_T]]) -> Iterator[list[_T]]:
     """What is left at the end of the file, which must be the list's end."""
     text = data.rstrip()
     if text.endswith(b"]"):
         body = text[:-1].rstrip().removesuffix(b",")
         try:
-            yield _DECODER.decode(b"[" + body + b"]")
+            yield decoder.decode(b"[" + body + b"]")
         except NOT_JSON as error:
             cuts = _counted_cuts(body)
-            yield _sound(body, cuts)
+            yield _sound(body, cuts, decoder)
             raise _damaged(path, body, cuts, place, error) from error
         return
-    yield _sound(text, _counted_cuts(text))
+    yield _sound(text, _counted_cuts(text), decoder)
     raise SourceError(f"`{path}` is cut off at byte {place + len(data)}: the list has no end", HINT)
 
 
-def _sound(data: bytes, cuts: list[int]) -> list[Event]:
+def _sound(data: bytes, cuts: list[int], decoder: msgspec.json.Decoder[list[_T]]) -> list[_T]:
     """Events in front of the first one that cannot be decoded."""
-    found: list[Event] = []
+    found: list[_T] = []
     begin = 0
     for cut in cuts:
         try:
-            found += _DECODER.decode(b"[" + data[begin:cut] + b"]")
+            found += decoder.decode(b"[" + data[begin:cut] + b"]")
         except NOT_JSON:
             break
         begin = _behind(data, cut)
@@ -159,13 +194,16 @@ def _sound(data: bytes, cuts: list[int]) -> list[Event]:
 
 
 def _damaged(path: Path, data: bytes, cuts: list[int], place: int, error: Exception) -> SourceError:
-    sound = len(_sound(data, cuts))
+    sound = len(_sound(data, cuts, BARE))
     near = place + (cuts[sound - 1] if 0 < sound <= len(cuts) else 0)
     return SourceError(f"damaged event in `{path}`, behind byte {near}: {error}", HINT)
 
 
-def marked(path: Path, marks: tuple[bytes, ...]) -> Iterator[dict[str, Any]]:
-    """Events whose text holds one of the marks, found without decoding the others. Raises nothing for a damaged end."""
+def marked(path: Path, marks: tuple[bytes, ...]) -> Iterator[dict[str, Any] | None]:
+    """Events whose text holds one of the marks, found without decoding the others; None for a mark in no such event.
+
+    Raises nothing for a damaged end.
+    """
     before = b""
     try:
         with open_bytes(path) as file:
@@ -178,24 +216,22 @@ def marked(path: Path, marks: tuple[bytes, ...]) -> Iterator[dict[str, Any]]:
         return
 
 
-def _around(data: bytes, marks: tuple[bytes, ...], begin: int, limit: int) -> Iterator[dict[str, Any]]:
+def _around(data: bytes, marks: tuple[bytes, ...], begin: int, limit: int) -> Iterator[dict[str, Any] | None]:
     for mark in marks:
         place = data.find(mark, begin)
         while 0 <= place < limit:
-            found = _enclosing(data, place)
-            if found is not None:
-                yield found
+            yield _enclosing(data, place, _SHORT) or _enclosing(data, place, _WINDOW)
             place = data.find(mark, place + len(mark))
 
 
-def _enclosing(data: bytes, place: int) -> dict[str, Any] | None:
-    """The event around a place: from one of the brackets in front of it."""
+def _enclosing(data: bytes, place: int, length: int) -> dict[str, Any] | None:
+    """The event of at most this length around a place: from one of the brackets in front of it."""
     begin = place
     for _ in range(4):
-        begin = data.rfind(b"{", max(0, place - _WINDOW), begin)
+        begin = data.rfind(b"{", max(0, place - length), begin)
         if begin < 0:
             return None
-        text = data[begin : begin + _WINDOW].decode("utf-8", "replace")
+        text = data[begin : begin + length].decode("utf-8", "replace")
         try:
             found, _ = _JSON.raw_decode(text)
         except (ValueError, RecursionError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FIELD_BYTES = 1 << 24  # a step's links, or a call stack, are one field
-JSON_BYTES = 1 << 28  # of a document that is read whole; events are streamed
+JSON_BYTES = 1 << 23  # of a document that is read whole; others are streamed
+MESSAGE = 2_000  # characters
+SHORT_LINE = 1 << 20
+TEXT_BYTES = 1 << 26  # of a text that is read whole
 HINT = "restore the file, or remove it"
 BROKEN = (OSError, EOFError, zlib.error)
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -29,9 +33,58 @@ def open_bytes(path: Path) -> IO[bytes]:
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
+def one_line(text: str) -> str:
+    """A message without what names and damaged files may bring into it: line ends, control characters, and no end."""
+    shown = text if text.isprintable() else "".join(sign if sign.isprintable() else " " for sign in text)
+    return shown if len(shown) <= MESSAGE else f"{shown[:MESSAGE]}..."
+
+
 def cannot_read(path: Path, error: object, place: str = "") -> SourceError:
     """The error for a file that is cut off or not what it should be."""
     return SourceError(f"cannot read `{path}`{place}: {error}", HINT)
+
+
+def lines_of(path: Path, most: int = SHORT_LINE) -> Iterator[str]:
+    """Lines of a text without their ends (LF or CRLF).
+
+    Raises SourceError for what cannot be read, and for a line of more than so many bytes.
+    """
+    try:
+        with open_bytes(path) as file:
+            first = True
+            while line := file.readline(most + 1):
+                if len(line) > most:
+                    raise SourceError(f"`{path}` has a line of more than {most >> 20} MiB", HINT)
+                yield line.decode("utf-8-sig" if first else "utf-8", "replace").rstrip("\r\n")
+                first = False
+    except BROKEN as error:
+        raise cannot_read(path, error) from error
+
+
+class Utf8:
+    """The bytes of a file for Arrow: what is not UTF-8 is replaced, a mark in front is left out."""
+
+    closed = False
+
+    def __init__(self, path: Path) -> None:
+        self._file = open_bytes(path)
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+        self._rest = b""
+
+    def read(self, count: int) -> bytes:
+        """At most so many bytes; none at the end."""
+        while not self._rest:
+            data = self._file.read(count)
+            self._rest = self._decoder.decode(data, final=not data).encode("utf-8", "replace")
+            if not data:
+                break
+        found, self._rest = self._rest[:count], self._rest[count:]
+        return found
+
+    def close(self) -> None:
+        """Close the file."""
+        self.closed = True
+        self._file.close()
 
 
 class Sheet:
@@ -43,7 +96,7 @@ class Sheet:
             self._file = io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", errors="replace", newline="")
         except BROKEN as error:
             raise cannot_read(path, error) from error
-        self._reader = csv.reader(self._file, skipinitialspace=True)
+        self._reader = csv.reader(self._lines(), skipinitialspace=True)
         self.names: list[str] = []
         for row in self._raw():
             self.names = [name.strip() for name in row[1]]
@@ -76,6 +129,12 @@ class Sheet:
         """Close the file before its end."""
         self._file.close()
 
+    def _lines(self) -> Iterator[str]:
+        while line := self._file.readline(FIELD_BYTES):
+            if len(line) == FIELD_BYTES:
+                raise SourceError(f"`{self.path}` has a line of {FIELD_BYTES >> 20} Mi characters or more", HINT)
+            yield line
+
     def _raw(self) -> Iterator[tuple[int, list[str]]]:
         try:
             for row in self._reader:
@@ -92,7 +151,7 @@ def field(row: Sequence[str], index: int | None) -> str:
 def document(path: Path) -> Any:
     """A JSON document, read whole. Numbers with a fraction or an exponent are their text, so that nothing is lost.
 
-    Raises SourceError for what is not JSON or larger than 256 MiB.
+    Raises SourceError for what is not JSON or larger than 8 MiB.
     """
     try:
         with open_bytes(path) as file:

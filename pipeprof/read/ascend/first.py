@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.files import BROKEN, Sheet, open_bytes
 from pipeprof.read.ascend.msprof import read_clock
+from pipeprof.read.ascend.step_trace import clock_of
 from pipeprof.read.ascend.values import ns, ticks, whole
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ _HEAD_BYTES = 1 << 16
 _ROWS = 50
 _EVENT_TIME = re.compile(rb'"ts": ?"?([0-9]{1,20}(?:\.[0-9]{1,12})?)')
 _CPU_TIME = re.compile(rb"[; ]([0-9]{16,19}),")
-_COUNTER = {"step_trace": "start_point", "timeline": "start_time(ms)", "aicpu": "run_start"}
+_COUNTER = {"timeline": "start_time(ms)", "aicpu": "run_start"}
 _EPOCH = {"kernel_details": "Start Time(us)", "memory_record": "Timestamp(us)", "operator_memory":
           "Allocation Time(us)", "cpu_memory": "Timestamp(ns)"}  # fmt: skip
 _EVENTS = ("step_events", "hccl_events", "task_events", "merged_events")
@@ -36,13 +37,20 @@ def first_times(files: dict[str, list[Path]]) -> dict[str, int]:
 
 
 def _look(kind: str, path: Path, files: dict[str, list[Path]], found: dict[str, list[int]]) -> None:
-    if kind in _COUNTER:
+    if kind == "step_trace":
+        times = _column(path, "start_point")
+        for time in times:
+            found[clock_of(time)].append(time)
+    elif kind == "gpu_steps":
+        for time in _gpu_times(path):
+            found[clock_of(time)].append(time)
+    elif kind in _COUNTER:
         found["counter"] += _column(path, _COUNTER[kind])
     elif kind in _EPOCH:
         found["epoch"] += _column(path, _EPOCH[kind])
     elif kind == "trace_view":
         found["epoch"] += _matches(path, _EVENT_TIME, "us")
-    elif kind == "cpu_exec":
+    elif kind in ("cpu_exec", "gpu_exec"):
         found["epoch"] += _matches(path, _CPU_TIME, "ns")
     elif kind in _EVENTS:
         clock = read_clock(next(iter(files.get("start_info", [])), None))
@@ -51,7 +59,7 @@ def _look(kind: str, path: Path, files: dict[str, list[Path]], found: dict[str, 
 
 def _column(path: Path, name: str) -> list[int]:
     sheet = Sheet(path)
-    index = sheet.index(name)
+    index = sheet.index(name, f"Task {name}")
     found = []
     if index is not None:
         unit = "ms" if "(ms)" in name else "ns" if "(ns)" in name else "us"
@@ -65,6 +73,14 @@ def _column(path: Path, name: str) -> list[int]:
                 found.append(value)
     sheet.close()
     return found
+
+
+def _gpu_times(path: Path) -> list[int]:
+    with open_bytes(path) as file:
+        first = file.read(_HEAD_BYTES).partition(b"\n")[0].decode("utf-8", "replace").split()
+    if first and "," in first[0]:
+        return [time for item in first[:4] if (time := whole(item.rpartition(",")[2]))]
+    return [time for item in first[1:2] if (time := ticks(item.partition(",")[0]))]
 
 
 def _matches(path: Path, pattern: re.Pattern[bytes], unit: str) -> list[int]:

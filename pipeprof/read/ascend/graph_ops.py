@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pipeprof.errors import SourceError
+from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.files import BROKEN, HINT, NOT_JSON, Sheet, cannot_read, field, mapping, open_bytes
-from pipeprof.read.ascend.values import duration, ns, whole
+from pipeprof.read.ascend.out import OPERATORS, TEXT
+from pipeprof.read.ascend.values import decimal, duration, ns, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,9 +45,10 @@ class TotalColumns:
     least: tuple[str, ...] = ()
     most: tuple[str, ...] = ()
     on_device: tuple[str, ...] = ()
+    share: tuple[str, ...] = ()  # fractions that must add up to 1
 
 
-_PARTS = ("name", "type", "count", "total", "mean", "least", "most", "on_device")
+_PARTS = ("name", "type", "count", "total", "mean", "least", "most", "on_device", "share")
 TOTALS = {
     "aicore_type": TotalColumns("AI_CORE", "ms", type=("kernel_type", "op_type"), count=("execution_frequency",),
                                 total=("total_time", "execution_time")),
@@ -57,9 +61,9 @@ TOTALS = {
                                  total=("total_duration(us)",), least=("min_duration(us)",),
                                  most=("max_duration(us)",)),
     "cpu_type": TotalColumns("CPU", "ms", type=("op_type",), count=("type_occurrences",),
-                             total=("total_compute_time",)),
+                             total=("total_compute_time",), share=("percent",)),
     "cpu_detail": TotalColumns("CPU", "ms", name=("full_op_name",), type=("op_type",), count=("op_occurrences",),
-                               total=("op_total_time(ms)",)),
+                               total=("op_total_time(ms)",), share=("total_proportion",)),
     "op_statistic": TotalColumns("Core Type", "us", type=("OP Type", "Op Type"), count=("Count",),
                                  total=("Total Time(us)",), least=("Min Time(us)",), most=("Max Time(us)",)),
     "api_statistic": TotalColumns("host", "us", name=("API Name",), type=("Level",), count=("Count",),
@@ -70,7 +74,7 @@ TOTALS = {
 
 
 def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[int, int]]:
-    """Totals of operators or types to `op_total`; returns (count, total in ns) by (type, device).
+    """Totals of operators or types to `op_total`; returns (count, total in ns) by (name or type, device).
 
     The mean is recomputed where count and total are there; stored shares are not read. Where only a mean per execution
     is there, the total is mean x count, and unknown without a count.
@@ -79,25 +83,37 @@ def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[
     at = {part: sheet.index(*getattr(layout, part)) for part in _PARTS}
     core = sheet.index("Core Type")
     found: dict[tuple[str, str], tuple[int, int]] = {}
+    shares, rows = Decimal(0), 0
     for line, row in sheet.rows():
+        shares, rows = shares + (decimal(field(row, at["share"])) or 0), rows + 1
         name, type_ = field(row, at["name"]) or None, field(row, at["type"]) or None
         device = layout.device if core is None else field(row, core)
         count, total, mean = _amounts(row, at, layout.unit)
         if (name is None and type_ is None) or (total is None and mean is None):
-            out.notes.count(path, f"row without a name or a time (first in line {line})" if not found else "such a row")
+            out.odd(path, "row without a name or a time", f"line {line}")
             continue
         if type_ is None and name is not None:
             type_ = out.info.get(name, {}).get("type") or type_of(name)
         out.add(
             "op_total", source=kind, name=name, type=type_, device=device or None, count=count, total_ns=total,
-            mean_ns=mean, min_ns=duration(field(row, at["least"]), layout.unit),
+            mean_ns=mean, shapes=out.info.get(name or "", {}).get("in_shapes"),
+            min_ns=duration(field(row, at["least"]), layout.unit),
             max_ns=duration(field(row, at["most"]), layout.unit),
             device_ns=duration(field(row, at["on_device"]), layout.unit),
         )  # fmt: skip
-        if count is not None and total is not None:
-            before = found.get((type_ or "", device), (0, 0))
-            found[type_ or "", device] = (before[0] + count, before[1] + total)
+        key = (name or type_ or "", device)
+        if count is not None and total is not None and (key in found or len(found) < OPERATORS):
+            before = found.get(key, (0, 0))
+            found[key] = (before[0] + count, before[1] + total)
+    if at["share"] is not None:
+        _check_shares(path, shares, rows, out)
     return found
+
+
+def _check_shares(path: Path, total: Decimal, rows: int, out: Out) -> None:
+    """Each share has six digits."""
+    rule = f"the shares of {rows} rows add up to 1"
+    Checks(out.notes).that(abs(total - 1) <= Decimal("1e-6") * max(rows, 10), path, "(all)", rule, str(total))
 
 
 def _amounts(row: list[str], at: dict[str, int | None], unit: str) -> tuple[int | None, int | None, int | None]:
@@ -138,17 +154,23 @@ def read_framework(path: Path, out: Out) -> None:
         try:
             tensors = mapping(msgspec.json.decode(row[info_at].encode("utf-8", "replace")))
         except NOT_JSON:
-            out.notes.count(path, f"description that is no JSON (line {line})")
+            out.odd(path, "description that is no JSON", f"line {line}")
             tensors = {}
         describe(name, field(row, type_at) or None, tensors, out)
 
 
 def describe(name: str, type_: str | None, tensors: dict[str, Any], out: Out) -> None:
     """Remember an operator's type and tensors (`input_0`, `output_0`, ...)."""
-    if len(out.info) < 200_000:
-        out.info[name] = {
-            "type": type_, "in_shapes": _shapes(tensors, "input"), "out_shapes": _shapes(tensors, "output"),
-        }  # fmt: skip
+    shapes = {"in_shapes": _shapes(tensors, "input"), "out_shapes": _shapes(tensors, "output")}
+    remember(name, {"type": type_, **shapes}, out)
+
+
+def remember(name: str, facts: dict[str, Any], out: Out) -> None:
+    """Remember facts of an operator, beside those that are known."""
+    if name in out.info:
+        out.info[name].update(facts)
+    elif len(out.info) < OPERATORS:
+        out.info[name] = facts
 
 
 def _shapes(tensors: dict[str, Any], side: str) -> str | None:
@@ -159,7 +181,7 @@ def _shapes(tensors: dict[str, Any], side: str) -> str | None:
             shape = tensor.get("shape", "")
             shown = ",".join(map(str, shape)) if isinstance(shape, list) else str(shape)
             parts.append(f"{str(tensor.get('data_type', '')).removeprefix('NUMBER_TYPE_').lower()}[{shown}]")
-    return "; ".join(parts) or None
+    return "; ".join(parts)[:TEXT] or None
 
 
 def read_timeline(path: Path, out: Out) -> None:
@@ -171,7 +193,7 @@ def read_timeline(path: Path, out: Out) -> None:
         start, dur = ns(row[start_at], "ms"), duration(row[dur_at], "ms")
         name = field(row, name_at)
         if start is None or dur is None or not name:
-            out.notes.count(path, f"row without a name, a start and a duration (such as line {line})")
+            out.odd(path, "row without a name, a start and a duration", f"line {line}")
             continue
         kind = out.info.get(name, {}).get("type") or type_of(name)
         out.add(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipeprof.read.ascend.files import BROKEN, cannot_read, open_bytes
+from pipeprof.read.ascend.files import lines_of
 from pipeprof.read.ascend.graph_ops import describe
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def tasks(graph: Sequence[Path], task: Sequence[Path]) -> Iterator[Task]:
     """Operators that have a task, in the order of the task files."""
     described = {name: (type_, tensors) for path in graph for name, type_, tensors in _graph(path)}
     for path in task:
-        for line in _lines(path):
+        for line in lines_of(path):
             parts = line.split()
             if len(parts) == 4 and all(part.isdecimal() and len(part) < 10 for part in parts[1:]):
                 type_, tensors = described.get(parts[0], ("", {}))
@@ -62,7 +62,7 @@ def read_descriptions(graph: Sequence[Path], out: Out) -> None:
 
 
 def _graph(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for line in _lines(path):
+    for line in lines_of(path):
         fields = _FIELD.findall(line)
         known = dict(fields[:2])
         if known.get("op_name"):
@@ -86,12 +86,3 @@ def data_type(number: str) -> str:
     """Name of MindSpore's data type with this number, else the number itself."""
     index = int(number) - _FIRST_TYPE if number.isdecimal() and len(number) < 6 else -1
     return f"NUMBER_TYPE_{_TYPES[index]}" if 0 <= index < len(_TYPES) else number
-
-
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        with open_bytes(path) as file:
-            for line in file:
-                yield line.decode("utf-8", "replace").rstrip("\r\n")
-    except BROKEN as error:
-        raise cannot_read(path, error) from error

@@ -33,21 +33,32 @@ _COLUMNS: tuple[tuple[str, tuple[str | tuple[str, ...], ...]], ...] = (
     ("cluster_steps", ("iteration_interval", "fp_and_bp", "tail")),
     ("cluster_step_trace", ("Step", "Type", "Index", "Computing", "Free")),
     ("step_trace_time", ("Step", "Computing", "Communication(Not Overlapped)", "Free")),
-    ("kernel_details", (("Name", "Op Name"), "Start Time(us)", ("Duration(us)", "Task Duration(us)"))),
+    (
+        "kernel_details",
+        (("Name", "Op Name"), ("Start Time(us)", "Task Start Time(us)"), ("Duration(us)", "Task Duration(us)")),
+    ),
     ("op_statistic", (("OP Type", "Op Type"), "Core Type", "Count", "Total Time(us)")),
     ("api_statistic", ("Level", "API Name", "Time(us)", "Count")),
     ("dataset", ("Operation", "Stage", "Occurrences")),
-    ("operator_details", ("Name", "Input Shapes", "Host Self Duration(us)")),
+    ("operator_details", ("Name", "Host Self Duration(us)", "Host Total Duration(us)")),
     ("operator_memory", ("Name", "Size(KB)", "Allocation Time(us)")),
     ("memory_record", ("Component", "Timestamp(us)", "Total Reserved(MB)")),
     ("cpu_memory", ("Timestamp(ns)", "Total Allocated(Byte)")),
+    ("flops", (("full_kernel_name", "op_full_name", "full_name"), ("FLOPs", "MFLOPs(10^6)", "MFLOPs(10^6 cube)"))),
 )
 # Kind -> what stands in the head of a JSON file (all of these).
 _JSON: tuple[tuple[str, tuple[bytes, ...]], ...] = (
-    ("point_info", (b'"fp_start"', b'"bp_end"')),
+    ("point_info", (b'"fp_start"',)),
     ("communication", (b'"Communication Time Info"',)),
     ("communication_matrix", (b'"Transport Type"', b'"Transit Size(MB)"')),
+    ("dynamic_shape", (b'"operator"', b'"op_side"', b'"shape_info"')),
     ("profiler_info", (b'"config"', b'"common_config"')),
+    ("profiler_info", (b'"profiler_parameters"', b'"rank_id"')),
+    ("profiler_info", (b'"context_mode"', b'"rank_id"')),
+    ("profiler_metadata", (b'"ENV_VARIABLES"',)),
+    ("profiler_metadata", (b'"parallel_group_info"',)),
+    ("flops_summary", (b'"FLOPs"', b'"FLOPS"')),
+    ("flops_summary", (b'"cube_FLOPs"', b'"vec_FLOPs"')),
     ("start_info", (b'"clockMonotonicRaw"', b'"collectionTimeBegin"')),
     ("device_info", (b'"DeviceInfo"', b'"jobInfo"')),
 )
@@ -59,16 +70,24 @@ _DEVICE_FILES = {
     "task_desc": re.compile(r"Framework\.host\.vm\.task_desc_info\..*\.slice_[0-9]+"),
     "point": re.compile(r"Framework\.host\.vm\.point\..*\.slice_[0-9]+"),
 }
-_CPU_LINE = re.compile(rb"[^;\n]*;HostCpuOps;")
+_CPU_LINE = re.compile(rb"[^;\n]{1,4096};HostCpuOps;")
+_GPU_LINE = re.compile(rb"[^;\n]{1,4096};(?:GpuOps|Ops);")
+_GPU_STEPS = re.compile(rb"\S{1,4096}(?:,[0-9]+)?[ \t]+(?:\S{1,4096},)?[0-9]+[, \t\r\n]")
 _LAUNCH_LINE = re.compile(rb"[^;\n]*;[^;\n]*;[0-9]+;(?:input_1:|\r?\n)")
+_OF_RANK = re.compile(rb'"[0-9]{1,6}"\s*:\s*\{\s*"Communication Time Info"')
+_GROUP_FIRST = re.compile(rb'\{\s*"(?:p2p|collective|\([0-9, ]*\))"')
 _RANK = re.compile(r"_([0-9]{1,6})(?:_detail_time|_type|_detail)?\.\w+(?:\.gz)?")
 _DEVICE = re.compile(r"device_([0-9]{1,6})")
 _FOLDER_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})", re.IGNORECASE)
-_INNER = re.compile(r"ASCEND_PROFILER_OUTPUT|FRAMEWORK|timeline|sqlite|data|device_[0-9]+|host|PROF_.*|profiler")
+OUTPUT = "ASCEND_PROFILER_OUTPUT"
+_INNER = re.compile(
+    rf"{OUTPUT}|FRAMEWORK|timeline|summary|mindstudio_profiler_output|sqlite|data|device_[0-9]+|host|PROF_.*|profiler"
+)
+ABOUT_ALL = frozenset(["cluster_step_trace", "cluster_communication", "cluster_matrix"])  # ranks at once
 NUMBERED = frozenset(  # these carry the rank in their name; the others are of one capture's folder
     ["step_trace", "aicpu", "aicore_type", "aicore_detail", "framework", "timeline", "hccl_raw", "cluster_analyse",
      "cluster_steps", "cpu_type", "cpu_detail", "cpu_memory", "cpu_exec", "cpu_launch", "gpu_type", "gpu_detail",
-     "gpu_activity", "point_info"]
+     "gpu_activity", "point_info", "gpu_exec", "gpu_steps", "flops", "flops_summary", "dynamic_shape"]
 )  # fmt: skip
 MANY = frozenset(["training_trace", "ts_track", "graph_desc", "task_desc", "point", "hccl_events", "task_events",
                   "merged_events", "step_events", "memory_record", "aicpu_log", "kernel_details"])  # fmt: skip
@@ -144,6 +163,8 @@ def _by_content(head: bytes, tail: bytes, name: str) -> str | None:
     for kind, pattern in _DEVICE_FILES.items():  # these have no header to tell them by
         if pattern.fullmatch(name):
             return kind
+    if b"Node:" in text[:200] and b"Run tart:" in text[:400]:  # records are parted by NUL
+        return "aicpu_log"
     if text.startswith((b"[", b"{")):
         return _document_kind(text) or _events_kind(text, tail, name)
     return None if b"\0" in head else _text_kind(text, name)
@@ -152,10 +173,12 @@ def _by_content(head: bytes, tail: bytes, name: str) -> str | None:
 def _text_kind(text: bytes, name: str) -> str | None:
     if _CPU_LINE.match(text):
         return "cpu_exec"
+    if _GPU_LINE.match(text):
+        return "gpu_exec"
+    if name.startswith("step_trace_profiling") and _GPU_STEPS.match(text):
+        return "gpu_steps"
     if _LAUNCH_LINE.match(text) and name.startswith("cpu_framework"):
         return "cpu_launch"
-    if b"Node:" in text[:200] and b"Run tart:" in text[:400]:
-        return "aicpu_log"
     return _csv_kind(text.partition(b"\n")[0].decode("utf-8", "replace"))
 
 
@@ -171,7 +194,10 @@ def _csv_kind(line: str) -> str | None:
 
 
 def _document_kind(text: bytes) -> str | None:
-    return next((kind for kind, marks in _JSON if all(mark in text for mark in marks)), None)
+    kind = next((kind for kind, marks in _JSON if all(mark in text for mark in marks)), None)
+    if kind == "communication" and _OF_RANK.search(text):
+        return "cluster_communication"
+    return "cluster_matrix" if kind == "communication_matrix" and _GROUP_FIRST.match(text) else kind
 
 
 def _events_kind(text: bytes, tail: bytes, name: str) -> str | None:

@@ -6,8 +6,8 @@ and end in a TAB: they are converted from their text. Rows of communication (`hc
 
 from __future__ import annotations
 
+import csv
 from collections import defaultdict
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from pyarrow import csv as pacsv
 
 from pipeprof.read.ascend.columns import nanoseconds, nullable
-from pipeprof.read.ascend.files import BROKEN, Sheet, cannot_read
+from pipeprof.read.ascend.files import BROKEN, Sheet, Utf8, cannot_read
+from pipeprof.read.ascend.out import TEXT
 from pipeprof.read.ascend.values import collective_kind, whole
 
 if TYPE_CHECKING:
@@ -29,36 +30,46 @@ if TYPE_CHECKING:
 
 CLOCK = "epoch"
 BLOCK_BYTES = 1 << 20
+SHORT_ROWS = 10_000  # with fewer fields than the header, that are used
 _COLUMNS = {
     "step": ("Step Id", "Step ID"), "name": ("Name", "Op Name"), "type": ("Type", "OP Type"),
-    "core": ("Accelerator Core", "Task Type"), "start": ("Start Time(us)",),
+    "core": ("Accelerator Core", "Task Type"), "start": ("Start Time(us)", "Task Start Time(us)"),
     "dur": ("Duration(us)", "Task Duration(us)"), "wait": ("Wait Time(us)", "Task Wait Time(us)"),
     "stream": ("Stream ID", "Stream Id"), "inputs": ("Input Shapes",), "outputs": ("Output Shapes",),
 }  # fmt: skip
 _KEY = ("name", "type", "core", "inputs", "outputs")
 _SEPARATOR = b"\x1f"
+REMEMBERED = 50_000  # operators with shapes, whose text need not be looked at again
+MOST_TYPES = 20_000  # whose totals are kept for the check
 
 
 class Totals(NamedTuple):
-    """(count, total in ns) of what is no communication, by (type, core)."""
+    """(count, total in ns) of what is no communication, by (type, core); of the first `MOST_TYPES` of these."""
 
     of: dict[tuple[str, str], list[int]]
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all."""
+        return len(self.of) < MOST_TYPES
 
 
 def read_kernels(path: Path, out: Out) -> Totals:
     """Executions to `op`, communication to `collective`; returns the totals, for the check against op_statistic."""
     totals = Totals(defaultdict(lambda: [0, 0]))
+    kernels = _Kernels(out, totals)
     rows = 0
     for batch in _batches(path, out):
         rows += batch.num_rows
         out.progress(f"rank {out.rank}: {path.name}, {rows} rows")
-        _add_batch(path, batch, out, totals)
+        _add_batch(path, batch, out, kernels)
     if not rows:
         out.notes.add("no_rows", f"`{path.name}` has a header and no rows")
     return totals
 
 
 def _batches(path: Path, out: Out) -> Iterator[pa.RecordBatch]:
+    """The wanted columns as text, some thousands of rows at a time; short rows come last."""
     sheet = Sheet(path)
     at = {name: sheet.index(*names) for name, names in _COLUMNS.items()}
     for name in ("name", "start", "dur"):
@@ -67,19 +78,13 @@ def _batches(path: Path, out: Out) -> Iterator[pa.RecordBatch]:
     sheet.close()
     names = [f"c{index}" for index in range(width)]
     wanted = {name: f"c{index}" for name, index in at.items() if index is not None}
-
-    def ragged(row: pacsv.InvalidRow) -> str:
-        out.notes.count(path, f"row of {row.actual_columns} fields (the header has {row.expected_columns})")
-        return "skip"
-
+    short = _Short(path, {name: index for name, index in at.items() if index is not None}, out)
     try:
-        with pa.input_stream(str(path), compression="detect") as stream:
+        with pa.PythonFile(Utf8(path), mode="r") as stream:
             reader = pacsv.open_csv(
                 stream,
-                pacsv.ReadOptions(
-                    use_threads=False, block_size=BLOCK_BYTES, column_names=names, skip_rows=1, encoding="latin-1"
-                ),
-                pacsv.ParseOptions(invalid_row_handler=ragged),
+                pacsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=names, skip_rows=1),
+                pacsv.ParseOptions(invalid_row_handler=short.take),
                 pacsv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.binary()), include_columns=list(wanted.values())
                 ),
@@ -89,9 +94,78 @@ def _batches(path: Path, out: Out) -> Iterator[pa.RecordBatch]:
     except (*BROKEN, pa.ArrowException) as error:
         if "Empty CSV" not in str(error):
             raise cannot_read(path, error) from error
+    if short.rows:
+        yield short.batch()
 
 
-def _add_batch(path: Path, batch: pa.RecordBatch, out: Out, totals: Totals) -> None:
+class _Short:
+    """Rows with fewer fields than the header: used where what they lack stands behind everything that is read."""
+
+    def __init__(self, path: Path, at: dict[str, int], out: Out) -> None:
+        self.rows: list[list[str]] = []
+        self._path, self._at, self._out = path, at, out
+        self._needed = max(index for name, index in at.items() if name in ("name", "start", "dur")) + 1
+
+    def take(self, row: pacsv.InvalidRow) -> str:
+        """Keep a row for later. The last field of a short row may have been cut off, so it must not be needed."""
+        fields = [] if row.actual_columns > row.expected_columns else next(csv.reader([row.text or ""]), [])
+        if len(fields) > self._needed and len(self.rows) < SHORT_ROWS:
+            self.rows.append([fields[index] if index < len(fields) - 1 else "" for index in self._at.values()])
+        else:
+            what = f"row with another number of fields than the header, which has {row.expected_columns}"
+            self._out.odd(self._path, what, f"{row.actual_columns} fields")
+        return "skip"
+
+    def batch(self) -> pa.RecordBatch:
+        """All that were kept."""
+        columns = [pa.array([text.encode() for text in column], pa.binary()) for column in zip(*self.rows, strict=True)]
+        return pa.RecordBatch.from_arrays(columns, names=list(self._at))
+
+
+class _Kernel(NamedTuple):
+    """An operator with its shapes: `key` as in `_KEY`, its id (-1 for communication), and its entry in the totals."""
+
+    key: tuple[str, ...]
+    op_id: int
+    total: list[int] | None
+
+
+class _Kernels:
+    """Operators of a file by the text of their columns, so that each is looked at once."""
+
+    def __init__(self, out: Out, totals: Totals) -> None:
+        self._out, self._totals = out, totals
+        self._known: dict[bytes, _Kernel] = {}
+
+    def of(self, batch: pa.RecordBatch) -> tuple[list[_Kernel], NDArray[np.int64]]:
+        """Different operators of a batch, and which one each row is."""
+        there = [name for name in _KEY if name in batch.schema.names]
+        joined = pc.binary_join_element_wise(*(batch[name] for name in there), pa.scalar(_SEPARATOR, pa.binary()))
+        encoded = joined.dictionary_encode()
+        places = [_KEY.index(name) for name in there]
+        if len(self._known) > REMEMBERED:
+            self._known.clear()
+        known = self._known
+        found = [known.get(text) or self._new(text, places) for text in encoded.dictionary.to_pylist()]
+        return found, np.asarray(encoded.indices).astype(np.int64)
+
+    def _new(self, text: bytes, places: list[int]) -> _Kernel:
+        fields = [""] * len(_KEY)
+        for place, part in zip(places, text.decode("utf-8", "replace").split("\x1f"), strict=False):
+            fields[place] = part.strip().strip('"')
+        name, kind, core, inputs, outputs = (None if part in ("", "N/A") else part for part in fields)
+        if fields[0].startswith("hcom_") or fields[2] in ("HCCL", "COMMUNICATION"):
+            made = _Kernel(tuple(fields), -1, None)
+        else:
+            op_id = self._out.op_id(name, kind, core, inputs, out_shapes=outputs)
+            where = (fields[1], fields[2])
+            counted = self._totals.whole or where in self._totals.of
+            made = _Kernel(tuple(fields), op_id, self._totals.of[where] if counted else None)
+        self._known[text] = made
+        return made
+
+
+def _add_batch(path: Path, batch: pa.RecordBatch, out: Out, kernels: _Kernels) -> None:
     start, has_start = nanoseconds(batch["start"])
     dur, has_dur = nanoseconds(batch["dur"])
     good = has_start & has_dur & (dur >= 0) & (start >= 0)
@@ -101,55 +175,34 @@ def _add_batch(path: Path, batch: pa.RecordBatch, out: Out, totals: Totals) -> N
         start, dur = start[good], dur[good]
     if not len(start):
         return
-    keys, codes = _keys(batch)
-    steps = _steps(batch, out)
-    ids = np.array([-1 if _is_communication(key) else _operator(key, out) for key in keys], np.int64)[codes]
-    is_op = ids >= 0
-    _sum_up(keys, codes, dur, totals)
-    zero = out.zeros.get(CLOCK, 0)
     for edge in (start.min(), (start + dur).max()):
         out.at(int(edge), CLOCK)
-    wait, has_wait = nanoseconds(batch["wait"]) if "wait" in batch.schema.names else (dur, np.zeros(len(dur), bool))
-    track = _tracks(batch)
-    columns = {
-        "op_id": pa.array(ids), "step": steps, "start_ns": pa.array(start - zero), "dur_ns": pa.array(dur),
-        "self_ns": pa.array(dur), "wait_ns": nullable(wait, has_wait & (wait >= 0)), "track": track,
+    found, codes = kernels.of(batch)
+    _sum_up(found, codes, dur)
+    ids = np.array([kernel.op_id for kernel in found], np.int64)[codes]
+    lengths = pa.array(dur)
+    common = {
+        "step": _steps(batch, out), "track": _tracks(batch), "start_ns": pa.array(start - out.zeros.get(CLOCK, 0)),
+        "dur_ns": lengths,
     }  # fmt: skip
-    mask = pa.array(is_op)
-    out.add_columns("op", {name: column.filter(mask) for name, column in columns.items()}, int(is_op.sum()))
-    for index in np.flatnonzero(~is_op):
-        key = keys[codes[index]]
-        out.add(
-            "collective", step=steps[index].as_py(), name=key[0], kind=collective_kind(key[0]),
-            group_name=_group(key[0]),
-            track=track[index].as_py(), start_ns=int(start[index]) - zero, dur_ns=int(dur[index]),
-        )  # fmt: skip
+    own = {"op_id": pa.array(ids), "self_ns": lengths}
+    if "wait" in batch.schema.names:
+        wait, known = nanoseconds(batch["wait"])
+        own["wait_ns"] = nullable(wait, known & (wait >= 0))
+    is_op = ids >= 0
+    out.add_columns("op", {**common, **own}, is_op)
+    if not is_op.all():
+        out.add_columns("collective", {**common, **_collective(found, codes)}, ~is_op)
 
 
-def _keys(batch: pa.RecordBatch) -> tuple[list[tuple[str, ...]], NDArray[np.int64]]:
-    """Different operators of a batch (name, type, core, input and output shapes), and which one each row is."""
-    empty = pa.array([b""] * batch.num_rows, pa.binary())
-    parts = [batch[name] if name in batch.schema.names else empty for name in _KEY]
-    joined = pc.binary_join_element_wise(*parts, pa.scalar(_SEPARATOR, pa.binary()))
-    encoded = joined.dictionary_encode()
-    keys = [_key(key) for key in encoded.dictionary.to_pylist()]
-    return keys, np.asarray(encoded.indices).astype(np.int64)
-
-
-@lru_cache(maxsize=1 << 14)
-def _key(joined: bytes) -> tuple[str, ...]:
-    text = joined.decode().encode("latin-1").decode("utf-8", "replace")  # every byte was read as a character
-    fields = (text.split("\x1f") + [""] * len(_KEY))[: len(_KEY)]
-    return tuple(field.strip().strip('"') for field in fields)
-
-
-def _operator(key: tuple[str, ...], out: Out) -> int:
-    name, kind, core, inputs, outputs = (None if part in ("", "N/A") else part for part in key)
-    return out.op_id(name, kind, core, inputs, out_shapes=outputs)
-
-
-def _is_communication(key: tuple[str, ...]) -> bool:
-    return key[0].startswith("hcom_") or key[2] in ("HCCL", "COMMUNICATION")
+def _collective(found: list[_Kernel], codes: NDArray[np.int64]) -> dict[str, pa.Array]:
+    """Columns of `collective` alone."""
+    names = [kernel.key[0] for kernel in found]
+    facts = {
+        "name": [name[:TEXT] for name in names], "kind": [collective_kind(name) for name in names],
+        "group_name": [_group(name) for name in names],
+    }  # fmt: skip
+    return {name: pa.array(values, pa.string()).take(pa.array(codes)) for name, values in facts.items()}
 
 
 def _group(name: str) -> str | None:
@@ -179,12 +232,11 @@ def _tracks(batch: pa.RecordBatch) -> pa.Array:
     return pa.array([None if one is None else f"stream {one}" for one in shown], pa.string()).take(encoded.indices)
 
 
-def _sum_up(keys: list[tuple[str, ...]], codes: NDArray[np.int64], dur: NDArray[np.int64], totals: Totals) -> None:
-    counts = np.bincount(codes, minlength=len(keys))
-    sums = np.zeros(len(keys), np.int64)
+def _sum_up(found: list[_Kernel], codes: NDArray[np.int64], dur: NDArray[np.int64]) -> None:
+    counts = np.bincount(codes, minlength=len(found))
+    sums = np.zeros(len(found), np.int64)
     np.add.at(sums, codes, dur)
-    for key, count, total in zip(keys, counts.tolist(), sums.tolist(), strict=True):
-        if not _is_communication(key):
-            entry = totals.of[key[1], key[2]]
-            entry[0] += count
-            entry[1] += total
+    for kernel, count, total in zip(found, counts.tolist(), sums.tolist(), strict=True):
+        if kernel.total is not None:
+            kernel.total[0] += count
+            kernel.total[1] += total

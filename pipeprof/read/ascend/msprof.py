@@ -13,9 +13,10 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
-from pipeprof.read.ascend.events import batches
+from pipeprof.read.ascend.events import events
 from pipeprof.read.ascend.files import HINT, NOT_JSON, document, mapping, text
 from pipeprof.read.ascend.graph_ops import type_of
+from pipeprof.read.ascend.lanes import number_of
 from pipeprof.read.ascend.trace_view import names_of
 from pipeprof.read.ascend.values import collective_kind, duration, ns, whole
 
@@ -159,7 +160,7 @@ def read_communication(path: Path, out: Out, clock: Clock, *, collectives: bool)
         if times is None:
             continue
         name = str(event.name)
-        track = threads.get((bytes(event.pid), bytes(event.tid)), "plane")
+        track = threads.get((number_of(event.pid), number_of(event.tid)), "plane")
         start, step = out.at(times[0], clock.name), out.steps.at(times[0], clock.name)
         if track == _KERNELS:
             if collectives:
@@ -183,12 +184,12 @@ def read_host(path: Path, out: Out, clock: Clock) -> None:
     """Calls on the host (process CANN) of the merged view, to `span`. The rest of that file is in the others."""
     names = names_of(path)
     for event, _ in _events(path):
-        pid = bytes(event.pid)
+        pid = number_of(event.pid)
         if names.processes.get(pid) != "CANN":
             continue
         times = _times(path, event, out, clock)
         if times is not None:
-            track = f"CANN: {names.threads.get((pid, bytes(event.tid)), 'thread')}"
+            track = f"CANN: {names.threads.get((pid, number_of(event.tid)), 'thread')}"
             out.add(
                 "span", track=track[:200], category="cann", name=str(event.name)[:1000],
                 start_ns=out.at(times[0], clock.name), dur_ns=times[1],
@@ -197,7 +198,7 @@ def read_host(path: Path, out: Out, clock: Clock) -> None:
 
 def _events(path: Path) -> Iterator[tuple[Event, dict[str, Any]]]:
     """Complete events (ph X) with their arguments."""
-    for found in batches(path):
+    for found in events(path):
         for event in found:
             if event.ph == "X":
                 try:

@@ -10,6 +10,7 @@ import os
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,13 +22,19 @@ from pipeprof.record import store
 from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from pipeprof.record.run import Run
 
-ROWS = 1 << 14  # that wait in memory, of a table
+ROWS = 1 << 14  # that wait in memory as rows, of a table
+GROUP_ROWS = 1 << 16  # that wait as columns, and are then written at once
 OPERATORS = 200_000  # that are told apart by name; of more, only the types
+OPERATOR_TEXT = 64 << 20  # characters of their names, types and shapes together
 TEXT = 4_000  # characters of a name or of shapes
+_TYPE = 100  # characters of a type that counts beyond that
 _NAMES = {name: table.column_names for name, table in BY_NAME.items()}
 
 
@@ -45,9 +52,17 @@ class Out:
         self.first: dict[str, int] = {}
         self.last: dict[str, int] = {}
         self._rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self._columns: dict[str, list[pa.Table]] = defaultdict(list)
         self._writers: dict[str, tuple[pq.ParquetWriter, Any, Any]] = {}
         self._ops: dict[tuple[str | None, str | None, str | None, str | None], int] = {}
+        self._op_text = 0
+        self._odd: dict[tuple[str, str], str] = {}
         self.info: dict[str, dict[str, Any]] = {}
+
+    def odd(self, path: Path, what: str, where: str) -> None:
+        """One more value of a file that was left out for this reason; of all these, the place of the first is said."""
+        first = self._odd.setdefault((path.name, what), where)
+        self.notes.count(path, f"{what} (first: {first})")
 
     def at(self, time_ns: int, clock: str) -> int:
         """A time of a clock as ns since that clock's zero; remembers the first and the last."""
@@ -63,22 +78,25 @@ class Out:
         if values:
             raise KeyError(f"{table}: {sorted(values)}")
         if len(rows) >= ROWS:
-            self._flush(table)
+            self._gather(table)
 
-    def add_columns(self, table: str, columns: Mapping[str, pa.Array], count: int) -> None:
-        """Append rows by column; columns that are not given are null."""
+    def add_columns(self, table: str, columns: Mapping[str, pa.Array], chosen: NDArray[np.bool_]) -> None:
+        """Append the chosen rows by column; columns that are not given are null."""
+        count = int(np.count_nonzero(chosen))
         if not count:
             return
-        self._flush(table)
+        self._gather(table)
         schema = BY_NAME[table].arrow()
-        arrays = [
-            columns[field.name] if field.name in columns else pa.nulls(count, field.type) for field in schema
-        ]  # fmt: skip
-        self._write(table, pa.Table.from_arrays(arrays, schema=schema))
+        given = columns
+        if count < len(chosen):
+            mask = pa.array(chosen)
+            given = {name: column.filter(mask) for name, column in columns.items()}
+        arrays = [given[field.name] if field.name in given else pa.nulls(count, field.type) for field in schema]
+        self._keep(table, pa.Table.from_arrays(arrays, schema=schema))
 
     def has(self, table: str) -> bool:
         """Whether a row was added to a table."""
-        return bool(self.counts.get(table) or self._rows.get(table))
+        return bool(self.counts.get(table) or self._rows.get(table) or self._columns.get(table))
 
     def op_id(
         self, name: str | None, kind: str | None, device: str | None, shapes: str | None = None, **more: Any
@@ -88,9 +106,14 @@ class Out:
         found = self._ops.get(key)
         if found is not None:
             return found
-        if len(self._ops) >= OPERATORS and name is not None:
-            self.notes.add("operators", f"more than {OPERATORS} operators: the others are told apart by type only")
-            return self.op_id(None, kind, device)
+        length = sum(map(len, filter(None, key)))
+        if len(self._ops) >= OPERATORS or self._op_text + length > OPERATOR_TEXT:
+            if name is not None:
+                self.notes.add("operators", f"more than {OPERATORS} operators: the others are told apart by type only")
+                return self.op_id(None, kind, device)
+            if any(key) and (len(self._ops) >= 2 * OPERATORS or length > _TYPE):
+                return self.op_id(None, None, None)
+        self._op_text += length
         number = self._ops[key] = len(self._ops)
         known = dict(self.info.get(name, {})) if name else {}
         known.update({key: value for key, value in more.items() if value is not None})
@@ -105,7 +128,8 @@ class Out:
 
     def close(self) -> dict[str, int]:
         """Write what is left and give the files their names; returns the rows of each table."""
-        for table in list(self._rows):
+        for table in [*self._rows, *self._columns]:
+            self._gather(table)
             self._flush(table)
         for writer, temporary, final in self._writers.values():
             writer.close()
@@ -120,15 +144,25 @@ class Out:
             temporary.unlink(missing_ok=True)
         self._writers.clear()
 
-    def _flush(self, table: str) -> None:
+    def _gather(self, table: str) -> None:
+        """Rows of a table to columns."""
         rows = self._rows.pop(table, None)
         if not rows:
             return
         schema = BY_NAME[table].arrow()
-        arrays = [
-            pa.array(values, type=field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)
-        ]
-        self._write(table, pa.Table.from_arrays(arrays, schema=schema))
+        arrays = [_array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
+        self._keep(table, pa.Table.from_arrays(arrays, schema=schema))
+
+    def _keep(self, table: str, data: pa.Table) -> None:
+        waiting = self._columns[table]
+        waiting.append(data)
+        if sum(map(len, waiting)) >= GROUP_ROWS:
+            self._flush(table)
+
+    def _flush(self, table: str) -> None:
+        waiting = self._columns.pop(table, None)
+        if waiting:
+            self._write(table, pa.concat_tables(waiting))
 
     def _write(self, table: str, data: pa.Table) -> None:
         try:
@@ -136,12 +170,32 @@ class Out:
                 folder = store.partition(self.run, table, 0, self.rank)
                 folder.mkdir(parents=True, exist_ok=True)
                 temporary = folder / f".part-00000.{os.getpid()}.tmp"
-                writer = pq.ParquetWriter(temporary, data.schema, compression="zstd")
+                writer = pq.ParquetWriter(temporary, data.schema, compression="zstd", **_encoding(data.schema))
                 self._writers[table] = (writer, temporary, folder / "part-00000.parquet")
             self._writers[table][0].write_table(data)
+            pa.default_memory_pool().release_unused()  # or the peak creeps up with the length of a file
         except OSError as error:
             raise RunError(f"cannot write `{self.run.path}`: {error.strerror or error}", "free some space") from error
         self.counts[table] = self.counts.get(table, 0) + data.num_rows
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, type=kind)
+    except UnicodeEncodeError:  # half of a pair of surrogates, which JSON allows
+        return pa.array(
+            [value.encode("utf-8", "replace").decode() if isinstance(value, str) else value for value in values],
+            type=kind,
+        )
+
+
+def _encoding(schema: pa.Schema) -> dict[str, Any]:
+    """Times grow and hardly repeat, so their differences are stored; other values come again and again."""
+    times = [field.name for field in schema if field.name.endswith("_ns") and field.type == pa.int64()]
+    return {
+        "use_dictionary": [field.name for field in schema if not field.name.endswith("_ns")],
+        "column_encoding": dict.fromkeys(times, "DELTA_BINARY_PACKED"),
+    }
 
 
 def _short(value: Any) -> Any:

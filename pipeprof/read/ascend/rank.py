@@ -8,10 +8,13 @@ from pipeprof.errors import SourceError
 from pipeprof.read.ascend import (
     communication,
     cpu,
+    gpu_steps,
     graph_comm,
+    graph_facts,
     graph_ops,
     graph_text,
     kernels,
+    lanes,
     memory,
     msprof,
     raw_trace,
@@ -40,10 +43,11 @@ class RankFiles:
         self.out = out
         self.checks = Checks(out.notes)
         self.damage: list[SourceError] = []
-        self.points: Any = None
+        self.points: dict[str, Any] = {}
         self.config: dict[str, Any] = {}
         self._splits: list[dict[str, Any]] = []
-        self._names: dict[Path, trace_view.Names] = {}
+        self._tags: dict[int, str] = {}
+        self._names: dict[Path, lanes.Names] = {}
         self._clock = msprof.Clock("raw", 0)
 
     def read(self) -> None:
@@ -75,15 +79,33 @@ class RankFiles:
     def _facts(self) -> None:
         """What other files need: FP and BP, parameters, descriptions of operators, the clock of a PROF folder."""
         out = self.out
+        for kind, name in (("profiler_info", None), ("profiler_metadata", "metadata"), ("flops_summary", "flops")):
+            for said in self._each(kind, document):
+                self._note_config(name, mapping(said))
+        for said in self._each("device_info", document):
+            devices = mapping(said).get("DeviceInfo")
+            self._note_config("device", mapping(devices[0]) if isinstance(devices, list) and devices else {})
         for points in self._each("point_info", document):
-            self.points = points
-        for said in self._each("profiler_info", document):
-            self.config = mapping(mapping(said).get("config"))
+            one = points[0] if isinstance(points, list) and points else points
+            self.points |= {name: value for name, value in mapping(one).items() if isinstance(value, str)}
+        self._tags = self._try(lambda: raw_trace.point_names(self._paths("point"))) or {}
+        named = {"fp_start": self._tags.get(raw_trace.FP), "bp_end": self._tags.get(raw_trace.BP)}
+        self.points = {name: value for name, value in named.items() if value} | self.points
         self._each("framework", lambda path: graph_ops.read_framework(path, out))
+        self._each("flops", lambda path: graph_facts.read_flops(path, out))
         if graph := self._paths("graph_desc"):
             self._try(lambda: graph_text.read_descriptions(graph, out))
         for path in self._paths("start_info"):
             self._clock = self._try(lambda path=path: msprof.read_clock(path)) or self._clock  # type: ignore[misc]
+
+    def _note_config(self, name: str | None, said: dict[str, Any]) -> None:
+        """What a profiler said of itself: its parameters, or all short values where these are not apart."""
+        own = mapping(said.get("config")) or mapping(said.get("profiler_parameters"))
+        found = own or {key: value for key, value in said.items() if name or not isinstance(value, (dict, list))}
+        if name is None:
+            self.config |= found
+        elif found:
+            self.config[name] = found
 
     def _steps(self) -> None:
         """The steps, from the first kind of file that has some; the others must not add theirs."""
@@ -92,7 +114,8 @@ class RankFiles:
             self._names[path] = trace_view.names_of(path)
         sources: list[tuple[str, Callable[[], None]]] = [
             ("step_trace", lambda: step_trace.read_step_trace(self._paths("step_trace")[0], out)),
-            ("training_trace", lambda: raw_trace.read_training_trace(self._paths("training_trace"), out)),
+            ("training_trace", lambda: raw_trace.read_training_trace(self._paths("training_trace"), self._tags, out)),
+            ("gpu_steps", self._gpu_steps),
             ("ts_track", lambda: raw_trace.read_ts_track(self._paths("ts_track"), out)),
             ("step_events", lambda: msprof.read_steps(self._paths("step_events"), out, self._clock)),
         ]
@@ -102,14 +125,22 @@ class RankFiles:
                 out.notes.add("two_step_sources", f"`{paths[0].name}` was left out: the steps are from another file")
             elif paths:
                 self._try(read)
+        for path in self._paths("cluster_steps"):
+            out.notes.add(
+                "left_out", f"`{path.name}` was left out: its phases are those of the step trace, without times"
+            )
         if not len(out.steps):
             for names in self._names.values():
                 trace_view.add_steps(names, out)
 
+    def _gpu_steps(self) -> None:
+        self.points = gpu_steps.read_gpu_steps(self._paths("gpu_steps")[0], self.out) | self.points
+
     def _operators(self) -> None:
         out = self.out
+        stated = {}
         for kind in _TOTALS:
-            self._each(kind, lambda path, kind=kind: graph_ops.read_totals(path, kind, out))  # type: ignore[misc]
+            stated[kind] = self._each(kind, lambda path, kind=kind: graph_ops.read_totals(path, kind, out))  # type: ignore[misc]
         self._each("timeline", lambda path: graph_ops.read_timeline(path, out))
         if self._paths("aicpu"):
             self._each("aicpu", lambda path: graph_ops.read_aicpu(path, out))
@@ -119,7 +150,13 @@ class RankFiles:
         self._each("cluster_analyse", lambda path: graph_comm.read_cluster_analyse(path, out))
         launches = next(iter(self._paths("cpu_launch")), None)
         wanted = not len(out.steps)
-        self._each("cpu_exec", lambda path: cpu.read_executions(path, launches, out, self.checks, steps=wanted))
+        seen = self._each("cpu_exec", lambda path: cpu.read_executions(path, launches, out, self.checks, steps=wanted))
+        for path, totals in zip(self._paths("cpu_detail"), stated["cpu_detail"], strict=True):
+            if totals and seen and seen[0]:
+                statistics.check_cpu_totals(path, totals, seen[0], self.checks)
+        gpu = cpu.GPU
+        self._each("gpu_exec", lambda path: cpu.read_executions(path, None, out, self.checks, steps=False, source=gpu))
+        self._each("dynamic_shape", lambda path: graph_facts.read_dynamic_shapes(path, out))
         self._each("cpu_memory", lambda path: memory.read_cpu_memory(path, out))
 
     def _output(self) -> None:
@@ -154,6 +191,8 @@ class RankFiles:
         if not self._has("op"):
             self._each("task_events", lambda path: msprof.read_tasks(path, out, clock))
         wanted = not self._has("collective")
+        if self._paths("trace_view"):  # has both
+            return
         self._each("hccl_events", lambda path: msprof.read_communication(path, out, clock, collectives=wanted))
         self._each("merged_events", lambda path: msprof.read_host(path, out, clock))
 

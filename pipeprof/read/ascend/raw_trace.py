@@ -1,18 +1,19 @@
 """Raw step trace as the device wrote it: `training_trace.*.slice_N` (20-byte records), `ts_track*` (40-byte records).
 
 Little-endian. training_trace: tag u64, task u16, stream u16, count u64. Tag 0 or above 255 begins a step, 1 is FP, 2 is
-BP, 255 the step's end; others are begin and end of a communication operator in turn. ts_track: mode u8, type u8 (10),
-size u16, pad u32, count u64, index u64, model u64, stream u16, task u16, tag u16, pad u16. Tag 0 and 1 are the model's
-start and end, 2 FP, 3 BP, 4 the iteration's end, 10000 to 19999 communication: even begins, odd ends. Counts are ticks
-of 10 ns.
+BP, 255 the step's end; others are begin and end of a communication operator in turn; `Framework.host.vm.point` names
+their operators. ts_track: mode u8, type u8 (10), size u16, pad u32, count u64, index u64, model u64, stream u16,
+task u16, tag u16, pad u16. Tag 0 and 1 are the model's start and end, 2 FP, 3 BP, 4 the iteration's end, 10000 to 19999
+communication: even begins, odd ends. Counts are ticks of 10 ns.
 """
 
 from __future__ import annotations
 
 import re
-import struct
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
@@ -21,15 +22,26 @@ from pipeprof.read.ascend.step_trace import Event, Step, add_steps
 from pipeprof.read.ascend.values import LARGEST, NS_PER_TICK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from pipeprof.read.ascend.out import Out
 
-_TRACE = struct.Struct("<QHHQ")
-_TRACK = struct.Struct("<BBHIQQQHHHH")
+_TRACE = np.dtype([("tag", "<u8"), ("task", "<u2"), ("stream", "<u2"), ("count", "<u8")])
+_TRACK = np.dtype([
+    ("mode", "u1"), ("type", "u1"), ("size", "<u2"), ("pad", "<u4"), ("count", "<u8"), ("index", "<u8"),
+    ("model", "<u8"), ("stream", "<u2"), ("task", "<u2"), ("tag", "<u2"), ("end", "<u2"),
+])  # fmt: skip
+_RECORDS = 1 << 16  # that are read at once
+MOST_RECORDS = 8_000_000  # of ts_track, which is sorted as a whole
+MOST_MODELS = 10_000
 _SLICE = re.compile(r"slice_([0-9]+)")
+_POINT = re.compile(r"([0-9]{1,9})\s+(\S.{0,3999})")
 _REPORT = 10
+_ITERATION_END = 4
+_TRACK_TAGS = {0: 0, 2: 1, 3: 2, 4: 255}  # of ts_track -> of training_trace
 FP, BP, END, BEGIN = 1, 2, 255, 0
 
 
@@ -41,96 +53,143 @@ class Point(NamedTuple):
     time_ns: int
 
 
-def read_training_trace(paths: Sequence[Path], out: Out) -> None:
+def point_names(paths: Sequence[Path]) -> dict[int, str]:
+    """Operators by the tag of their point, from `Framework.host.vm.point`: 1 is FP, 2 is BP."""
+    found: dict[int, str] = {}
+    for path in sorted(paths, key=_slice):
+        try:
+            with open_bytes(path) as file:
+                lines = file.read(1 << 24).decode("utf-8", "replace").splitlines()
+        except BROKEN as error:
+            raise cannot_read(path, error) from error
+        found |= {int(match[1]): match[2].strip() for line in lines if (match := _POINT.fullmatch(line.strip()))}
+    return found
+
+
+def read_training_trace(paths: Sequence[Path], names: Mapping[int, str], out: Out) -> None:
     """Steps and events of one rank from all slices, in the order of the numbers at the end of their names."""
     ordered = sorted(paths, key=_slice)
-    points = [point for path in ordered for point in _trace_points(path, out)]
-    steps = list(steps_of(points, ordered[0], out))
-    add_steps(ordered[0], steps, out, Checks(out.notes))
+    points = (point for path in ordered for point in _trace_points(path, out))
+    add_steps(ordered[0], steps_of(points, ordered[0], names, out), out, Checks(out.notes))
 
 
 def read_ts_track(paths: Sequence[Path], out: Out) -> None:
     """As `read_training_trace`, from the newer records. Of several models, that with most steps counts."""
     ordered = sorted(paths, key=_slice)
-    by_model: dict[int, list[Point]] = defaultdict(list)
-    for path in ordered:
-        for model, point in _track_points(path, out):
-            by_model[model].append(point)
-    if not by_model:
+    ends: Counter[int] = Counter()
+    for records in _track_records(ordered, out):
+        for model in np.unique(records["model"]):
+            if int(model) in ends or len(ends) < MOST_MODELS:
+                ends[int(model)] += int(np.count_nonzero(records["tag"][records["model"] == model] == _ITERATION_END))
+    if not ends:
         raise SourceError(f"no step record in `{ordered[0]}`", HINT)
-    ends = Counter({model: sum(point.tag == END for point in points) for model, points in by_model.items()})
     model = min(ends, key=lambda number: (-ends[number], number))
-    if len(by_model) > 1:
+    if len(ends) > 1:
         out.notes.add(
             "models",
-            f"`{ordered[0].name}`: {len(by_model)} models, steps of model {model}: cuts between them are unsure",
+            f"`{ordered[0].name}`: {len(ends)} models, steps of model {model}: cuts between them are unsure",
         )
-    points = sorted(by_model[model], key=lambda point: point.time_ns)
-    add_steps(ordered[0], list(steps_of(points, ordered[0], out)), out, Checks(out.notes))
+    points = _sorted_points([records[records["model"] == model] for records in _track_records(ordered, None)])
+    add_steps(ordered[0], steps_of(points, ordered[0], {}, out), out, Checks(out.notes))
 
 
-def steps_of(points: Iterable[Point], path: Path, out: Out) -> Iterator[Step]:
-    """Steps by their points. A step begins where the one before ended; the first at its FP."""
+def steps_of(points: Iterable[Point], path: Path, names: Mapping[int, str], out: Out) -> Iterator[Step]:
+    """Steps by their points. A step begins where the one before ended; the first, and one behind a gap, at its FP."""
     number, previous = 0, None
     fp = bp = None
-    events: dict[int, list[int]] = defaultdict(list)
+    events: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for point in points:
         if point.tag == BEGIN or point.tag > END:
+            if fp is not None or bp is not None or events:
+                out.notes.count(path, "step without an end")
+                previous = None
             fp, bp, events = None, None, defaultdict(list)
         elif point.tag == FP:
             fp = point.time_ns
         elif point.tag == BP:
             bp = point.time_ns
         elif point.tag != END:
-            events[point.stream].append(point.time_ns)
-        elif fp is None or point.time_ns < fp:
-            out.notes.count(path, "step without a forward point")
+            events[point.stream].append((point.tag, point.time_ns))
         else:
             number += 1
-            start = fp if previous is None else previous
-            previous = point.time_ns
-            yield Step(number, start, max(fp, start), bp, point.time_ns, tuple(_pairs(events, path, out)), number)
+            start, end = (fp if previous is None else previous), point.time_ns
+            if fp is None or start is None or not start <= end or end < fp:
+                out.notes.count(path, "step without a forward point in front of its end")
+            else:
+                found = tuple(_pairs(events, names, path, out))
+                yield Step(number, start, max(fp, start), bp if bp is None or bp >= fp else None, end, found, number)
+            previous = end
             fp, bp, events = None, None, defaultdict(list)
 
 
-def _pairs(events: dict[int, list[int]], path: Path, out: Out) -> Iterator[Event]:
-    for stream, times in sorted(events.items()):
-        if len(times) % 2:
-            out.notes.count(path, f"step with an odd number of communication points on stream {stream}")
+def _pairs(
+    events: dict[int, list[tuple[int, int]]], names: Mapping[int, str], path: Path, out: Out
+) -> Iterator[Event]:  # fmt: skip
+    for stream, points in sorted(events.items()):
+        if len(points) % 2:
+            out.odd(path, "step with an odd number of communication points on a stream", f"stream {stream}")
             continue
-        for index in range(0, len(times), 2):
-            if times[index + 1] >= times[index]:
-                yield Event(f"stream_{stream}_parallel_{index // 2}", times[index], times[index + 1])
+        for index in range(0, len(points), 2):
+            (tag, begin), (_, end) = points[index], points[index + 1]
+            name = names.get(tag, "").rpartition("/")[2]
+            column = f"stream_{stream}_{index // 2}_{name}" if name else f"stream_{stream}_parallel_{index // 2}"
+            if end >= begin:
+                yield Event(column, begin, end)
+            else:
+                out.notes.count(path, "communication operator that ends before it begins")
 
 
 def _trace_points(path: Path, out: Out) -> Iterator[Point]:
-    for tag, _, stream, count in _TRACE.iter_unpack(_whole_records(path, _TRACE.size, out)):
-        if count < LARGEST // NS_PER_TICK:
+    for records in _records(path, _TRACE, out):
+        good = records["count"] < LARGEST // NS_PER_TICK
+        if not good.all():
+            out.notes.count(path, "record with an impossible time", int((~good).sum()))
+        tags, streams, counts = (records[good][name].tolist() for name in ("tag", "stream", "count"))
+        for tag, stream, count in zip(tags, streams, counts, strict=True):
             yield Point(tag, stream, count * NS_PER_TICK)
-        else:
-            out.notes.count(path, "record with an impossible time")
 
 
-def _track_points(path: Path, out: Out) -> Iterator[tuple[int, Point]]:
-    for _, kind, _, _, count, _, model, stream, _, tag, _ in _TRACK.iter_unpack(_whole_records(path, _TRACK.size, out)):
-        if kind != _REPORT or count >= LARGEST // NS_PER_TICK:
-            continue
-        known = {0: BEGIN, 2: FP, 3: BP, 4: END}.get(tag)
-        if known is not None:
-            yield model, Point(known, stream, count * NS_PER_TICK)
-        elif 10_000 <= tag < 20_000:
-            yield model, Point(3 + tag % 2, stream, count * NS_PER_TICK)
+def _track_records(paths: Sequence[Path], out: Out | None) -> Iterator[NDArray[Any]]:
+    """Records of steps, of at most `MOST_RECORDS`."""
+    seen = 0
+    for path in paths:
+        for records in _records(path, _TRACK, out):
+            chosen = records[(records["type"] == _REPORT) & (records["count"] < LARGEST // NS_PER_TICK)]
+            room = MOST_RECORDS - seen
+            seen += len(chosen)
+            if len(chosen) > room and out is not None:
+                out.notes.add(
+                    "records", f"`{path.name}`: more than {MOST_RECORDS} records, the later ones are left out"
+                )
+            yield chosen[: max(0, room)]
 
 
-def _whole_records(path: Path, size: int, out: Out) -> bytes:
+def _sorted_points(parts: Sequence[NDArray[Any]]) -> Iterator[Point]:
+    records = np.concatenate(parts)
+    for begin in range(0, len(order := np.argsort(records["count"], kind="stable")), _RECORDS):
+        some = records[order[begin : begin + _RECORDS]]
+        for tag, stream, count in zip(
+            some["tag"].tolist(), some["stream"].tolist(), some["count"].tolist(), strict=True
+        ):
+            known = _TRACK_TAGS.get(tag, 3 + tag % 2 if 10_000 <= tag < 20_000 else None)
+            if known is not None:
+                yield Point(known, stream, count * NS_PER_TICK)
+
+
+def _records(path: Path, kind: np.dtype[Any], out: Out | None) -> Iterator[NDArray[Any]]:
+    """Whole records, some thousands at a time; says what is left at the end."""
+    rest = b""
     try:
         with open_bytes(path) as file:
-            data = file.read()
+            while data := file.read(_RECORDS * kind.itemsize):
+                data, rest = rest + data, b""
+                whole = len(data) - len(data) % kind.itemsize
+                rest = data[whole:]
+                yield np.frombuffer(data[:whole], kind)
     except BROKEN as error:
         raise cannot_read(path, error) from error
-    if len(data) % size:
-        out.notes.add("ragged", f"`{path.name}`: {len(data) % size} byte(s) at the end are no whole record of {size}")
-    return data[: len(data) - len(data) % size]
+    if rest and out is not None:
+        out.notes.add("ragged", f"`{path.name}`: {len(rest)} byte(s) at the end are no whole record of {kind.itemsize}")
 
 
 def _slice(path: Path) -> tuple[int, str]:

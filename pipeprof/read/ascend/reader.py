@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.captures import CLUSTER, by_rank
+from pipeprof.read.ascend.captures import by_rank
+from pipeprof.read.ascend.cluster import read_cluster
+from pipeprof.read.ascend.files import one_line
 from pipeprof.read.ascend.first import first_times
 from pipeprof.read.ascend.identify import identify
-from pipeprof.read.ascend.out import Out
-from pipeprof.read.ascend.rank import RankFiles
-from pipeprof.read.ascend.statistics import read_cluster_split
+from pipeprof.read.ascend.share import Share
+from pipeprof.read.ascend.workers import read_shares
 from pipeprof.record.run import NotMeasured, Rank, Rep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pipeprof.read.ascend.identify import Found
+    from pipeprof.read.ascend.captures import Files
+    from pipeprof.read.ascend.share import Outcome
     from pipeprof.record.run import Manifest, Run
 
-    Splits = dict[int, list[dict[str, Any]]]
+    Damage = tuple[int | None, str, str]
 
 KIND = "ascend"
 WHAT = (
@@ -47,96 +50,88 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     manifest = run.manifest
     found = [item for path in paths if (item := identify(path)) is not None]
     ranks = by_rank(found, manifest)
-    damage: list[tuple[int | None, SourceError]] = []
-    splits = _cluster(found, damage)
+    cluster = read_cluster(found, _owners(ranks), manifest)
     firsts = {rank: first_times(files) for rank, files in ranks.items()}
     common = {
         clock: min((first[clock] for first in firsts.values() if clock in first), default=0)
         for clock in ("epoch", "raw")
     }
-    rep = Rep(rep=0, zero_realtime_ns=common["epoch"], zero_monotonic_ns=0)
-    ends = []
-    for rank in sorted(ranks.keys() | splits.keys()):
+    shares = []
+    for rank in sorted(ranks.keys() | cluster.ranks()):
+        files = {kind: [str(path.resolve()) for path in mine] for kind, mine in ranks.get(rank, {}).items()}
         zeros = {"counter": firsts.get(rank, {}).get("counter", 0), **common}
-        out = Out(run, rank, zeros, progress)
-        read = _read_rank(out, ranks.get(rank, {}), splits.get(rank, []))
-        damage += [(rank, error) for error in read.damage]
-        for table, count in out.counts.items():
-            manifest.tables[table] = manifest.tables.get(table, 0) + count
-        if any(out.counts.get(table) for table in MEASURED):
-            rep.ranks.append(_entry(rank, out, common["epoch"]))
-            ends += list(out.last.values())
-        _say(manifest, rank, read)
+        shares.append(Share(rank, files, zeros, cluster.of(rank)))
+    outcomes = read_shares(shares, run, progress)
+    damage: list[Damage] = [(None, one_line(error.message), error.hint) for error in cluster.damage]
+    damage += [(outcome.rank, *said) for outcome in outcomes for said in outcome.damage]
+    _fill_in(manifest, outcomes, common["epoch"])
     if not any(manifest.tables.get(table) for table in MEASURED):
-        raise (
-            damage[0][1]
-            if damage
-            else SourceError(
-                f"nothing to import in `{paths[0]}`: {len(paths)} file(s) without a row of use",
-                "import the whole folder that the profiler wrote",
-            )
-        )
-    rep.dur_ns = max((*ends, 0))
-    manifest.reps = [rep]
+        raise _nothing(paths, damage)
     _decide(manifest, damage)
 
 
-def _cluster(found: Sequence[Found], damage: list[tuple[int | None, SourceError]]) -> Splits:
-    """Rows of the first cluster file by rank; what others there are is a copy for comparison."""
-    for item in found:
-        if item.kind == CLUSTER:
-            try:
-                return read_cluster_split(item.path)
-            except SourceError as error:
-                damage.append((None, error))
-    return {}
+def _owners(ranks: Mapping[int, Files]) -> dict[str, set[int]]:
+    """Kind of file -> the ranks that have one."""
+    owners: dict[str, set[int]] = defaultdict(set)
+    for rank, files in ranks.items():
+        for kind in files:
+            owners[kind].add(rank)
+    return owners
 
 
-def _read_rank(out: Out, files: dict[str, list[Path]], splits: list[dict[str, Any]]) -> RankFiles:
-    read = RankFiles(files, out)
-    try:
-        read.read()
-        own = out.has("step_split")
-        for row in splits:
-            if not own or "stage_index" in row:
-                out.add("step_split", step=out.steps.position(row["source_step"]), **row)
-        out.close()
-    except BaseException:
-        out.abort()
-        raise
-    return read
+def _fill_in(manifest: Manifest, outcomes: Sequence[Outcome], epoch: int) -> None:
+    rep = Rep(rep=0, zero_realtime_ns=epoch, zero_monotonic_ns=0)
+    ends = []
+    for outcome in outcomes:
+        for table, count in sorted(outcome.counts.items()):
+            manifest.tables[table] = manifest.tables.get(table, 0) + count
+        if any(outcome.counts.get(table) for table in MEASURED):
+            rep.ranks.append(_entry(outcome, epoch))
+            ends += list(outcome.last.values())
+        _say(manifest, outcome)
+    rep.dur_ns = max((*ends, 0))
+    manifest.reps = [rep]
 
 
-def _entry(rank: int, out: Out, epoch: int) -> Rank:
-    timed = "epoch" in out.first
+def _nothing(paths: Sequence[Path], damage: Sequence[Damage]) -> SourceError:
+    if damage:
+        return SourceError(damage[0][1], damage[0][2])
+    return SourceError(
+        f"nothing to import in `{paths[0]}`: {len(paths)} file(s) without a row of use",
+        "import the whole folder that the profiler wrote",
+    )
+
+
+def _entry(outcome: Outcome, epoch: int) -> Rank:
     return Rank(
-        rank=rank, pid=0, host="", zero_realtime_ns=epoch if timed else 0, zero_monotonic_ns=0,
-        step_evidence=_EVIDENCE.get(out.steps.source or ""),
+        rank=outcome.rank, pid=0, host="", zero_realtime_ns=epoch if "epoch" in outcome.first else 0,
+        zero_monotonic_ns=0, step_evidence=_EVIDENCE.get(outcome.steps or ""),
     )  # fmt: skip
 
 
-def _say(manifest: Manifest, rank: int, read: RankFiles) -> None:
+def _say(manifest: Manifest, outcome: Outcome) -> None:
     """What was odd, and what the profiler said of itself."""
-    for code, message in read.out.notes.all():
+    rank = outcome.rank
+    for code, message in outcome.notes:
         manifest.warn(code, message, rep=0, rank=rank)
-    clocks = sorted(read.out.first)
+    clocks = sorted(outcome.first)
     if len(clocks) > 1:
         names = {"counter": "the device's counter", "epoch": "the wall clock", "raw": "the machine's raw clock"}
         shown = ", ".join(names[clock] for clock in clocks)
         manifest.warn("clocks", f"times are on {shown}; each begins at 0, nothing relates them", rep=0, rank=rank)
-    if read.points is not None:
-        manifest.options.setdefault("points", {})[f"rank {rank}"] = _points(read.points)
-    if read.config:
-        manifest.options.setdefault("profiler", {})[str(rank)] = read.config
+    if outcome.points:
+        manifest.options.setdefault("points", {})[f"rank {rank}"] = _points(outcome.points)
+    if outcome.config:
+        manifest.options.setdefault("profiler", {})[str(rank)] = outcome.config
 
 
-def _decide(manifest: Manifest, damage: Sequence[tuple[int | None, SourceError]]) -> None:
-    for rank, error in damage:
-        manifest.warn("damaged_file", f"what was in front of the damage is used: {error.message}", rep=0, rank=rank)
+def _decide(manifest: Manifest, damage: Sequence[Damage]) -> None:
+    for rank, message, _ in damage:
+        manifest.warn("damaged_file", f"what was in front of the damage is used: {message}", rep=0, rank=rank)
     manifest.state, manifest.reason = "complete", None
     if damage:
         more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
-        manifest.state, manifest.reason = "partial", f"a file could not be read: {damage[0][1].message}{more}"
+        manifest.state, manifest.reason = "partial", f"a file could not be read: {damage[0][1]}{more}"
     why = {
         "step": "no file says where steps begin and end",
         "op": "no file with executions of operators",

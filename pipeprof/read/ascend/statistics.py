@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from pipeprof.read.ascend.kernels import Totals
     from pipeprof.read.ascend.out import Out
 
-_PARTS = {
+PARTS = {
     "computing_ns": "Computing", "exposed_ns": "Communication(Not Overlapped)", "overlapped_ns": "Overlapped",
     "communication_ns": "Communication", "free_ns": "Free", "stage_ns": "Stage", "bubble_ns": "Bubble",
     "exposed_without_receive_ns": "Communication(Not Overlapped and Exclude Receive)", "preparing_ns": "Preparing",
@@ -44,7 +43,7 @@ def read_step_split(path: Path, out: Out, checks: Checks) -> list[dict[str, Any]
 
 def _split_rows(sheet: Sheet) -> list[tuple[int, int | None, dict[str, Any]]]:
     step_at = sheet.need("Step")
-    at = {name: sheet.index(column) for name, column in _PARTS.items()}
+    at = {name: sheet.index(column) for name, column in PARTS.items()}
     return [
         (line, whole(row[step_at]), {name: duration(field(row, index), "us") for name, index in at.items()})
         for line, row in sheet.rows()
@@ -64,30 +63,10 @@ def _check_split(path: Path, line: int, values: dict[str, Any], checks: Checks) 
         checks.that(abs(sum(both) - values["communication_ns"]) <= ROUNDING_NS, path, line, rule, shown)
 
 
-def read_cluster_split(path: Path) -> dict[int, list[dict[str, Any]]]:
-    """Rows of `cluster_step_trace_time.csv` by rank; those of a stage belong to its first rank, numbered from 0."""
-    sheet = Sheet(path)
-    type_at, index_at, step_at = sheet.need("Type"), sheet.need("Index"), sheet.need("Step")
-    at = {name: sheet.index(column) for name, column in _PARTS.items()}
-    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    stages: dict[str, int] = {}
-    for _, row in sheet.rows():
-        index = row[index_at].strip()
-        ranks = [rank for part in index.strip("()[]").split(",") if (rank := whole(part)) is not None]
-        if not ranks or not 0 <= min(ranks) < 1_000_000:
-            continue
-        values: dict[str, Any] = {name: duration(field(row, place), "us") for name, place in at.items()}
-        values |= {"source_step": whole(row[step_at]), "source": "cluster_step_trace"}
-        if row[type_at].strip() == "stage":
-            values["stage_index"] = stages.setdefault(index, len(stages))
-        found[min(ranks)].append(values)
-    return found
-
-
 def read_operator_details(path: Path, out: Out) -> None:
     """Host operators summed by name and input shapes: one row of the file is one execution without a time."""
     sheet = Sheet(path)
-    name_at, shape_at = sheet.need("Name"), sheet.need("Input Shapes")
+    name_at, shape_at = sheet.need("Name"), sheet.index("Input Shapes")
     at = [sheet.index(f"{part} Duration(us)") for part in ("Host Total", "Host Self", "Device Total")]
     sums: dict[tuple[str, str], list[int]] = {}
     for _, row in sheet.rows():
@@ -95,7 +74,7 @@ def read_operator_details(path: Path, out: Out) -> None:
         if times[0] is None or not row[name_at]:
             out.notes.count(path, "row without a name and a host duration")
             continue
-        key = (row[name_at], " ".join(row[shape_at].split()))
+        key = (row[name_at], " ".join(field(row, shape_at).split()))
         if key not in sums and len(sums) >= HOST_OPS:
             out.notes.count(path, f"operator beyond the first {HOST_OPS}")
             continue
@@ -116,7 +95,7 @@ def check_statistic(
     path: Path, stated: dict[tuple[str, str], tuple[int, int]], totals: Totals | None, checks: Checks
 ) -> None:
     """op_statistic must equal kernel_details by type and core."""
-    if totals is None:
+    if totals is None or not totals.whole:
         return
     for key in sorted(stated.keys() | totals.of.keys()):
         count, total = stated.get(key, (0, 0))
@@ -124,6 +103,17 @@ def check_statistic(
         close = abs(total - spent) <= max(1, seen) * 2
         shown = f"{count} in {total} ns, kernel_details has {seen} in {spent} ns"
         checks.that(count == seen and close, path, " ".join(key), "a type's count and total = kernel_details", shown)
+
+
+def check_cpu_totals(
+    path: Path, stated: dict[tuple[str, str], tuple[int, int]], seen: dict[str, list[int]], checks: Checks
+) -> None:  # fmt: skip
+    """The CPU profiler's totals must equal its executions; they have six digits."""
+    for (name, _), (count, total) in sorted(stated.items()):
+        found, spent = seen.get(name, [0, 0])
+        close = abs(total - spent) <= max(total, 10_000) // 10_000
+        shown = f"{count} in {total} ns, the executions are {found} in {spent} ns"
+        checks.that(count == found and close, path, name, "an operator's count and total = its executions", shown)
 
 
 def check_overlap(path: Path, sums: dict[str, int], splits: list[dict[str, Any]], checks: Checks) -> None:

@@ -14,12 +14,13 @@ from pipeprof.read.ascend.files import HINT, Sheet, field
 from pipeprof.read.ascend.values import NS_PER_TICK, collective_kind, ticks, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pipeprof.read.ascend.out import Out
 
-CLOCK = "counter"
+COUNTER, EPOCH = "counter", "epoch"
+FIRST_EPOCH_NS = 10**18  # a counter that began with the device would need 31 years to get there
 _EVENT = re.compile(r"stream_(ops|[0-9]+)_(?:parallel_[0-9]+|[0-9]+(?:_(?P<op>.+))?)")
 _RULES = {
     "sum": "total = iteration_interval + fp_and_bp + tail",
@@ -64,32 +65,42 @@ class _Layout(NamedTuple):
 def read_step_trace(path: Path, out: Out) -> None:
     """Steps and communication events of one rank from `step_trace_raw_<r>_detail_time.csv`."""
     checks = Checks(out.notes)
-    add_steps(path, list(_steps(path, out, checks)), out, checks)
-    checks.close()
+    add_steps(path, _steps(path, out, checks), out, checks)
 
 
-def add_steps(path: Path, steps: Sequence[Step], out: Out, checks: Checks) -> None:
-    """Write steps in their order. Raises SourceError when there is none."""
-    if not steps:
-        raise SourceError(f"no step in `{path}`, expected one row for each", HINT)
-    out.steps.source = "step_trace"
+def clock_of(time_ns: int) -> str:
+    """The clock of a step trace: the device's counter, or the wall clock (on a GPU)."""
+    return EPOCH if time_ns >= FIRST_EPOCH_NS else COUNTER
+
+
+def add_steps(path: Path, steps: Iterable[Step], out: Out, checks: Checks, *, joined: bool = True) -> None:
+    """Write steps in their order, each of which begins where the one before ended, when they are to be `joined`.
+
+    Raises SourceError when there is none.
+    """
     previous: Step | None = None
+    clock = COUNTER
     for step in steps:
-        if previous is not None:
-            joined = step.start_ns == previous.end_ns
+        if previous is None:
+            out.steps.source = "step_trace"
+            clock = clock_of(step.start_ns)
+        if previous is not None and joined:
             found = f"{_ticks(step.start_ns)} after {_ticks(previous.end_ns)}"
-            checks.that(joined, path, step.line, _RULES["joined"], found)
-        _add_step(step, out)
+            checks.that(step.start_ns == previous.end_ns, path, step.line, _RULES["joined"], found)
+        _add_step(step, clock, out)
         previous = step
+    checks.close()
+    if previous is None:
+        raise SourceError(f"no step in `{path}`, expected one row for each", HINT)
 
 
-def _add_step(step: Step, out: Out) -> None:
-    position = out.steps.add(step.number, step.start_ns, step.end_ns, CLOCK)
-    start, fp = out.at(step.start_ns, CLOCK), out.at(step.fp_ns, CLOCK)
+def _add_step(step: Step, clock: str, out: Out) -> None:
+    position = out.steps.add(step.number, step.start_ns, step.end_ns, clock)
+    start, fp = out.at(step.start_ns, clock), out.at(step.fp_ns, clock)
     out.add(
         "step", step=position, kind_step=position, kind="warmup" if position == 0 else "train",
         start_ns=start, fp_ns=fp,
-        bp_ns=None if step.bp_ns is None else out.at(step.bp_ns, CLOCK), end_ns=out.at(step.end_ns, CLOCK),
+        bp_ns=None if step.bp_ns is None else out.at(step.bp_ns, clock), end_ns=out.at(step.end_ns, clock),
         data_wait_ns=fp - start, fp_source="op", in_window=False,
     )  # fmt: skip
     for event in step.events:
@@ -97,7 +108,7 @@ def _add_step(step: Step, out: Out) -> None:
         name = (found and found["op"]) or event.column
         out.add(
             "collective", step=position, name=name, kind=collective_kind(name) if found and found["op"] else None,
-            track=f"stream {found[1]}" if found else None, start_ns=out.at(event.start_ns, CLOCK),
+            track=f"stream {found[1]}" if found else None, start_ns=out.at(event.start_ns, clock),
             dur_ns=event.end_ns - event.start_ns,
         )  # fmt: skip
 

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MOST = 2_000_000  # steps whose numbers are remembered
 
 
 class Steps:
-    """Steps in time order. `source` says which kind of file they come from; None: only their numbers are known."""
+    """Steps in time order. `source` says which kind of file they come from; None: only their numbers are known.
+
+    `more` tells that there were more than `MOST`: what names a later one has no step.
+    """
 
     def __init__(self) -> None:
         self.source: str | None = None
         self.clock: str | None = None
+        self.more = False
         self._position: dict[int, int] = {}
-        self._starts: list[int] = []
-        self._ends: list[int] = []
+        self._starts = array("q")
+        self._ends = array("q")
 
     def __len__(self) -> int:
         return len(self._position)
 
-    def know(self, number: int) -> int:
+    def know(self, number: int) -> int | None:
         """Position of the step with this number in the source; a new one comes last."""
+        if self._position.get(number) is None and len(self._position) >= MOST:
+            self.more = True
+            return None
         return self._position.setdefault(number, len(self._position))
 
     def position(self, number: int | None) -> int | None:
@@ -32,7 +49,10 @@ class Steps:
         position = len(self._starts)
         self._starts.append(start_ns)
         self._ends.append(end_ns)
-        self._position.setdefault(number, position)
+        if len(self._position) < MOST:
+            self._position.setdefault(number, position)
+        else:
+            self.more = True
         return position
 
     def at(self, time_ns: int, clock: str) -> int | None:
@@ -42,7 +62,10 @@ class Steps:
         index = bisect_right(self._starts, time_ns) - 1
         return index if index >= 0 and time_ns < self._ends[index] else None
 
-    @property
-    def windows(self) -> list[tuple[int, int]]:
-        """(start, end) of every step, ns of its clock."""
-        return list(zip(self._starts, self._ends, strict=True))
+    def all_at(self, times_ns: NDArray[np.int64], clock: str) -> pa.Array:
+        """As `at`, for many times: an Arrow column."""
+        if clock != self.clock or not self._starts:
+            return pa.nulls(len(times_ns), pa.int64())
+        index = np.searchsorted(np.frombuffer(self._starts, np.int64), times_ns, side="right") - 1
+        outside = (index < 0) | (times_ns >= np.frombuffer(self._ends, np.int64)[index])
+        return pa.array(index, pa.int64(), mask=outside)

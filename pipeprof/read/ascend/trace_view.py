@@ -5,44 +5,39 @@ A first pass, which decodes next to nothing, finds the names of processes and th
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pipeprof.read.ascend.columns import nanoseconds
-from pipeprof.read.ascend.events import batches, marked
+from pipeprof.read.ascend.columns import joined, nanoseconds
+from pipeprof.read.ascend.events import BARE, batches, marked
 from pipeprof.read.ascend.files import mapping, text
 from pipeprof.read.ascend.graph_ops import type_of
+from pipeprof.read.ascend.lanes import MOST, Lanes, Names, Sort, number_of
 from pipeprof.read.ascend.values import collective_kind, duration, ns
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeprof.read.ascend.events import Event
+    from numpy.typing import NDArray
+
+    from pipeprof.read.ascend.events import Bare
+    from pipeprof.read.ascend.lanes import Waiting
     from pipeprof.read.ascend.out import Out
 
 CLOCK = "epoch"
 _STEP = re.compile(r"ProfilerStep#([0-9]{1,12})")
 _LOADER = "enumerate(DataLoader)"
+_OWN = (_LOADER, "ProfilerStep#")  # these are steps and batches
 _MARKS = (b'"process_name"', b'"thread_name"', b'"ProfilerStep#', b'"enumerate(DataLoader)')
-_CATEGORIES = {"CANN": "cann", "Overlap Analysis": "overlap", "HCCL": "hccl", "Communication": "hccl",
-               "Ascend Hardware": "device"}  # fmt: skip
-_LEFT_OUT = frozenset(["Scope Layer"])  # merged from what is there
+_INTERVALS = 1_000_000  # names, steps and waits for batches that are looked at
+_FAILED = 20_000  # marks in no event, which are looked at
 NAME = 1000  # characters of a name of a span
-
-
-@dataclass
-class Names:
-    """Names of processes and threads by the text of their numbers; steps (start, end) and loader waits, in ns."""
-
-    processes: dict[bytes, str] = field(default_factory=dict)
-    threads: dict[tuple[bytes, bytes], str] = field(default_factory=dict)
-    steps: dict[int, tuple[int, int]] = field(default_factory=dict)
-    fetches: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass
@@ -51,19 +46,26 @@ class Wanted:
 
     ops: bool = True
     collectives: bool = True
-    steps: bool = True
 
 
 def names_of(path: Path) -> Names:
     """Names and steps of a trace. Damage is not reported here: reading the events does."""
     found = Names()
+    seen = failed = 0
     for event in marked(path, _MARKS):
-        name, pid = event.get("name"), json.dumps(event.get("pid")).encode()
+        seen += 1
+        failed += event is None
+        if seen > _INTERVALS or failed > _FAILED:
+            found.more = True
+            break
+        if event is None:
+            continue
+        name, pid = event.get("name"), number_of(event.get("pid"))
         shown = mapping(event.get("args")).get("name")
-        if name == "process_name" and isinstance(shown, str):
-            found.processes[pid] = shown
-        elif name == "thread_name" and isinstance(shown, str):
-            found.threads[pid, json.dumps(event.get("tid")).encode()] = shown
+        if name == "process_name" and isinstance(shown, str) and len(found.processes) < MOST:
+            found.processes[pid] = shown[:NAME]
+        elif name == "thread_name" and isinstance(shown, str) and len(found.threads) < MOST:
+            found.threads[pid, number_of(event.get("tid"))] = shown[:NAME]
         elif isinstance(name, str) and event.get("ph") == "X":
             _add_interval(name, event, found)
     found.fetches.sort()
@@ -107,140 +109,129 @@ def add_fetches(names: Names, out: Out) -> None:
         )  # fmt: skip
 
 
-class _Spans:
-    """Columns of `span` that wait for their times."""
-
-    def __init__(self) -> None:
-        self.track: list[str] = []
-        self.category: list[str] = []
-        self.name: list[str] = []
-        self.start: list[bytes] = []
-        self.dur: list[bytes] = []
-
-
 def read_trace(path: Path, names: Names, out: Out, wanted: Wanted) -> dict[str, int]:
     """Spans, and what else is wanted; returns the sums (ns) of Overlap Analysis by name, for the check."""
     sums: dict[str, int] = defaultdict(int)
-    labels: dict[tuple[bytes, bytes], tuple[str, str]] = {}
+    lanes = Lanes(names)
     seen = 0
-    for events in batches(path):
+    for events in batches(path, BARE):
         seen += len(events)
         out.progress(f"rank {out.rank}: {path.name}, {seen} events")
-        spans = _Spans()
-        for event in events:
-            if event.ph != "X":
-                continue
-            key = (bytes(event.pid), bytes(event.tid))
-            label = labels.get(key)
-            if label is None:
-                label = labels[key] = _label(key, names)
-            process, track = label
-            name = event.name if isinstance(event.name, str) else str(event.name)
-            if process in _LEFT_OUT:
-                continue
-            if process in _SPECIAL and _SPECIAL[process](path, event, name, track, out, wanted):
-                continue
-            if name.startswith((_LOADER, "ProfilerStep#")):
-                continue
-            cat = event.cat if isinstance(event.cat, str) and event.cat else process.lower() or "other"
-            spans.track.append(track)
-            spans.category.append(_CATEGORIES.get(process, cat))
-            spans.name.append(name[:NAME])
-            spans.start.append(bytes(event.ts).strip(b'"'))
-            spans.dur.append(bytes(event.dur).strip(b'"'))
-        _write(path, spans, out, sums)
+        found = lanes.sorted(events)
+        if wanted.ops:
+            _add_ops(path, found[Sort.DEVICE], "NPU", out)
+            _add_ops(path, found[Sort.HOST_OP], "CPU", out)
+        whole, parts = _operators_of(found[Sort.PLANE])
+        if wanted.collectives:
+            _add_collectives(path, found[Sort.COMMUNICATION], out)
+            _add_collectives(path, whole, out)
+        _add_spans(path, parts, out, sums)
+        _add_spans(path, found[Sort.SPAN], out, sums)
+    if names.more:
+        out.notes.add(
+            "names", f"`{path.name}` has too many names, steps or waits for batches: the later ones are left out"
+        )
+    if lanes.more:
+        out.notes.add("threads", f"`{path.name}` has more than {MOST} threads: the others are one")
     return dict(sums)
 
 
-def _label(key: tuple[bytes, bytes], names: Names) -> tuple[str, str]:
-    process = names.processes.get(key[0], "")
-    thread = names.threads.get(key) or f"thread {key[1].decode('utf-8', 'replace')[:40]}"
-    return process, f"{process or 'process ' + key[0].decode('utf-8', 'replace')[:40]}: {thread}"[:200]
+def _operators_of(planes: Waiting) -> tuple[Waiting, Waiting]:
+    """What is a whole communication operator by its name, and what is not."""
+    whole: Waiting = ([], [])
+    parts: Waiting = ([], [])
+    for event, lane in zip(*planes, strict=True):
+        chosen = whole if isinstance(event.name, str) and event.name.startswith("hcom_") else parts
+        chosen[0].append(event)
+        chosen[1].append(lane)
+    return whole, parts
 
 
-def _times(event: Event) -> tuple[int, int] | None:
-    start = ns(bytes(event.ts).strip(b'"').decode("utf-8", "replace"), "us")
-    dur = duration(bytes(event.dur).strip(b'"').decode("utf-8", "replace"), "us")
-    return None if start is None or dur is None or start < 0 else (start, dur)
+def _names(events: list[Bare]) -> list[str]:
+    names = [event.name for event in events]
+    return [str(name) for name in names] if set(map(type, names)) - {str} else names
 
 
-def _add_device(path: Path, event: Event, name: str, track: str, out: Out, wanted: Wanted) -> bool:
-    """A task on the device: an operator, unless kernel_details has them."""
-    if not wanted.ops:
-        return True
-    return _add_op(path, event, name, track, out, "NPU")
-
-
-def _add_cpu_op(path: Path, event: Event, name: str, track: str, out: Out, wanted: Wanted) -> bool:
-    return _add_op(path, event, name, track, out, "CPU") if wanted.ops else True
-
-
-def _add_op(path: Path, event: Event, name: str, track: str, out: Out, device: str) -> bool:
-    times = _times(event)
-    if times is None:
-        out.notes.count(path, "execution without a start and a duration")
-        return True
-    start, dur = times
-    out.add(
-        "op", op_id=out.op_id(name, type_of(name), device), step=out.steps.at(start, CLOCK),
-        start_ns=out.at(start, CLOCK), dur_ns=dur, self_ns=dur, track=track.partition(": ")[2],
-    )  # fmt: skip
-    return True
-
-
-def _add_collective(path: Path, event: Event, name: str, track: str, out: Out, wanted: Wanted) -> bool:
-    """A whole communication operator; the transfers it is made of (planes) are spans."""
-    group = track.partition(": ")[2]
-    if not (group.startswith(("Group", "Communication")) or name.startswith("hcom_")):
-        return False
-    times = _times(event)
-    if not wanted.collectives:
-        return True
-    if times is None:
-        out.notes.count(path, "communication without a start and a duration")
-        return True
-    start, dur = times
-    out.add(
-        "collective", step=out.steps.at(start, CLOCK), name=name, kind=collective_kind(name), group_name=group,
-        track=group, start_ns=out.at(start, CLOCK), dur_ns=dur,
-    )  # fmt: skip
-    return True
-
-
-_SPECIAL: dict[str, Any] = {
-    "Ascend Hardware": _add_device,
-    "CPU OP": _add_cpu_op,
-    "HCCL": _add_collective,
-    "Communication": _add_collective,
-}
-
-
-def _write(path: Path, spans: _Spans, out: Out, sums: dict[str, int]) -> None:
-    if not spans.start:
-        return
-    start, has_start = nanoseconds(pa.array(spans.start, pa.binary()))
-    dur, has_dur = nanoseconds(pa.array(spans.dur, pa.binary()))
+def _times(path: Path, events: list[Bare], out: Out) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """(start, duration, which events have both), ns; the good ones are remembered as the rank's first and last."""
+    start, has_start = nanoseconds(joined([event.ts for event in events]))
+    dur, has_dur = nanoseconds(joined([event.dur for event in events]))
     good = has_start & has_dur & (start >= 0) & (dur >= 0)
     bad = int((~good).sum())
     if bad:
         out.notes.count(path, "event without a start and a duration", bad)
-    if bad == len(good):
+    if bad < len(good):
+        for edge in (start[good].min(), (start[good] + dur[good]).max()):
+            out.at(int(edge), CLOCK)
+    return start, dur, good
+
+
+def _add_ops(path: Path, waiting: Waiting, device: str, out: Out) -> None:
+    """Executions, to `op`."""
+    events, lanes = waiting
+    if not events:
         return
-    for index, category in enumerate(spans.category):
-        if category == "overlap" and good[index]:
-            sums[spans.name[index]] += int(dur[index])
-    for edge in (start[good].min(), (start[good] + dur[good]).max()):
-        out.at(int(edge), CLOCK)
-    mask = pa.array(good)
+    start, dur, good = _times(path, events, out)
+    names = _names(events)
+    known = {name: out.op_id(name, type_of(name), device) for name in dict.fromkeys(names)}
+    lengths = pa.array(dur)
     columns = {
-        "track": _texts(spans.track), "category": _texts(spans.category), "name": _texts(spans.name),
+        "op_id": pa.array([known[name] for name in names], pa.int64()), "step": out.steps.all_at(start, CLOCK),
+        "start_ns": pa.array(start - out.zeros.get(CLOCK, 0)), "dur_ns": lengths, "self_ns": lengths,
+        "track": _texts([lane.thread for lane in lanes]),
+    }  # fmt: skip
+    out.add_columns("op", columns, good)
+
+
+def _add_collectives(path: Path, waiting: Waiting, out: Out) -> None:
+    """Whole communication operators, to `collective`."""
+    events, lanes = waiting
+    if not events:
+        return
+    start, dur, good = _times(path, events, out)
+    names = _names(events)
+    kinds = {name: collective_kind(name) for name in dict.fromkeys(names)}
+    groups = _texts([lane.thread for lane in lanes])
+    columns = {
+        "step": out.steps.all_at(start, CLOCK), "name": _texts(names),
+        "kind": pa.array([kinds[name] for name in names], pa.string()), "group_name": groups, "track": groups,
         "start_ns": pa.array(start - out.zeros.get(CLOCK, 0)), "dur_ns": pa.array(dur),
     }  # fmt: skip
-    out.add_columns("span", {name: column.filter(mask) for name, column in columns.items()}, int(good.sum()))
+    out.add_columns("collective", columns, good)
 
 
-def _texts(found: list[str]) -> pa.Array:
+def _add_spans(path: Path, waiting: Waiting, out: Out, sums: dict[str, int]) -> None:
+    """Everything else, to `span`. What is a step or a wait for a batch is left out: these have their own tables."""
+    events, lanes = waiting
+    names = _names(events)
+    if any(name.startswith(_OWN) for name in set(names)):
+        kept = [index for index, name in enumerate(names) if not name.startswith(_OWN)]
+        events, lanes = [events[index] for index in kept], [lanes[index] for index in kept]
+        names = [names[index] for index in kept]
+    if not events:
+        return
+    start, dur, good = _times(path, events, out)
+    categories = [
+        lane.category or (event.cat if type(event.cat) is str and event.cat else lane.fallback)
+        for event, lane in zip(events, lanes, strict=True)
+    ]
+    overlaps = [index for index, category in enumerate(categories) if category == "overlap"]
+    if overlaps:
+        for index, length in zip(overlaps, np.where(good, dur, 0)[overlaps].tolist(), strict=True):
+            sums[names[index]] += length
+    columns = {
+        "track": _texts([lane.track for lane in lanes]), "category": _texts(categories),
+        "name": _texts(names), "start_ns": pa.array(start - out.zeros.get(CLOCK, 0)),
+        "dur_ns": pa.array(dur),
+    }  # fmt: skip
+    out.add_columns("span", columns, good)
+
+
+def _texts(found: list[Any]) -> pa.Array:
+    """A column of texts, cut where they are too long."""
     try:
-        return pa.array(found, pa.string())
+        column = pa.array(found, pa.string())
     except UnicodeEncodeError:  # half of a pair of surrogates, which JSON allows
-        return pa.array([text.encode("utf-8", "replace").decode() for text in found], pa.string())
+        column = pa.array([text.encode("utf-8", "replace").decode() for text in found], pa.string())
+    longest = pc.max(pc.binary_length(column)).as_py() or 0
+    return column if longest <= NAME else pc.utf8_slice_codeunits(column, 0, NAME)

@@ -64,16 +64,20 @@ def ticks(text: str) -> int | None:
     return None if value is None or not 0 <= value < LARGEST // NS_PER_TICK else value * NS_PER_TICK
 
 
-def size(text: str, unit: str, scale: int = 1024) -> int | None:
-    """A size in B, KB or MB (of `scale` each) as whole bytes, rounded; None for anything else."""
+def decimal(text: str) -> Decimal | None:
+    """A plain decimal number; None for anything else."""
     text = text.strip()
-    if not text or not _NUMBER.fullmatch(text):
-        return None
     try:
-        value = Decimal(text) * scale ** ("B", "KB", "MB").index(unit)
+        return Decimal(text) if text and _NUMBER.fullmatch(text) else None
     except InvalidOperation:
         return None
-    return int(value.to_integral_value()) if 0 <= value < LARGEST else None
+
+
+def size(text: str, unit: str, scale: int = 1024) -> int | None:
+    """A size in B, KB or MB (of `scale` each) as whole bytes, rounded; None for anything else."""
+    number = decimal(text)
+    value = None if number is None else number * scale ** ("B", "KB", "MB").index(unit)
+    return int(value.to_integral_value()) if value is not None and 0 <= value < LARGEST else None
 
 
 def collective_kind(name: str) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 LARGEST_EVENT = 1 << 26
 LARGEST_HEADER = 1 << 24
+_PIECE = 1 << 18
 _WINDOW = 1 << 16
 _LARGE_EVENT = 1 << 21  # one that is longer is taken for a damaged one when another begins in it
 _GZIP = b"\x1f\x8b"
@@ -52,6 +53,15 @@ class Scanned(NamedTuple):
     broken: bool
 
 
+class OwnRank(msgspec.Struct, frozen=True):
+    """A rank of a trace that `pipeprof timeline` wrote: its process, repetition, number and host."""
+
+    pid: int
+    rep: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    rank: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    host: str = ""
+
+
 class Header(msgspec.Struct):
     """What a trace says about itself beside its events. Fields of an unexpected form are as if they were absent."""
 
@@ -66,6 +76,16 @@ class Header(msgspec.Struct):
             return 0
 
     @property
+    def ranks(self) -> dict[int, OwnRank]:
+        """Which process is which rank, in a trace that `pipeprof timeline` wrote; empty for any other."""
+        about = self.fields.get("pipeprof")
+        try:
+            found = msgspec.convert(about.get("ranks") if isinstance(about, dict) else [], list[OwnRank])
+        except UNREADABLE:
+            return {}
+        return {one.pid: one for one in found}
+
+    @property
     def rank(self) -> int | None:
         """The rank in `distributedInfo`; None when it does not say."""
         info = self.fields.get("distributedInfo")
@@ -74,7 +94,11 @@ class Header(msgspec.Struct):
 
 
 class Trace:
-    """One file, read once from front to end. `header` is whole, and `damage` says what was wrong, after `batches`."""
+    """One file, read once from front to end.
+
+    `header` has what stands in front of the events from the first batch on, and is whole after the last; then `damage`
+    says what was wrong.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -84,7 +108,7 @@ class Trace:
         self.mended = 0
         self._prefix = b""
         self._offset = 0
-        self._ended = False
+        self._ended = self._broken = False
 
     def batches(self) -> Iterator[Batch]:
         """The events. Raises SourceError when the file cannot be opened or has no list of events."""
@@ -124,14 +148,20 @@ class Trace:
                     "give the *.pt.trace.json (or .json.gz) that export_chrome_trace wrote",
                 )
         self._prefix, self._offset = buffer[: found.end()], found.end()
+        self._read_header(b"]}")
         return buffer[found.end() :]
 
     def _read(self, file: IO[bytes], size: int) -> bytes:
+        """The next bytes; up to where a packed file is damaged, if it is."""
+        pieces: list[bytes] = []
         try:
-            return file.read(size)
+            while size > 0 and not self._broken and (piece := file.read1(min(size, _PIECE))):  # type: ignore[attr-defined]
+                pieces.append(piece)
+                size -= len(piece)
         except _BROKEN as error:
+            self._broken = True
             self._note(f"the file ends too early or is damaged ({error})", 0)
-            return b""
+        return b"".join(pieces)
 
     def _batch(self, buffer: bytes, cut: tuple[int, int], *, last: bool) -> tuple[Batch, int]:
         """The events up to a cut, and how much of the buffer was used up."""

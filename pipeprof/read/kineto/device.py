@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.kineto.arrow import constant, numbers, optional, strings
+from pipeprof.read.kineto.kinds import DEVICE, Info
 from pipeprof.read.kineto.ops import COMMUNICATION, OTHER, PHASES, collective_kind, is_communication
-from pipeprof.read.kineto.rows import DEVICE, Info
 from pipeprof.read.kineto.spill import NONE
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from pipeprof.read.kineto.spill import Columns
     from pipeprof.read.kineto.tables import FileTables
 
 WORK, COLLECTIVE, HOST_OP, SPAN = range(4)
 # Rows without a category (torch_npu, MindSpore): the process tells what they are.
+# Parts of a collective, beside the row that it has as a whole.
+_TASKS = ("Notify", "Memcpy", "Reduce_Inline", "Inline_Reduce", "RDMA", "SDMA", "Write", "Read", "Event")
 _PROCESSES = {"Ascend Hardware": WORK, "HCCL": COLLECTIVE, "Communication": COLLECTIVE, "CPU OP": HOST_OP}
 
 
@@ -30,27 +33,29 @@ class DeviceRows:
         self.found = file.found
         self.names = self.found.texts.values
         self._communication: dict[int, bool] = {}
-        self._ops: dict[tuple[int, int, int, str], int] = {}
-        self._roles: dict[tuple[int, int], int] = {}
+        self._ops: dict[tuple[int, int, int, str, int | None], int] = {}
 
     def write(self) -> None:
         """Write all batches."""
         for rows in self.found.spill.read("other"):
-            roles = np.array(
-                [self._role(*pair) for pair in zip(rows["category"].tolist(), rows["track"].tolist(), strict=True)]
-            )
+            roles = self._roles_of(rows)
             for role in (WORK, COLLECTIVE, HOST_OP, SPAN):
                 chosen = roles == role
                 if chosen.any():
                     part = {name: values[chosen] for name, values in rows.items()}
                     self._write_spans(part) if role == SPAN else self._write_ops(part, role)
 
+    def _roles_of(self, rows: Columns) -> NDArray[np.int64]:
+        pairs, which = _pairs(rows["category"], rows["track"])
+        roles = np.array([self._role(*pair) for pair in pairs])[which]
+        for at in np.flatnonzero(roles == COLLECTIVE).tolist():
+            if self.names[int(rows["name"][at])].startswith(_TASKS):
+                roles[at] = SPAN
+        return roles
+
     def _role(self, category: int, track: int) -> int:
-        key = (category, track)
-        if key not in self._roles:
-            text = self.names[category]
-            self._roles[key] = WORK if text in DEVICE else SPAN if text else self._by_process(track)
-        return self._roles[key]
+        text = self.names[category]
+        return WORK if text in DEVICE else SPAN if text else self._by_process(track)
 
     def _by_process(self, track: int) -> int:
         return _PROCESSES.get(self.found.tracks.process(track), SPAN)
@@ -70,16 +75,13 @@ class DeviceRows:
 
     def _write_ops(self, rows: dict[str, NDArray[np.int64]], role: int) -> None:
         file, launches = self.file, self.found.launches
-        slots = launches.slots(rows["link"] if launches.by_link else rows["correlation"])
-        linked = slots != NONE
-        parents = np.where(linked, launches.execs[slots], NONE) if len(launches.keys) else slots
-        phases = np.where(linked, launches.phases[slots], OTHER) if len(launches.keys) else np.full(len(slots), OTHER)
+        slots = launches.slots(rows["link"] if launches.by_link else self.found.flow_links.operators(rows))
+        parents, phases, infos = self._launchers(slots)
         steps = self._steps(rows, slots)
+        keys = (rows["name"], rows["category"], phases, rows["track"], infos)
         op_ids = [
-            self._op(*key, role)
-            for key in zip(
-                rows["name"].tolist(), rows["category"].tolist(), phases.tolist(), rows["track"].tolist(), strict=True
-            )
+            self._op(name, category, phase, track, info, role)
+            for name, category, phase, track, info in zip(*(column.tolist() for column in keys), strict=True)
         ]
         count = len(op_ids)
         columns = {
@@ -91,10 +93,23 @@ class DeviceRows:
             file.rank.out["op"].add(columns | {"side": constant(file.rank.side, count)})
             return
         launched = launches.launched_at(rows["correlation"])
+        launched = np.where(launched == NONE, self.found.flow_links.queued_at(rows), launched)
         wait = np.where((launched == NONE) | (launched > rows["start"]), NONE, rows["start"] - launched)
         columns |= {"device_total_ns": rows["dur"], "device_self_ns": rows["dur"], "wait_ns": optional(wait)}
         file.rank.out["op"].add(columns | {"side": constant("device", count)})
         self._write_collectives(rows, steps, role)
+
+    def _launchers(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Execution, phase and number of the info of what launched each row; NONE, OTHER, NONE for nothing."""
+        launches = self.found.launches
+        if not len(launches.keys):
+            return slots, np.full(len(slots), OTHER), slots
+        linked = slots != NONE
+        return (
+            np.where(linked, launches.execs[slots], NONE),
+            np.where(linked, launches.phases[slots], OTHER),
+            np.where(linked, launches.infos[slots], NONE),
+        )
 
     def _steps(self, rows: dict[str, NDArray[np.int64]], slots: NDArray[np.int64]) -> pa.Array:
         """The step of the operator that launched the work; without one, the step that its start lies in."""
@@ -102,15 +117,20 @@ class DeviceRows:
         begun = np.where(slots == NONE, NONE, launches.starts[slots]) if len(launches.keys) else slots
         return optional(file.rank.steps.of(file.at(np.where(begun == NONE, rows["start"], begun))))
 
-    def _op(self, name: int, category: int, phase: int, track: int, role: int) -> int:
+    def _op(self, name: int, category: int, phase: int, track: int, launcher: int, role: int) -> int:
+        """The operator of a row. Its source location is that of its launcher, which is given by number of its info."""
         if role == COLLECTIVE or self._is_communication(name):
             phase = COMMUNICATION
         device = self._device(category, role)
-        key = (name, category, phase, device)
+        stack = self._stack(launcher) if self.found.with_stacks else None
+        key = (name, category, phase, device, stack)
         if key not in self._ops:
             info = Info(self.names[category] or self.found.tracks.process(track), self.names[name], b"", b"", b"")
-            self._ops[key] = self.file.rank.ops.number(info, phase if phase < len(PHASES) else OTHER, None, device)
+            self._ops[key] = self.file.rank.ops.number(info, phase if phase < len(PHASES) else OTHER, stack, device)
         return self._ops[key]
+
+    def _stack(self, launcher: int) -> int | None:
+        return None if launcher == NONE else self.file.rank.ops.stacks.number(self.found.infos.values[launcher].stack)
 
     def _write_collectives(self, rows: dict[str, NDArray[np.int64]], steps: pa.Array, role: int) -> None:
         chosen = [role == COLLECTIVE or self._is_communication(name) for name in rows["name"].tolist()]
@@ -130,14 +150,17 @@ class DeviceRows:
 
     def _write_spans(self, rows: dict[str, NDArray[np.int64]]) -> None:
         file = self.file
-        processes = [self.found.tracks.process(track) for track in rows["track"].tolist()]
-        categories = [
-            self.names[number] or process or None
-            for number, process in zip(rows["category"].tolist(), processes, strict=True)
-        ]
+        pairs, which = _pairs(rows["category"], rows["track"])
+        texts = [self.names[number] or self.found.tracks.process(track) or None for number, track in pairs]
         file.rank.out["span"].add(
             {
-                "track": file.named(file.tracks, rows["track"]), "category": strings(categories),
+                "track": file.named(file.tracks, rows["track"]), "category": strings(texts).take(numbers(which)),
                 "name": file.named(file.texts, rows["name"]), "start_ns": file.at(rows["start"]), "dur_ns": rows["dur"],
             }
         )  # fmt: skip
+
+
+def _pairs(one: NDArray[np.int64], two: NDArray[np.int64]) -> tuple[list[tuple[int, int]], NDArray[np.int64]]:
+    """Different pairs of numbers below 2**31, and which of them each row has."""
+    keys, which = np.unique(one << 32 | two, return_inverse=True)
+    return [(key >> 32, key % (1 << 32)) for key in keys.tolist()], which

@@ -16,9 +16,12 @@ class Args(msgspec.Struct, gc=False):
     """The arguments that are kept. Shapes, types and stacks stay as text, as they are in the file."""
 
     external_id: Loose = msgspec.field(default=None, name="External id")
+    old_external_id: Loose = msgspec.field(default=None, name="external id")
     sequence: Loose = msgspec.field(default=None, name="Sequence number")
     forward_thread: Loose = msgspec.field(default=None, name="Fwd thread id")
     dims: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Dims")
+    concrete: msgspec.Raw = msgspec.field(default=NOTHING, name="Concrete Inputs")
+    flops: Loose = None
     types: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
     stack: msgspec.Raw = msgspec.field(default=NOTHING, name="Call stack")
     correlation: Loose = None

@@ -8,34 +8,36 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.kineto.events import UNREADABLE, decode_counters
+from pipeprof.read.kineto.flow_links import FlowLinks
+from pipeprof.read.kineto.kinds import Info, Marks
 from pipeprof.read.kineto.launches import Launches
 from pipeprof.read.kineto.memory import MemoryEvents
-from pipeprof.read.kineto.rows import BatchRows, Info, Marks
+from pipeprof.read.kineto.rows import BatchRows
+from pipeprof.read.kineto.spill import NONE
 from pipeprof.read.kineto.texts import Numbers, Texts
 from pipeprof.read.kineto.times import MISSING, times_ns
 from pipeprof.read.kineto.tracks import Tracks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from pipeprof.read.kineto.container import Batch
-    from pipeprof.read.kineto.events import Event
     from pipeprof.read.kineto.spill import Spill
 
 _OTHER = Info("cpu_op", "(other)", b"", b"", b"")
 
 
 class Gathered:
-    """What the first pass found in one file."""
+    """What the first pass found in one file, or in one process of a file (`pid`): counters of others are left out."""
 
-    def __init__(self, spill: Spill) -> None:
+    def __init__(self, spill: Spill, pid: int | None = None) -> None:
         self.spill = spill
+        self.pid = pid
         self.infos: Numbers[Info] = Numbers(_OTHER)
         self.texts = Texts()
-        self.tracks = Tracks()
+        self.tracks = Tracks(plain=pid is not None)
         self.launches = Launches()
+        self.flow_links = FlowLinks()
         self.memory = MemoryEvents()
         self.steps: list[Marks] = []
         self.loads: list[Marks] = []
@@ -50,32 +52,48 @@ class Gathered:
         """Take in one batch."""
         events = batch.events
         self.events += len(events)
-        starts = times_ns([event.ts for event in events])
-        ends = self._ends(events, starts)
-        BatchRows(self, starts, ends).add(events)
+        BatchRows(self, times_ns([event.ts for event in events])).add(events)
         if b'"C"' in batch.text:
             self._add_counters(batch.text)
 
-    def _ends(self, events: Sequence[Event], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def finish(self) -> None:
+        """No more batches will come: make the look-up tables for the second pass."""
+        self.spill.finish()
+        self.flow_links.finish()
+        if self.flow_links.any:
+            self._add_tied_work()
+        self.launches.finish(self.spill)
+
+    def _add_tied_work(self) -> None:
+        """Note the device work that only flows tie to its operator."""
+        for rows in self.spill.read("other"):
+            numbers = self.flow_links.operators(rows)
+            tied = (numbers != NONE) & (rows["correlation"] == NONE) & (rows["link"] == NONE)
+            self.launches.add(rows["link"][tied], numbers[tied], rows["dur"][tied])
+
+    def ends(self, starts: NDArray[np.int64], durations: NDArray[np.int64]) -> NDArray[np.int64]:
         """Ends of complete events; MISSING where start or duration is none, or the duration is negative."""
-        complete = [number for number, event in enumerate(events) if event.ph == "X"]
-        ends: NDArray[np.int64] = starts.copy()
-        durations = times_ns([events[number].dur for number in complete])
-        bad = (durations < 0) | (starts[complete] == MISSING)
-        for number in np.flatnonzero(bad)[:1000].tolist():
-            dur = durations[number]
-            self.dropped["negative duration" if MISSING < dur < 0 else "no time or no duration"] += 1
-        ends[complete] = np.where(bad, MISSING, starts[complete] + durations)
+        bad = (durations < 0) | (starts == MISSING)
+        if bad.any():
+            negative = np.count_nonzero(bad & (durations < 0) & (durations != MISSING))
+            for what, count in (
+                ("negative duration", negative),
+                ("no time or no duration", np.count_nonzero(bad) - negative),
+            ):
+                if count:
+                    self.dropped[what] += count
+        return np.where(bad, MISSING, starts + durations)
+
+    def note_times(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+        """The trace lasts at least from the first of these starts to the last end; MISSING ends do not count."""
         known = ends != MISSING
-        timed = known & np.fromiter((event.ph != "M" for event in events), bool, len(events))
-        if timed.any():
-            self.first = min(self.first, int(starts[timed].min()))
-            self.last = max(self.last, int(ends[timed].max()))
-        return ends
+        if known.any():
+            self.first = min(self.first, int(starts[known].min()))
+            self.last = max(self.last, int(ends[known].max()))
 
     def _add_counters(self, text: bytes) -> None:
         try:
-            found = decode_counters(text)
+            found = [row for row in decode_counters(text) if self.pid in (None, row[0].pid)]
         except UNREADABLE:
             self.dropped["counters that cannot be read"] += 1
             return

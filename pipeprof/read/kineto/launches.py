@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.kineto.spill import LAUNCH, NONE
+from pipeprof.read.kineto.spill import LAUNCH, LAUNCH_ABOVE, NONE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,27 +24,24 @@ class Launches:
     """
 
     def __init__(self) -> None:
-        self._links, self._correlations, self._durations = array("q"), array("q"), array("q")
+        self._parts: list[NDArray[np.int64]] = []
         self.count = 0
         self.unlinked = 0
         self.by_link = True
         none = np.zeros(0, np.int64)
-        self.keys = self.durations = self.execs = self.starts = self.calls = self.call_starts = none
+        self.keys = self.durations = self.execs = self.starts = self.infos = self.calls = self.call_starts = none
         self.phases = np.zeros(0, np.int8)
 
-    def add(self, link: int, correlation: int, dur: int) -> None:
-        """Note device work of `dur` ns; NONE for what is not known."""
-        self.count += 1
-        self._links.append(link)
-        self._correlations.append(correlation)
-        self._durations.append(dur)
+    def add(self, links: NDArray[np.int64], correlations: NDArray[np.int64], durations: NDArray[np.int64]) -> None:
+        """Note device work; durations in ns, NONE for links and correlations that are not known."""
+        self.count += len(durations)
+        if len(durations):
+            self._parts.append(np.stack([links, correlations, durations]))
 
     def finish(self, spill: Spill) -> None:
         """Make the look-up tables; nothing can be added afterwards. The runtime calls are in the spill."""
-        links, correlations, durations = (
-            np.array(part, np.int64) for part in (self._links, self._correlations, self._durations)
-        )
-        self._links, self._correlations, self._durations = array("q"), array("q"), array("q")
+        parts, self._parts = self._parts, []
+        links, correlations, durations = np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1)
         self._find_calls(correlations, spill)
         known = links != NONE
         same = known & (links == correlations)
@@ -57,6 +53,7 @@ class Launches:
         self.execs = np.full(len(self.keys), NONE, np.int64)
         self.phases = np.zeros(len(self.keys), np.int8)
         self.starts = np.full(len(self.keys), NONE, np.int64)
+        self.infos = np.full(len(self.keys), NONE, np.int64)
 
     def _find_calls(self, correlations: NDArray[np.int64], spill: Spill) -> None:
         """Starts of the runtime calls that launched something."""
@@ -65,7 +62,7 @@ class Launches:
         if not len(self.calls):
             return
         for rows in spill.read("call"):
-            launched = rows["kind"] == LAUNCH
+            launched = (rows["kind"] == LAUNCH) | (rows["kind"] == LAUNCH_ABOVE)
             at = _find(self.calls, rows["link"][launched])
             self.call_starts[at[at != NONE]] = rows["start"][launched][at != NONE]
         alone = (self.launched_at(correlations) == NONE) & (correlations != NONE)

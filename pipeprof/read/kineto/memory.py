@@ -16,6 +16,18 @@ class MemoryEvents:
 
     def __init__(self) -> None:
         self._times, self._host, self._device = array("q"), array("q"), array("q")
+        self._totals: dict[int, int] = {}
+
+    def known_total(self, device: int, delta: int, allocated: int | None) -> bool:
+        """Whether `Total Allocated` of an event is the total of the device's allocator.
+
+        torch's allocator of memory shared with data loader workers (ATen, MapAllocator) reports its blocks with a total
+        of 0, whatever is allocated: a total of 0 is one only where it follows from the last.
+        """
+        if allocated is None or (allocated == 0 and self._totals.get(device, 0) + delta != 0):
+            return False
+        self._totals[device] = allocated
+        return True
 
     def add(self, time: int, delta: int, *, on_host: bool) -> None:
         """Note `delta` bytes, negative when they were freed."""

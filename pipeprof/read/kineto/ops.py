@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pipeprof.read.kineto.rows import LOADER, shown
+from pipeprof.read.kineto.flops import flops_of
+from pipeprof.read.kineto.kinds import LOADER, shapes_shown, shown
 from pipeprof.read.kineto.texts import MOST
 
 if TYPE_CHECKING:
-    from pipeprof.read.kineto.rows import Info
+    from pipeprof.read.kineto.kinds import Info
     from pipeprof.read.kineto.stacks import Stacks
 
 OTHER, FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION, DATA = range(6)
@@ -69,7 +70,7 @@ class Ops:
                 key = (info.category, "(other)", PHASES[phase], device)
                 if key in self._numbers:
                     return self._numbers[key]
-                info, stack_id = info._replace(name="(other)", dims=b"", types=b""), None
+                info, stack_id = info._replace(name="(other)", dims=b"", types=b"", extra=b""), None
             found = self._numbers[key] = len(self.rows)
             self.rows.append(
                 (
@@ -78,12 +79,13 @@ class Ops:
                     info.name,
                     PHASES[phase],
                     device,
-                    shown(info.dims),
+                    shapes_shown(info.dims),
                     shown(info.types),
                     stack_id,
                     info.category,
+                    flops_of(info),
                 )
             )
         return found
 
-    COLUMNS = ("op_id", "name", "type", "phase", "device", "in_shapes", "in_types", "stack_id", "category")
+    COLUMNS = ("op_id", "name", "type", "phase", "device", "in_shapes", "in_types", "stack_id", "category", "flops")

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import gc
 import re
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
+from pipeprof.read.collector import without_collector
 from pipeprof.read.kineto.container import Trace, open_bytes
-from pipeprof.read.kineto.gather import Gathered
-from pipeprof.read.kineto.spill import Spill
+from pipeprof.read.kineto.parts import Parts
 from pipeprof.read.kineto.steps import Steps
 from pipeprof.read.kineto.tables import RankTables, shifted
 from pipeprof.record.run import NotMeasured, Rank, Rep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from pipeprof.read.kineto.container import OwnRank
+    from pipeprof.read.kineto.gather import Gathered
     from pipeprof.record.run import Manifest, Run
 
 KIND = "kineto"
@@ -29,6 +30,7 @@ _KINETO = re.compile(
     rb'"(?:schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:'
     rb'|"cat"\s*:\s*"(?:cpu_op|python_function|user_annotation|cuda_runtime|kernel|gpu_memcpy)"'
 )
+_OURS = re.compile(rb'"pipeprof"\s*:\s*\{\s*"ranks"\s*:\s*\[')
 _TRACE_VIEW = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|python_function|user_annotation|async_npu|HostToDevice)"|"Fwd thread id"'
     rb'|"name"\s*:\s*"(?:CANN|Ascend Hardware|Overlap Analysis|CPU OP|Scope Layer)"'
@@ -39,7 +41,23 @@ _NAMED_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})")
 class _Read(NamedTuple):
     path: Path
     trace: Trace
+    own: OwnRank | None
     found: Gathered
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Repetition and rank: what the trace says, else what its name or folder says, else 0."""
+        if self.own is not None:
+            return self.own.rep, self.own.rank
+        rank = self.trace.header.rank
+        if rank is None:
+            named = _NAMED_RANK.findall("/".join(self.path.parts[-3:]))
+            rank = int(named[-1]) if named else 0
+        return 0, rank
+
+    @property
+    def host(self) -> str:
+        return str(self.trace.header.fields.get("host_name") or "") if self.own is None else self.own.host
 
     @property
     def base_ns(self) -> int:
@@ -62,48 +80,34 @@ def recognise(path: Path) -> bool:
         except (OSError, EOFError, ValueError) as error:
             raise SourceError(f"cannot read `{path}`: {error}", "copy the file again") from error
     if head[:1] == b"{":
-        return b'"traceEvents"' in head and _KINETO.search(head) is not None
+        return (b'"traceEvents"' in head and _KINETO.search(head) is not None) or _OURS.search(head) is not None
     return head[:1] == b"[" and b'"ph"' in head and _TRACE_VIEW.search(head) is not None
 
 
 def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) -> None:
-    """Read traces into repetition 0 of a run and fill in its manifest, which is not saved.
+    """Read traces into a run and fill in its manifest, which is not saved.
 
+    A trace that `pipeprof timeline` wrote has its repetitions and ranks again; any other is a rank of repetition 0.
     Traces of one rank must follow each other in time. Raises SourceError when they overlap, when a file has no events,
     or when no event has a time.
     """
     with ExitStack() as exits:
-        exits.enter_context(_without_collector())
-        read = []
+        exits.enter_context(without_collector())
+        read: list[_Read] = []
         for number, path in enumerate(paths):
-            spill = exits.enter_context(Spill(run.path / f".kineto-{number}.tmp"))
-            read.append(_gather(path, spill, progress))
+            trace = Trace(path)
+            parts = Parts(trace, run.path / f".kineto-{number}", exits)
+            _gather(parts, path.name, progress)
+            read += [_Read(path, trace, part.own, part.found) for part in parts.finish()]
         _write(read, run, progress)
 
 
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Millions of small tuples and no cycles: the cyclic collector would only take time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _gather(path: Path, spill: Spill, progress: Callable[[str], None]) -> _Read:
-    trace, found = Trace(path), Gathered(spill)
+def _gather(parts: Parts, name: str, progress: Callable[[str], None]) -> None:
     told = 0
-    for batch in trace.batches():
-        found.add(batch)
-        if found.events >= told + _PROGRESS_EVENTS:
-            told = found.events
-            progress(f"{path.name}: {found.events:,} events read")
-    spill.finish()
-    found.launches.finish(spill)
-    return _Read(path, trace, found)
+    for events in parts.gather():
+        if events >= told + _PROGRESS_EVENTS:
+            told = events
+            progress(f"{name}: {events:,} events read")
 
 
 def _write(read: Sequence[_Read], run: Run, progress: Callable[[str], None]) -> None:
@@ -113,45 +117,38 @@ def _write(read: Sequence[_Read], run: Run, progress: Callable[[str], None]) -> 
         raise SourceError(
             f"nothing to import in `{read[0].path}`: {damage}", "export the trace again, and copy it as a whole"
         )
-    zero = min(one.first for one in timed)
-    if not (-(2**62) < zero < 2**62 and max(one.last for one in timed) - zero < 2**62):
+    first, last = min(one.first for one in timed), max(one.last for one in timed)
+    if not (-(2**62) < first < 2**62 and last - first < 2**62):
         raise SourceError(
             f"the times in `{timed[0].path}` do not fit 64 bits of ns", "check the trace's `baseTimeNanoseconds`"
         )
-    rep = Rep(rep=0, zero_realtime_ns=zero, zero_monotonic_ns=0, dur_ns=max(one.last for one in timed) - zero)
-    for rank, mine in sorted(_by_rank(timed).items()):
+    reps: dict[int, Rep] = {}
+    for (number, rank), mine in sorted(_by_place(timed).items()):
+        if number not in reps:
+            own = [one for one in timed if one.place[0] == number]
+            zero, end = min(one.first for one in own), max(one.last for one in own)
+            reps[number] = Rep(rep=number, zero_realtime_ns=zero, zero_monotonic_ns=0, dur_ns=end - zero)
         progress(f"rank {rank}: writing its tables")
-        _write_rank(run, rank, mine, zero)
-        rep.ranks.append(
-            Rank(
-                rank=rank, pid=0, host=str(mine[0].trace.header.fields.get("host_name") or ""),
-                zero_realtime_ns=zero, zero_monotonic_ns=0,
-                step_evidence="ProfilerStep" if any(one.found.steps for one in mine) else None,
-            )
-        )  # fmt: skip
-    run.manifest.reps = [rep]
+        reps[number].ranks.append(_write_rank(run, (number, rank), mine, reps[number].zero_realtime_ns))
+    run.manifest.reps = list(reps.values())
     _decide(run.manifest, read)
 
 
-def _by_rank(read: Sequence[_Read]) -> dict[int, list[_Read]]:
-    """The files of each rank by time. The rank is what the trace says, else what its name or folder says, else 0."""
-    ranks: dict[int, list[_Read]] = {}
+def _by_place(read: Sequence[_Read]) -> dict[tuple[int, int], list[_Read]]:
+    """The files of each repetition and rank by time."""
+    places: dict[tuple[int, int], list[_Read]] = {}
     for one in sorted(read, key=lambda one: one.first):
-        rank = one.trace.header.rank
-        if rank is None:
-            named = _NAMED_RANK.findall("/".join(one.path.parts[-3:]))
-            rank = int(named[-1]) if named else 0
-        mine = ranks.setdefault(rank, [])
+        mine = places.setdefault(one.place, [])
         if mine and one.first < mine[-1].last:
             raise SourceError(
-                f"two traces of rank {rank} overlap in time: `{mine[-1].path}` and `{one.path}`",
+                f"two traces of rank {one.place[1]} overlap in time: `{mine[-1].path}` and `{one.path}`",
                 "import them one by one, or name their folders rank_0, rank_1, ...",
             )
         mine.append(one)
-    return ranks
+    return places
 
 
-def _write_rank(run: Run, rank: int, read: Sequence[_Read], zero: int) -> None:
+def _write_rank(run: Run, place: tuple[int, int], read: Sequence[_Read], zero: int) -> Rank:
     names: list[str] = []
     steps, loads = [], []
     for one in read:
@@ -160,12 +157,16 @@ def _write_rank(run: Run, rank: int, read: Sequence[_Read], zero: int) -> None:
         steps += shifted(one.found.steps, offset)
         loads += [mark._replace(number=mark.number + first) for mark in shifted(one.found.loads, offset)]
     device_rows = any(one.found.launches.count for one in read)
-    with RankTables(run, rank, Steps(steps, loads, names), device_rows=device_rows) as tables:
+    with RankTables(run, *place, Steps(steps, loads, names), device_rows=device_rows) as tables:
         for one in read:
             tables.add(one.found, one.base_ns - zero)
         tables.finish()
     for table, count in tables.counts.items():
         run.manifest.tables[table] = run.manifest.tables.get(table, 0) + count
+    return Rank(
+        rank=place[1], pid=0, host=read[0].host, zero_realtime_ns=zero, zero_monotonic_ns=0,
+        step_evidence="ProfilerStep" if any(one.found.steps for one in read) else None,
+    )  # fmt: skip
 
 
 def _decide(manifest: Manifest, read: Sequence[_Read]) -> None:
@@ -173,6 +174,7 @@ def _decide(manifest: Manifest, read: Sequence[_Read]) -> None:
     manifest.state, manifest.reason = "complete", None
     for one in read:
         trace, found = one.trace, one.found
+        where = {} if one.own is None else {"rep": one.own.rep, "rank": one.own.rank}
         if trace.damage:
             manifest.state = "partial"
             more = f" (and {trace.damaged - 1} more)" if trace.damaged > 1 else ""
@@ -183,7 +185,7 @@ def _decide(manifest: Manifest, read: Sequence[_Read]) -> None:
             manifest.warn("mended", f"`{one.path.name}`: {trace.mended} events had {what}; these were left out")
         if found.dropped:
             shown = ", ".join(f"{count} with {what}" for what, count in sorted(found.dropped.items())[:10])
-            manifest.warn("left_out", f"`{one.path.name}`: events left out: {shown}")
+            manifest.warn("left_out", f"`{one.path.name}`: events left out: {shown}", **where)
         if found.infos.left_out or found.texts.left_out:
             manifest.state = "partial"
             manifest.reason = (
@@ -194,11 +196,13 @@ def _decide(manifest: Manifest, read: Sequence[_Read]) -> None:
                 "overlaps",
                 f"`{one.path.name}`: {found.overlaps} events overlap another of their thread only partly: "
                 "own times of what is above both may be too small or negative",
+                **where,
             )
         if found.launches.unlinked:
             manifest.warn(
                 "links",
                 f"`{one.path.name}`: {found.launches.unlinked} device events without the call that launched them",
+                **where,
             )
     why = {
         "op": "the traces have no operators",

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 NONE = -1  # no link, no sequence number, no group
-CALL, ALLOCATE, LAUNCH = 0, 1, 2  # kinds of rows of `call`
+# Kinds of rows of `call`, in their order at one time; what is LAUNCHED above a call belongs to the caller.
+LAUNCH_ABOVE, CALL, ALLOCATE, LAUNCH = -1, 0, 1, 2
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "call": (
@@ -57,16 +58,17 @@ class Spill:
         try:
             if kind not in self._files:
                 self._folder.mkdir(parents=True, exist_ok=True)
-                self._files[kind] = self._folder.joinpath(kind).open("wb")
+                self._files[kind] = self._folder.joinpath(kind).open("ab")
             self._parts[kind].append(_Part(self._files[kind].tell(), table.shape[1], int(table[1].min())))
             self._files[kind].write(table.data)
         except OSError as error:
             raise self._full(error) from error
 
     def finish(self) -> None:
-        """No more batches will come."""
+        """Close the files: no batch will come soon. One that comes all the same opens its file again."""
+        files, self._files = self._files, {}
         try:
-            for file in self._files.values():
+            for file in files.values():
                 file.close()
         except OSError as error:
             raise self._full(error) from error

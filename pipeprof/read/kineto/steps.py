@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeprof.read.kineto.rows import Marks
+    from pipeprof.read.kineto.kinds import Marks
 
 
 def _outermost(loads: Sequence[Marks]) -> list[Marks]:

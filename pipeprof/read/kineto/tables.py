@@ -11,13 +11,13 @@ import pyarrow.compute
 
 from pipeprof.read.kineto.arrow import constant, doubles, numbers, optional, strings
 from pipeprof.read.kineto.device import DeviceRows
+from pipeprof.read.kineto.kinds import MEMORY, Info, Marks
 from pipeprof.read.kineto.ops import OTHER, Ops
 from pipeprof.read.kineto.order import by_start
-from pipeprof.read.kineto.rows import MEMORY, Info, Marks
 from pipeprof.read.kineto.spill import NONE
 from pipeprof.read.kineto.stacks import Stacks
 from pipeprof.read.kineto.times import MISSING
-from pipeprof.read.kineto.tree import COLUMNS, Tree
+from pipeprof.read.kineto.tree import Tree
 from pipeprof.read.kineto.writing import TableWriter
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pipeprof.read.kineto.gather import Gathered
+    from pipeprof.read.kineto.spill import Columns
     from pipeprof.read.kineto.steps import Steps
     from pipeprof.record.run import Run
 
@@ -38,8 +39,9 @@ _SIDES = strings(("start", "step", "end"))
 class RankTables:
     """The tables of one rank. Add its files by time, then finish."""
 
-    def __init__(self, run: Run, rank: int, steps: Steps, *, device_rows: bool) -> None:
+    def __init__(self, run: Run, rep: int, rank: int, steps: Steps, *, device_rows: bool) -> None:
         self.run = run
+        self.rep = rep
         self.rank = rank
         self.steps = steps
         self.stacks = Stacks()
@@ -48,7 +50,7 @@ class RankTables:
         self._side = "host" if device_rows else None
         self._exec = 0
         self._exit = ExitStack()
-        self.out = {table: self._exit.enter_context(TableWriter(run, table, 0, rank)) for table in STREAMED}
+        self.out = {table: self._exit.enter_context(TableWriter(run, table, rep, rank)) for table in STREAMED}
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +87,7 @@ class RankTables:
         self.counts |= {table: writer.rows for table, writer in self.out.items()}
 
     def _write(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
-        with TableWriter(self.run, table, 0, self.rank) as out:
+        with TableWriter(self.run, table, self.rep, self.rank) as out:
             if rows:
                 out.add({name: _few([row[name] for row in rows]) for name in rows[0]})
         self.counts[table] = out.rows
@@ -117,10 +119,7 @@ class FileTables:
         self.tree.finish()
         self.rank.next_execs(self.tree.next_exec - self.rank.next_execs(0))
 
-    def _write_calls(self, rows: Sequence[tuple[int, ...]]) -> None:
-        values = np.array(rows, np.int64)
-        values = values[np.argsort(values[:, 1], kind="stable")]
-        column = dict(zip(COLUMNS, values.T, strict=True))
+    def _write_calls(self, column: Columns) -> None:
         top = column["parent_id"] == NONE
         self.tree.memory.cover(column["start"][top], column["end"][top])
         starts = self.at(column["start"])

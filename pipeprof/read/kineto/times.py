@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pipeprof.read.kineto.arrow import strings
 from pipeprof.units import ns_from_text
 
 if TYPE_CHECKING:
@@ -25,16 +24,22 @@ _PLAIN = re.compile(rb'"?\s*(-?[0-9]{1,19}(?:\.[0-9]{0,30})?(?:[eE][-+]?[0-9]{1,
 
 def times_ns(texts: Sequence[msgspec.Raw]) -> NDArray[np.int64]:
     """Ns of microseconds as numbers or as text in JSON; MISSING for what is no number or more than 70 years."""
-    content = [bytes(text) for text in texts]
-    if not content:
+    count = len(texts)
+    if not count:
         return np.zeros(0, np.int64)
-    if content[0][:1] == b'"':
+    joined = b"".join(texts)
+    ends = np.cumsum(np.fromiter(map(len, texts), np.int64, count))
+    if b'"' in joined:
+        content = [bytes(text) for text in texts]
         content = [text[1:-1] if text[:1] == b'"' else text for text in content]
+        joined, ends = b"".join(content), np.cumsum(np.fromiter(map(len, content), np.int64, count))
+    offsets = np.concatenate([np.zeros(1, np.int64), ends])
+    column = pa.Array.from_buffers(pa.large_string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(joined)])
     try:
-        exact = strings(content).cast(_WHOLE_US_NS)
+        exact = column.cast(_WHOLE_US_NS)
     except pa.ArrowInvalid:
-        return np.fromiter((_one(text) for text in content), np.int64, len(content))
-    words = np.frombuffer(exact.buffers()[1], np.int64)[: 2 * len(content)].reshape(-1, 2)
+        return np.fromiter((_one(bytes(text)) for text in texts), np.int64, count)
+    words = np.frombuffer(exact.buffers()[1], np.int64)[: 2 * count].reshape(-1, 2)
     ns: NDArray[np.int64] = words[:, 0].copy()
     fits = (words[:, 1] == (ns >> 63)) & (ns > -_LARGEST) & (ns < _LARGEST)
     ns[~fits] = MISSING

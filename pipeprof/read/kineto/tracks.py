@@ -13,11 +13,12 @@ _OVERFLOW = ("(other)", "(other)")
 
 
 class Tracks:
-    """Numbers from 0 in order of appearance."""
+    """Numbers from 0 in order of appearance. `plain`: a track is named as its thread is, without the process."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, plain: bool = False) -> None:
+        self._plain = plain
         self.pairs: list[tuple[Loose, Loose]] = []
-        self._numbers: dict[tuple[Loose, Loose], int] = {}
+        self.numbers: dict[tuple[Loose, Loose], int] = {}
         self.processes: dict[Loose, str] = {}
         self.labels: dict[Loose, str] = {}
         self.threads: dict[tuple[Loose, Loose], str] = {}
@@ -25,13 +26,13 @@ class Tracks:
     def number(self, pid: Loose, tid: Loose) -> int:
         """The number of a thread or stream."""
         pair = (pid, tid)
-        found = self._numbers.get(pair)
+        found = self.numbers.get(pair)
         if found is None:
             if len(self.pairs) >= MOST:
                 pair = _OVERFLOW
-                if pair in self._numbers:
-                    return self._numbers[pair]
-            found = self._numbers[pair] = len(self.pairs)
+                if pair in self.numbers:
+                    return self.numbers[pair]
+            found = self.numbers[pair] = len(self.pairs)
             self.pairs.append(pair)
         return found
 
@@ -58,6 +59,8 @@ class Tracks:
 
     def names(self) -> list[str]:
         """`process pid / thread` per track, as in a trace viewer."""
+        if self._plain:
+            return [self.threads.get(pair) or f"{pair[1]}" for pair in self.pairs]
         found = []
         for pid, tid in self.pairs:
             label = self.labels.get(pid, "")

@@ -7,253 +7,219 @@ The rules are those of torch/autograd/profiler_util.py (EventList), so that sums
 - an event that is the only callee of an event of the same name is folded into it;
 - own time and memory are those without the direct callees; memory of an event is all that was allocated less freed
   while it was open (both ends included), in any thread.
+
+Events come in blocks. What is still open at the end of a block, and what may still be folded into it, waits in the
+pool for the next one. A short loop finds the callers; everything else is done for a whole block at once.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeprof.read.kineto.ops import BACKWARD, FORWARD, HANDED_DOWN, OTHER, own_phase
+from pipeprof.read.kineto.allocations import Allocations
+from pipeprof.read.kineto.callers import Callers
 from pipeprof.read.kineto.spill import ALLOCATE, CALL, NONE
-from pipeprof.read.kineto.times import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from pipeprof.read.kineto.gather import Gathered
     from pipeprof.read.kineto.ops import Ops
-    from pipeprof.read.kineto.rows import Info
     from pipeprof.read.kineto.spill import Columns
 
-_Rows = list[tuple[int, ...]]
-_Emit = Callable[[_Rows], None]
-COLUMNS = (
-    "op_id", "start", "end", "self_ns", "track", "exec_id", "parent_id", "device_total_ns", "device_self_ns",
-    "memory_bytes", "self_memory_bytes", "device_memory_bytes", "self_device_memory_bytes",
-)  # fmt: skip
+    _Ints = NDArray[np.int64]
+    _Bools = NDArray[np.bool_]
+
 FLUSH = 1 << 13
-_SEQUENCES = 100_000
-ENGINE = "autograd::engine::evaluate_function: "
-
-
-class Call:
-    """An open event. Sums are over its direct callees."""
-
-    __slots__ = (
-        "backward", "callees", "device_own", "device_sum", "dur_sum", "end", "exec_id", "held", "host",
-        "host_sum", "name", "on_device", "on_device_sum", "op_id", "parent", "phase", "slots", "start", "track",
-    )  # fmt: skip
-
-    def __init__(
-        self, start: int, end: int, track: int, exec_id: int, parent: Call | None, host: int, on_device: int
-    ) -> None:
-        self.start = start
-        self.end = end
-        self.track = track
-        self.exec_id = exec_id
-        self.parent = parent
-        self.op_id = 0
-        self.name = ""
-        self.phase = OTHER
-        self.backward: int | None = None
-        self.callees = 0
-        self.held: Call | None = None
-        self.dur_sum = self.device_own = self.device_sum = 0
-        self.host = host
-        self.on_device = on_device
-        self.host_sum = self.on_device_sum = 0
-        self.slots: list[int] | None = None
+_FIELDS = (
+    "start", "end", "track", "info", "op_id", "exec_id", "parent", "depth", "callees", "closed", "host", "on_device",
+    "dur_sum", "host_sum", "on_device_sum", "device_own", "device_sum",
+)  # fmt: skip
 
 
 class Tree:
-    """Feeds on blocks by start; hands finished rows to `emit` in batches."""
+    """Feeds on blocks by start; hands finished rows to `emit` in blocks.
 
-    def __init__(self, found: Gathered, ops: Ops, first_exec: int, emit: _Emit, emit_allocations: _Emit) -> None:
+    Rows of the pool are calls, callers in front of their callees; `parent` is a place in the pool, NONE for none.
+    """
+
+    def __init__(
+        self,
+        found: Gathered,
+        ops: Ops,
+        first_exec: int,
+        emit: Callable[[Columns], None],
+        emit_allocations: Callable[[list[tuple[int, ...]]], None],
+    ) -> None:
         self.found = found
-        self.ops = ops
         self.memory = found.memory.finish()
         self.allocations = Allocations(emit_allocations)
         self.next_exec = first_exec
         self._emit = emit
-        self._open: dict[int, list[Call]] = defaultdict(list)
-        self._rows: _Rows = []
-        self._op_ids: dict[tuple[int, int, int | None], int] = {}
-        self._own: dict[int, tuple[int | None, int, int | None, str, str]] = {}
-        self._sequences: dict[int, int | None] = {}
+        self._callers = Callers(found, ops)
+        self._pool: Columns = {name: np.zeros(0, np.int64) for name in _FIELDS}
+        self._taken: _Ints = np.zeros((2, 0), np.int64)  # device work: its slot, and the place of its launcher
+        self._with_device = found.launches.count > 0
 
     def add(self, block: Columns) -> None:
         """Take in rows of `call` by start."""
-        launches = self.found.launches
-        kinds, start, end = block["kind"], block["start"], block["end"]
-        slots = launches.slots(np.where((kinds == CALL) == launches.by_link, block["link"], NONE))
-        slots[kinds == ALLOCATE] = NONE
-        host, device = self.memory.between(start, end)
-        names = ("track", "info", "sequence", "backward", "delta", "address", "device")
-        columns = [kinds, start, end, slots, host, device, *(block[name] for name in names)]
-        self._walk(zip(*(column.tolist() for column in columns), strict=True))
-        if len(self._rows) >= FLUSH:
-            self._flush()
-        self.allocations.flush(FLUSH)
-
-    def _walk(self, rows: Iterable[tuple[int, ...]]) -> None:
-        """The loop over all events; what it calls for each of them is kept short."""
-        stacks, close, describe = self._open, self._close, self._describe
-        for kind, start, end, slot, host, device, track, info, sequence, backward, delta, address, place in rows:
-            stack = stacks[track]
-            if kind != CALL:
-                above = next((call for call in reversed(stack) if call.end >= start), None)
-                if kind == ALLOCATE:
-                    op_id = NONE if above is None else above.op_id
-                    self.allocations.add(start, delta=delta, address=address, device=place, op_id=op_id)
-                elif slot != NONE and above is not None:
-                    self._take(above, slot)
-                continue
-            above = None
-            while stack:
-                above = stack[-1]
-                if start < above.end and end <= above.end:
-                    break
-                self.found.overlaps += start < above.end
-                close(stack.pop())
-                above = None
-            call = Call(start, end, track, self.next_exec, above, host, device)
-            self.next_exec += 1
-            describe(call, info, sequence, backward)
-            if slot != NONE:
-                self._take(call, slot)
-            stack.append(call)
+        calls = np.flatnonzero(block["kind"] == CALL)
+        first = len(self._pool["start"])
+        found = self._callers.add(block)
+        self._append({name: values[calls] for name, values in block.items()}, found.parents, found.op_ids)
+        self._allocate(block, found.above)
+        if self._with_device:
+            self._launch(block, calls, first, found.above, found.phases)
+        self._settle(self._callers.open())
 
     def finish(self) -> None:
         """Close what is open."""
-        for stack in self._open.values():
-            while stack:
-                self._close(stack.pop())
-        self._flush()
+        self._callers.close()
+        self._settle([])
         self.allocations.finish()
 
-    def _describe(self, call: Call, info: int, sequence: int, backward: int) -> None:
-        """Operator and phase. The source location of backward work is that of its forward operator."""
-        own = self._own.get(info)
-        if own is None:
-            own = self._own[info] = self._own_of(self.found.infos.values[info])
-        above = call.parent
-        phase, default, stack_id, call.name, engine_name = own
-        if above is not None:
-            backward = backward or above.name == engine_name
-        if phase is None:
-            inherits = above is not None and above.phase in HANDED_DOWN
-            phase = above.phase if above is not None and inherits else BACKWARD if backward else default
-        call.phase = phase
-        call.backward = sequence if backward else above.backward if above is not None else None
-        if self.found.with_stacks:
-            if call.backward is not None:
-                stack_id = self._sequences.get(call.backward)
-            elif sequence >= 0:
-                self._remember(sequence, stack_id)
-        key = (info, phase, stack_id)
-        op_id = self._op_ids.get(key)
-        if op_id is None:
-            op_id = self._op_ids[key] = self.ops.number(self.found.infos.values[info], phase, stack_id)
-        call.op_id = op_id
+    def _append(self, rows: Columns, parents: Sequence[int], op_ids: _Ints) -> None:
+        """New calls at the end of the pool; their durations and memory belong to their callers' sums."""
+        old, count = self._pool, len(op_ids)
+        start, end = rows["start"], rows["end"]
+        host, on_device = self.memory.between(start, end)
+        nothing = np.zeros(count, np.int64)
+        new = dict.fromkeys(_FIELDS, nothing) | {
+            "start": start, "end": end, "track": rows["track"], "info": rows["info"], "op_id": op_ids,
+            "exec_id": np.arange(self.next_exec, self.next_exec + count), "parent": np.array(parents, np.int64),
+            "host": host, "on_device": on_device,
+        }  # fmt: skip
+        self.next_exec += count
+        self._pool = pool = {name: np.concatenate([old[name], new[name]]) for name in _FIELDS}
+        self._deepen(len(old["start"]))
+        called = np.flatnonzero(new["parent"] != NONE)
+        above = new["parent"][called]
+        np.add.at(pool["callees"], above, 1)
+        np.add.at(pool["dur_sum"], above, (end - start)[called])
+        if len(self.memory.times):
+            np.add.at(pool["host_sum"], above, host[called])
+            np.add.at(pool["on_device_sum"], above, on_device[called])
 
-    def _own_of(self, info: Info) -> tuple[int | None, int, int | None, str, str]:
-        """Phase by name, phase otherwise, source location, name, and the engine's name for running it backward."""
-        default = FORWARD if info.category == "cpu_op" else OTHER
-        engine_name = ENGINE + info.name if info.category == "cpu_op" else ""
-        return own_phase(info), default, self.ops.stacks.number(info.stack), info.name, engine_name
+    def _deepen(self, first: int) -> None:
+        """Depths of the calls from a place on. They are only needed to add up device time, from below."""
+        if self._with_device:
+            depth, parent = self._pool["depth"].tolist(), self._pool["parent"].tolist()
+            for place in range(first, len(depth)):
+                above = parent[place]
+                depth[place] = depth[above] + 1 if above != NONE else 0
+            self._pool["depth"] = np.array(depth, np.int64)
 
-    def _remember(self, sequence: int, stack_id: int | None) -> None:
-        self._sequences.setdefault(sequence, stack_id)
-        if len(self._sequences) > _SEQUENCES:
-            for old in list(self._sequences)[: _SEQUENCES // 2]:
-                del self._sequences[old]
+    def _allocate(self, block: Columns, above: dict[int, int]) -> None:
+        """Blocks of memory that were allocated or freed, in their order."""
+        at = np.flatnonzero(block["kind"] == ALLOCATE)
+        columns = [block[name][at].tolist() for name in ("start", "delta", "address", "device")]
+        op_ids = self._pool["op_id"]
+        for row, start, delta, address, device in zip(at.tolist(), *columns, strict=True):
+            place = above[row]
+            op_id = NONE if place == NONE else int(op_ids[place])
+            self.allocations.add(start, delta=delta, address=address, device=device, op_id=op_id)
+        self.allocations.flush(FLUSH)
 
-    def _close(self, call: Call) -> None:
-        """Sums of an event are final: fold its only callee of the same name, and hand it on."""
-        inner = call.held
-        if inner is not None:
-            call.held = None
-            call.dur_sum, call.device_own, call.device_sum = inner.dur_sum, inner.device_own, inner.device_sum
-            call.host_sum, call.on_device_sum = inner.host_sum, inner.on_device_sum
-            call.exec_id = inner.exec_id  # its callees were written with it
-            call.slots = inner.slots
-        above = call.parent
-        if above is None:
-            self._write(call)
+    def _launch(self, block: Columns, calls: _Ints, first: int, above: dict[int, int], phases: _Ints) -> None:
+        """Give device work to the first call that claims it: by its link, or as the caller of the launch."""
+        launches, pool = self.found.launches, self._pool
+        if launches.by_link:
+            slots, places = launches.slots(block["link"][calls]), np.arange(first, first + len(calls))
+        else:
+            rows = np.array([row for row, place in above.items() if place != NONE], np.int64)
+            rows = rows[block["kind"][rows] != ALLOCATE]
+            slots = launches.slots(block["link"][rows])
+            places = np.array([above[row] for row in rows.tolist()], np.int64)
+        known = slots != NONE
+        slots, places = slots[known], places[known]
+        slots, claims = np.unique(slots, return_index=True)
+        places = places[claims]
+        free = launches.starts[slots] == NONE
+        slots, places = slots[free], places[free]
+        launches.starts[slots], launches.phases[slots] = pool["start"][places], phases[places]
+        launches.infos[slots] = pool["info"][places]
+        np.add.at(pool["device_own"], places, launches.durations[slots])
+        self._taken = np.concatenate([self._taken, np.stack([slots, places])], axis=1)
+
+    def _settle(self, still_open: Sequence[int]) -> None:
+        """Hand on the calls that are over, and keep the others."""
+        pool = self._pool
+        over = np.ones(len(pool["start"]), bool)
+        over[list(still_open)] = False
+        parent = pool["parent"]
+        alike = self._callers.alike(parent)
+        only = (parent != NONE) & (pool["callees"][parent] == 1) & alike
+        folded, waiting = only & over[parent], over & only & ~over[parent]
+        inner = _innermost(folded, parent)
+        if self._with_device:
+            self._add_device_time(over & (pool["closed"] == 0), folded, parent)
+            self._name_launchers(inner, over & ~waiting)
+        pool["closed"] = over.astype(np.int64)
+        self._write(np.flatnonzero(over & ~folded & ~waiting), inner)
+        self._keep(~over | waiting)
+
+    def _add_device_time(self, closing: _Bools, folded: _Bools, parent: _Ints) -> None:
+        """From below, device time of what is over goes to its callers; a folded call's is that of its caller."""
+        pool = self._pool
+        own, below, depth = pool["device_own"], pool["device_sum"], pool["depth"]
+        places = np.flatnonzero(closing | folded)
+        places = places[np.argsort(-depth[places], kind="stable")]
+        ends = np.flatnonzero(np.diff(depth[places], append=NONE))
+        begin = 0
+        for end in (ends + 1).tolist():
+            level, begin = places[begin:end], end
+            inside = level[folded[level]]
+            over_it = parent[inside]
+            own[over_it], below[over_it] = own[inside], below[inside]
+            called = level[closing[level] & (parent[level] != NONE) & ~folded[level]]
+            np.add.at(below, parent[called], own[called] + below[called])
+
+    def _name_launchers(self, inner: _Ints, known: _Bools) -> None:
+        """Executions that launched work, of calls whose own number is known by now."""
+        slots, places = self._taken
+        now = known[places]
+        self.found.launches.execs[slots[now]] = self._pool["exec_id"][inner[places[now]]]
+        self._taken = self._taken[:, ~now]
+
+    def _write(self, places: _Ints, inner: _Ints) -> None:
+        if not len(places):
             return
-        above.callees += 1
-        above.dur_sum += call.end - call.start
-        above.device_sum += call.device_own + call.device_sum
-        above.host_sum += call.host
-        above.on_device_sum += call.on_device
-        if above.callees == 1 and above.name == call.name:
-            above.held = call
-            return
-        if above.held is not None:
-            self._write(above.held)
-            above.held = None
-        self._write(call)
+        pool, deep = self._pool, inner[places]
+        start, end, parent = pool["start"][places], pool["end"][places], pool["parent"][places]
+        host, on_device = pool["host"][places], pool["on_device"][places]
+        order = np.argsort(start, kind="stable")
+        rows: dict[str, Any] = {
+            "op_id": pool["op_id"][places], "start": start, "end": end, "self_ns": end - start - pool["dur_sum"][deep],
+            "track": pool["track"][places], "exec_id": pool["exec_id"][deep],
+            "parent_id": np.where(parent == NONE, NONE, pool["exec_id"][parent]),
+            "device_total_ns": pool["device_own"][deep] + pool["device_sum"][deep],
+            "device_self_ns": pool["device_own"][deep], "memory_bytes": host,
+            "self_memory_bytes": host - pool["host_sum"][deep], "device_memory_bytes": on_device,
+            "self_device_memory_bytes": on_device - pool["on_device_sum"][deep],
+        }  # fmt: skip
+        self._emit({name: values[order] for name, values in rows.items()})
 
-    def _write(self, call: Call) -> None:
-        dur, above = call.end - call.start, call.parent
-        if call.slots is not None:
-            self.found.launches.execs[call.slots] = call.exec_id
-        self._rows.append(
-            (
-                call.op_id, call.start, call.end, dur - call.dur_sum, call.track, call.exec_id,
-                NONE if above is None else above.exec_id, call.device_own + call.device_sum, call.device_own,
-                call.host, call.host - call.host_sum, call.on_device, call.on_device - call.on_device_sum,
-            )
-        )  # fmt: skip
-
-    def _flush(self) -> None:
-        rows, self._rows = self._rows, []
-        if rows:
-            self._emit(rows)
-
-    def _take(self, call: Call, slot: int) -> None:
-        """Device work that this call launched."""
-        launches = self.found.launches
-        if launches.starts[slot] != NONE:
-            return
-        call.device_own += int(launches.durations[slot])
-        launches.phases[slot], launches.starts[slot] = call.phase, call.start
-        call.slots = [*(call.slots or ()), slot]
+    def _keep(self, kept: _Bools) -> None:
+        """The pool of the next block: places change."""
+        places = np.cumsum(kept) - 1
+        pool = {name: values[kept] for name, values in self._pool.items()}
+        pool["parent"] = np.where(pool["parent"] == NONE, NONE, places[pool["parent"]])
+        self._pool = pool
+        self._taken[1] = places[self._taken[1]]
+        self._callers.keep(kept.tolist(), places.tolist())
 
 
-class Allocations:
-    """Blocks: (address, bytes, produced, released, op_id); MISSING for a time that is not known."""
-
-    def __init__(self, emit: _Emit) -> None:
-        self.rows: _Rows = []
-        self._emit = emit
-        self._held: dict[tuple[int, int], tuple[int, int, int]] = {}
-
-    def add(self, time: int, *, delta: int, address: int, device: int, op_id: int) -> None:
-        """A block was allocated (bytes above 0) or freed."""
-        key = (device, address)
-        held = self._held.pop(key, None)
-        if delta > 0:
-            if held is not None:
-                self.rows.append((address, held[0], held[1], MISSING, held[2]))
-            self._held[key] = (delta, time, op_id)
-        elif held is not None:
-            self.rows.append((address, held[0], held[1], time, held[2]))
-        elif delta < 0:
-            self.rows.append((address, -delta, MISSING, time, NONE))
-
-    def finish(self) -> None:
-        """What was never freed."""
-        self.rows += [(address, size, at, MISSING, op_id) for (_, address), (size, at, op_id) in self._held.items()]
-        self._held.clear()
-        self.flush(1)
-
-    def flush(self, least: int) -> None:
-        """Hand on the rows, if there are so many."""
-        if len(self.rows) >= least:
-            self._emit(self.rows)
-            self.rows = []
+def _innermost(folded: _Bools, parent: _Ints) -> _Ints:
+    """For each call, the last of those that are folded into it one after the other; itself for none."""
+    inner = np.arange(len(parent))
+    inside = np.flatnonzero(folded)
+    inner[parent[inside]] = inside
+    while True:
+        further = inner[inner]
+        if np.array_equal(further, inner):
+            return inner
+        inner = further

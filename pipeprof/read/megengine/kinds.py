@@ -11,8 +11,9 @@ from pipeprof.errors import SourceError
 if TYPE_CHECKING:
     from pathlib import Path
 
-PROFILE, FOOTPRINT, TIMELINE, MEMORY_FLOW, STATIC_MEMORY = (
+PROFILE, FOOTPRINT, TIMELINE, MEMORY_FLOW, STATIC_MEMORY, LOG = (
     "static-graph profile", "footprint dump", "chrome timeline", "memory flow", "static memory dump",
+    "load_and_run log",
 )  # fmt: skip
 _HEAD = 1 << 16
 _TAIL = 1 << 12
@@ -35,11 +36,16 @@ _LOCAL_TIME = _pattern(rb'"metadata" : \{ "localTime" : "\d+"')
 # Generations before the current one: a first event with the clock, or threads that are named "host" and by device.
 _CLOCK_EVENT = _pattern(rb'"name" : "Metadata"[^\]]{0,400}"localTime"|"localTime"[^\]]{0,400}"name" : "Metadata"')
 _NAMED_TRACK = _pattern(rb'"tid" : "(host|CompNode\(|(x?[a-z]+)(x|\d+):)')
+_LOG_LINE = re.compile(
+    rb"^(?:\[[^\]\n]{1,200}\]\[[A-Za-z]+\] ?)?(?:=== prepare: \d|=== going to run (?:input|test #)"
+    rb"|=== finished test #\d|iter \d+/\d+: (?:e2e=)?\d[\d.]* ?ms \()",
+    re.MULTILINE,
+)
 _FOREIGN = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|record_shapes)"')
 
 
 def identify(path: Path) -> str | None:
-    """What a file is, one of the five names above; None for others. Raises SourceError when it cannot be read."""
+    """What a file is, one of the names above; None for others. Raises SourceError when it cannot be read."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
@@ -53,7 +59,9 @@ def identify(path: Path) -> str | None:
     for kind, start in _STARTS:
         if start.match(head) and (kind != STATIC_MEMORY or b"logic_addr" in head or b"overwrite_dest" in head + tail):
             return kind
-    return TIMELINE if _EVENTS.match(head) and _is_timeline(head, tail) else None
+    if _EVENTS.match(head):
+        return TIMELINE if _is_timeline(head, tail) else None
+    return LOG if _LOG_LINE.search(head) else None
 
 
 def _is_timeline(head: bytes, tail: bytes) -> bool:

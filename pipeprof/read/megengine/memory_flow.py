@@ -8,6 +8,7 @@ file may be no XML; it is read as text. Source: MegEngine's `imperative/src/impl
 from __future__ import annotations
 
 import re
+from html import unescape
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
@@ -21,7 +22,8 @@ _CHUNK = 1 << 20
 _LONGEST = 1 << 18  # characters of one rectangle
 _LARGEST = 2**62
 _RECT = re.compile(r"<rect\b")
-_TAG = re.compile(r'\btag:(type|address|size|produced|erased|duration)\s*=\s*"([^"]*)"')
+_TAG = re.compile(r'\btag:(type|name|address|size|produced|erased|duration|group)\s*=\s*"([^"]*)"')
+_LONGEST_NAME = 1000
 _PART = re.compile(r"([0-9]{1,20})\s*([A-Za-z]+)")
 _TIMES = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _SIZES = {"TB": 1 << 40, "GB": 1 << 30, "MB": 1 << 20, "KB": 1 << 10, "B": 1}
@@ -58,7 +60,16 @@ def _add(out: Outcome, tags: dict[str, str]) -> None:
         bytes=size,
         produced_ns=produced,
         released_ns=released,
+        op_id=_maker(out, tags),
     )
+
+
+def _maker(out: Outcome, tags: dict[str, str]) -> int | None:
+    """What a tensor is called, for want of the name of the operator that made it; else that operator's number."""
+    name = unescape(tags.get("name", "")).strip()[:_LONGEST_NAME]
+    if not name and tags.get("group"):
+        name = f"operator {tags['group'][:_LONGEST_NAME]}"
+    return out.kept.op_id(name, "other") if name else None
 
 
 def _rectangles(path: Path) -> Iterator[str]:

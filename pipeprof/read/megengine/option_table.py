@@ -8,12 +8,14 @@ same variant twice. Numbers compare within a table only; two tables may be of tw
 from __future__ import annotations
 
 import csv
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _NEEDED = ("table_id", "row_in_table", "variant", "is_baseline", "inference_ms")
@@ -39,7 +41,7 @@ class Variant:
 def read_option_table(path: Path) -> list[Variant]:
     """Rows in file order. Raises SourceError, with the line, for a missing column or a cell that is no number."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             missing = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
             if missing:
@@ -47,9 +49,18 @@ def read_option_table(path: Path) -> list[Variant]:
                     f"no column {', '.join(missing)} in `{path}`: found {', '.join(reader.fieldnames or ['nothing'])}",
                     "expected a table of load_and_run's options",
                 )
-            return [_variant(path, reader.line_num, row) for row in reader]
+            return _told_apart([_variant(path, reader.line_num, row) for row in reader], path)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise SourceError(f"cannot read `{path}`: {error}") from error
+
+
+def _told_apart(rows: list[Variant], path: Path) -> list[Variant]:
+    known: set[tuple[str, int]] = set()
+    for row in rows:
+        if (row.table, row.row) in known:
+            raise SourceError(f"two rows of table `{row.table}` in `{path}` have the place {row.row}")
+        known.add((row.table, row.row))
+    return rows
 
 
 def speedups(variants: list[Variant]) -> dict[tuple[str, int], float]:
@@ -65,7 +76,8 @@ def speedups(variants: list[Variant]) -> dict[tuple[str, int], float]:
 
 def _variant(path: Path, line: int, row: dict[str, str]) -> Variant:
     try:
-        numbers = {name: float(row[name]) if row.get(name) else None for name in _NUMBERS}
+        check_cells(row)
+        numbers = {name: _time(row[name]) if row.get(name) else None for name in _NUMBERS}
         place = int(row["row_in_table"])
     except (TypeError, ValueError) as error:
         raise SourceError(f"damaged row in `{path}`, line {line}: {error}") from error
@@ -80,3 +92,16 @@ def _variant(path: Path, line: int, row: dict[str, str]) -> Variant:
         facts=facts,
         **numbers,
     )
+
+
+def check_cells(row: Mapping[Any, Any]) -> None:
+    """Raises ValueError for a row of `csv.DictReader` with fewer or more cells than the head of the table."""
+    if None in row or None in row.values():
+        raise ValueError("it has not as many cells as the head of the table")
+
+
+def _time(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise ValueError(f"expected a time, 0 or more, found {text}")
+    return value

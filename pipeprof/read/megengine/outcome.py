@@ -40,7 +40,7 @@ class Outcome:
             moved = [
                 index
                 for index, name in enumerate(BY_NAME[table].column_names)
-                if name in ("t_ns", "start_ns", "produced_ns", "released_ns")
+                if name in ("t_ns", "start_ns", "end_ns", "produced_ns", "released_ns")
             ]
             for at, row in enumerate(rows):
                 cells = list(row)

@@ -8,11 +8,14 @@ The file has two objects: `profiler` (device, host: operator -> place -> start, 
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from pipeprof.errors import SourceError
+from pipeprof.read.collector import without_collector
 from pipeprof.read.megengine.profile_content import UNKNOWN, DTypes, Operators, Profile, Side
 from pipeprof.read.megengine.scan import Scan
 
@@ -24,7 +27,6 @@ _NAN = math.nan
 _MOST = 2**63 - 1
 _NO_SHAPES = msgspec.Raw(b"[]")
 _NULL = msgspec.Raw(b"null")
-_DTYPES_AT_MOST = 255
 _IDS_AT_MOST = 1 << 26
 _NOT_IDS = b'[]" \t\r\n'
 _TEXT_AT_MOST = 2**31 - 1  # bytes of all names
@@ -75,6 +77,11 @@ class _Var(msgspec.Struct, gc=False):
     mem_plan: _Plan | None = None
 
 
+class _Chunk(msgspec.Struct, gc=False):
+    size: int | float | str | None = None
+    dev_ptr: int | float | str | None = None
+
+
 def _decoders(kind: Any, one: Any = None) -> tuple[msgspec.json.Decoder[Any], msgspec.json.Decoder[Any]]:
     return msgspec.json.Decoder(dict[str, kind]), msgspec.json.Decoder(kind if one is None else one)
 
@@ -83,6 +90,7 @@ _TIMES = _decoders(dict[str, Times], dict[str, _LooseTimes])
 _FOOTPRINT = _decoders(_Footprint)
 _OPERATOR = _decoders(_Operator)
 _VAR = _decoders(_Var)
+_CHUNK = _decoders(_Chunk)
 _VAR_LIST = (msgspec.json.Decoder(list[_Var]), msgspec.json.Decoder(_Var))
 _IDS = (msgspec.json.Decoder(list[str | int]), msgspec.json.Decoder(str | int))
 _shapes = msgspec.json.Decoder(list[list[int] | None])
@@ -95,7 +103,7 @@ def read_profile(path: Path) -> Profile:
     that holds no operator's time, and for a file without times (a footprint dump).
     """
     profile = Profile(path)
-    with path.open("rb") as file:
+    with path.open("rb") as file, without_collector():
         scan = Scan(file, path)
         try:
             _section(scan, profile)
@@ -133,55 +141,53 @@ def _read_host(scan: Scan, profile: Profile) -> None:
 
 
 def _read_side(scan: Scan, profile: Profile, side: Side) -> None:
-    number, places = profile.number, profile.places
-    add_op, add_place, add_times = side.op.append, side.place.append, side.times.extend
+    places = profile.places
     for batch in scan.entries(*_TIMES):
-        for key, found in _as_map(batch).items():
-            op = number.setdefault(key, len(number))
-            for place, times in found.items():
-                exact = times if times.__class__ is Times else times.strict()
-                add_op(op)
-                add_place(places.setdefault(place, len(places)))
-                add_times((exact.start, exact.kern, exact.end))
+        found = _as_map(batch)
+        ops = zip(profile.op_numbers(found), found.values(), strict=True)
+        rows = [(op, place, times) for op, here in ops for place, times in here.items()]
+        side.op.extend([op for op, _, _ in rows])
+        side.place.extend([places.setdefault(place, len(places)) for _, place, _ in rows])
+        exact = [times if times.__class__ is Times else times.strict() for _, _, times in rows]
+        side.times.extend([value for times in exact for value in (times.start, times.kern, times.end)])
 
 
 def _read_footprints(scan: Scan, profile: Profile) -> None:
     texts = profile.texts
-    add_op, add = profile.footprint_op.append, profile.footprint.extend
     for batch in scan.entries(*_FOOTPRINT):
-        for key, found in _as_map(batch).items():
-            add_op(profile.op_number(key))
-            inner, outer, layouts = bytes(found.in_shapes), bytes(found.out_shapes), bytes(found.in_layouts)
-            add(
-                (
-                    _count(found.computation),
-                    _count(found.memory),
-                    texts.setdefault(inner, len(texts)),
-                    texts.setdefault(outer, len(texts)),
-                    UNKNOWN if layouts == b"null" else texts.setdefault(layouts, len(texts)),
-                )
-            )
+        found = list(_as_map(batch).values())
+        profile.footprint_op.extend(profile.op_numbers(_as_map(batch)))
+        amounts = [
+            [value if value.__class__ is int and 0 <= value <= _MOST else _count(value) for value in column]
+            for column in ([one.computation for one in found], [one.memory for one in found])
+        ]
+        shapes = [
+            [UNKNOWN if text == b"null" else texts.setdefault(text, len(texts)) for text in map(bytes, column)]
+            for column in ([one.in_shapes for one in found], [one.out_shapes for one in found])
+        ]
+        layouts = [bytes(one.in_layouts) for one in found]
+        strides = [UNKNOWN if text == b"null" else texts.setdefault(text, len(texts)) for text in layouts]
+        for column, values in zip(profile.footprint, (*amounts, *shapes, strides), strict=True):
+            column.extend(values)
 
 
 def _read_operators(scan: Scan, profile: Profile) -> None:
-    number = profile.number
     profile.operators = kept = Operators()
-    add_op, add_type = kept.op.append, kept.type.append
-    add_name_end, add_count = kept.name_end.append, kept.inputs_count.append
-    name, types, inputs = kept.name, kept.types, kept.inputs
+    types = kept.types
     for batch in scan.entries(*_OPERATOR):
-        for key, found in _as_map(batch).items():
-            add_op(number.setdefault(key, len(number)))
-            name += found.name.encode()
-            add_type(types.setdefault(found.type, len(types)))
-            ids = bytes(found.input).translate(None, _NOT_IDS)
-            if ids:
-                inputs += ids
-                inputs += b","
-            add_count(ids.count(b",") + 1 if ids else 0)
-            if len(name) > _TEXT_AT_MOST:
-                raise SourceError(f"more than 2 GiB of names in `{profile.path}`", "it is damaged")
-            add_name_end(len(name))
+        found = list(_as_map(batch).values())
+        kept.op.extend(profile.op_numbers(_as_map(batch)))
+        names = [one.name.encode() for one in found]
+        kept.name_end.extend(accumulate(map(len, names), initial=len(kept.name)))
+        del kept.name_end[-len(names) - 1]
+        kept.name += b"".join(names)
+        kept.type.extend([types.setdefault(one.type, len(types)) for one in found])
+        ids = [bytes(one.input).translate(None, _NOT_IDS) for one in found]
+        kept.inputs_count.extend([text.count(b",") + 1 if text else 0 for text in ids])
+        given = [text for text in ids if text]
+        kept.inputs += b",".join([*given, b""])
+        if len(kept.name) > _TEXT_AT_MOST:
+            raise SourceError(f"more than 2 GiB of names in `{profile.path}`", "it is damaged")
 
 
 def _var_id(value: str | int) -> int:
@@ -195,30 +201,34 @@ def _var_id(value: str | int) -> int:
 def _read_vars(scan: Scan, profile: Profile) -> None:
     profile.compat = scan.peek() == b"["
     profile.dtypes = kept = DTypes()
-    codes = {"": 0}
-    known, position = kept.code, 0
+    codes, position = kept.codes, 0
     for batch in scan.entries(*(_VAR_LIST if profile.compat else _VAR)):
         items = enumerate(batch, position) if isinstance(batch, list) else batch.items()
         position += len(batch)
-        for key, found in items:
-            plan = found.mem_plan
-            if plan is None or plan.layout is None or plan.layout.dtype is None:
-                continue
-            number, code = _var_id(key), codes.get(plan.layout.dtype)
-            if code is None:
-                code = codes[plan.layout.dtype] = len(codes)
-                kept.names.append(plan.layout.dtype)
-            if number >= len(known):
-                known.extend(bytes(max(number + 1 - len(known), min(len(known), _IDS_AT_MOST))))
-            if number != UNKNOWN and code <= _DTYPES_AT_MOST:
-                known[number] = code
+        typed = [
+            (key, plan.layout.dtype)
+            for key, one in items
+            if (plan := one.mem_plan) is not None and plan.layout is not None and plan.layout.dtype is not None
+        ]
+        kept.add(
+            np.array([_var_id(key) for key, _ in typed], np.int64),
+            np.array([codes.setdefault(dtype, len(codes)) for _, dtype in typed], np.int64),
+        )
+
+
+def _read_chunks(scan: Scan, profile: Profile) -> None:
+    """Blocks of memory that are planned before the graph runs: they have an address and a size, and no times."""
+    for batch in scan.entries(*_CHUNK):
+        found = list(_as_map(batch).values())
+        profile.chunk_bytes.extend([_count(one.size) for one in found])
+        profile.chunk_address.extend([_count(one.dev_ptr) for one in found])
 
 
 def _read_sequence(scan: Scan, profile: Profile) -> None:
     profile.order = []
     for batch in scan.entries(*_IDS):
         if isinstance(batch, list):
-            profile.order += [profile.op_number(str(key)) for key in batch]
+            profile.order += profile.op_numbers(map(str, batch))
 
 
 def _as_map(batch: Any) -> Mapping[str, Any]:
@@ -250,4 +260,5 @@ _READ: dict[str, Callable[[Scan, Profile], None]] = {
     "operator": _read_operators,
     "var": _read_vars,
     "comp_seq": _read_sequence,
+    "mem_chunk": _read_chunks,
 }

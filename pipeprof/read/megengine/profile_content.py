@@ -5,12 +5,18 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from pipeprof.errors import SourceError
 
 UNKNOWN = -1
+_DTYPES_AT_MOST = 255
 
 
 class Side:
@@ -39,8 +45,21 @@ class DTypes:
     """Data type of each variable. Ids are small numbers in a real file; others count as unknown."""
 
     def __init__(self) -> None:
-        self.names = [""]  # the first stands for a variable whose type is not known
-        self.code = bytearray()  # by id: position in `names`
+        self.codes = {"": 0}  # the first stands for a variable whose type is not known
+        self.code: NDArray[np.uint8] = np.zeros(0, np.uint8)  # by id
+
+    def add(self, ids: NDArray[np.int64], codes: NDArray[np.int64]) -> None:
+        """Note data types; UNKNOWN ids, and data types past the 255th, are left out."""
+        usable = (ids != UNKNOWN) & (codes <= _DTYPES_AT_MOST)
+        ids, codes = ids[usable], codes[usable]
+        if not len(ids):
+            return
+        least = int(ids.max()) + 1
+        if least > len(self.code):
+            grown = np.zeros(max(least, 2 * len(self.code)), np.uint8)
+            grown[: len(self.code)] = self.code
+            self.code = grown
+        self.code[ids] = codes
 
 
 class Profile:
@@ -57,14 +76,16 @@ class Profile:
         self.dtypes = DTypes()
         self.texts: dict[bytes, int] = {}
         self.footprint_op = array("q")
-        self.footprint = array("q")  # computation, memory, and text numbers of in_shapes, out_shapes, in_layouts
+        self.footprint = [array("q") for _ in range(5)]  # computation, memory; texts: in_shapes, out_shapes, in_layouts
+        self.chunk_bytes, self.chunk_address = array("q"), array("q")
         self.compat = False
         self.damage: SourceError | None = None
         self.problems: dict[str, int] = {}
 
-    def op_number(self, key: str) -> int:
-        """The number of an operator's id."""
-        return self.number.setdefault(key, len(self.number))
+    def op_numbers(self, keys: Iterable[str]) -> list[int]:
+        """The numbers of operators' ids."""
+        number = self.number
+        return [number.setdefault(key, len(number)) for key in keys]
 
     @property
     def measured(self) -> bool:

@@ -77,6 +77,16 @@ class Tables:
             "exact_wait_ns": fractions(wait, known_wait),
         }
 
+    def allocation(self) -> Iterator[Columns]:
+        """Blocks of the memory plan that have a size, in file order, in pieces."""
+        sizes = np.asarray(self._profile.chunk_bytes, dtype=np.int64)
+        addresses = np.asarray(self._profile.chunk_address, dtype=np.int64)[sizes != UNKNOWN]
+        sizes = sizes[sizes != UNKNOWN]
+        for begin in range(0, len(sizes), PIECE):
+            piece = slice(begin, begin + PIECE)
+            known = addresses[piece] != UNKNOWN
+            yield {"bytes": integers(sizes[piece]), "address": integers(addresses[piece], known)}
+
     def op_info(self) -> Iterator[Columns]:
         """Operators that were executed, in the order of execution, in pieces. Constants of the graph are left out."""
         profile = self._profile
@@ -120,7 +130,7 @@ class Tables:
     def _in_types(self) -> tuple[pa.Array, Any]:
         """Texts such as `["Float32","Int8"]` (null when none is known), and which of them each operator has."""
         found, dtypes = self._profile.operators, self._profile.dtypes
-        ids, known = _numbers(found.inputs), np.frombuffer(dtypes.code, dtype=np.uint8)
+        ids, known = _numbers(found.inputs), dtypes.code
         if ids is None:
             self._problem("ids of inputs that are no numbers: data types of inputs are not known", 1)
             return pa.nulls(1, pa.string()), np.zeros(len(found.op), dtype=np.int64)
@@ -134,15 +144,14 @@ class Tables:
             end = begin + count
             which.append(seen.setdefault(packed[begin:end], len(seen)))
             begin = end
-        words = [
-            msgspec.json.encode([dtypes.names[code] for code in text]).decode() if any(text) else None for text in seen
-        ]
+        names = list(dtypes.codes)
+        words = [msgspec.json.encode([names[code] for code in text]).decode() if any(text) else None for text in seen]
         return texts(words), np.asarray(which, dtype=np.int64)
 
     def _footprints(self) -> Callable[[Any], Columns]:
         profile = self._profile
         found = np.full((len(profile.number), 5), UNKNOWN, dtype=np.int64)
-        values = np.asarray(profile.footprint, dtype=np.int64).reshape(-1, 5)
+        values = np.stack([np.asarray(column, dtype=np.int64) for column in profile.footprint], axis=1)
         found[np.asarray(profile.footprint_op, dtype=np.int64)] = values
         shapes = texts([shape_text(raw) for raw in profile.texts])
 

@@ -1,4 +1,4 @@
-"""A whole import: static-graph profiles, timelines, and memory files, into a run."""
+"""A whole import: static-graph profiles, timelines, logs of load_and_run, and memory files, into a run."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from pipeprof.errors import SourceError
 from pipeprof.read.kineto.writing import TableWriter
 from pipeprof.read.megengine import kinds
+from pipeprof.read.megengine.log_steps import read_log_steps
 from pipeprof.read.megengine.memory_flow import read_memory_flow
 from pipeprof.read.megengine.profile import read_profile
 from pipeprof.read.megengine.profile_rows import Tables
 from pipeprof.read.megengine.static_memory import read_static_memory
+from pipeprof.read.megengine.steps import MARK
 from pipeprof.read.megengine.timeline import read_timeline
 from pipeprof.record import store
 from pipeprof.record.run import NotMeasured, Rank, Rep
@@ -24,7 +26,10 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Manifest, Run
 
 KIND = "megengine"
-WHAT = "MegEngine profiles (static-graph JSON, chrome timelines, memory_flow.svg, StaticMemoryInfo.json)"
+WHAT = (
+    "MegEngine profiles (static-graph JSON, chrome timelines, memory_flow.svg, StaticMemoryInfo.json) and logs of "
+    "load_and_run"
+)
 _PID = re.compile(r"([0-9]{1,9})\.")
 
 
@@ -36,19 +41,25 @@ def recognise(path: Path) -> bool:
 def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) -> None:
     """Read the files into a run and fill in its manifest, which is not saved.
 
-    Each static-graph profile is a repetition (such a file holds one iteration); without one, each timeline is a rank.
-    Memory files go beside the first of them. Raises SourceError when nothing usable is in any file.
+    Each static-graph profile is a repetition (such a file holds one iteration); without one, each timeline is a rank;
+    without either, each log of load_and_run is a repetition. Memory files go beside the first of them. Raises
+    SourceError when nothing usable is in any file.
     """
     found = [(kinds.identify(path), path) for path in paths]
     profiles = [path for kind, path in found if kind == kinds.PROFILE]
     timelines = sorted((path for kind, path in found if kind == kinds.TIMELINE), key=_by_pid)
+    logs = [path for kind, path in found if kind == kinds.LOG]
     others = [(kind, path) for kind, path in found if kind in (kinds.MEMORY_FLOW, kinds.STATIC_MEMORY)]
     damage: list[SourceError] = [_no_times(path) for kind, path in found if kind == kinds.FOOTPRINT]
     if profiles:
         _each_a_repetition(profiles, run, progress, damage)
         _leave_out(run.manifest, timelines, "a static-graph profile was read; import the timelines by themselves")
-    else:
+    elif timelines:
         _each_a_rank(timelines, run, progress, damage)
+    else:
+        _each_log_a_repetition(logs, run, progress, damage)
+    if profiles or timelines:
+        _leave_out(run.manifest, logs, "a profile was read; import the logs by themselves")
     _beside(others, run, progress, damage)
     if not run.manifest.tables:
         raise damage[0] if damage else _empty(paths, timelines)
@@ -72,7 +83,7 @@ def _each_a_repetition(
             damage.append(profile.damage)
         tables = Tables(profile)
         progress(f"writing the tables of {path.name}")
-        for table, pieces in (("op", tables.op()), ("op_info", tables.op_info())):
+        for table, pieces in (("op", tables.op()), ("op_info", tables.op_info()), ("allocation", tables.allocation())):
             with TableWriter(run, table, rep, 0) as out:
                 for piece in pieces:
                     out.add(piece)
@@ -110,9 +121,33 @@ def _each_a_rank(
         _write(outcome, run, 0, rank, damage)
         pid = _PID.match(path.name)
         ranks.append(_rank(rank, int(pid[1]) if pid else 0, outcome.zero_ns or 0))
+        ranks[-1].step_evidence = MARK if outcome.rows.get("step") else None
     rep = Rep(rep=0, zero_realtime_ns=first, zero_monotonic_ns=0, ranks=ranks)
     rep.dur_ns = max((outcome.end_ns for _, outcome in outcomes), default=0)
     run.manifest.reps = [rep]
+
+
+def _each_log_a_repetition(
+    logs: Sequence[Path], run: Run, progress: Callable[[str], None], damage: list[SourceError]
+) -> None:
+    checks: list[dict[str, object]] = []
+    for path in logs:
+        rep = len(run.manifest.reps)
+        progress(f"reading {path.name}")
+        try:
+            outcome, found = read_log_steps(path)
+        except SourceError as error:
+            damage.append(error)
+            continue
+        _write(outcome, run, rep, 0, damage)
+        checks += [{"file": path.name, "rep": rep, **check} for check in found]
+        rank = _rank(0)
+        rank.step_evidence = kinds.LOG
+        run.manifest.reps.append(
+            Rep(rep=rep, zero_realtime_ns=0, zero_monotonic_ns=0, dur_ns=outcome.end_ns, ranks=[rank])
+        )
+    if checks:
+        run.manifest.options["load_and_run"] = checks
 
 
 def _beside(
@@ -194,7 +229,7 @@ def _decide(manifest: Manifest, damage: Sequence[SourceError]) -> None:
         more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
         manifest.state, manifest.reason = "partial", f"a file could not be read to its end: {damage[0].message}{more}"
     why = {
-        "step": "MegEngine's files have no steps that could be told apart",
+        "step": "no step() of MegEngine's profiler is in a timeline; a static-graph profile has one iteration",
         "op": "no file with operators",
         "queue": "MegEngine's files have no dataset queues",
         "op_service": "MegEngine's files have no dataset operators",

@@ -35,6 +35,7 @@ _NEXT_ENTRY = {
     b"{": re.compile(rb'[}\]][ \t\r\n]*,(?=[ \t\r\n]*"[a-z]{0,3}[0-9]{1,20}"[ \t\r\n]*:)'),
     b"[": re.compile(rb'[}"0-9][ \t\r\n]*,(?=[ \t\r\n]*[{"0-9])'),
 }
+_NEXT_OBJECT = re.compile(rb"\}[ \t\r\n]*,(?=[ \t\r\n]*\{)")
 _anything = msgspec.json.Decoder(Any)
 _raw_map = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _raw_list = msgspec.json.Decoder(list[msgspec.Raw])
@@ -159,6 +160,8 @@ class Scan:
     def _cuts(self, opening: bytes) -> Iterator[int | None]:
         """Where the batch may be cut, best guess first; None stands for the end of the map or list."""
         pattern = _NEXT_ENTRY[opening]
+        if opening == b"[" and self._buffer[self._at : self._at + 1] == b"{":
+            pattern = _NEXT_OBJECT
         start, end, tries = self._at, len(self._buffer), 0
         tail = max(start, end - _TAIL)
         for low in (tail, start) if tail > start else (start,):

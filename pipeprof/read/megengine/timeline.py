@@ -22,6 +22,7 @@ from pipeprof.read.megengine.events import (
 )
 from pipeprof.read.megengine.outcome import Outcome
 from pipeprof.read.megengine.scan import Scan
+from pipeprof.read.megengine.steps import MARK, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _MEMORY = "_alloc_mem"
 _LARGEST = 2**62
+_HUGE = 2**1023
 _FLOW = {"s": "start", "t": "step", "f": "end"}
 
 
@@ -94,6 +96,8 @@ class _Reading:
         self.out = Outcome()
         self._names: dict[str, str] = {}
         self._kernels: set[str] = set()
+        self._first: int | None = None
+        self._stops: list[int] = []
         self._open: dict[str, list[_Open]] = {}
         self._waiting: list[tuple[str, str, dict[str, Any]]] = []
         self._handlers: dict[Any, Callable[[Event], None]] = {
@@ -125,14 +129,18 @@ class _Reading:
         for stack in self._open.values():
             for _ in stack:
                 self.out.problem("events that never end")
-        for table, track, row in self._waiting:
+        steps = Steps(self._first or 0, self._stops)
+        steps.add_to(self.out)
+        self._waiting.reverse()
+        while self._waiting:
+            table, track, row = self._waiting.pop()
             if table == "op":
                 device = self._is_device(track)
+                row["step"] = steps.of(row["start_ns"])
                 row["side"] = "device" if device else "host"
                 if device:
                     row["device_total_ns"], row["device_self_ns"] = row["dur_ns"], row["self_ns"]
             self.out.kept.add(table, track=self._names.get(track, track), **row)
-        self._waiting.clear()
 
     def _is_device(self, track: str) -> bool:
         """Whether operators on a thread ran on a device: by its number or text, and now by the category Kernel."""
@@ -145,6 +153,7 @@ class _Reading:
             self.out.problem("events without a time")
         else:
             self.out.end_ns = max(self.out.end_ns, found)
+            self._first = found if self._first is None else min(self._first, found)
         return found
 
     def _begin(self, event: Event) -> None:
@@ -204,14 +213,17 @@ class _Reading:
             self.clock(args_of(event).local_time, 1000)
             return
         start = self._time(event)
-        if start is not None:
-            self._span(_text(event.tid), event, start, 0)
+        if start is None:
+            return
+        if event.name == MARK:
+            self._stops.append(start)
+        self._span(_text(event.tid), event, start, 0)
 
     def _counter(self, event: Event) -> None:
         at, value, name = self._time(event), args_of(event).value, _text(event.name)
         if at is None:
             return
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if not _is_number(value):
             self.out.problem("counters without a number")
         elif name.endswith(_MEMORY) and 0 <= value < _LARGEST:
             self.out.kept.add("memory", t_ns=at, device=name.removesuffix(_MEMORY), allocated_bytes=int(value))
@@ -231,6 +243,13 @@ class _Reading:
                 "side": _FLOW[str(event.ph)], "t_ns": at,
             }  # fmt: skip
             self._waiting.append(("flow", _text(event.tid), row))
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is a number that a double can hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) if isinstance(value, float) else abs(value) < _HUGE
 
 
 def _text(value: object) -> str:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 LARGEST = 1 << 62  # no time, size or number in these files can be as large
 LARGEST_MS = LARGEST // NS_PER_MS
+JSON_BYTES = 1 << 26
+_LINE_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16
 _LOG_BYTES = 1 << 24  # a log's first timing block comes after at most this much of other output
 
@@ -123,12 +125,16 @@ def _by_content(head: bytes, name: str) -> str | None:
 
 
 def _has_blocks(head: bytes, file: IO[bytes]) -> bool:
+    """Whether it is a log; one that is cut off before its first block is none, and may be another reader's file."""
     seen, tail, chunk = 0, b"", head
     while chunk and seen < _LOG_BYTES:
         if b"[PROF Dataset]" in tail + chunk:
             return True
         seen, tail = seen + len(chunk), chunk[-32:]
-        chunk = file.read(_HEAD_BYTES)
+        try:
+            chunk = file.read(_HEAD_BYTES)
+        except (OSError, EOFError, zlib.error):
+            return False
     return False
 
 
@@ -139,7 +145,9 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         with _open(path) as file:
-            data = file.read()
+            data = file.read(JSON_BYTES + 1)
+        if len(data) > JSON_BYTES:
+            raise SourceError(f"`{path}` is larger than {JSON_BYTES >> 20} MiB, which no such file is", "remove it")
         if not data.strip():
             raise SourceError(f"`{path}` is empty, expected a JSON object", "restore the file, or remove it")
         content = json.loads(data.decode("utf-8-sig"), parse_constant=lambda _name: None)
@@ -156,7 +164,7 @@ def lines(path: Path) -> Iterator[str]:
     """Lines of a text file, one at a time, without their ends (LF or CRLF). Raises SourceError when unreadable."""
     try:
         with _open(path) as file:
-            for line in file:
+            while line := file.readline(_LINE_BYTES):  # a longer one comes in pieces
                 yield line.decode("utf-8", "replace").rstrip("\r\n")
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"cannot read `{path}`: {error}", "restore the file, or remove it") from error

@@ -86,7 +86,7 @@ def load_windows(process: Process) -> Recorded:
         ticks, lead = event["ticks"], int(event.get("warmup", warmup.get(number, 0)))
         recorded.windows.append((int(event["begin"]), int(event["end"])))
         skip_until = ticks[min(lead, len(ticks) - 1)]
-        _load(process.folder / f"window-{number}", event, skip_until, recorded)
+        _load(process.folder / f"window-{number}", event, (skip_until, skip_until), recorded)
     ends = [int(event["t"]) for event in process.all("user_profile_end")]
     seen: set[str] = set()
     for event in process.all("user_profile"):
@@ -95,14 +95,18 @@ def load_windows(process: Process) -> Recorded:
         folder = event.get("folder")
         if folder and folder not in seen:
             seen.add(folder)
-            _load(Path(folder), event, 0, recorded)
+            _load(Path(folder), event, (0, begin), recorded)
             if not recorded.executions:
                 recorded.notes.append(f"the script's own profile in `{folder}` has no operator executions to import")
     recorded.executions.sort(key=lambda execution: execution.start_ns)
     return recorded
 
 
-def _load(folder: Path, event: dict[str, Any], skip_until: int, recorded: Recorded) -> None:
+def _load(folder: Path, event: dict[str, Any], skip_until: tuple[int, int], recorded: Recorded) -> None:
+    """Add executions and pool samples, each from a time on.
+
+    MindSpore writes all samples that it ever took in the process into the file of each window.
+    """
     offset = int(event["monotonic"]) - int(event["realtime"])
     try:
         executions, pool = read_folder(folder)
@@ -111,9 +115,10 @@ def _load(folder: Path, event: dict[str, Any], skip_until: int, recorded: Record
         return
     for execution in executions:
         start = execution.start_ns + offset
-        if start >= skip_until:
+        if start >= skip_until[0]:
             recorded.executions.append(replace(execution, start_ns=start))
-    recorded.pool.extend(replace(sample, t_ns=sample.t_ns + offset) for sample in pool)
+    samples = (replace(sample, t_ns=sample.t_ns + offset) for sample in pool)
+    recorded.pool.extend(sample for sample in samples if sample.t_ns >= skip_until[1])
 
 
 def place(executions: Sequence[Execution], steps: Sequence[Step]) -> list[Placed]:

@@ -20,14 +20,16 @@ class RankRows:
         self.kind_steps: dict[str, int] = defaultdict(int)
         self.pipelines = 0
         self._ops: dict[tuple[str, str], int] = {}
+        self._names: dict[str, dict[str, None]] = {}  # columns of each table
 
     def add(self, table: str, **values: Any) -> None:
         """Append a row; columns that are not given are null. Raises KeyError for an unknown column."""
-        names = BY_NAME[table].column_names
-        unknown = values.keys() - set(names)
-        if unknown:
-            raise KeyError(f"{table}: {sorted(unknown)}")
-        self.rows[table].append(tuple(values.get(name) for name in names))
+        names = self._names.get(table)
+        if names is None:
+            names = self._names[table] = dict.fromkeys(BY_NAME[table].column_names)
+        if not values.keys() <= names.keys():
+            raise KeyError(f"{table}: {sorted(values.keys() - names.keys())}")
+        self.rows[table].append(tuple(map(values.get, names)))
 
     def at(self, monotonic_ns: int) -> int:
         """A time of the monotonic clock as ns since the repetition's zero."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import UsageError
@@ -26,13 +27,20 @@ _ALIASES = {
     "input_shapes": "in_shapes", "mean": "mean_ns", "avg": "mean_ns", "max": "max_ns", "min": "min_ns",
     "cpu_time": "mean_ns", "cpu_time_total": "total_ns", "self_cpu_time_total": "self_ns", "cpu_total": "total_ns",
     "self_cpu": "self_ns", "self_cpu_time": "self_ns", "device_time_total": "device_total_ns",
-    "self_device_time_total": "device_self_ns", "cuda_time_total": "device_total_ns",
-    "self_cuda_time_total": "device_self_ns", "device_total": "device_total_ns", "self_device": "device_self_ns",
-    "device_time": "device_mean_ns", "cuda_time": "device_mean_ns", "cpu_memory_usage": "memory_bytes",
+    "self_device_time_total": "device_self_ns", "device_total": "device_total_ns", "self_device": "device_self_ns",
+    "device_time": "device_mean_ns", "cpu_memory_usage": "memory_bytes",
     "self_cpu_memory_usage": "self_memory_bytes", "self_memory": "self_memory_bytes",
     "device_memory_usage": "device_memory_bytes", "self_device_memory_usage": "self_device_memory_bytes",
-    "cuda_memory_usage": "device_memory_bytes", "self_cuda_memory_usage": "self_device_memory_bytes", "key": "name",
+    "key": "name", "flops": "computation", "total_flops": "computation", "total_kflops": "computation",
+    "total_mflops": "computation", "total_gflops": "computation", "cpu_time_avg": "mean_ns",
+    "device_time_avg": "device_mean_ns", "cpu_mem": "memory_bytes", "self_cpu_mem": "self_memory_bytes",
+    "device_mem": "device_memory_bytes", "self_device_mem": "self_device_memory_bytes", "of_calls": "count",
+    "source_location": "stack",
 }  # fmt: skip
+
+
+_ACCELERATOR = re.compile(r"(?<![a-z])(?:cuda|xpu|npu|hpu|mtia|hip|privateuse1)(?![a-z0-9])")
+_NO_LETTER = re.compile(r"[^a-z0-9_+]+")
 
 
 class Order(NamedTuple):
@@ -43,12 +51,13 @@ class Order(NamedTuple):
 
 
 def parse_order(text: str, columns: Sequence[str]) -> Order:
-    """`COL` is descending, `+COL` ascending; names are taken in any case, with blanks, `-` or `_`.
+    """`COL` is descending, `+COL` ascending; names are taken in any case, with blanks, `-`, `_`, `#` or `%`.
 
     Raises UsageError, listing the columns, for an unknown one.
     """
     ascending = text.startswith("+")
-    wanted = text.removeprefix("+").strip().lower().replace(" ", "_").replace("-", "_")
+    wanted = text.removeprefix("+").lower().replace(" ", "_").replace("-", "_")
+    wanted = _ACCELERATOR.sub("device", _NO_LETTER.sub("", wanted).strip("_"))
     for name in (wanted, _ALIASES.get(wanted, ""), f"{wanted}_ns", f"{wanted}_bytes"):
         if name in columns:
             return Order(name, ascending)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import UsageError
 from pipeprof.report.ops.columns import Order, parse_order
 from pipeprof.report.ops.content import Content, Part, names
+from pipeprof.report.ops.totals import place_of, with_totals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,9 @@ COLUMNS = (
     "self_ns", "total_ns", "mean_ns", "max_ns", "count", "name", "type", "phase", "share", "total_share",
     "cumulative_ns", "device_self_ns", "device_total_ns", "device_mean_ns", "device_share", "memory_bytes",
     "self_memory_bytes", "device_memory_bytes", "self_device_memory_bytes", "in_shapes", "stack", "category",
+    "computation",
 )  # fmt: skip
+_NESTED = ("diopi", "dipu_")
 _SHARES = (
     ("share", "self_ns", "all_ns"),
     ("total_share", "total_ns", "all_ns"),
@@ -37,7 +40,7 @@ _MEANS = (("mean_ns", "total_ns"), ("device_mean_ns", "device_total_ns"))
 
 def is_single(run: Run, question: Question) -> bool:
     """Whether a question is answered operator by operator: when its options say so, or the run is such a profile."""
-    return question.single or (not question.group_by and PROFILE in run.manifest.options)
+    return question.single or (not (question.group_by or question.groups) and PROFILE in run.manifest.options)
 
 
 def usual_top(run: Run, question: Question) -> int:
@@ -55,13 +58,15 @@ def build(engine: Engine, question: Question, *, training: bool) -> Content:
     rows = (
         _training_rows(engine, group) if training and group in ("type", "name") else _key_rows(engine, question, group)
     )
+    if training:
+        rows = with_totals(engine, group, rows)
     total = _total(rows)
     _complete(rows)
     kept = _filtered(rows, question, group)
     ranks = sorted({(row["rep"], row["rank"]) for row in kept})
     shown: list[dict[str, Any]] = []
-    for place in ranks:
-        here = _ordered([row for row in kept if (row["rep"], row["rank"]) == place], order or _usual(rows))
+    for place in sorted({place_of(row) for row in kept}):
+        here = _ordered([row for row in kept if place_of(row) == place], order or _usual(rows))
         _count_up(here)
         shown += here[: question.shown(len(here))]
     part = Part("", names(shown), len(kept), several=len(ranks) > 1)
@@ -99,14 +104,17 @@ def _total(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _device_time(rows: Sequence[dict[str, Any]]) -> int:
+    """Time of all kernels; where they contain each other (torch_dipu), of those that operators launched."""
     on_device = [row for row in rows if row.get("on_device")] or rows
+    if any((row.get("key") or "").startswith(_NESTED) for row in on_device):
+        on_device = [row for row in rows if not row.get("on_device")]
     return sum(row.get("device_self_ns") or 0 for row in on_device)
 
 
 def _complete(rows: Sequence[dict[str, Any]]) -> None:
     """Add means and shares where the query has none."""
-    for place in {(row["rep"], row["rank"]) for row in rows}:
-        here = [row for row in rows if (row["rep"], row["rank"]) == place]
+    for place in {place_of(row) for row in rows}:
+        here = [row for row in rows if place_of(row) == place]
         wholes = {"all_ns": sum(row["self_ns"] or 0 for row in here), "all_device_ns": _device_time(here)}
         for row in here:
             for name, of in _MEANS:

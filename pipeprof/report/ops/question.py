@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pipeprof.errors import UsageError
@@ -16,7 +16,10 @@ PARTS = ("summary", "device", "host")
 
 @dataclass(frozen=True)
 class Question:
-    """Options of `pipeprof ops`. Times are in seconds; `top` 0 is all, a negative one all but that many last rows."""
+    """Options of `pipeprof ops`. Times are in seconds; `top` 0 is all, a negative one all but that many last rows.
+
+    `groups` asks for groups of executions also where single operators are usual, by what is usual then.
+    """
 
     top: int | None = None
     opr_name: str | None = None
@@ -35,6 +38,18 @@ class Question:
     confluence: bool = False
     group_by: str | None = None
     stack_depth: int = 5
+    groups: bool = False
+
+    def grouped(self, text: str) -> Question:
+        """The same question for groups by one of GROUPS; `stack N` also says how many frames make a stack.
+
+        Raises UsageError for another text.
+        """
+        name, _, depth = text.strip().lower().partition(" ")
+        known = name in GROUPS and (not depth or (name == "stack" and depth.strip().isdecimal() and int(depth) > 0))
+        if not known:
+            raise UsageError(f"no groups by `{text}`", f"group by {', '.join(GROUPS)}; stack 3: three frames")
+        return replace(self, group_by=name, stack_depth=int(depth) if depth else self.stack_depth)
 
     def check(self) -> None:
         """Raise UsageError for options that do not go together or cannot be understood."""
@@ -72,7 +87,9 @@ class Question:
     @property
     def single(self) -> bool:
         """Whether the options ask for the table of single operators, also where groups are the default."""
-        return not self.group_by and bool(self.one_by_one or self.aggregate or self.opr_name or self.types)
+        return not (self.group_by or self.groups) and bool(
+            self.one_by_one or self.aggregate or self.opr_name or self.types
+        )
 
     def shown(self, count: int) -> int:
         """How many of `count` rows are printed."""

@@ -5,18 +5,13 @@ from __future__ import annotations
 import io
 import os
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
-import pyarrow.parquet as pq
-from rich.console import Console
 
 from pipeprof.errors import UsageError
-from pipeprof.query.engine import Engine
-from pipeprof.report.ops import groups, single, terminal, texts
+from pipeprof.report.ops.answer import answer
 from pipeprof.report.output import write_text
-from pipeprof.report.terminal import PLAIN_WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,22 +21,7 @@ if TYPE_CHECKING:
     from pipeprof.report.ops.content import Content
     from pipeprof.report.ops.question import Question
 
-TRACES = ("import:kineto", "import:megengine")
 FORMATS = ("terminal", "json", "csv", "markdown", "parquet")
-_TEXTS: dict[str, Callable[[Content], str]] = {
-    "json": texts.json_text, "csv": texts.csv_text, "markdown": texts.markdown_text, "wiki": texts.wiki_text,
-}  # fmt: skip
-
-
-def answer(run: Run, question: Question) -> Content:
-    """The operator table of a run. Raises UsageError for a question that cannot be answered."""
-    question.check()
-    if question.top is None:
-        question = replace(question, top=groups.usual_top(run, question))
-    with Engine.open(run) as engine:
-        if groups.is_single(run, question):
-            return single.build(engine, question)
-        return groups.build(engine, question, training=not run.manifest.source.startswith(TRACES))
 
 
 def show(run: Run, question: Question, form: str, output: Path | None) -> None:
@@ -58,7 +38,16 @@ def show(run: Run, question: Question, form: str, output: Path | None) -> None:
     elif form == "terminal" and not question.confluence:
         _terminal(run, content, output)
     else:
-        write_text(_TEXTS["wiki" if form == "terminal" else form](content), output)
+        write_text(_text(content, "wiki" if form == "terminal" else form), output)
+
+
+def _text(content: Content, form: str) -> str:
+    from pipeprof.report.ops import texts  # noqa: PLC0415 - slow to import; a terminal does without
+
+    forms: dict[str, Callable[[Content], str]] = {
+        "json": texts.json_text, "csv": texts.csv_text, "markdown": texts.markdown_text, "wiki": texts.wiki_text,
+    }  # fmt: skip
+    return forms[form](content)
 
 
 def _names(content: Content) -> str:
@@ -73,8 +62,14 @@ def _terminal(run: Run, content: Content, output: Path | None) -> None:
         why = next((item.why for item in run.manifest.not_measured if item.what == "op"), "no operator was recorded")
         write_text(f"no operators: {why}\n", output)
         return
+    from rich.console import Console  # noqa: PLC0415 - slow to import; other formats do without
+
+    from pipeprof.report.ops import terminal  # noqa: PLC0415
+    from pipeprof.report.terminal import PLAIN_WIDTH  # noqa: PLC0415
+
     if output is None:
-        terminal.show(Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False), content)
+        wide = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal() else PLAIN_WIDTH
+        terminal.show(Console(width=wide, highlight=False), content)
         return
     buffer = io.StringIO()
     terminal.show(Console(file=buffer, width=PLAIN_WIDTH, highlight=False, no_color=True), content)
@@ -82,6 +77,10 @@ def _terminal(run: Run, content: Content, output: Path | None) -> None:
 
 
 def _parquet(content: Content, output: Path) -> None:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import; other formats do without
+
+    from pipeprof.report.ops import texts  # noqa: PLC0415
+
     temporary = output.with_name(f".{output.name}.{os.getpid()}")
     try:
         pq.write_table(texts.arrow(content), temporary, compression="zstd")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
 
 from pipeprof.report.ops.columns import PLACED, SINGLE, Order, parse_order
 from pipeprof.report.ops.content import Content, Part, names
@@ -14,27 +14,35 @@ from pipeprof.report.ops.question import KEYS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import pyarrow as pa
+
     from pipeprof.query.engine import Engine
     from pipeprof.report.ops.question import Question
 
 INFOS = "op/operators"
-_CHOSEN = pa.schema([(name, pa.int64()) for name in ("rep", "rank", "op_id", "place")])
+_CHOSEN = ("rep", "rank", "op_id", "place")
 _NS = 1e9
 _UNBOUNDED = 1e300
 
 
-def build(engine: Engine, question: Question) -> Content:
-    """The tables and the summary that a question asks for. Raises UsageError for an unknown column."""
+def build(engine: Engine, question: Question, *, either_side: bool = False) -> Content:
+    """The tables and the summary that a question asks for.
+
+    `either_side`: when nothing on the device is meant, and no side was asked for, the host's side is shown. Raises
+    UsageError for an unknown column.
+    """
     order = parse_order(question.order_by or "self_ns", SINGLE)
-    infos = _infos(engine, question, order)
-    chosen = _chosen(infos, question, order) if infos is not None else None
-    if chosen is not None:
-        engine.give("chosen", chosen)
+    every = not _is_chosen(question, order)
+    if not every:
+        engine.give("chosen", _chosen(engine, question, order))
     content = Content("single", aggregated=question.aggregate is not None)
     totals = engine.rows("op/side_total")
     _add_totals(content, totals)
     for side in _sides(question):
-        content.parts.append(_part(engine, question, order, side, every=chosen is None))
+        content.parts.append(_part(engine, question, order, side, every=every))
+    if either_side and not question.print_only and len(content.parts) == 1 and not content.parts[0].count:
+        host = _part(engine, question, order, "host", every=every)
+        content.parts = [host] if host.count else content.parts
     if question.copy_time:
         _add_copy_time(engine, question, content)
     if question.print_only != "host" and "host" in {row["side"] for row in totals} and not content.total["device_ns"]:
@@ -50,29 +58,39 @@ def _sides(question: Question) -> list[str]:
     return ["device", "host"] if question.show_host else ["device"]
 
 
-def _infos(engine: Engine, question: Question, order: Order) -> list[dict[str, Any]] | None:
-    """What operators are, when something is asked that only Python can tell."""
-    asked = question.opr_name or question.types or question.input_dtype or question.copy_time or order.column in PLACED
-    return engine.rows(INFOS) if asked else None
+def _is_chosen(question: Question, order: Order) -> bool:
+    """Whether something is asked that only Python can tell."""
+    return bool(question.opr_name or question.types or question.input_dtype or order.column in PLACED)
 
 
-def _chosen(infos: Sequence[dict[str, Any]], question: Question, order: Order, kind: str | None = None) -> pa.Table:
+def _chosen(engine: Engine, question: Question, order: Order, kind: str | None = None) -> pa.Table:
     """Operators that pass the filters on names, types and data types, with their place in the order."""
     pattern, types, dtype = question.pattern(), frozenset(question.types), question.input_dtype
-    kept = [
-        row
-        for row in infos
-        if (not types or row["type"] in types)
-        and (kind is None or row["type"] == kind)
-        and (pattern is None or pattern.match(row["name"] or ""))
-        and (dtype is None or dtype in _listed(row["in_types"]))
-    ]
-    places = _places(kept, order.column) if order.column in PLACED else [None] * len(kept)
-    columns = [[row[name] for row in kept] for name in ("rep", "rank", "op_id")]
-    return pa.Table.from_arrays([pa.array(values, pa.int64()) for values in (*columns, places)], schema=_CHOSEN)
+    kept: list[tuple[int, ...]] = []
+    values: list[str | None] = []
+    for row in engine.each(INFOS):
+        if (
+            (not types or row["type"] in types)
+            and (kind is None or row["type"] == kind)
+            and (pattern is None or pattern.match(row["name"] or ""))
+            and (dtype is None or dtype in _listed(row["in_types"]))
+        ):
+            kept.append(tuple(row[name] for name in _CHOSEN[:-1]))
+            if order.column in PLACED:
+                values.append(row[order.column])
+    columns: list[list[int | None]] = [[row[index] for row in kept] for index in range(len(_CHOSEN) - 1)]
+    columns.append(_places(values, order.column) if order.column in PLACED else [None] * len(kept))
+    return _table(dict(zip(_CHOSEN, columns, strict=True)))
 
 
-def _listed(text: str | None) -> Sequence[str]:
+def _table(columns: dict[str, list[int | None]]) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415 - slow to import; a table without filters does without
+
+    return pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
+
+
+@lru_cache(maxsize=4096)
+def _listed(text: str | None) -> Sequence[Any]:
     try:
         found = msgspec.json.decode(text or "[]")
     except msgspec.MsgspecError:
@@ -80,10 +98,10 @@ def _listed(text: str | None) -> Sequence[str]:
     return found if isinstance(found, list) else []
 
 
-def _places(rows: Sequence[dict[str, Any]], column: str) -> list[int | None]:
+def _places(values: Sequence[str | None], column: str) -> list[int | None]:
     """Rank of each value; equal values share one. Ids are ordered as numbers, shapes number by number."""
     key = _KEYS.get(column, str)
-    keys = [None if row[column] is None else key(row[column]) for row in rows]
+    keys = [None if value is None else key(value) for value in values]
     ranks = {value: place for place, value in enumerate(sorted({value for value in keys if value is not None}))}
     return [None if value is None else ranks[value] for value in keys]
 
@@ -159,9 +177,8 @@ def _add_totals(content: Content, totals: Sequence[dict[str, Any]]) -> None:
 
 def _add_copy_time(engine: Engine, question: Question, content: Content) -> None:
     """Two lines for operators of type Copy among those that are chosen: time to the end, and to the kernel."""
-    infos = engine.rows(INFOS)
     order = Order("self_ns", ascending=False)
-    engine.give("chosen", _chosen(infos, question, order, kind="Copy"))
+    engine.give("chosen", _chosen(engine, question, order, kind="Copy"))
     params = {**_params(question, order), "by": "all", "top": 0, "side": "device", "every": False}
     for key, title in (("total", "copy time"), ("wait", "copy wait time")):
         values = {}

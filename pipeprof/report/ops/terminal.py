@@ -31,8 +31,9 @@ _FIGURES = (
     ("device\nmean", ("device_mean_ns",)),
     ("memory\nself, total", ("self_memory_bytes", "memory_bytes")),
     ("device memory\nself, total", ("self_device_memory_bytes", "device_memory_bytes")),
+    ("computation", ("computation",)),
 )
-_DISPENSABLE = ("mean", "max", "cumulative", "device\nmean", "device memory\nself, total")
+_DISPENSABLE = ("mean", "max", "cumulative", "device\nmean", "device memory\nself, total", "computation")
 
 
 def show(console: Console, content: Content) -> None:
@@ -70,7 +71,7 @@ def _operator(row: dict[str, Any], *, aggregated: bool) -> str:
     if aggregated:
         return f"{row['type'] or cells.NOT_KNOWN}\n{row['count']} x"
     number = row["opr_id"] if row["opr_id"] is not None else str(row["op_id"])
-    return "\n".join(str(part) for part in (row["name"], row["type"], number) if part is not None)
+    return "\n".join(str(part) for part in dict.fromkeys((row["name"], row["type"], number)) if part is not None)
 
 
 def _single(part: Part, width: int, *, aggregated: bool) -> tuple[Sequence[str], list[list[str]], frozenset[str]]:
@@ -186,4 +187,4 @@ def _figure(row: dict[str, Any], name: str) -> str:
         return cells.share(value)
     if name.endswith("_bytes"):
         return cells.size(value)
-    return str(value)
+    return cells.amount(value, "FLO") if name == "computation" else str(value)

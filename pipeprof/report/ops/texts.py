@@ -7,7 +7,6 @@ import io
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
 
 from pipeprof.report import markdown
 from pipeprof.report.ops import cells
@@ -16,6 +15,8 @@ from pipeprof.report.sections import Block
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from pipeprof.report.ops.content import Content, Part
 
@@ -40,12 +41,16 @@ def csv_text(content: Content) -> str:
 
 def arrow(content: Content) -> pa.Table:
     """The rows as an Arrow table."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import; texts do without
+
     rows = _flat(content)
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return pa.table({name: _column([row.get(name) for row in rows]) for name in columns})
 
 
 def _column(values: list[Any]) -> pa.Array:
+    import pyarrow as pa  # noqa: PLC0415
+
     if any(isinstance(value, float) for value in values):
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
     return pa.array(values)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeprof.report.sections.across import across_section
 from pipeprof.report.sections.block import Block, Section, focus_of
+from pipeprof.report.sections.communication import communication_section
 from pipeprof.report.sections.diagnosis import diagnosis_section
-from pipeprof.report.sections.operators import communication_section, operators_section
+from pipeprof.report.sections.operators import operators_section
 from pipeprof.report.sections.pipeline import pipeline_section
+from pipeprof.report.sections.queues import queues_section
 from pipeprof.report.sections.ranks import ranks_section
 from pipeprof.report.sections.resources import resources_section
 from pipeprof.report.sections.run import run_section
+from pipeprof.report.sections.split import split_section
 from pipeprof.report.sections.steps import steps_section
 
 __all__ = ["Block", "Section", "sections"]
@@ -23,8 +27,11 @@ def sections(content: dict[str, Any]) -> list[Section]:
         run_section(content, focus),
         diagnosis_section(content),
         steps_section(content, focus),
+        split_section(content),
         ranks_section(content),
+        across_section(content),
         pipeline_section(content, focus),
+        queues_section(content, focus),
         operators_section(content, focus),
         communication_section(content, focus),
         resources_section(content, focus),

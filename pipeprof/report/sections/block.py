@@ -43,9 +43,21 @@ def focus_of(content: dict[str, Any]) -> tuple[int, int]:
     rows = [row for row in content["steps"]["summary"] if row["kind"] != "eval"]
     steady = [row for row in rows if row["kind"] == "train"] or rows
     slowest = max(steady, key=lambda row: (row["median_ns"], -row["rep"], -row["rank"]), default=None)
-    if slowest is None:  # no steps, but perhaps a pipeline
-        slowest = next(iter(content["pipeline"]["pipelines"]), {"rep": 0, "rank": 0})
+    if slowest is None:  # no steps, but perhaps something else
+        others = (content["pipeline"]["pipelines"], content["steps"]["split"], content["ops"], content["op_totals"])
+        slowest = next((row for rows in others for row in rows), {"rep": 0, "rank": 0})
     return slowest["rep"], slowest["rank"]
+
+
+def in_windows(content: dict[str, Any]) -> bool:
+    """Whether operators were recorded in windows only, as pipeprof does; another profiler's steps are all alike."""
+    imported = content["run"]["source"].startswith("import:")
+    return not imported and any(row["window_steps"] for row in content["steps"]["summary"])
+
+
+def counted(number: int, what: str) -> str:
+    """`1 step`, `2 steps`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def rows_at(rows: Iterable[dict[str, Any]], focus: tuple[int, int]) -> list[dict[str, Any]]:
@@ -61,3 +73,27 @@ def times(row: dict[str, Any]) -> list[str]:
 def costs(row: dict[str, Any]) -> list[str]:
     """Total, mean, maximum and share as text."""
     return [*(format_ns(row[f"{name}_ns"]) for name in ("total", "mean", "max")), format_ratio(row["share"])]
+
+
+def filled(head: Sequence[str], rows: list[list[str]], words: Iterable[int] = (0,)) -> Block:
+    """A table without the columns that are `-` in every row; columns are numbers but those in `words`."""
+    keep = [index for index in range(len(head)) if any(row[index] != "-" for row in rows)]
+    left = frozenset(words)
+    right = frozenset(place for place, index in enumerate(keep) if index not in left)
+    return Block([head[index] for index in keep], [[row[index] for index in keep] for row in rows], right)
+
+
+def format_rate(rate: float | None) -> str:
+    """Bytes per second in powers of 1000, as links are sold: `20.9 GB/s`; `-` for None."""
+    if rate is None:
+        return "-"
+    for unit, size in (("GB/s", 1e9), ("MB/s", 1e6)):
+        if rate >= size:
+            return f"{rate / size:.1f} {unit}"
+    return f"{rate / 1e3:.1f} kB/s"
+
+
+def short_name(name: str) -> str:
+    """The last two parts of a scoped name; the full one is in the JSON report and in `pipeprof ops`."""
+    parts = name.split("/")
+    return name if len(parts) < 3 else "/".join(["...", *parts[-2:]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeprof.report.sections.across import straggler_sentences
 from pipeprof.report.sections.block import Section
 from pipeprof.units import format_ns, format_ratio
 
@@ -35,6 +36,7 @@ SINK_STAGES = {
     "data_processing": "late: the dataset pipeline on the host",
     "data_transmission": "late: the way from the host to the device",
 }
+HIGH_WAIT = 0.2
 PROGRAMS = {
     "mindinsight": "MindInsight's rules",
     "mindspore": "MindSpore's own analyser",
@@ -53,19 +55,31 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
         name = f" `{found['op_name']}`" if found["op_name"] else ""
         kind = f", {KINDS[found['kind']]}" if found["kind"] else ""
         section.strong.append(f"bottleneck: {found['op_type']} {found['op_id']}{name}{kind}")
-    if found["stage"]:
+    if found["stage"] and found["verdict"] != "consumer_bound":
         section.strong.append(SINK_STAGES[found["stage"]])
     doubts = f" ({'; '.join(found['doubts'])})" if found["doubts"] else ""
-    if found["verdict"] != "not_measured":
+    if found["verdict"] == "not_measured":
+        _data_wait(section, found)
+    else:
         section.notes.append(f"confidence: {found['confidence']}{doubts}")
     section.notes += [_evidence(item) for item in found["evidence"]]
     section.notes += [_suggestion(item, content["run"]["path"]) for item in found["suggestions"]]
     _network(section, found["network"])
+    _stragglers(section, content)
     for program, title in PROGRAMS.items():
         theirs = found["compatible"].get(program) or {}
         if theirs.get("named") is not None:
             section.notes.append(f"{title} would name: {_named(content, theirs['named'])}")
     return section
+
+
+def _data_wait(section: Section, found: dict[str, Any]) -> None:
+    """Where no dataset was seen, a long time up to the forward pass is worth a word in front."""
+    wait = next((item["value"] for item in found["evidence"] if item["source"] == "step/phase_summary"), 0.0)
+    if wait >= HIGH_WAIT:
+        section.strong.append(
+            f"before the forward pass a step waits {format_ratio(wait)} of its time, for data or for the host"
+        )
 
 
 def _network(section: Section, found: dict[str, Any] | None) -> None:
@@ -81,6 +95,14 @@ def _network(section: Section, found: dict[str, Any] | None) -> None:
         section.strong.append(f"rank {slow['rank']} holds the others up: {extra} more for a step, in {slow['phase']}")
     section.notes += [_evidence(item) for item in found["evidence"]]
     section.notes += [f"try: {text}" for text in found["suggestions"]]
+
+
+def _stragglers(section: Section, content: dict[str, Any]) -> None:
+    """Ranks that hold the others up, unless the verdict on the step has named one."""
+    found = content["ranks"]["straggler"]
+    named = (content["diagnosis"]["network"] or {}).get("slowest_rank")
+    if found["verdict"] == "straggler" and not (named and named["rank"] == found["found"][0]["rank"]):
+        section.strong += straggler_sentences(found)[:3]
 
 
 def _evidence(item: dict[str, Any]) -> str:

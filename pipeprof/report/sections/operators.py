@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.sections.block import Block, Section, costs, rows_at
-from pipeprof.units import format_ns
+from pipeprof.report.sections.block import Block, Section, costs, filled, in_windows, rows_at, short_name
+from pipeprof.units import format_ns, format_ratio
+
+MOST_TYPES, MOST_INSTANCES = 10, 5
+LAYERS = {"operator_details": "on the host", "api_statistic": "of the API", "dataset": "of the dataset"}
 
 
 def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     """Types and single operators with the most time, of the rank in focus."""
-    section = Section("Operators (from op windows)")
+    section = Section("Operators (from op windows)" if in_windows(content) else "Operators")
     types = rows_at(content["ops"], focus)
     rows = [[row["type"] or "-", row["phase"] or "-", str(row["count"]), *costs(row)] for row in types[:10]]
     if rows:
@@ -21,7 +24,7 @@ def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
             f"{len(rows)} of {len(types)} types; all of them: pipeprof ops {content['run']['path']} --top 0"
         )
     instances = [
-        [_short(row["name"]), row["phase"] or "-", row["in_shapes"] or "-", str(row["count"]), *costs(row)]
+        [short_name(row["name"]), row["phase"] or "-", row["in_shapes"] or "-", str(row["count"]), *costs(row)]
         for row in rows_at(content["op_instances"], focus)[:5]
     ]
     if instances:
@@ -32,27 +35,30 @@ def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
                 frozenset(range(3, 8)),
             )
         )
+    _totals(section, content, focus)
     return section
 
 
-def communication_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
-    """Collectives by kind, of the rank in focus."""
-    section = Section("Communication (from op windows)")
-    rows = [
-        [
-            row["kind"], str(row["events"]), "-" if row["events_per_step"] is None else f"{row['events_per_step']:.1f}",
-            *(format_ns(row[f"{name}_ns"]) for name in ("total", "median", "max", "tail")),
-        ]
-        for row in rows_at(content["steps"]["communication"], focus)
-    ]  # fmt: skip
-    if rows:
-        section.blocks.append(
-            Block(("kind", "events", "per step", "total", "median", "max", "in the tail"), rows, frozenset(range(1, 7)))
-        )
-    return section
-
-
-def _short(name: str) -> str:
-    """The last two parts of a scoped name; the full one is in the JSON report and in `pipeprof ops`."""
-    parts = name.split("/")
-    return name if len(parts) < 3 else "/".join(["...", *parts[-2:]])
+def _totals(section: Section, content: dict[str, Any], focus: tuple[int, int]) -> None:
+    """Operators of which only sums are known, device by device: types, then single ones."""
+    for key, first, most in (("op_totals", "type", MOST_TYPES), ("op_total_instances", "operator", MOST_INSTANCES)):
+        rows = [row for row in rows_at(content[key], focus) if not row["recorded"]]
+        for device, layer in dict.fromkeys((row["device"], row["layer"]) for row in rows):
+            of_device = [row for row in rows if (row["device"], row["layer"]) == (device, layer)]
+            here = [row for row in of_device if first == "type" or row["name"] is not None][:most]
+            listed = [
+                [
+                    short_name(row["name"]) if row["name"] is not None else row["type"] or "-",
+                    row["type"] if first == "operator" and row["type"] else "-",
+                    row["in_shapes"] or "-", "-" if row["count"] is None else str(row["count"]),
+                    *(format_ns(row[f"{name}_ns"]) for name in ("total", "mean", "max")), format_ratio(row["share"]),
+                ]
+                for row in here
+            ]  # fmt: skip
+            where = LAYERS.get(layer) or f"on {device or 'the device'}"
+            head = (f"{first} {where}", "type", "input shapes", "count", "total", "mean", "max",
+                    "share")  # fmt: skip
+            if listed:
+                section.blocks.append(filled(head, listed, words=(0, 1, 2)))
+    if any(not row["recorded"] for row in rows_at(content["op_totals"], focus)):
+        section.notes.append("tables that name a device are sums that the source gives; shares are of that device")

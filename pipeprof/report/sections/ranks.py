@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.sections.block import PHASES, Block, Section, times
+from pipeprof.report.sections.block import PHASES, Block, Section, filled, times
 from pipeprof.units import format_ns, format_ratio
+
+MOST_ROWS = 16
 
 
 def ranks_section(content: dict[str, Any]) -> Section:
@@ -22,15 +24,12 @@ def ranks_section(content: dict[str, Any]) -> Section:
                 *times(row),
                 format_ratio(waits.get((row["rep"], row["rank"]))),
             ]
-            for row in rows
+            for row in _slowest(rows)
         ]
-        section.blocks.append(
-            Block(
-                ("rep", "rank", "steps", "mean", "median", "p90", "max", "waiting for data"),
-                listed,
-                frozenset(range(8)),
-            )
-        )
+        head = ("rep", "rank", "steps", "mean", "median", "p90", "max", "waiting for data")
+        section.blocks.append(filled(head, listed, words=()))
+        if len(rows) > len(listed):
+            section.notes.append(f"the {len(listed)} slowest of {len(rows)}; all of them: --format json")
     spread = [
         [
             str(row["rep"]), PHASES.get(row["phase"], row["phase"]), str(row["slowest_rank"]),
@@ -48,3 +47,9 @@ def ranks_section(content: dict[str, Any]) -> Section:
             )
         )
     return section
+
+
+def _slowest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The ranks with the longest median step, in their order."""
+    kept = sorted(rows, key=lambda row: (-row["median_ns"], row["rep"], row["rank"]))[:MOST_ROWS]
+    return sorted(kept, key=lambda row: (row["rep"], row["rank"]))

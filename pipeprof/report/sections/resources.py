@@ -17,6 +17,8 @@ def resources_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
         if row["name"] == "pool":
             what = f"{row['device']} memory pool, in use"
         peak = row["peak_rss_bytes"] if row["device"] == "process" else row["peak_allocated_bytes"]
+        if peak is None:
+            continue
         rows.append([what, format_bytes(peak), str(row["samples"])])
     if rows:
         section.blocks.append(Block(("memory", "peak", "samples"), rows, frozenset((1, 2))))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.sections.block import PHASES, Block, Section, rows_at, times
+from pipeprof.report.sections.block import PHASES, Block, Section, filled, in_windows, rows_at, times
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+LEAST_STEPS = 5  # to speak of variation
 STAGES = {
     "start": "Python starts",
     "import": "import of MindSpore",
@@ -48,8 +49,11 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
         section.notes.append(
             "data wait ends where the forward pass begins; forward+backward and tail are from op windows, "
             "whose steps are a little slower"
+            if in_windows(content)
+            else "data wait: from the end of the previous step to FP; forward+backward: from FP to BP; tail: behind BP"
         )
-    _slowest(section, rows_at(steps["slowest"], focus)[:5])
+    _variation(section, rows_at(steps["variation"], focus))
+    _slowest(section, rows_at(steps["slowest"], focus)[:5], windowed=in_windows(content))
     for name, point in steps["points"].items():
         section.notes.append(
             f"{name}: FP {point['fp']} ({point['fp_choice']}), BP {point['bp']} ({point['bp_choice']})"
@@ -58,28 +62,44 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     listed = [
         [text, str(stages[name]["count"]), format_ns(stages[name]["dur_ns"])]
         for name, text in STAGES.items()
-        if name in stages
+        if name in stages and not (name == "first_step" and content["run"]["source"].startswith("import:"))
     ]
     if listed:
         section.blocks.append(Block(("stage", "count", "time"), listed, frozenset((1, 2))))
     return section
 
 
-def _slowest(section: Section, rows: Sequence[dict[str, Any]]) -> None:
+def _slowest(section: Section, rows: Sequence[dict[str, Any]], *, windowed: bool) -> None:
     listed = [
         [
             str(row["kind_step"]),
             "-" if row["epoch"] is None else str(row["epoch"]),
             format_ns(row["dur_ns"]),
             format_ratio(row["fetch_wait_share"]),
-            "yes" if row["in_window"] else "",
+            "yes" if windowed and row["in_window"] else "-",
         ]
         for row in rows
     ]
     if listed:
-        section.blocks.append(
-            Block(("slowest step", "epoch", "time", "waiting for data", "in op window"), listed, frozenset(range(4)))
-        )
+        head = ("slowest step", "epoch", "time", "waiting for data", "in op window")
+        section.blocks.append(filled(head, listed, words=(4,)))
+
+
+def _variation(section: Section, rows: Sequence[dict[str, Any]]) -> None:
+    """From step to step; of few steps nothing can be said."""
+    named = {"step": "step", **PHASES}
+    listed = [
+        [
+            named[row["phase"]], format_ns(row["spread_ns"]), format_ratio(row["spread_ratio"]),
+            "-" if not row["long_steps"] else f"{row['long_steps']} (+{format_ns(row['long_ns'])})",
+            format_ns(row["drift_ns"]),
+        ]
+        for row in sorted(rows, key=lambda row: list(named).index(row["phase"]))
+        if row["steps"] >= LEAST_STEPS
+    ]  # fmt: skip
+    if listed:
+        head = ("varies from step to step", "spread", "of its median", "much longer steps", "2nd half - 1st half")
+        section.blocks.append(filled(head, listed))
 
 
 def _counted(row: dict[str, Any]) -> str:

@@ -8,37 +8,53 @@ from typing import TYPE_CHECKING
 from pipeprof.verdict.gate.judge import overall
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pipeprof.verdict.gate.policy import Acknowledgement, Policy
     from pipeprof.verdict.gate.result import MetricVerdict, Verdict
 
 
-def acknowledged(verdict: Verdict, policy: Policy, workload: str, today: str) -> Verdict:
+def acknowledged(verdict: Verdict, policy: Policy, workloads: Collection[str], today: str) -> Verdict:
     """`verdict` with the regressions of primary metrics that an entry of the policy accepts turned to acknowledged.
 
     An entry covers a change up to its `max_ratio` (for metrics where higher is better: base / new) up to and including
-    the day `expires`; `today` is an ISO date. One that has expired changes nothing but is named in a note.
+    the day `expires`; `today` is an ISO date, `workloads` are the names that either side goes by. One that has expired,
+    or that the change has outgrown, changes nothing but is named in a note; so is one of a metric that was not
+    measured.
     """
     metrics, notes = [], list(verdict.notes)
     for one in verdict.metrics:
-        entries = _covering(one, policy, workload)
-        valid = [entry for entry in entries if entry.expires >= today]
+        entries = _entries_of(one, policy, workloads)
+        valid = [entry for entry in entries if entry.expires >= today and _worse(one) <= entry.max_ratio]
         metrics.append(_accepted(one, valid[0]) if valid else one)
         if not valid:
-            notes.extend(
-                f"the acknowledgement of `{one.name}` ({entry.reason}) expired on {entry.expires}" for entry in entries
-            )
+            notes.extend(_refused(one, entry, today) for entry in entries)
+    known = {one.name for one in verdict.metrics}
+    notes += [
+        f"the acknowledgement of `{entry.metric}` ({entry.reason}) is of a metric that was not measured"
+        for entry in policy.acknowledge
+        if entry.metric not in known and entry.workload in {"*", *workloads}
+    ]
     return replace(verdict, verdict=overall(metrics), metrics=tuple(metrics), notes=tuple(notes))
 
 
-def _covering(one: MetricVerdict, policy: Policy, workload: str) -> list[Acknowledgement]:
-    if one.verdict != "regressed" or one.family != "primary" or not one.ratio:
+def _entries_of(one: MetricVerdict, policy: Policy, workloads: Collection[str]) -> list[Acknowledgement]:
+    """Entries of a regressed primary metric; none when its change is no ratio that could be held against theirs."""
+    if one.verdict != "regressed" or one.family != "primary" or one.ratio is None or one.ratio <= 0:
         return []
-    worse = 1 / one.ratio if one.direction == "higher" else one.ratio
-    return [
-        entry
-        for entry in policy.acknowledge
-        if entry.metric == one.name and entry.workload in {"*", workload} and worse <= entry.max_ratio
-    ]
+    return [entry for entry in policy.acknowledge if entry.metric == one.name and entry.workload in {"*", *workloads}]
+
+
+def _worse(one: MetricVerdict) -> float:
+    ratio = one.ratio or 1.0
+    return 1 / ratio if one.direction == "higher" else ratio
+
+
+def _refused(one: MetricVerdict, entry: Acknowledgement, today: str) -> str:
+    said = f"the acknowledgement of `{one.name}` ({entry.reason})"
+    if _worse(one) > entry.max_ratio:
+        return f"{said} covers a ratio of up to {entry.max_ratio:g}, found {_worse(one):.4g}"
+    return f"{said} expired on {entry.expires}" if entry.expires < today else said
 
 
 def _accepted(one: MetricVerdict, entry: Acknowledgement) -> MetricVerdict:

@@ -6,6 +6,7 @@ large part of a step time that changed, or, unproven, moved by a tenth. Facts ar
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ KINDS = {"phase/": "phase", "pipeline/": "pipeline_op", "op/": "operator"}
 LARGE = 0.10  # of the change of the step time: worth a line even when it is not proven by itself
 WHOLE = "phase/whole"  # a step without phases: it explains nothing
 MOST = 12  # lines of one kind
+# Phases that add up to a step. Outside the windows in which operators are recorded the backward pass has no end that is
+# known, so that a run may have both of the first two.
+STEPS = (("data_wait", "compute"), ("data_wait", "forward_backward", "tail"), ("whole",))
 PHASES = {
     "data_wait": "data wait", "forward_backward": "forward and backward", "tail": "tail (optimizer, all-reduce)",
     "compute": "compute", "whole": "whole step",
@@ -104,15 +108,23 @@ def _cause(entries: Sequence[Mapping[str, Any]], *, grew: bool) -> str:
 
 
 def _total(known: Mapping[str, Row]) -> float | None:
-    """Change of the mean step time, ns: the sum over its phases; None without phases."""
-    deltas = [row["delta"] for metric, row in known.items() if metric.startswith("phase/") and row["delta"] is not None]
-    return sum(deltas) if deltas else None
+    """Change of the mean step time, ns: the sum over phases that make up a step; None when the sides have no such."""
+    return _sum_of_phases(known, "delta")
 
 
 def _moved(known: Mapping[str, Row], total: float | None) -> bool:
     """Whether the mean step time moved so far that saying where is of use, though it may be chance."""
-    base = sum(row["base"] or 0.0 for metric, row in known.items() if metric.startswith("phase/"))
-    return total is not None and base > 0 and abs(total) >= LARGE * base
+    base = _sum_of_phases(known, "base")
+    return total is not None and base is not None and base > 0 and abs(total) >= LARGE * base
+
+
+def _sum_of_phases(known: Mapping[str, Row], column: str) -> float | None:
+    """Over the first of the sets of phases that both sides have whole: a step is made up of each in another way."""
+    for phases in STEPS:
+        rows = [known.get(f"phase/{phase}") for phase in phases]
+        if all(row is not None and row["delta"] is not None for row in rows):
+            return math.fsum(row[column] for row in rows if row is not None)
+    return None
 
 
 def _entry(row: Row, kind: str, total: float | None) -> dict[str, Any]:

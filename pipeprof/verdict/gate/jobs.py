@@ -48,13 +48,17 @@ def kept(base: Samples, new: Samples, policy: Policy) -> Kept:
 
 
 def _shared(base: Samples, new: Samples, policy: Policy) -> Kept:
-    shared = sorted(set(base.jobs) & set(new.jobs))
-    here = np.isin(base.jobs, shared), np.isin(new.jobs, shared)
+    shared = set(base.jobs) & set(new.jobs)
+    here = _within(base, shared), _within(new, shared)
     left_out = sum(int((~side).sum()) for side in here)
     reason = f"{left_out} repetitions of other jobs left out" if left_out else ""
     if min(int(side.sum()) for side in here) < policy.least_reps:
         return Kept(*here, None, f"{reason}: too few are left")
     return Kept(*here, "blocks" if len(shared) > 1 else "job", reason)
+
+
+def _within(side: Samples, jobs: set[str]) -> NDArray[np.bool_]:
+    return np.array([job in jobs for job in side.jobs], dtype=bool)
 
 
 def change_between(base: Array, new: Array, sides: tuple[Samples, Samples], chosen: Kept) -> Change:

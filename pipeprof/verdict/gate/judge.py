@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, WORDS, decide, scaled
 from pipeprof.verdict.gate.jobs import change_between, kept
-from pipeprof.verdict.gate.policy import Policy
+from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict, Word
 from pipeprof.verdict.gate.samples import Samples, taken
 from pipeprof.verdict.gate.shares import prefix_of, shares
-from pipeprof.verdict.gate.statistics import repetitions_needed
+from pipeprof.verdict.gate.statistics import LEVEL, repetitions_needed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeprof.verdict.gate.decision import Scaled
     from pipeprof.verdict.gate.jobs import Kept
-    from pipeprof.verdict.gate.policy import Rule
+    from pipeprof.verdict.gate.policy import Policy, Rule
     from pipeprof.verdict.gate.statistics import Array, Change
 
 Sides = tuple[Samples, Samples]
@@ -45,15 +46,15 @@ class _Case:
 def judge(
     base: Mapping[str, Samples | Sequence[float]],
     new: Mapping[str, Samples | Sequence[float]],
-    policy: Policy | None = None,
+    policy: Policy | Mapping[str, Any] | None = None,
 ) -> Verdict:
     """The verdict on `new` against `base`: metric name to one value per repetition, in the metric's unit.
 
     Every metric of `base` gets a verdict: primary ones in the policy's order, then the others by name. The verdict of
-    the whole is the worst primary one. The order of repetitions plays no role. Raises UsageError for values that are
-    no finite numbers.
+    the whole is the worst primary one. The order of repetitions plays no role. `policy` may be a table, as in a policy
+    file. Raises UsageError for values that are no finite numbers, and for a policy that cannot be.
     """
-    policy = policy or Policy()
+    policy = usable(policy)
     return judged(taken(base, "base"), taken(new, "new"), policy, policy.alpha)
 
 
@@ -75,12 +76,11 @@ def judged(base: Mapping[str, Samples], new: Mapping[str, Samples], policy: Poli
                 found[name] = case
             else:
                 cases.append(case)
+    places = {name: _place(policy, name) for name in measured}
     for family in ("primary", "secondary"):
-        here = sorted(
-            (case for case in cases if case.rule.family == family), key=lambda case: _place(policy, case.name)
-        )
+        here = sorted((case for case in cases if case.rule.family == family), key=lambda case: places[case.name])
         found.update(_family(here, policy, alpha, family_size(policy, family, measured)))
-    metrics = tuple(found[name] for name in sorted(found, key=lambda name: _place(policy, name)))
+    metrics = tuple(found[name] for name in sorted(found, key=places.__getitem__))
     return Verdict(overall(metrics), metrics, _notes(measured, new, policy))
 
 
@@ -160,21 +160,35 @@ def _ratios(case: _Case) -> tuple[float, float, float]:
 
 
 def _needed(case: _Case, policy: Policy, alpha: float) -> int | None:
-    """Repetitions per side for the policy's `detect`, or for twice the least change that counts where that is more."""
+    """Repetitions per side for the policy's `detect`, or for twice the least change that counts where that is more.
+
+    Where there are as many already: those that would settle the difference that was seen, as a change when it counts,
+    as unchanged when it is within the margin; None when it is neither, for then no number would.
+    """
     if case.chosen.how == "jobs":
         return None
     numbers = int(case.chosen.base.sum()), int(case.chosen.new.sum())
     spread = float(case.change.error) / math.sqrt(sum(1 / number for number in numbers))
     effect = max(math.log1p(policy.detect), 2 * float(case.scaled.least))
     needed = repetitions_needed(spread, effect, alpha, policy.power)
-    return None if needed is None else max(needed, policy.least_reps)
+    if needed is not None and needed <= min(numbers):
+        needed = _to_settle(case, spread, alpha, policy.power)
+    return None if needed is None else max(needed, policy.least_reps, min(numbers) + 1)
+
+
+def _to_settle(case: _Case, spread: float, alpha: float, power: float) -> int | None:
+    size, room = abs(float(case.change.difference)), float(case.scaled.margin)
+    if size >= float(case.scaled.least):
+        return repetitions_needed(spread, size, alpha, power)
+    return repetitions_needed(spread, room - size, (1 - LEVEL) / 2, power) if size < room else None
 
 
 def _why(case: _Case, p_value: float, held: float) -> str:
     least, size = float(case.scaled.least), abs(float(case.change.difference))
     worse_or_better = min(p_value, 1 - p_value)
     if worse_or_better <= held and size < least:
-        return f"a change of {math.expm1(size):.1%} is too sure for unchanged and too small to count"
+        shown = size if case.scaled.kind == "linear" else math.expm1(size)
+        return f"a change of {shown:.1%} is too sure for unchanged and too small to count"
     return f"too noisy: p {worse_or_better:.2g} of a change, {held:.2g} is needed"
 
 
@@ -191,7 +205,7 @@ def _entry(
     ci_high: float | None = None, p_value: float | None = None, alpha: float | None = None,
     reps_needed: int | None = None, reason: str = "",
 ) -> MetricVerdict:  # fmt: skip
-    base, new = (float(np.median(side.values)) if side.values else None for side in sides)
+    base, new = (median(map(float, side.values)) if side.values else None for side in sides)
     if ratio is None and base is not None and new is not None and base > 0:
         ratio = new / base
     return MetricVerdict(

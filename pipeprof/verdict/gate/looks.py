@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.gate.judge import judged, overall
-from pipeprof.verdict.gate.policy import Policy
+from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.samples import Samples, taken
 from pipeprof.verdict.gate.statistics import spending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipeprof.verdict.gate.policy import Policy
     from pipeprof.verdict.gate.result import MetricVerdict, Verdict
 
 DECIDED = frozenset({"regressed", "improved", "unchanged"})
@@ -21,7 +22,7 @@ DECIDED = frozenset({"regressed", "improved", "unchanged"})
 def judge_looks(
     base: Mapping[str, Samples | Sequence[float]],
     new: Mapping[str, Samples | Sequence[float]],
-    policy: Policy | None = None,
+    policy: Policy | Mapping[str, Any] | None = None,
 ) -> Verdict:
     """The verdict after the planned looks that the repetitions so far allow; sides as `judge` takes them.
 
@@ -29,16 +30,17 @@ def judge_looks(
     the verdict of the look that decided it. Looks end when all primary metrics are decided or the last is done. So the
     same repetitions give the same verdict however often it is asked for, and more of them never reopen a decision.
     """
-    policy = policy or Policy()
+    policy = usable(policy)
     sides = taken(base, "base"), taken(new, "new")
-    available = min(_repetitions(side) for side in sides)
+    places = tuple(_places(side) for side in sides)
+    available = min(_repetitions(side, known) for side, known in zip(sides, places, strict=True))
     final: dict[str, MetricVerdict] = {}
     made: list[int] = []
     verdict, done = None, False
     for look, alpha in zip(policy.looks, spending(policy.alpha, policy.looks).tolist(), strict=True):
         if look > available or done:
             break
-        verdict = judged(_cut(sides[0], look), _cut(sides[1], look), policy, alpha)
+        verdict = judged(_cut(sides[0], places[0], look), _cut(sides[1], places[1], look), policy, alpha)
         made.append(look)
         for one in verdict.metrics:
             if one.name not in final or final[one.name].verdict not in DECIDED or one.family == "deterministic":
@@ -51,16 +53,22 @@ def judge_looks(
     return replace(verdict, verdict=overall(metrics), metrics=metrics, looks=tuple(made), next_look=following)
 
 
-def _repetitions(side: Mapping[str, Samples]) -> int:
-    orders = {place for samples in side.values() for place in samples.order}
-    return max([len(orders), *(len(samples.values) for samples in side.values() if not samples.order)])
+def _places(side: Mapping[str, Samples]) -> list[tuple[int, str]]:
+    """(order, job) of every repetition of a side that has an order, in the order of the experiment."""
+    return sorted({(order, job) for samples in side.values() if samples.order for job, order in samples.repetitions()})
 
 
-def _cut(side: Mapping[str, Samples], number: int) -> dict[str, Samples]:
+def _repetitions(side: Mapping[str, Samples], places: Sequence[tuple[int, str]]) -> int:
+    return max([len(places), *(len(samples.values) for samples in side.values() if not samples.order)])
+
+
+def _cut(side: Mapping[str, Samples], places: Sequence[tuple[int, str]], number: int) -> dict[str, Samples]:
     """The first repetitions of the whole side: a metric that lacks one of them has fewer, now and later."""
-    orders = sorted({place for samples in side.values() for place in samples.order})[:number]
+    kept = set(places[:number])
     return {
-        name: samples.first(sum(place <= orders[-1] for place in samples.order) if samples.order else number)
+        name: samples.first(
+            sum((order, job) in kept for job, order in samples.repetitions()) if samples.order else number
+        )
         for name, samples in side.items()
     }
 

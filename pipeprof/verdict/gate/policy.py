@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, Literal
+import datetime as dt
+import math
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 Family = Literal["primary", "secondary", "deterministic"]
 Direction = Literal["lower", "higher"]
 MOST_PRIMARY = 5
-DAY = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
+HINT = "see docs/gate.md for the keys and their meaning"
+_Kind = TypeVar("_Kind")
 
 
 class Rule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
@@ -98,40 +100,96 @@ def read_policy(content: Mapping[str, Any], where: str) -> Policy:
 
     Raises UsageError that names `where` and the key for unknown keys and wrong values.
     """
+    given = dict(content)
+    metrics = given.pop("metrics", {})
+    if not isinstance(metrics, dict):
+        raise UsageError(f"`metrics` in {where} is no table", HINT)
+    rules = _rules() | {name: _rule(name, entry, where) for name, entry in metrics.items()}
+    if isinstance(given.get("acknowledge"), list):
+        given["acknowledge"] = [_with_day(entry) for entry in given["acknowledge"]]
+    found = _converted({**given, "metrics": {}}, Policy, where)
+    return checked(msgspec.structs.replace(found, metrics=rules), where)
+
+
+def usable(policy: Policy | Mapping[str, Any] | None) -> Policy:
+    """The policy that was given, or as a table, or the default one. Raises UsageError as `read_policy`."""
+    if policy is None:
+        return Policy()
+    if isinstance(policy, Policy):
+        return checked(policy, "the policy")
+    return read_policy(policy, "the policy")
+
+
+def _rule(name: str, entry: object, where: str) -> Rule:
+    default = Policy().rule(name)
+    if entry is False:
+        return msgspec.structs.replace(default, family="secondary")
+    if not isinstance(entry, dict):
+        raise UsageError(f"policy in {where}: `metrics.{name}` is {entry!r}, expected a table, or false", HINT)
+    return _converted(msgspec.to_builtins(default) | entry, Rule, f"{where}, `metrics.{name}`")
+
+
+def _with_day(entry: object) -> object:
+    """An acknowledgement whose day may be a date of TOML's own."""
+    if isinstance(entry, dict) and isinstance(entry.get("expires"), dt.date):
+        return {**entry, "expires": entry["expires"].isoformat()}
+    return entry
+
+
+def _converted(content: Mapping[str, Any], kind: type[_Kind], where: str) -> _Kind:
     try:
-        given = dict(content)
-        metrics = given.pop("metrics", {})
-        if not isinstance(metrics, dict):
-            raise UsageError(f"`metrics` in {where} is no table")
-        rules = _rules()
-        for name, entry in metrics.items():
-            if entry is False:
-                rules[name] = msgspec.structs.replace(Policy().rule(name), family="secondary")
-                continue
-            known = msgspec.to_builtins(rules.get(name, Policy().rule(name)))
-            rules[name] = msgspec.convert(known | dict(entry), Rule, strict=True)
-        found = msgspec.convert({**given, "metrics": {}}, Policy, strict=True)
-        found = msgspec.structs.replace(found, metrics=rules)
+        return msgspec.convert(content, kind, strict=True)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise UsageError(f"policy in {where}: {error}", "see docs/gate.md for the keys and their meaning") from error
-    _check(found, where)
+        raise UsageError(f"policy in {where}: {error}", HINT) from error
+
+
+def checked(policy: Policy, where: str) -> Policy:
+    """The same policy. Raises UsageError that names `where` and the key for a value that makes no sense."""
+    for wrong, text in (*_wrong_numbers(policy), *_wrong_rules(policy), *_wrong_entries(policy)):
+        if wrong:
+            raise UsageError(f"policy in {where}: {text}", HINT)
+    return policy
+
+
+def _wrong_numbers(policy: Policy) -> list[tuple[bool, str]]:
+    looks, budget_s = list(policy.looks), policy.budget_s
+    return [
+        (not 0 < policy.alpha <= 0.2, f"alpha {policy.alpha}, expected more than 0 and at most 0.2"),
+        (not 0.5 <= policy.power < 1, f"power {policy.power}, expected 0.5 to 1"),
+        (not 0 < policy.detect < math.inf, f"detect {policy.detect}, expected more than 0"),
+        (budget_s is not None and not 0 < budget_s < math.inf, f"budget_s {budget_s}, expected more than 0"),
+        (not looks or looks != sorted(set(looks)), "looks must be growing numbers"),
+        (bool(looks) and looks[0] < policy.least_reps, "the first look has fewer than least_reps"),
+        (policy.least_reps < 2, "least_reps must be at least 2: one repetition has no spread"),
+        (policy.least_jobs < 2, "least_jobs must be at least 2: one job has no spread"),
+    ]
+
+
+def _wrong_rules(policy: Policy) -> list[tuple[bool, str]]:
+    found = []
+    for name, rule in policy.metrics.items():
+        for key in ("min_effect", "floor", "margin"):
+            value = getattr(rule, key)
+            found.append((not 0 <= value < math.inf, f"{key} of `{name}` is {value}, expected 0 or more"))
+    primary = sum(rule.family == "primary" for rule in policy.metrics.values())
+    text = f"{primary} primary metrics, at most {MOST_PRIMARY} can fail a comparison"
+    return [*found, (primary > MOST_PRIMARY, text)]
+
+
+def _wrong_entries(policy: Policy) -> list[tuple[bool, str]]:
+    found = []
+    for entry in policy.acknowledge:
+        what = f"of the acknowledgement of `{entry.metric}`"
+        found += [
+            (not 1 < entry.max_ratio < math.inf, f"max_ratio {what} is {entry.max_ratio}, expected more than 1"),
+            (not entry.reason.strip(), f"reason {what} is empty"),
+            (not _is_day(entry.expires), f"expires {what} is `{entry.expires}`, expected a day, as 2026-12-31"),
+        ]
     return found
 
 
-def _check(policy: Policy, where: str) -> None:
-    primary = [name for name, rule in policy.metrics.items() if rule.family == "primary"]
-    for wrong, text in (
-        (len(primary) > MOST_PRIMARY, f"{len(primary)} primary metrics, at most {MOST_PRIMARY} can fail a comparison"),
-        (not 0 < policy.alpha <= 0.2, f"alpha {policy.alpha}, expected more than 0 and at most 0.2"),
-        (not 0.5 <= policy.power < 1, f"power {policy.power}, expected 0.5 to 1"),
-        (not policy.looks or list(policy.looks) != sorted(set(policy.looks)), "looks must be growing numbers"),
-        (bool(policy.looks) and policy.looks[0] < policy.least_reps, "the first look has fewer than least_reps"),
-        (policy.least_reps < 2, "least_reps must be at least 2: one repetition has no spread"),
-        (any(rule.min_effect < 0 or rule.floor < 0 or rule.margin < 0 for rule in policy.metrics.values()),
-         "min_effect, floor and margin must not be negative"),
-        (any(entry.max_ratio <= 1 for entry in policy.acknowledge), "max_ratio of an acknowledgement must be above 1"),
-        (not all(re.fullmatch(DAY, entry.expires) for entry in policy.acknowledge),
-         "expires of an acknowledgement must be a day, as 2026-12-31"),
-    ):  # fmt: skip
-        if wrong:
-            raise UsageError(f"policy in {where}: {text}", "see docs/gate.md for the keys and their meaning")
+def _is_day(text: str) -> bool:
+    try:
+        return dt.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

@@ -41,14 +41,8 @@ def shares(base: Mapping[str, Samples], new: Mapping[str, Samples], policy: Poli
     return found
 
 
-def _repetitions(samples: Samples) -> list[tuple[str, int]]:
-    """What tells repetitions apart, so that metrics missing in some of them still line up."""
-    number = len(samples.values)
-    return list(zip(samples.jobs or ("",) * number, samples.order or range(number), strict=True))
-
-
 def _centred(side: Mapping[str, Samples], names: Sequence[str]) -> dict[str, Array]:
-    places = {name: _repetitions(side[name]) for name in names}
+    places = {name: side[name].repetitions() for name in names}
     columns = {key: at for at, key in enumerate(sorted({key for keys in places.values() for key in keys}))}
     at = {name: np.array([columns[key] for key in keys], dtype=np.intp) for name, keys in places.items()}
     logs = {name: np.log(np.asarray(side[name].values, dtype=float)) for name in names}

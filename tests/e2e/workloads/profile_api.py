@@ -150,6 +150,9 @@ def forms():
     except KeyError as error:
         FACTS["caught"] = str(error)
     FACTS["failed"] = [failing.run.manifest.state, failing.run.manifest.reason, len(failing.run.op)]
+    made = losses(train, iterator)
+    FACTS["generated"] = [len(list(made(3))), made.profile.run.manifest.state, len(made.profile.run.step)]
+    FACTS["pools"] = [pool_samples(train, iterator, number) for number in range(2)]
     with pipeprof.profile(out=OUT / "cut", schedule=pipeprof.schedule(active=4)) as cut:
         for _ in range(6):
             train(*next(iterator))
@@ -158,6 +161,26 @@ def forms():
     FACTS["cut"] = [[manifest.state, manifest.reason] for manifest in states]
     cut.export_chrome_trace(OUT / "trace.json")
     FACTS["trace"] = len(json.loads((OUT / "trace.json").read_text())["traceEvents"])
+
+
+def losses(train, iterator):
+    @pipeprof.profile(out=OUT / "generated")
+    def each(count):
+        for _ in range(count):
+            yield float(train(*next(iterator)).asnumpy())
+
+    return each
+
+
+def pool_samples(train, iterator, number):
+    """[samples of the pool, those of them outside of the steps]."""
+    with pipeprof.profile(out=OUT / f"pool-{number}", profile_memory=True) as p:
+        for _ in range(2):
+            train(*next(iterator))
+            p.step()
+    pool, steps = p.run.memory[p.run.memory.device == "CPU"], p.run.step
+    outside = (pool.t_ns < steps.start_ns.min()) | (pool.t_ns > steps.end_ns.max())
+    return [len(pool), int(outside.sum())]
 
 
 def in_thread(number):

@@ -1,4 +1,4 @@
-GIVE = "device name pid part t_ns samples low_bytes high_bytes reserved_bytes"
+GIVE = "device name pid part t_ns samples low_bytes high_bytes high_ns reserved_bytes"
 
 
 def test_least_and_most_in_equal_parts_of_the_time(ask):
@@ -11,9 +11,9 @@ def test_least_and_most_in_equal_parts_of_the_time(ask):
         {"t_ns": 99, "device": "process", "name": "trainer", "pid": 7, "rss_bytes": 70, "allocated_bytes": 1},
     ]
     assert ask("memory/curve", {"memory": memory}, points=2, give=GIVE) == [
-        ("CPU", "pool", 0, 0, 0, 2, 5, 9, 16),
-        ("CPU", "pool", 0, 1, 60, 1, 2, 2, 8),
-        ("process", "trainer", 7, 1, 99, 1, 70, 70, None),
+        ("CPU", "pool", 0, 0, 0, 2, 5, 9, 40, 16),
+        ("CPU", "pool", 0, 1, 60, 1, 2, 2, 60, 8),
+        ("process", "trainer", 7, 1, 99, 1, 70, 70, 99, None),
     ]
 
 

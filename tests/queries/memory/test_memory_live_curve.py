@@ -10,5 +10,11 @@ def test_blocks_add_up_over_their_lifetimes(ask):
 
 def test_a_block_that_follows_another_at_once_does_not_add_to_it(ask):
     allocation = [block(10, 0, 50), block(10, 50, 60)]
-    found = ask("memory/live_curve", {"allocation": allocation}, points=1, give="changes low_bytes high_bytes")
-    assert found == [(3, 0, 10)]
+    found = ask("memory/live_curve", {"allocation": allocation}, points=1, give="changes low_bytes high_bytes high_ns")
+    assert found == [(3, 0, 10, 0)]
+
+
+def test_the_moment_with_the_most_is_known_to_the_ns(ask):
+    allocation = [block(10, 0, 50), block(10, 7, 60), block(1, 9, 11)]
+    found = ask("memory/live_curve", {"allocation": allocation}, points=1, give="t_ns high_bytes high_ns")
+    assert found == [(0, 21, 9)]

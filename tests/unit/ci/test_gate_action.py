@@ -38,6 +38,12 @@ def assert_not_judged(outcome, code, *words):
         assert word in outcome.summary
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("budget", ["1" * 60 + "x", "1h" * 40 + "?", "h", "1.", "-5"])
+def test_a_budget_that_is_no_time_is_refused_at_once(runner, budget):
+    assert_not_judged(runner.run(budget=budget), 2, "budget")
+
+
 def test_nothing_changed_is_green_and_quiet(runner):
     runner.plan = says(comparison("unchanged"))
     outcome = runner.run()
@@ -94,6 +100,7 @@ def test_missing_baseline_is_red(runner):
     runner.plan = {"compare": {"stderr": error, "exit": 3}}
     outcome = runner.run(mode="baseline", workload="resnet", baseline_root="perf/")
     assert_not_judged(outcome, 3, "no baseline in `perf/resnet`", "could not be judged")
+    assert outcome.annotations[0][2].endswith("(exit code 3): no baseline in `perf/resnet`")
     assert not runner.artifact("compare.json").exists()
     collect, compare = (call["words"] for call in runner.calls())
     assert collect[0] == "collect"

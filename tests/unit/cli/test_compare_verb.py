@@ -1,6 +1,9 @@
 """`pipeprof compare`: formats, exit codes, and what it refuses."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -137,3 +140,23 @@ def test_a_baseline_of_another_machine_only_is_exit_3_and_named(recorded, verb):
     assert (code, out) == (3, "")
     assert "no baseline of `mnist` for this machine" in err
     assert "other-2c" in err
+
+
+@pytest.mark.parametrize("form", ["terminal", "json", "markdown", "junit"])
+@pytest.mark.parametrize(("dur_us", "code"), [(10_000, 0), (12_000, 1)])
+def test_the_exit_code_is_the_verdict_when_nobody_reads_to_the_end(recorded, form, dur_us, code):
+    words = [sys.executable, "-m", "pipeprof", "compare", recorded(), recorded(dur_us), "--format", form]
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+def test_what_should_never_happen_is_not_called_a_regression(recorded, verb, monkeypatch):
+    from pipeprof.experiment import compare
+
+    monkeypatch.setattr(compare, "compare_sides", lambda *_, **__: 1 / 0)
+    code, out, err = verb("compare", recorded(), recorded())
+    assert (code, out) == (70, "")
+    assert "ZeroDivisionError" in err

@@ -9,13 +9,17 @@ import json
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from kineto_files import op as trace_op
+from kineto_files import write_trace
 from megengine_files import profile, write
 from rich.console import Console
 
 from pipeprof.cli_ops import ops
 from pipeprof.errors import RunError, SourceError, UsageError
-from pipeprof.read import imported
+from pipeprof.read import foreign, imported
 from pipeprof.report.ops import terminal
+from pipeprof.report.ops.columns import Order, parse_order
+from pipeprof.report.ops.groups import COLUMNS
 from pipeprof.report.ops.question import Question
 from pipeprof.report.ops.show import answer
 
@@ -177,6 +181,44 @@ def test_groups_tell_the_sides_apart(call):
 
 
 @pytest.mark.parametrize(
+    ("asked", "column"),
+    [
+        ("cuda_time_total", "device_total_ns"), ("self_npu_time_total", "device_self_ns"), ("Self CUDA", "device_self_ns"),
+        ("CUDA total", "device_total_ns"), ("Self CUDA %", "device_self_ns"), ("privateuse1_time", "device_mean_ns"),
+        ("CPU total %", "total_ns"), ("CPU time avg", "mean_ns"), ("# of Calls", "count"), ("CPU Mem", "memory_bytes"),
+        ("Self XPU Mem", "self_device_memory_bytes"), ("Total MFLOPs", "computation"), ("+key", "name"),
+        ("self_cpu_memory_usage", "self_memory_bytes"), ("mtia_memory_usage", "device_memory_bytes"), ("stack", "stack"),
+    ],
+)  # fmt: skip
+def test_columns_are_known_by_the_names_of_torch(asked, column):
+    assert parse_order(asked, COLUMNS) == Order(column, asked.startswith("+"))
+
+
+@pytest.mark.parametrize("asked", ["barracuda", "cuda", "", "+", "#", "self cpu total"])
+def test_other_names_are_not(asked):
+    with pytest.raises(UsageError):
+        parse_order(asked, COLUMNS)
+
+
+def test_groups_are_ordered_by_their_operations(call):
+    found = rows(call, "--group-by", "type", "--sort-by", "FLOPS")
+    assert [(row["name"], row["computation"]) for row in found[:2]] == [("ConvolutionForward", 13_000)] * 2
+    assert [row["computation"] for row in found[2:]] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--group-by", "stack", "3"], ["--group-by", "stack 3"], ["--group-by=stack", "3"], ["--group-by=stack 3"]],
+)
+def test_the_number_of_frames_may_stand_behind_stack(call, words, monkeypatch):
+    asked = []
+    monkeypatch.setattr("pipeprof.report.ops.show.show", lambda _run, question, *_more: asked.append(question))
+    call(*words)
+    call(*words, "--top", "1")
+    assert [(one.group_by, one.stack_depth) for one in asked] == [("stack", 3)] * 2
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--order-by", "nonsense"], "columns: self_ns"),
@@ -184,7 +226,10 @@ def test_groups_tell_the_sides_apart(call):
         (["--opr-name", "["], "not a regular expression"),
         (["--aggregate-by", "type"], "add --aggregate sum"),
         (["--group-by", "name", "--aggregate", "sum"], "do not go with"),
-        (["--group-by", "name", "--order-by", "flops"], "no column `flops`"),
+        (["--group-by", "name", "--order-by", "bandwidth"], "no column `bandwidth`"),
+        (["--group-by", "nonsense"], "group by name, shape"),
+        (["--group-by", "stack 0"], "no groups by `stack 0`"),
+        (["--group-by", "name 3"], "no groups by `name 3`"),
         (["--group-by", "scope", "--type", "x"], "have no type"),
         (["--format", "parquet"], "give a file"),
     ],
@@ -197,8 +242,8 @@ def test_what_cannot_be_answered_is_a_usage_error(call, words, said):
 
 def test_a_file_is_read_once_and_again_when_it_changes(call, file, monkeypatch):
     reads = []
-    real = imported.import_path
-    monkeypatch.setattr(imported, "import_path", lambda *args, **more: reads.append(1) or real(*args, **more))
+    real = foreign.import_path
+    monkeypatch.setattr(foreign, "import_path", lambda *args, **more: reads.append(1) or real(*args, **more))
     call()
     call("--show-host")
     assert len(reads) == 1
@@ -245,3 +290,20 @@ def test_a_file_that_nobody_knows_and_one_that_is_not_there(call, tmp_path):
         call(path=write(tmp_path / "x.json", {"a": 1}))
     with pytest.raises(RunError, match="no such run"):
         call(path=tmp_path / "absent.json")
+
+
+def test_the_side_of_a_trace_that_has_what_is_meant_is_shown(call, tmp_path):
+    events = [
+        trace_op("aten::mm", 0, 9, **{"External id": 1}),
+        trace_op("gemm", 20, 5, cat="kernel", pid=0, tid=7, correlation=3, **{"External id": 1}),
+    ]
+    trace = write_trace(tmp_path / "x.pt.trace.json", events)
+
+    def sides(*words):
+        document = json.loads(call("--format", "json", *words, path=trace))
+        return [(row["side"], row["name"], row["self_ns"]) for row in document["rows"]]
+
+    assert sides("--opr-name", "aten::") == [("host", "aten::mm", 9000)]
+    assert sides("--opr-name", ".*mm") == [("device", "gemm", 5000)]
+    assert sides("--opr-name", "x") == sides("--opr-name", "aten", "--print-only", "device") == []
+    assert call("--opr-name", "gemm", path=trace).count("gemm") == 1

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import errno
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -48,6 +51,25 @@ def test_marks_are_flushed_when_half_a_second_has_passed(rec, probe):
     assert written(rec).marks == []
     fetch(rec, 1, flushed + probe.recorder.FLUSH_NS + 1)
     assert [mark.number for mark in written(rec).marks] == [0, 1]
+
+
+def test_the_last_words_wait_for_a_thread_that_is_writing(rec):
+    rec.open()
+    rec.flush()
+    held, lock = threading.Event(), rec._lock
+
+    def write():
+        with lock:
+            held.set()
+            time.sleep(0.3)
+
+    _thread.start_new_thread(write, ())  # the fixture's own threads do nothing
+    assert held.wait(10)
+    fetch(rec, 7)
+    rec.close()
+    process = written(rec)
+    assert [mark.number for mark in process.marks] == [7]
+    assert process.events[-1]["e"] == "bye"
 
 
 def test_numbers_beyond_32_bits_wrap_and_do_not_raise(rec):

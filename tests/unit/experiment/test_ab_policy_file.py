@@ -64,6 +64,18 @@ def test_a_named_file_of_any_name_is_read(tmp_path):
         ("pyproject.toml", "[project]\n", "no table"),
         ("pyproject.toml", "[project\n", "is no TOML"),
         ("pyproject.toml", "[tool.pipeprof.gate]\nlooks = [8, 5]\n", "looks"),
+        ("pipeprof.toml", "[metrics]\nstep_time_p90 = true\n", "`metrics.step_time_p90` is True, expected a table"),
+        ("pipeprof.toml", '[metrics]\nstep_time_p90 = "x"\n', "`metrics.step_time_p90` is 'x', expected a table"),
+        ("pipeprof.toml", "[metrics.data_wait]\nmin_efect = 1\n", "`metrics.data_wait`: .*min_efect"),
+        ("pipeprof.toml", "[metrics.data_wait]\nmin_effect = nan\n", "min_effect of `data_wait` is nan"),
+        ("pipeprof.toml", "[metrics.data_wait]\nmargin = inf\n", "margin of `data_wait` is inf"),
+        ("pipeprof.toml", "[metrics.data_wait]\nfloor = -1\n", "floor of `data_wait` is -1"),
+        ("pipeprof.toml", "detect = -0.5\n", "detect"),
+        ("pipeprof.toml", "detect = nan\n", "detect"),
+        ("pipeprof.toml", "least_jobs = 1\n", "least_jobs"),
+        ("pipeprof.toml", "least_reps = 1\n", "least_reps"),
+        ("pipeprof.toml", "budget_s = -5\n", "budget_s"),
+        ("pipeprof.toml", "alpha = nan\n", "alpha"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_file(tmp_path, name, text, message):

@@ -90,6 +90,19 @@ def test_an_accepted_regression_passes_until_it_expires():
     assert (after["verdict"], after["exit_code"]) == ("regressed", 1)
 
 
+@pytest.mark.parametrize(("workload", "code"), [("train", 0), ("resnet", 0), ("*", 0), ("mlp", 1)])
+def test_a_regression_is_accepted_for_the_workload_by_the_baselines_name_too(workload, code):
+    entry = {
+        "metric": "step_time_median",
+        "max_ratio": 1.3,
+        "reason": "r",
+        "expires": "2026-06-30",
+        "workload": workload,
+    }
+    base = side(kind="baseline", workload="resnet")
+    assert compare_sides(base, side(12.0), {"acknowledge": [entry]}, today="2026-06-01")["exit_code"] == code
+
+
 def test_a_changed_operator_is_listed_first():
     base, new = side(facts={"op conv": "Conv2D"}), side(12.0, facts={"op conv": "slow_conv2d"})
     first = compare_sides(base, new)["explanation"][0]
@@ -115,3 +128,47 @@ def test_planned_looks_are_reported():
     assert content["looks"] in ([5], [5, 8])
     assert content["next_look"] is None
     assert NOT_INTERLEAVED not in content["notes"]
+
+
+def test_repetitions_without_a_known_time_are_compared_all_the_same():
+    sides = [
+        side(step, reps={rep: Repetition(order=0, job="boot:1") for rep in range(len(SPREAD))}) for step in (10, 12)
+    ]
+    assert compare_sides(*sides)["verdict"] == "regressed"
+
+
+def test_a_policy_may_be_a_table():
+    assert compare_sides(side(), side(12.0), {"metrics": {"step_time_median": {"min_effect": 0.3}}})["exit_code"] == 4
+
+
+@pytest.mark.parametrize("name", ["test_a[small]", "test_a[bold]", "test_a[/x]", "\x1b[31mred\x1b[0m"])
+def test_names_are_shown_in_the_terminal_as_they_are(name):
+    from pipeprof.report import compare_terminal
+
+    base, new = (
+        side(values={f"benchmark/{name}": {rep: step * factor for rep, factor in enumerate(SPREAD)}}, label=name)
+        for step in (1.0, 1.5)
+    )
+    other = side(fingerprint={"cpu_model": name})
+    for content in (compare_sides(base, new), compare_sides(base, other)):
+        text = compare_terminal.text(content)
+        assert name.replace("\x1b", " ").strip() in text
+        assert "\x1b" not in text
+
+
+def test_operators_at_the_edge_of_those_that_are_named_have_not_vanished():
+    facts = {f"op net/{name}": "Add" for name in "abcde"}
+
+    def ops(*names, **more):
+        values = {f"op/net/{name}": {rep: 1e6 * factor for rep, factor in enumerate(SPREAD)} for name in names}
+        counts = {f"count/net/{name}": dict.fromkeys(range(len(SPREAD)), 1.0) for name in names}
+        others = {"op/(others)": {rep: 5e6 * factor for rep, factor in enumerate(SPREAD)}}
+        return side(values=side().values | values | counts | others, facts=facts | more)
+
+    found = by_name(compare_sides(ops("a", "b", "c"), ops("a", "b", "d")))
+    assert {"op/net/a", "op/net/b", "op/(others)"} == {name for name in found if name.startswith("op/")}
+    assert {"count/net/a", "count/net/b"} == {name for name in found if name.startswith("count/")}
+    assert found["op/(others)"]["base"] == pytest.approx(6e6, rel=0.01)
+    gone = ops("a", "b")
+    del gone.facts["op net/c"]
+    assert by_name(compare_sides(ops("a", "b", "c"), gone))["op/net/c"]["verdict"] == "missing"

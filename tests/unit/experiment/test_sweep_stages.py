@@ -2,9 +2,11 @@
 
 import json
 import os
+import subprocess
 import sys
 import types
 
+import psutil
 import pytest
 
 from pipeprof.errors import MeasureError, WorkloadError
@@ -69,7 +71,8 @@ def test_a_log_of_load_and_run(tmp_path):
 )
 def test_a_pattern_finds_a_stage(take, value):
     captures = {"steady": Capture(pattern="^t=(.*)$", unit="s", take=take)}
-    assert from_text("t=3\nt=1\nother\nt=2", captures, "steady") == {"steady": value * 1e9}
+    found = from_text("t=3\nt=1\nother\nt=2", captures, "steady")
+    assert found == {"steady": value * 1e9, "throughput": 1 / value}
 
 
 def test_a_pattern_that_finds_nothing_or_no_number_is_an_error():
@@ -79,6 +82,19 @@ def test_a_pattern_that_finds_nothing_or_no_number_is_an_error():
     with pytest.raises(MeasureError, match="`soon`"):
         from_text("t=soon", captures, "steady")
     assert "configure" not in from_text("t=1", captures, "steady")
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "1e999", "-3", "1,5", ""])
+def test_a_number_that_is_no_time_is_named(number):
+    with pytest.raises(MeasureError, match=f"`{number}`"):
+        from_text(f"t=1\nt={number}", {"steady": Capture(pattern="^t=(.*)$")}, "steady")
+
+
+def test_throughput_follows_from_the_step_time_unless_it_was_said():
+    captures = {"steady": Capture(pattern="t=(.*)", unit="ms")}
+    assert from_text("t=4\nr=7", captures, "throughput")["throughput"] == 250.0
+    captures["throughput"] = Capture(pattern="r=(.*)", unit="1/s")
+    assert from_text("t=4\nr=7", captures, "throughput")["throughput"] == 7.0
 
 
 @pytest.fixture
@@ -100,6 +116,18 @@ def test_a_command_is_run_with_its_variables_and_read_by_patterns(run):
     assert found["total"] > 1e6
     assert found["peak_memory"] > 2**20
     assert "KIND" not in os.environ
+
+
+def test_memory_is_that_of_the_command_and_not_of_the_program_that_started_it(run):
+    held = bytearray(200 << 20)  # this process is larger than the command
+    small = run("import time; print('t=1'); time.sleep(0.2)")["peak_memory"]
+    large = run("import time; x = bytearray(100 << 20); print('t=1'); time.sleep(0.2)")["peak_memory"]
+    inner = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; x = bytearray(100 << 20); time.sleep(0.2)']); "
+    below = run(inner + "print('t=1')")["peak_memory"]
+    assert len(held) > small
+    assert small < 60 << 20
+    assert 100 << 20 < large < 160 << 20
+    assert 100 << 20 < below < 160 << 20
 
 
 def test_a_log_of_load_and_run_from_a_command(run):
@@ -145,3 +173,22 @@ def test_the_context_stays_what_was_wanted():
         {"mode": 0, "device_target": "CPU"},
         {"jit_config": {"jit_level": "O1", "infer_boost": "on"}},
     ]
+
+
+def test_a_command_that_outlived_a_kill_is_known(tmp_path):
+    bench = SweepBench()
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as child:
+        began = psutil.Process(child.pid).create_time()
+        (tmp_path / "run-0001.pid").write_text(f"{child.pid} {began}\n")
+        (tmp_path / "run-0002.pid").write_text(f"{child.pid} {began - 100}\n")  # another one had that number before
+        (tmp_path / "run-0003.pid").write_text("damaged")
+        found = [bench.still_running(tmp_path / f"run-000{number}") for number in (0, 1, 2, 3)]
+        child.kill()
+    assert found == [[], [child.pid], [], []]
+    assert bench.still_running(tmp_path / "run-0001") == []
+
+
+def test_while_a_command_runs_its_process_is_noted(run, tmp_path):
+    script = "import pathlib; print('t=%d' % (pathlib.Path('run.pid').read_text().split()[0] == str(__import__('os').getpid())))"
+    assert run(script)["steady"] == 1e6
+    assert not (tmp_path / "run.pid").exists()

@@ -85,3 +85,28 @@ def test_a_table_without_one_baseline_is_refused(table, tmp_path):
         table("a,1,ARM,cpu,f32,x,,1,5,1/2/3,,100.0\n")
     with pytest.raises(SourceError, match="cannot read"):
         read_table(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("a,5,ARM,cpu,f32,odd,,0,5,500.0,,nan", "line 9.*nan"),
+        ("a,5,ARM,cpu,f32,odd,,0,5,500.0,,-1", "line 9.*-1"),
+        ("a,5,ARM,cpu,f32,odd,,0,5,500.0,,inf", "line 9.*inf"),
+        ("a,5,ARM,cpu,f32,odd,,0,5,500.0", "line 9.*cells"),
+        ("a,5,ARM,cpu,f32,odd,,0,5,500.0,,1.0,2.0", "line 9.*cells"),
+        ("a,5,ARM,cpu,f32,odd,,0,5,500.0/3,4,1.0", "line 9.*two numbers"),
+        ("a,1,ARM,cpu,f32,odd,,0,5,500.0,,1.0", "two rows of table `a`"),
+    ],
+)
+@pytest.mark.parametrize("split", [True, False])
+def test_rows_that_cannot_be_right_are_refused_by_line(table, row, said, split):
+    rows = ROWS if split else ROWS.replace("30.0/410.0", "30.0").replace("----", "").replace("551.6/", "551.6")
+    with pytest.raises(SourceError, match=said):
+        table(rows + row + "\n")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_column(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("\ufeff" + HEAD + ROWS[: ROWS.index("b,1")])
+    assert len(read_table(path)) == 4

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeprof import ProfilerAction, schedule
 from pipeprof.errors import UsageError
-from pipeprof.inprocess.actions import NEVER
+from pipeprof.inprocess.actions import NEVER, action_of
 
 NONE, WARMUP, RECORD, SAVE = ProfilerAction
 
@@ -76,3 +78,14 @@ def test_impossible_schedules_are_refused_by_name(wrong, named):
 def test_steps_before_the_first_are_refused():
     with pytest.raises(UsageError, match="count from 0"):
         schedule(active=1)(-1)
+
+
+def test_actions_of_other_profilers_are_taken_by_name():
+    other = Enum("ProfilerAction", ["NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"])
+    assert [action_of(lambda _step, one=one: one, 0) for one in other] == list(ProfilerAction)
+
+
+@pytest.mark.parametrize("wrong", ["record", None, 3, Enum("Other", ["START"]).START])
+def test_anything_else_is_no_action(wrong):
+    with pytest.raises(UsageError, match=r"schedule\(7\) is .*, expected a pipeprof.ProfilerAction"):
+        action_of(lambda _step: wrong, 7)

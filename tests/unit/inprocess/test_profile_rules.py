@@ -128,8 +128,13 @@ def test_inside_another_profile_there_is_no_second_run(folder, capfd):
     assert not folder.joinpath("inner").exists()
     assert (spans("outer", "profile"), spans("outer", "step")) == (["profile"], ["ProfilerStep#0"])
     assert "writes no run of its own" in capfd.readouterr().err
-    with pytest.raises(UsageError, match="nothing has been recorded"):
-        inner.key_averages()
+    with pytest.raises(UsageError, match="nothing has been recorded: this profile is inside another one"):
+        _ = inner.path
+    assert len(inner.key_averages()) == 0
+    assert "this profile is inside another one" in inner.key_averages().table()
+    inner.export_chrome_trace(folder / "inner.json")
+    assert not folder.joinpath("inner.json").exists()
+    assert "no timeline" in capfd.readouterr().err
     assert outer.step_num == 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import entry_points
 
 import pytest
@@ -41,7 +42,7 @@ def test_marked_and_entered_tests_leave_a_run_each(inner):
             with pipeprof.record_function("inside"):
                 pass
 
-        @pytest.mark.parametrize("size", [1, "a/b"])
+        @pytest.mark.parametrize("size", [1, "a/b", "a-b"])
         def test_entered(pipeprof_run, size):
             with pipeprof_run() as profile:
                 profile.step()
@@ -52,11 +53,12 @@ def test_marked_and_entered_tests_leave_a_run_each(inner):
         def test_plain():
             pass
         """,
-        passed=4,
+        passed=5,
     )
     runs = sorted(str(path.parent.relative_to(folder)) for path in folder.glob(".pipeprof/**/run.json"))
-    assert runs == [
+    assert [re.sub(r"-[0-9a-f]{8}/", "-HASH/", run) for run in runs] == [
         ".pipeprof/test_it-test_entered-1/run", ".pipeprof/test_it-test_entered-1/run-2",
+        ".pipeprof/test_it-test_entered-a-b-HASH/run", ".pipeprof/test_it-test_entered-a-b-HASH/run-2",
         ".pipeprof/test_it-test_entered-a-b/run", ".pipeprof/test_it-test_entered-a-b/run-2",
         ".pipeprof/test_it-test_marked/run",
     ]  # fmt: skip

@@ -204,6 +204,15 @@ def damage_start(data):
     return data[:4] + b"\xff" * 16 + data[20:]
 
 
+@pytest.fixture(params=[0, 1 << 20], ids=["files", "memory"])
+def read_from(request, monkeypatch):
+    """Tables are read from their files for every query, or once."""
+    from pipeprof.query import tables
+
+    monkeypatch.setattr(tables, "MEMORY_BYTES", request.param)
+
+
+@pytest.mark.usefixtures("read_from")
 @pytest.mark.parametrize("damage", [damage_end, damage_start, lambda _: b""])
 def test_a_damaged_file_is_named(run, damage):
     path = run.files("step")[1]
@@ -218,6 +227,31 @@ def test_a_value_that_does_not_fit_is_no_damage(engine):
         engine.sql("SELECT CAST(kind AS BIGINT) FROM step")
 
 
+@pytest.mark.usefixtures("read_from")
+def test_a_file_with_other_types_is_damaged_however_it_is_asked(run):
+    path = run.files("step")[1]
+    data = pq.ParquetFile(path).read()
+    at = data.column_names.index("end_ns")
+    pq.write_table(data.set_column(at, "end_ns", pa.array(["soon"] * data.num_rows)), path)
+    with (
+        pytest.raises(RunError, match="column `end_ns` holds string, expected int64") as caught,
+        Engine.open(run) as engine,
+    ):
+        engine.rows("step/slowest", top=1)
+    assert str(path) in caught.value.message
+
+
+@pytest.mark.usefixtures("read_from")
+def test_small_and_large_tables_answer_alike(run):
+    with Engine.open(run) as engine:
+        assert engine.rows("step/slowest", top=1) == engine.ask("step/slowest", top=1).to_pylist()
+        assert engine.sql("SELECT rep, rank, step FROM step ORDER BY ALL").num_rows == 3
+        names = {row["name"] for row in engine.sql("SHOW TABLES").to_pylist()}
+    assert {"step", "queue", "step_phase"} <= names
+    assert not any(" " in name for name in names)
+
+
+@pytest.mark.usefixtures("read_from")
 def test_a_column_that_an_older_run_lacks_is_null(run):
     for path in run.files("step"):
         data = pq.ParquetFile(path).read()

@@ -2,10 +2,12 @@
 
 import json
 
+import msgspec
 import pytest
 
 from pipeprof.errors import RunError
 from pipeprof.query.measure import MOST_OPS, OTHERS, measure, op_name, open_measures, stage_names, workload_of
+from pipeprof.record import baseline
 from pipeprof.record.run import Manifest, Rep
 
 
@@ -56,6 +58,15 @@ def test_a_failed_repetition_is_left_out_and_said_so(recorded):
     assert len(found.notes) == 2
 
 
+def test_a_run_that_lost_a_file_is_not_compared(recorded):
+    run = recorded({"step": steps() + steps(1, 20)}, (0, 0))
+    run.manifest.tables = {"step": 8}
+    assert measure(run).values["step_time_median"] == {0: 10.0, 1: 20.0}
+    run.files("step")[1].unlink()
+    with pytest.raises(RunError, match=r"`step` .* has 4 rows, 8 were written"):
+        measure(run)
+
+
 def test_a_run_without_steps_cannot_be_compared(recorded):
     with pytest.raises(RunError, match="nothing to compare"):
         measure(recorded({}))
@@ -71,6 +82,22 @@ def test_operators_beyond_the_largest_are_summed_up(recorded):
     assert found.values[f"op/{OTHERS}"] == {0: 1.0 + 2 + 3 + 4 + 5}
     assert found.values[f"count/net/op{number - 1}"] == {0: 1.0}
     assert found.facts["op net/op7"] == "Add"
+
+
+def test_operators_outside_steps_have_no_time_per_step(recorded):
+    ops = [{"op_id": 0, "step": None, "start_ns": 11, "dur_ns": 1, "self_ns": 1}]
+    info = [{"op_id": 0, "name": "net/op", "type": "Add"}]
+    with pytest.raises(RunError, match="nothing to compare"):
+        measure(recorded({"op": ops, "op_info": info}))
+
+
+def test_own_time_that_was_not_measured_is_no_zero(recorded):
+    ops = [{"op_id": at, "step": 1, "start_ns": 11, "dur_ns": 5, "self_ns": None if at else 5} for at in range(2)]
+    info = [{"op_id": at, "name": f"net/{at}", "type": "Add"} for at in range(2)]
+    found = measure(recorded({"step": steps(), "op": ops, "op_info": info})).values
+    assert found["op/net/0"] == {0: 5.0}
+    assert "op/net/1" not in found
+    assert found["count/net/1"] == {0: 1.0}
 
 
 def test_a_process_wide_number_is_no_part_of_a_name():
@@ -119,6 +146,18 @@ def test_a_folder_of_benchmark_files_is_one_side(tmp_path):
     assert open_measures(tmp_path).values == {"benchmark/a": {0: 1.0, 1: 2.0, 2: 3.0}}
 
 
+def test_a_folder_with_other_files_among_its_benchmarks_names_one(tmp_path):
+    content = {
+        "machine_info": {},
+        "benchmarks": [{"fullname": "a", "stats": {"median": 1.0}}],
+        "datetime": "2026-01-01",
+    }
+    (tmp_path / "1.json").write_text(json.dumps(content))
+    (tmp_path / "2.json").write_text("{")
+    with pytest.raises(RunError, match=r"2\.json` is no whole JSON of pytest-benchmark"):
+        open_measures(tmp_path)
+
+
 def test_a_run_is_found_by_its_folder(recorded):
     run = recorded({"step": steps()})
     assert open_measures(run.path).kind == "run"
@@ -131,3 +170,16 @@ def test_what_is_none_of_these_is_refused(tmp_path):
     cut.write_text('{"benchmarks": [')
     with pytest.raises(RunError, match=r"cut\.json.*pytest-benchmark"):
         open_measures(cut)
+
+
+def test_the_folder_of_a_workload_is_its_only_baseline(recorded, tmp_path):
+    facts = {"cpu_model": "A", "cpu_cores": 2}
+    found = measure(recorded({"step": steps()}, fingerprint=facts))
+    root = tmp_path / "baselines"
+    for cores in (2, 4):
+        saved = msgspec.structs.replace(found, fingerprint={**found.fingerprint, "cpu_cores": cores})
+        baseline.save(saved, str(root), "w")
+        if cores == 2:
+            assert open_measures(root / "w").values == found.values
+    with pytest.raises(RunError, match=r"baselines of 2 machines: `a-2c-.*`, `a-4c-.*`"):
+        open_measures(root / "w")

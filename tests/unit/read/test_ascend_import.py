@@ -20,7 +20,7 @@ from ascend_files import (
 )  # fmt: skip
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.events import batches
+from pipeprof.read.ascend import events as chrome
 from pipeprof.read.foreign import import_path, recognise
 from pipeprof.record import store
 
@@ -245,7 +245,7 @@ def test_a_damaged_file_leaves_the_others_and_what_stood_in_front_of_the_damage(
 def test_events_are_the_same_whatever_the_pieces(tmp_path, chunk):
     events = trace_events() * 20
     path = write(tmp_path / "trace_view.json", json.dumps(events, indent=1 if chunk == 300 else None))
-    found = [event for part in batches(path, chunk) for event in part]
+    found = [event for part in chrome.events(path, chunk) for event in part]
     assert [event.name for event in found] == [event["name"] for event in events]
     assert [bytes(event.args) and json.loads(bytes(event.args)) for event in found] == [
         event.get("args", b"") for event in events
@@ -258,7 +258,7 @@ def test_kernels_without_a_step_column_and_with_bad_rows(load, tmp_path):
     run = load(write(tmp_path / "kernel_details.csv", text))
     assert rows(run, "op", "step start_ns dur_ns") == [(None, 0, 1500), (None, 3000, 123)]
     assert sorted(warnings(run, "bad_value")) == [
-        "`kernel_details.csv`: row of 3 fields (the header has 7); 1 left out",
+        "`kernel_details.csv`: row with another number of fields than the header, which has 7 (first: 3 fields); 1 left out",
         "`kernel_details.csv`: row without a start and a duration; 1 left out",
     ]
 

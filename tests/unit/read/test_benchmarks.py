@@ -69,3 +69,21 @@ def test_other_json_is_no_benchmark_file(tmp_path):
     path.write_text('{"benchmarks": 3}')
     assert not is_benchmark(path)
     assert not is_benchmark(tmp_path)
+
+
+def test_a_benchmark_that_is_there_twice_is_refused(tmp_path):
+    twice = [{"fullname": "a", "stats": {"median": 1.0}}, {"fullname": "a", "stats": {"median": 2.0}}]
+    with pytest.raises(SourceError, match=r"a\.json.*`a` twice"):
+        read_benchmarks([write(tmp_path / "a.json", benchmarks=twice)], "x")
+
+
+def test_a_machine_that_is_no_table_is_named(tmp_path):
+    with pytest.raises(SourceError, match=r"`cpu` of machine_info in .*a\.json"):
+        read_benchmarks([write(tmp_path / "a.json", machine_info={"cpu": "fast"})], "x")
+
+
+def test_a_copy_counts_but_is_said_to_be_one(tmp_path):
+    paths = [write(tmp_path / f"{number}.json") for number in range(2)]
+    (note,) = read_benchmarks(paths, "x").notes
+    assert "1.json` is a copy of" in note
+    assert read_benchmarks([paths[0], write(tmp_path / "1.json", 0.6)], "x").notes == []

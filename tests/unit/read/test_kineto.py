@@ -6,6 +6,7 @@ import pytest
 from kineto_files import LOADER, imported, memory, op, ops_by_name, rows, step, training, write_trace
 
 from pipeprof.errors import RunError, SourceError
+from pipeprof.read.foreign import import_path
 from pipeprof.read.kineto import reader
 from pipeprof.record.run import Manifest, Run
 
@@ -112,7 +113,8 @@ def test_the_order_in_the_file_does_not_matter(tmp_path):
 
 def test_memory_goes_to_what_was_open(read):
     events = [
-        op("a", 0, 100), memory(5, 64, 1), op("b", 10, 50), memory(20, 32, 2), memory(30, -64, 1), memory(200, 8, 3),
+        op("a", 0, 100), memory(5, 64, 1, total=64), op("b", 10, 50), memory(20, 32, 2, total=96),
+        memory(30, -64, 1, total=32), memory(200, 8, 3, total=40),
     ]  # fmt: skip
     run = read(events, profile_memory=1)
     found = {name: (row["memory_bytes"], row["self_memory_bytes"]) for name, (row,) in ops_by_name(run).items()}
@@ -122,7 +124,18 @@ def test_memory_goes_to_what_was_open(read):
     assert {address: names.get(row["op_id"]) for address, row in blocks.items()} == {1: "a", 2: "b", 3: None}
     assert (blocks[1]["produced_ns"], blocks[1]["released_ns"]) == (5 * US, 30 * US)
     assert (blocks[2]["bytes"], blocks[2]["released_ns"]) == (32, None)
-    assert len(rows(run, "memory")) == 4
+    assert [row["allocated_bytes"] for row in rows(run, "memory")] == [64, 96, 32, 40]
+
+
+def test_blocks_shared_with_loader_workers_have_no_total(read):
+    events = [
+        memory(1, 100, 1, total=100), memory(2, 64, 2), memory(3, -64, 2), memory(4, 1, 3, total=101),
+        memory(5, -101, 4, total=0), memory(6, 7, 5, device=1, total=0), memory(7, 8, 6, device=1, total=8),
+    ]  # fmt: skip
+    run = read(events, profile_memory=1)
+    found = [(row["device"], row["allocated_bytes"]) for row in rows(run, "memory")]
+    assert found == [("CPU", 100), ("CPU", 101), ("CPU", 0), ("CUDA:-1", 8)]
+    assert sorted(row["bytes"] for row in rows(run, "allocation")) == [1, 7, 8, 64, 100, 101]
 
 
 def test_without_memory_events_nothing_is_known_about_memory(read):
@@ -258,6 +271,7 @@ def test_rows_of_an_npu_are_told_by_their_process(read):
         "CANN": "AscendCL@launch",
     }
     assert [row["kind"] for row in rows(run, "collective")] == ["all_reduce"]
+    assert ops_by_name(run)["MatMul"][0]["parent_id"] is None
     assert ops_by_name(run)["aten::mm"][0]["in_shapes"] == "4,4;\r\n4,4"
 
 
@@ -368,3 +382,20 @@ def test_an_event_with_nested_objects_is_read_across_batches(tmp_path, monkeypat
     )
     assert set(ops_by_name(run)) >= {"b", "ProfilerStep*"}
     assert "inner" not in ops_by_name(run)
+
+
+def test_shapes_are_those_of_the_profilers_own_table(read):
+    dims = [[[2, 3], []], [[[3], [3]], [], [4]], "4,4;\r\n4", [["x"]], None]
+    run = read([op("aten::cat", 10 * at, 1, **{"Input Dims": value}) for at, value in enumerate(dims)])
+    found = [row["in_shapes"] for row in ops_by_name(run)["aten::cat"]]
+    assert found[:3] == ["[[2, 3], []]", "[[], [], [4]]", "4,4;\r\n4"]
+
+
+@pytest.mark.parametrize("steps", [300, 3000])  # the smaller one is shorter than what is read at a time
+def test_a_packed_trace_that_is_cut_off_is_known_and_read_up_to_the_cut(tmp_path, steps):
+    path = write_trace(tmp_path / "cut.pt.trace.json.gz", training(steps))
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+    run = import_path(path, tmp_path / "run")
+    assert run.manifest.state == "partial"
+    assert "is damaged: the file ends too early" in run.manifest.reason
+    assert steps / 3 < run.manifest.tables["step"] < steps

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.errors import SourceError
+from pipeprof.experiment.compare import compare_sides
+from pipeprof.query.measure import measure
+from pipeprof.read.foreign import import_path
 from pipeprof.read.megengine.load_and_run import Iteration, parse_log, read_log
 from pipeprof.read.megengine.option_table import read_option_table, speedups
+from pipeprof.record import store
 
 OLD = """./load_and_run ./a.mge --iter 2
 [19 00:26:10 from_argv@mgblar.cpp:1169][warn] enable nchw44 optimization
@@ -123,3 +127,73 @@ def test_a_damaged_table_is_an_error_with_its_place(tmp_path, text, said):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SourceError, match=said):
         read_option_table(path)
+
+
+@pytest.fixture
+def imported(tmp_path):
+    def make(*texts):
+        folder = tmp_path / "logs"
+        folder.mkdir()
+        for number, text in enumerate(texts):
+            (folder / f"{number}.log").write_text(text)
+        return import_path(folder, tmp_path / "run")
+
+    return make
+
+
+def rows(run, table, *columns):
+    found = store.read(run, table).to_pylist()
+    return [tuple(row[column] for column in columns) for row in found]
+
+
+def test_a_log_is_a_repetition_with_stages_and_steps(imported):
+    run = imported(OLD, MIDDLE, CURRENT)
+    assert [rep.rep for rep in run.manifest.reps] == [0, 1, 2]
+    steps = rows(run, "step", "rep", "kind", "kind_step", "start_ns", "end_ns")
+    assert steps[:3] == [
+        (0, "warmup", 0, 203_876_000, 785_160_000),
+        (0, "train", 1, 785_160_000, 1_030_345_000),
+        (0, "train", 2, 1_030_345_000, 1_267_256_000),
+    ]
+    assert rows(run, "stage", "rep", "stage", "dur_ns")[:4] == [
+        (0, "build", 198_030_000), (0, "compile", 5_846_000), (0, "warmup", 581_284_000), (0, "steady", 482_096_000),
+    ]  # fmt: skip
+    assert [kind for rep, kind, *_ in steps if rep == 2] == ["warmup", "warmup", "train", "train", "warmup", "train"]
+
+
+def test_what_is_printed_is_held_against_the_iterations(imported):
+    wrong = OLD.replace("sd=5.851ms", "sd=7.000ms")
+    run = imported(OLD, wrong)
+    first, second = run.manifest.options["load_and_run"]
+    assert first["deviation_ns"] == pytest.approx(first["printed_deviation_ns"], abs=1000)
+    assert second["printed_deviation_ns"] == 7_000_000
+    said = [(warning.rep, warning.message) for warning in run.manifest.warnings]
+    assert (0, "1 x line that is not of load_and_run") in said
+    assert [rep for rep, text in said if "not that of the iterations" in text] == [1]
+
+
+def test_a_log_that_ends_early_makes_the_run_partial(imported):
+    run = imported(CURRENT)
+    assert (run.manifest.state, run.manifest.tables["step"]) == ("partial", 6)
+    assert "0.log` ends before its test case does" in run.manifest.reason
+
+
+def test_imported_logs_can_be_compared(tmp_path):
+    sides = []
+    for name, factor in (("base", 1), ("new", 2)):
+        folder = tmp_path / name
+        folder.mkdir()
+        for number in range(4):
+            text = OLD.replace("245.185ms", f"{factor * (240 + number)}.185ms")
+            (folder / f"{number}.log").write_text(text)
+        sides.append(measure(import_path(folder, tmp_path / f"{name}-run")))
+    assert [len(side.values["step_time_median"]) for side in sides] == [4, 4]
+    content = compare_sides(*sides)
+    assert (content["verdict"], "job" in content["metrics"][0]["reason"]) == ("inconclusive", True)
+
+
+def test_other_logs_are_none_of_load_and_run(tmp_path):
+    path = tmp_path / "train.log"
+    path.write_text("epoch 1\niter 3/10: loss=0.5 (245 ms)\nload model: done\n")
+    with pytest.raises(SourceError, match="none known"):
+        import_path(path, tmp_path / "run")

@@ -77,6 +77,29 @@ def test_neither_the_order_of_keys_nor_blanks_matter(imported, how):
     assert facts(imported(shuffled(profile()), **how)[1]) == facts(imported(profile())[1])
 
 
+def test_planned_memory_has_a_size_and_no_time(imported):
+    content = profile()
+    content["graph_exec"]["mem_chunk"] |= {
+        "chk2": {"id": "chk2", "size": 4096, "owner_var": "3", "dev_ptr": 94106063605632},
+        "chk3": {"id": "chk3", "size": None, "dev_ptr": 7},
+        "chk4": {"id": "chk4", "size": -1, "dev_ptr": 7},
+    }
+    run, rows = imported(content)
+    assert run.manifest.state == "complete"
+    assert rows["allocation"] == [
+        {
+            "rep": 0,
+            "rank": 0,
+            "address": address,
+            "bytes": size,
+            "produced_ns": None,
+            "released_ns": None,
+            "op_id": None,
+        }
+        for address, size in ((None, 12), (94106063605632, 4096))
+    ]
+
+
 def test_times_that_are_text_are_unknown_and_counted(imported):
     content = profile()
     content["profiler"]["device"]["4"][GPU]["end"] = "nan"

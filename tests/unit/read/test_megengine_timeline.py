@@ -67,6 +67,40 @@ def test_the_current_generation(rows_of):
     assert [(row["name"], row["value"]) for row in rows["counter"]] == [("device_ahead_ms", 3.0)]
 
 
+@pytest.mark.parametrize("value", [10**400, -(10**400), "7", None, True, [1]])
+def test_a_counter_without_a_number_that_fits_is_left_out(rows_of, value):
+    out, rows = rows_of(
+        current(
+            event("C", "nr_op_pending", 1.0, args={"value": value}),
+            event("C", "nr_op_pending", 2.0, args={"value": 2**70}),
+        )
+    )
+    assert [row["value"] for row in rows["counter"]] == [2.0**70]
+    assert out.problems == {"counters without a number": 1}
+
+
+def test_step_marks_the_ends_of_steps(rows_of, tmp_path):
+    content = current(
+        event("B", "StartProfile", 2.0), event("E", "StartProfile", 3.0),
+        *(part for at in (4.0, 11.0, 21.0) for part in (
+            event("B", "Conv", at, tid=1), event("E", "Conv", at + 1, tid=1, args={"__id__": "1", "__name__": "c"}),
+        )),
+        event("i", "StopStep", 20.0), event("i", "StopStep", 10.0), event("i", "StopStep", 10.0),
+    )  # fmt: skip
+    out, rows = rows_of(content)
+    assert [(row["step"], row["kind"], row["start_ns"], row["end_ns"]) for row in rows["step"]] == [
+        (0, "train", 2000, 10_000), (1, "train", 10_000, 20_000),
+    ]  # fmt: skip
+    assert [row["step"] for row in rows["op"]] == [0, 1, None]
+    assert "StopStep" in {row["name"] for row in rows["span"]}
+    run = import_path(write(tmp_path / "42.chrome_timeline.json", content), tmp_path / "run")
+    assert run.manifest.reps[0].ranks[0].step_evidence == "StopStep"
+    assert "step" not in {item.what for item in run.manifest.not_measured}
+    out.shift(5)
+    names = BY_NAME["step"].column_names
+    assert [dict(zip(names, row, strict=True))["end_ns"] for row in out.rows["step"]] == [10_005, 20_005]
+
+
 def test_the_first_generation_is_a_list_with_named_threads(rows_of):
     _, rows = rows_of(
         [
@@ -119,7 +153,7 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:tag="https://megengine.or
 <rect x="1" tag:type="tensor" tag:name="a<b&c" tag:address="0x7f00" tag:size="3MB 12KB 5B " tag:layout="{1}"
  tag:produced="1s 2ms 3us 4ns " tag:erased="1s 2ms 3us 9ns " tag:duration="5ns "/>
 <rect tag:type="tensor" tag:name="kept" tag:address="1" tag:size="8B " tag:produced="7us " tag:erased="3us "/>
-<rect tag:type="tensor" tag:address="x" tag:size="8" tag:produced="7us "/>
+<rect tag:type="tensor" tag:address="x" tag:size="8" tag:produced="7us " tag:group="12"/>
 <rect tag:type="tensor" tag:size="8B "/>
 <rect width="3"/></svg>"""
 
@@ -129,13 +163,14 @@ def test_tensors_of_a_memory_flow(tmp_path):
     path.write_text(SVG, encoding="utf-8")
     out = read_memory_flow(path)
     assert out.rows["allocation"] == [
-        (0x7F00, 3 * 2**20 + 12 * 1024 + 5, 1_002_003_004, 1_002_003_009, None),
-        (1, 8, 7000, None, None),
-        (None, None, 7000, None, None),
+        (0x7F00, 3 * 2**20 + 12 * 1024 + 5, 1_002_003_004, 1_002_003_009, 0),
+        (1, 8, 7000, None, 1),
+        (None, None, 7000, None, 2),
     ]
+    assert [row[1] for row in out.rows["op_info"]] == ["a<b&c", "kept", "operator 12"]
     assert out.problems == {"tensors without a time": 1}
     run = import_path(path, tmp_path / "run")
-    assert run.manifest.tables == {"allocation": 3}
+    assert run.manifest.tables == {"allocation": 3, "op_info": 3}
 
 
 def test_an_empty_memory_flow_is_an_error(tmp_path):

@@ -156,9 +156,12 @@ def test_a_newer_version_is_refused_and_never_replaced(root):
     newer = {**json.loads(path.read_text()), "schema_version": BASELINE_VERSION + 1}
     path.write_text(json.dumps(newer))
     for call in (lambda: baseline.load(str(path.parent)), lambda: baseline.save(made(), str(root), "demo")):
-        with pytest.raises(NewerBaselineError, match=f"schema_version {BASELINE_VERSION + 1}"):
+        with pytest.raises(NewerBaselineError, match=f"schema_version {BASELINE_VERSION + 1}") as caught:
             call()
     assert json.loads(path.read_text()) == newer
+    assert "pipeprof baseline drop" in caught.value.hint
+    baseline.remove(str(root), "demo")
+    assert not baseline.save(made(), str(root), "demo").replaced
 
 
 def test_a_baseline_under_another_name_is_damaged_but_a_copy_can_be_loaded(root, tmp_path):

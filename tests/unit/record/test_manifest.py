@@ -60,7 +60,15 @@ def test_a_newer_schema_version_is_refused_by_name(run):
 
 @pytest.mark.parametrize(
     "damage",
-    [b"", b'{"schema_version": 1, "run_id": "x', b"[]", b'{"run_id": "x"}', b'{"schema_version": "1"}', b"\xff"],
+    [
+        b"",
+        b'{"schema_version": 1, "run_id": "x',
+        b"[]",
+        b'{"run_id": "x"}',
+        b'{"schema_version": "1"}',
+        b'{"schema_version": 0}',
+        b"\xff",
+    ],
 )
 def test_a_damaged_manifest_is_refused_by_name(run, damage):
     path = run.path / "run.json"

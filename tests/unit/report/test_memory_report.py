@@ -96,9 +96,11 @@ def test_the_chart_is_xml_with_time_and_address(ask, tmp_path):
 
 def test_the_reader_of_the_same_format_finds_the_blocks_again(ask, tmp_path):
     ask("--svg", str(tmp_path / "m.svg"))
-    rows = read_memory_flow(tmp_path / "m.svg").rows["allocation"]
-    found = sorted(tuple(row[1:4]) for row in rows)
-    assert found == [(512, 2 * MS, 3 * MS + 7), (1 << 20, MS, None), (3 << 20, 0, 5 * MS)]
+    rows = read_memory_flow(tmp_path / "m.svg").rows
+    names = {row[0]: row[1] for row in rows["op_info"]}
+    found = sorted((*row[1:4], names.get(row[4])) for row in rows["allocation"])
+    name = 'conv "<&>"'
+    assert found == [(512, 2 * MS, 3 * MS + 7, None), (1 << 20, MS, None, name), (3 << 20, 0, 5 * MS, name)]
 
 
 def test_no_address_is_no_chart():

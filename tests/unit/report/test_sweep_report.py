@@ -1,5 +1,9 @@
 """What a sweep's result looks like, and the recommended option set in forms that can be used."""
 
+import shlex
+import subprocess
+
+import msgspec
 import pytest
 
 from pipeprof.report import sweep_markdown, sweep_terminal
@@ -92,3 +96,24 @@ def test_numbers_for_people():
     assert ahead({"kind": "at once", "steps": 0}) == "at once"
     assert ahead({"kind": "unknown", "steps": None}) == ahead(None) == "-"
     assert span({"low": 20, "high": 120}) == "20 to 120"
+
+
+@pytest.fixture
+def several_lines():
+    options = {"args": ["a\nb", "--x=\x7f"], "env": {"A": "1\n2"}}
+    return {"recommendation": {"name": "x\nexit 3", "reason": "", "options": options}}
+
+
+def test_exported_variables_of_several_lines_are_read_by_a_shell_as_they_were_meant(several_lines):
+    script = export(several_lines, "env") + 'printf %s "$A"'
+    done = subprocess.run(["bash", "-ec", script], capture_output=True, check=True)
+    assert done.stdout == b"1\n2"
+
+
+def test_exported_words_of_several_lines_are_one_command_line_below_comments(several_lines):
+    words = [line for line in export(several_lines, "args").split("\n") if not line.startswith("#")]
+    assert shlex.split("\n".join(words)) == ["a\nb", "--x=\x7f"]
+
+
+def test_exported_toml_is_read_back(several_lines):
+    assert msgspec.toml.decode(export(several_lines, "toml")) == {"base": several_lines["recommendation"]["options"]}

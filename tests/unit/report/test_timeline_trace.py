@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from decimal import Decimal
 
@@ -101,7 +102,7 @@ def test_names_may_hold_any_character(make_run, draw):
         )
     )
     assert found["X"][0]["name"] == found["s"][0]["name"] == name
-    assert found["s"][0]["id"] == '1:7"\\'
+    assert re.fullmatch("f[0-9a-f]{14}", found["s"][0]["id"])
     assert found["C"][0]["args"] == {name: Decimal("1.5")}
     assert set(thread_names(found).values()) == {name}
 
@@ -166,6 +167,22 @@ def test_arrows_join_host_and_device(make_run, draw):
     assert (start["id"], start["cat"]) == (end["id"], end["cat"])
 
 
+def test_ids_of_arrows_are_hexadecimal_and_differ_from_rank_to_rank(make_run, draw):
+    texts = ["12", "99999999999", "100000000000", "18446744073709551615", "a", "12 ", ""]
+    flows = [
+        {"rank": rank, "flow_id": text, "category": "c", "name": "n", "side": side, "t_ns": n, "track": "t"}
+        for rank in range(11)
+        for n, text in enumerate(texts)
+        for side in ("start", "end")
+    ]
+    found = draw(make_run({"flow": flows}))
+    ids = [event["id"] for event in found["s"]]
+    assert ids == [event["id"] for event in found["f"]]
+    assert len({int(text, 16) for text in ids}) == 11 * len(texts)
+    assert max(map(len, ids)) <= 16
+    assert ids[0] == "1a12"
+
+
 def ranks(*clocks):
     return [
         Rep(
@@ -206,6 +223,7 @@ def test_only_chosen_steps_ranks_and_repetitions(make_run, draw):
     run = make_run(tables)
     found = draw(run, steps=(1, 3), ranks=frozenset({0}), rep=0)
     assert {event["args"]["op_id"] for event in found["X"] if event["cat"] == "cpu_op"} == {1, 2}
+    assert [name for name, *_ in slices(found, "step")] == ["step 1", "step 2"]
     assert len(found["C"]) == 3  # those at the very edges of the steps included
     assert len({event["pid"] for event in found["X"]}) == 1
     assert len({event["pid"] for event in draw(run)["X"]}) == 4
@@ -278,8 +296,9 @@ def test_a_whole_small_trace(make_run, tmp_path):
     run = make_run({"op": [op(0, 1500, 250, step=0)], "op_info": [info], "memory": MEMORY[1:2]})
     write(run, tmp_path / "t.json", Choice())
     assert (tmp_path / "t.json").read_text() == (
-        '{"displayTimeUnit":"ns","baseTimeNanoseconds":"0","otherData":{"producer":"pipeprof 0",'
-        '"run_id":"20260101T000000-abcdef","state":"running","command":""},"traceEvents":[\n'
+        '{"displayTimeUnit":"ms","baseTimeNanoseconds":"0","otherData":{"producer":"pipeprof 0",'
+        '"run_id":"20260101T000000-abcdef","state":"running","command":""},'
+        '"pipeprof":{"ranks":[{"pid":1,"rep":0,"rank":0,"host":""}]},"traceEvents":[\n'
         '{"ph":"M","pid":1,"tid":0,"name":"process_name","args":{"name":"rank 0"}},\n'
         '{"ph":"M","pid":1,"tid":0,"name":"process_sort_index","args":{"sort_index":1}},\n'
         '{"ph":"M","pid":1,"tid":1,"name":"thread_name","args":{"name":"CPU"}},\n'

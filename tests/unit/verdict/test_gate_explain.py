@@ -96,3 +96,21 @@ def test_what_is_open_says_how_many_repetitions_it_needs():
         "step time +2.0 % [-10.0, 20.0]; inconclusive (about 12 repetitions of each side are needed)"
     )
     assert headline(Verdict("inconclusive", (one,)), [], LABELS).endswith("; inconclusive")
+
+
+def test_phases_of_windows_and_of_all_steps_are_no_two_steps():
+    changes = [
+        change("phase/compute", 10e6, 16e6),
+        change("phase/data_wait", 2e6, 6e6),
+        change("phase/forward_backward", 8e6, 13e6),
+        change("phase/tail", 2e6, 3e6),
+    ]
+    entries = explanation(changes, [], regressed("phase/data_wait", "phase/compute"))
+    shares = {entry["name"]: entry["share"] for entry in entries}
+    assert (shares["data_wait"], shares["compute"]) == (pytest.approx(0.4), pytest.approx(0.6))
+
+
+def test_sides_whose_phases_differ_have_no_shares():
+    lacking = {"metric": "phase/compute", "base": 8e6, "new": None, "delta": None, "ratio": None}
+    (entry,) = explanation([change("phase/data_wait", 1e6, 9e6), lacking], [], regressed("phase/data_wait"))
+    assert entry["share"] is None

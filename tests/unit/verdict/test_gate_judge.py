@@ -284,3 +284,58 @@ def test_a_metric_that_the_policy_switches_off_cannot_fail():
     assert verdict.exit_code == 0
     assert verdict.metric("first_step_time").family == "secondary"
     assert judge(base, new).verdict == "regressed"
+
+
+@pytest.mark.parametrize("wrong", [None, 3.0, {0: 1.0, 1: 2.0, 2: 3.0}, [10**400] * 3, "123"])
+def test_what_is_no_sequence_of_numbers_is_refused_by_name(wrong):
+    with pytest.raises(UsageError, match="metric `x` of base"):
+        judge({"x": wrong}, {"x": [1.0, 2.0, 3.0]})
+    with pytest.raises(UsageError, match="new is list, expected a mapping"):
+        judge({"x": [1.0, 2.0]}, [1.0, 2.0])
+
+
+def test_samples_of_any_sequence():
+    import numpy as np
+
+    many = Samples(np.array(BASE), order=list(range(8)), jobs=["a"] * 8)
+    assert (many.values, many.order, many.jobs) == (BASE, tuple(range(8)), ("a",) * 8)
+    assert judge({STEP: many}, {STEP: many}).verdict == "unchanged"
+
+
+def test_repetitions_that_cannot_be_told_apart_are_refused():
+    with pytest.raises(UsageError, match="same place"):
+        Samples(BASE, order=(0,) * 8)
+    with pytest.raises(UsageError, match="same place"):
+        Samples(BASE, order=(0, 1, 2, 3, 0, 1, 2, 2), jobs=("a",) * 4 + ("b",) * 4)
+    with pytest.raises(UsageError, match="name of each job"):
+        Samples(BASE, jobs=(None,) * 8)
+    assert len(Samples(BASE, order=(0, 1, 2, 3) * 2, jobs=("a",) * 4 + ("b",) * 4).values) == 8
+
+
+def test_a_policy_may_be_a_table_and_is_checked_whatever_it_is():
+    found = judge({STEP: BASE}, {STEP: times(1.10)}, {"metrics": {STEP: {"min_effect": 0.2}}})
+    assert found.verdict == "inconclusive"
+    for wrong in ({"alhpa": 1}, Policy(detect=-1.0), Policy(least_jobs=1), {"metrics": {STEP: {"margin": math.inf}}}):
+        with pytest.raises(UsageError, match="the policy"):
+            judge({STEP: BASE}, {STEP: BASE}, wrong)
+
+
+def test_more_repetitions_are_asked_for_only_where_they_can_help():
+    def open_at(ratio):
+        one = judge({STEP: BASE}, {STEP: times(ratio)}).metrics[0]
+        assert one.verdict == "inconclusive"
+        return one.reps_needed
+
+    # Eight would find 5 %, so that more are asked for what was seen: a change that counts, or none.
+    assert open_at(1.021) == pytest.approx(16, abs=2)
+    assert open_at(1.019) == pytest.approx(28, abs=4)
+    tight = tuple(1e8 * (1 + part / 1e5) for part in range(8))
+    between = word(tight, times(1.04, tight), min_effect=0.05)
+    assert (between.verdict, between.reps_needed) == ("inconclusive", None)
+
+
+def test_a_large_difference_below_a_larger_floor_is_said_without_logs():
+    new = [-49_500.0 + part for part in (-3000, -2000, -1000, 0, 1000, 2000, 3000)]
+    one = word([-1.0] * 7, new, direction="higher", floor=50e3)
+    assert one.verdict == "inconclusive"
+    assert "too small to count" in one.reason

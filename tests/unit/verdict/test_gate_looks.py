@@ -97,3 +97,11 @@ def test_counts_that_begin_to_differ_are_seen_later():
     base = {STEP: drawn(1, 20, 0.3), "count/a": (1.0,) * 20}
     new = {STEP: drawn(2, 20, 0.3), "count/a": (1.0,) * 10 + (2.0,) * 10}
     assert judge_looks(base, new, policy).metric("count/a").verdict == "inconclusive"
+
+
+def test_repetitions_of_several_jobs_count_though_their_places_begin_anew():
+    order, jobs = tuple(range(6)) * 2, ("a",) * 6 + ("b",) * 6
+    side = {STEP: Samples(drawn(3, 12, 0.2), order, jobs)}
+    verdict = judge_looks(side, {STEP: Samples(drawn(4, 12, 0.2), order, jobs)})
+    assert verdict.looks == (5, 8, 12)
+    assert verdict.metrics[0].reps_base == 12

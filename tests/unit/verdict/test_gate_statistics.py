@@ -141,3 +141,20 @@ def test_blocks_are_the_least_squares_fit():
     error = math.sqrt(squares[0] / (9 - 3) * np.linalg.inv(design.T @ design)[2, 2])
     change = blocked(np.array(base), np.array(new), base_jobs, new_jobs)
     assert [float(change.difference), float(change.error)] == pytest.approx([fit[2], error])
+
+
+@pytest.mark.parametrize("spread", [1e-300, 1e-12, 1e-6])
+def test_hardly_any_spread_needs_no_more_than_none(spread):
+    assert repetitions_needed(spread, 0.05, 0.002, 0.9) == 2
+
+
+@pytest.mark.parametrize("alpha", [0.0016, 0.008 / 205])
+def test_repetitions_needed_are_the_fewest(alpha):
+    from scipy import special
+
+    numbers = np.arange(2, 201)
+    for spread in np.geomspace(0.003, 0.3, 25):
+        centre = 0.05 / (spread * np.sqrt(2 / numbers))
+        power = 1 - special.nctdtr(2.0 * (numbers - 1), centre, -special.stdtrit(2.0 * (numbers - 1), alpha))
+        first = next((int(number) for number, found in zip(numbers, power, strict=True) if found >= 0.9), None)
+        assert repetitions_needed(float(spread), 0.05, alpha, 0.9) == first

@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 def row(slope, low, high, first=10 * MIB, span=100.0, **more):
     return {
-        "device": "CPU", "name": "pool", "blocks": 24, "steps": 120, "span_steps": span, "first_bytes": first, "rises": 20,
+        "rep": 0, "rank": 0, "device": "CPU", "name": "pool", "blocks": 24, "steps": 120, "span_steps": span, "first_bytes": first, "rises": 20,
         "most_rise_bytes": MIB, "most_fall_bytes": MIB,
         "last_bytes": None if first is None or slope is None else first + slope * span, "slope_bytes": slope, "slope_low_bytes": low, "slope_high_bytes": high, **more,
     }  # fmt: skip
@@ -53,3 +53,21 @@ def test_growing_wins_and_nothing_is_not_measured():
 def test_the_host_and_the_launcher_are_not_the_training():
     others = [{**row(0, 0, 0), "verdict": "growing", **who} for who in ({"device": "host"}, {"name": "launcher"})]
     assert worst(others) == "not_measured"
+
+
+@pytest.mark.parametrize(
+    ("pool", "process", "verdict"),
+    [
+        (None, -0.001, "steady"),  # the process holds what the pool holds
+        (None, None, "unclear"),
+        (-0.5, -0.001, "unclear"),  # the pool has samples, and they do not say
+    ],
+)
+def test_a_host_pool_with_too_few_samples_leaves_the_word_to_its_process(pool, process, verdict):
+    def judged(low, **who):
+        return judge_growth(row(0.0, None if low is None else low * MIB, None if low is None else -low * MIB, **who))
+
+    trainer = judged(process, device="process", name="trainer")
+    assert worst([judged(pool), trainer]) == verdict
+    assert worst([judged(None), {**trainer, "rank": 1}]) == "unclear"  # another rank says nothing about it
+    assert worst([judged(None, device="NPU:0"), trainer]) == "unclear"  # nor does a process about a device

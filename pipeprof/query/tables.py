@@ -1,0 +1,114 @@
+"""The tables of a run in DuckDB: how its Parquet files are read, and which of them is damaged."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from pipeprof.record.schema import PARTITIONS, TABLES, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeprof.record.run import Run
+
+MEMORY_BYTES = 1 << 20  # of Parquet: a table of at most so many is read once, for opening its files takes longest
+
+
+def make_tables(connection: duckdb.DuckDBPyConnection, run: Run, tables: Sequence[Table] = TABLES) -> None:
+    """Tables of the schema: empty, in memory when it is small, else a view of its files."""
+    files = {table.name: run.files(table.name) for table in tables}
+    connection.execute(";".join(_empty_sql(table) for table in tables if not files[table.name]))
+    for table in tables:
+        paths = files[table.name]
+        if not paths:
+            continue
+        kind = "TABLE" if _are_small(paths) else "VIEW"
+        source = _source(paths)
+        try:
+            connection.execute(f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, table.column_names)}')
+        except duckdb.BinderException:  # an older pipeprof wrote the files: they do not have all columns
+            stored = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]  # noqa: S608
+            connection.execute(f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, stored)}')
+
+
+def _are_small(files: Sequence[Path]) -> bool:
+    try:
+        return sum(path.stat().st_size for path in files) <= MEMORY_BYTES
+    except OSError:
+        return False  # gone meanwhile: DuckDB says which
+
+
+def _empty_sql(table: Table) -> str:
+    columns = [f'"{name}" BIGINT' for name in PARTITIONS]
+    columns += [f'"{column.name}" {column.type}' for column in table.columns]
+    return f'CREATE TABLE "{table.name}" ({", ".join(columns)})'
+
+
+def _source(files: Sequence[Path]) -> str:
+    names = ", ".join(quoted(absolute(path)) for path in files)
+    return f"read_parquet([{names}], filename = true, hive_partitioning = false, union_by_name = true)"
+
+
+def _table_sql(table: Table, source: str, stored: Sequence[str]) -> str:
+    """A SELECT with the columns of the schema in its order and types, `rep` and `rank` first.
+
+    A column that is not in `stored` is null. `rep` and `rank` are taken from the end of the file names: DuckDB's
+    hive_partitioning would believe a folder `rep=7` above the run.
+    """
+    columns = [
+        f"CAST(regexp_extract(filename, '{_partition_pattern(name)}', 1) AS BIGINT) AS {name}" for name in PARTITIONS
+    ]
+    for column in table.columns:
+        value = f'"{column.name}"' if column.name in stored else "NULL"
+        columns.append(f'CAST({value} AS {column.type}) AS "{column.name}"')
+    return f"SELECT {', '.join(columns)} FROM {source}"  # noqa: S608 - names of our own schema and quoted paths
+
+
+def _partition_pattern(name: str) -> str:
+    return "/".join(f"{part}=([0-9]+)" if part == name else f"{part}=[0-9]+" for part in PARTITIONS) + "/[^/]*$"
+
+
+def damaged(run: Run, *, types: bool) -> tuple[Path, str] | None:
+    """The first Parquet file of a run that cannot be read to its end, and why; None when all are whole.
+
+    With `types`, also one whose columns hold other types than those of the schema.
+    """
+    for table in TABLES:
+        for path in run.files(table.name):
+            problem = _problem(path, table if types else None)
+            if problem:
+                return path, problem
+    return None
+
+
+def _problem(path: Path, table: Table | None) -> str:
+    """Why a Parquet file cannot be read, or as which table it cannot; "" when it can."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import, and needed for damaged files alone
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                file.read_row_group(group)
+            found = file.schema_arrow
+    except (OSError, pa.ArrowException) as error:
+        return str(error).splitlines()[0]
+    for field in table.arrow() if table is not None else ():
+        at = found.get_field_index(field.name)
+        if at >= 0 and not found.field(at).type.equals(field.type):
+            return f"its column `{field.name}` holds {found.field(at).type}, expected {field.type}"
+    return ""
+
+
+def absolute(path: Path) -> Path:
+    """An absolute path, links unresolved."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links out of the allowed folder
+
+
+def quoted(value: object) -> str:
+    """A SQL string literal."""
+    return "'" + str(value).replace("'", "''") + "'"

@@ -1,0 +1,30 @@
+"""Which table a question is answered with, and the answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipeprof.query.engine import Engine
+from pipeprof.report.ops import groups, single
+from pipeprof.report.ops.totals import has_totals
+
+if TYPE_CHECKING:
+    from pipeprof.record.run import Run
+    from pipeprof.report.ops.content import Content
+    from pipeprof.report.ops.question import Question
+
+TRACES = ("import:kineto", "import:megengine")
+
+
+def answer(run: Run, question: Question) -> Content:
+    """The operator table of a run. Raises UsageError for a question that cannot be answered."""
+    question.check()
+    if question.top is None:
+        question = replace(question, top=groups.usual_top(run, question))
+    with Engine.open(run, lazily=True) as engine:
+        if groups.is_single(run, question):
+            if (question.one_by_one or question.aggregate) or not has_totals(engine):
+                return single.build(engine, question, either_side=groups.PROFILE not in run.manifest.options)
+            question = replace(question, group_by="type" if question.types and not question.opr_name else "name")
+        return groups.build(engine, question, training=not run.manifest.source.startswith(TRACES))

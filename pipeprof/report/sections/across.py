@@ -1,0 +1,162 @@
+"""Across ranks: which of them hold the others up, what is waited for, pipeline stages, slow links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.sections.block import Block, Section, filled, format_rate, short_name
+from pipeprof.units import format_ns, format_ratio
+from pipeprof.verdict.straggler_evidence import PHASES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Row = dict[str, Any]
+
+MOST_ROWS = 8
+
+
+def across_section(content: dict[str, Any]) -> Section:
+    """Empty when one rank was recorded."""
+    section = Section("Across ranks")
+    ranks = content["ranks"]
+    found = ranks["straggler"]
+    section.strong += straggler_sentences(found)
+    section.notes += _reasons(found) + _suggestions(found)
+    section.notes += [_slow_link(link) for link in ranks["slow_links"][:MOST_ROWS]]
+    _stages(section, ranks["stage"])
+    _differences(section, ranks["phase_diff"])
+    _waits(section, ranks["collective_wait"], content["steps"]["communication"])
+    _links(section, ranks["link"])
+    return section
+
+
+def straggler_sentences(found: Row) -> list[str]:
+    """One sentence for each rank that holds the others up, or one that says that none can be named."""
+    if found["verdict"] == "not_measured":
+        return []
+    if found["verdict"] == "straggler":
+        return [_named(item) for item in found["found"][:MOST_ROWS]] + (
+            [f"and {len(found['found']) - MOST_ROWS} more ranks"] if len(found["found"]) > MOST_ROWS else []
+        )
+    largest = found["largest"]
+    limit = ""
+    if found["detectable_share"] is not None and found["detectable_share"] < 1:
+        limit = f"; named would be a rank that takes {format_ratio(found['detectable_share'])} of a step longer"
+    amount = "less than 0.1 %" if abs(largest["share"]) < 0.001 else format_ratio(largest["share"])
+    seen = f"largest difference: rank {largest['rank']}, {format_ns(largest['excess_ns'])} ({amount} of a step)"
+    if found["verdict"] == "even":
+        return [f"no rank holds the others up: {seen}{limit}"]
+    return [f"whether a rank holds the others up cannot be told from noise ({found['why']}): {seen}{limit}"]
+
+
+def _named(item: Row) -> str:
+    often = {
+        "steady": "",
+        "once": " in the one step that was recorded" if item["steps"] == 1 else f" in {item['steps']} steps",
+        "sometimes": f" on average, all of it in {item['held_up_steps']} of {item['steps']} steps",
+    }[item["kind"]]
+    doubts = f": {'; '.join(item['doubts'])}" if item["doubts"] else ""
+    return (
+        f"rank {item['rank']} holds the others up: {format_ns(item['excess_ns'])} per step "
+        f"({format_ratio(item['share'])}) more than they take{often}, most of it in {PHASES[item['phase']]} "
+        f"(confidence: {item['confidence']}{doubts})"
+    )
+
+
+def _reasons(found: Row) -> list[str]:
+    return [
+        f"{item['what']}: {format_ratio(item['value']) if item['unit'] == 'share' else format_ns(item['value'])} "
+        f"({item['basis']}; query {item['source']})"
+        for rank in found["found"][:MOST_ROWS]
+        for item in rank["evidence"]
+    ]
+
+
+def _suggestions(found: Row) -> list[str]:
+    return [f"try: {text}" for rank in found["found"][:MOST_ROWS] for text in rank["suggestions"]]
+
+
+def _slow_link(link: Row) -> str:
+    return (
+        f"slow link: {link['src_rank']} to {link['dst_rank']} ({link['transport']}) moves equal amounts "
+        f"{link['ratio']:.2f}x as fast as links like it ({link['compared']} moves; query rank/link)"
+    )
+
+
+def _stages(section: Section, rows: Sequence[Row]) -> None:
+    """How groups of ranks divide a step; of one group only with bubbles."""
+    if len(rows) < 2 and not any(row["bubble_ns"] for row in rows):
+        return
+    basis = {"stage": "pipeline stage", "send_receive": "ranks that send and receive alike", "all": "ranks"}
+    listed = [
+        [
+            f"{row['peers']}: rank {row['first_rank']}" + (f" to {row['last_rank']}" if row["ranks"] > 1 else ""),
+            *(format_ns(row[f"{name}_ns"]) for name in ("computing", "exposed", "receive")),
+            "-" if row["bubble_ns"] is None else f"{format_ns(row['bubble_ns'])} ({format_ratio(row['bubble_share'])})",
+            f"{row['slowest_rank']} (+{100 * (row['computing_excess'] or 0):.1f} %)" if row["ranks"] > 1 else "-",
+        ]
+        for row in rows[:MOST_ROWS]
+    ]  # fmt: skip
+    head = (basis[rows[0]["basis"]], "computing", "exposed", "receiving", "bubble", "computes longest")
+    section.blocks.append(filled(head, listed, words=(0, 5)))
+
+
+def _differences(section: Section, rows: Sequence[Row]) -> None:
+    """The ranks that take longest in each phase, beside what the others take."""
+    phases: dict[str, Row] = {}
+    for row in rows:
+        best = phases.get(row["phase"])
+        if best is None or row["diff_ns"] > best["diff_ns"]:
+            phases[row["phase"]] = row
+    listed = [
+        [
+            PHASES[row["phase"]], str(row["rank"]), format_ns(row["median_ns"]),
+            format_ns(row["diff_ns"]),
+            format_ratio(row["diff_ns"] / row["step_ns"]) if row["step_ns"] else "-",
+            "-" if row["steps"] < 3 else f"{format_ns(row['diff_low_ns'])} to {format_ns(row['diff_high_ns'])}",
+        ]
+        for row in sorted(phases.values(), key=lambda row: -row["diff_ns"])
+        if row["diff_ns"]
+    ]  # fmt: skip
+    if listed:
+        section.blocks.append(
+            filled(("longest phases", "rank", "median", "longer by", "of a step", "middle half"), listed)
+        )
+        section.notes.append(
+            "longer by: than the median of the other ranks in the same step; middle half: of these differences"
+        )
+
+
+def _waits(section: Section, rows: Sequence[Row], communication: Sequence[Row]) -> None:
+    listed = [
+        [
+            f"{row['kind'] or ''} {short_name(row['name'])}".strip(), str(row["ranks"]), str(row["events"]),
+            format_ns(row["transfer_ns"]), format_ns(row["waiting_ns"]), format_ratio(row["wait_share"]),
+            "-" if row["last_rank"] is None else f"{row['last_rank']} ({format_ratio(row['last_share'])})",
+        ]
+        for row in rows[:5]
+    ]  # fmt: skip
+    if not listed:
+        return
+    section.blocks.append(
+        Block(("collective", "ranks", "times", "transfer", "waiting", "share", "last"), listed, frozenset(range(1, 7)))
+    )
+    section.notes.append(
+        "waiting in a collective: of all its ranks together, beyond the shortest; last: the rank that causes most of it"
+    )
+    if any(row["kind"] in ("send", "receive") for row in communication):
+        section.notes.append("sending and receiving between two ranks is not in the table of collectives")
+
+
+def _links(section: Section, rows: Sequence[Row]) -> None:
+    listed = [
+        [
+            row["transport"], f"{row['src_rank']} to {row['dst_rank']}", str(row["moves"]), format_rate(row["rate"]),
+            "-" if row["ratio"] is None else f"{row['ratio']:.2f}x",
+        ]
+        for row in rows
+        if row["place"] <= 3
+    ]  # fmt: skip
+    if listed:
+        section.blocks.append(filled(("link", "slowest", "moves", "rate", "beside its like"), listed, words=(0, 1)))

@@ -1,0 +1,61 @@
+"""Data sink mode: the queue on the host and the queue on the device, and what is said of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.sections.block import Block, Section, rows_at
+from pipeprof.units import format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+STAGES = {
+    "data_processing": "the dataset pipeline on the host is slow: the host queue runs empty",
+    "data_transmission": "the way from the host to the device is slow: the host queue is filled, the device's is not",
+}
+MINDINSIGHT = {
+    "data_processing": "the data processing is slow",
+    "minddata_device_queue_rate": "the data processing is slow",
+    "data_transmission": "the transmission to the device is slow",
+    "device_queue_warning": "the input is in time",
+}
+
+
+def queues_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
+    """Of the rank in focus, or of the first that has queues."""
+    section = Section("Queues between host and device")
+    rows = content["pipeline"]["sink"]
+    rows = rows_at(rows, focus) or rows[:1]
+    if not rows:
+        return section
+    listed = [line for row in rows for line in _lines(row)]
+    section.blocks.append(Block(("queue", "batches", "found empty", "wait"), listed, frozenset((1, 2, 3))))
+    section.notes += _said(content, rows)
+    section.notes.append("batches after the first quarter; a queue that is found empty makes its reader wait")
+    return section
+
+
+def _lines(row: dict[str, Any]) -> list[list[str]]:
+    host = format_ratio(row["host_wait_share"])
+    lines = [["host queue, in front of the device", str(row["batches"]), format_ratio(row["host_empty_share"]),
+              f"{host} of its time" if row["host_wait_share"] is not None else "-"]]  # fmt: skip
+    if row["device_empty_share"] is not None or row["device_wait_ns"] is not None:
+        wait = format_ns(row["device_wait_ns"])
+        lines.append(["data queue, on the device", "-", format_ratio(row["device_empty_share"]), f"{wait} per batch"])
+    return lines
+
+
+def _said(content: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Our verdict on the queues, then MindInsight's."""
+    stage = rows[0]["stage"]
+    ours = STAGES[stage] if stage else "no queue runs empty"
+    if stage and content["diagnosis"]["verdict"] == "consumer_bound":
+        ours += ", but the training does not wait for it"
+    said = [f"ours: {ours}"]
+    theirs = content["diagnosis"]["compatible"].get("mindinsight") or {}
+    queues = theirs.get("queues")
+    if queues is not None:
+        empty = format_ratio(theirs["empty_share"])
+        said.append(f"MindInsight: {MINDINSIGHT.get(queues, queues)} (host queue empty in {empty} of all batches)")
+    return said

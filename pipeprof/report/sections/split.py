@@ -1,0 +1,52 @@
+"""Steps as another profiler divided them: computing, communication, free time, bubbles, of every rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.sections.block import Section, filled
+from pipeprof.units import format_ns, format_ratio
+
+MOST_RANKS = 16
+
+
+def split_section(content: dict[str, Any]) -> Section:
+    """Means per step; the ranks with the longest steps when there are many."""
+    section = Section("Steps, as their profiler divides them")
+    rows = content["steps"]["split"]
+    kept = sorted(rows, key=lambda row: (-(row["step_ns"] or 0), row["rep"], row["rank"]))[:MOST_RANKS]
+    several = len({row["rep"] for row in rows}) > 1
+    kept = sorted(kept, key=lambda row: (row["rep"], row["rank"]))
+    if not kept:
+        return section
+    names = [[str(row["rep"]) if several else "-", str(row["rank"])] for row in kept]
+    parts = [
+        [str(row["steps"]), *(_with_share(row, name) for name in ("computing", "exposed", "free"))] for row in kept
+    ]
+    head = ("rep", "rank", "steps", "computing", "exposed communication", "free")
+    section.blocks.append(filled(head, [name + part for name, part in zip(names, parts, strict=True)], words=()))
+    pipelined = any(row["bubble_ns"] or row["receive_ns"] for row in rows)
+    more = [
+        [format_ns(row["overlapped_ns"]), format_ns(row["receive_ns"]) if pipelined else "-",
+         format_ns(row["stage_ns"]) if pipelined else "-", _with_share(row, "bubble") if pipelined else "-",
+         format_ns(row["preparing_ns"])]
+        for row in kept
+    ]  # fmt: skip
+    if any(cell != "-" for cells in more for cell in cells):
+        further = ("rep", "rank", "overlapped", "receiving", "stage", "bubble", "preparing")
+        section.blocks.append(filled(further, [name + part for name, part in zip(names, more, strict=True)], words=()))
+    section.notes.append(
+        "means per step, and shares of computing, exposed communication and free time together; exposed: no computing "
+        "beside it; overlapped: computing beside it; free: neither; preparing: host time before the first device task"
+        + ("; stage: the step without waiting for other pipeline stages, bubble: that waiting" if pipelined else "")
+    )
+    if len(rows) > len(kept):
+        section.notes.append(f"the {len(kept)} longest of {len(rows)} ranks; all of them: --format json")
+    return section
+
+
+def _with_share(row: dict[str, Any], name: str) -> str:
+    """`178 ms (47.7 %)`."""
+    if row[f"{name}_ns"] is None:
+        return "-"
+    return f"{format_ns(row[f'{name}_ns'])} ({format_ratio(row[f'{name}_share'])})"

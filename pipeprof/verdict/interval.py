@@ -1,0 +1,68 @@
+"""Whether a training waits for its data, where no batch was recorded but the steps' forward start is: pure.
+
+On a device the wait for data lies between the end of a step and the first forward operator (FP), together with work on
+the host. So a short interval clears the data, and a long one blames it only when a queue runs empty, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.verdict.evidence import evidence
+from pipeprof.verdict.pipeline import HIGH, MODERATE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+ENOUGH_BATCHES = 20
+_DOUBT = "no batch was recorded: the time up to the forward pass holds the wait for data and work on the host"
+
+
+def judge_interval(verdict: dict[str, Any], phases: Sequence[Row], sink: Sequence[Row] = ()) -> dict[str, Any]:
+    """The verdict on the data, completed when it is not_measured; else as it is.
+
+    The first step of a profile begins at its own forward pass, so that warm-up says nothing.
+
+    `phases`: rows of step/phase_summary; `sink`: rows of diagnose/sink. The worst rank counts, and its queues.
+    """
+    waits = [
+        row for row in phases if row["phase"] == "data_wait" and row["share"] is not None and row["kind"] == "train"
+    ]
+    if verdict["verdict"] != "not_measured" or not waits:
+        return verdict
+    worst = max(waits, key=lambda row: row["share"])
+    share = worst["share"]
+    found = evidence(
+        "time from the end of a step to its forward pass", share, "share", "step/phase_summary",
+        f"{worst['steps']} steps, rank {worst['rank']}",
+    )  # fmt: skip
+    judged = {**verdict, "evidence": [*verdict["evidence"], found]}
+    place = (worst["rep"], worst["rank"])
+    late = next((row for row in sink if row["stage"] and (row["rep"], row["rank"]) == place), None)
+    if share < MODERATE:
+        return judged | {
+            "verdict": "consumer_bound",
+            "data_wait_share": share,
+            "confidence": "medium",
+            "doubts": [_DOUBT],
+        }
+    if late is None:
+        return judged
+    few = [f"fewer than {ENOUGH_BATCHES} batches in the queues"] if (late["batches"] or 0) < ENOUGH_BATCHES else []
+    return judged | {
+        "verdict": "input_bound", "severity": "high" if share >= HIGH else "moderate", "stage": late["stage"],
+        "data_wait_share": share, "confidence": "low" if few else "medium", "doubts": [_DOUBT, *few],
+        "evidence": [*judged["evidence"], *_queues(late)],
+    }  # fmt: skip
+
+
+def _queues(row: Row) -> list[dict[str, Any]]:
+    names = {"host_empty_share": "host queue found empty", "device_empty_share": "device queue found empty"}
+    batches = f"{row['batches']} batches"
+    return [
+        evidence(what, row[name], "share", "diagnose/sink", batches)
+        for name, what in names.items()
+        if row[name] is not None
+    ]

@@ -1,0 +1,86 @@
+-- The same collective on all its ranks: the rank that comes last has the shortest event, the others wait for it there.
+--
+-- Needs no common clock. Matched by step, group, name, and position among equal ones of the step; where the source
+-- names no group, the ranks that do the same work count as one. Sending and receiving between two ranks is left out,
+-- and so is what only one rank has.
+--
+-- Reads: collective, rank_peer, step, train_step
+-- Kept: yes
+-- Gives, one row per (rep, rank, position, name, group_name, place):
+--   rep         bigint   repetition
+--   rank        bigint   process rank
+--   peers       bigint   group of ranks that do the same work; -1 where the source names the communication group
+--   position    bigint   the step's number in the source, else among the rank's training steps
+--   name        varchar  full name
+--   group_name  varchar  communication group; empty where the source names none
+--   kind        varchar  all_reduce | all_gather | ...
+--   place       bigint   position among equal ones of the step, from 1
+--   ranks       bigint   ranks that have it
+--   dur_ns      bigint   ns    its length on this rank
+--   least_ns    bigint   ns    its length on the rank that has the shortest: the transfer
+--   waiting_ns  bigint   ns    dur_ns - least_ns
+--   is_last     boolean  this rank has the shortest, and no other
+--   caused_ns   bigint   ns    waiting of all others together, on the rank that is last; else 0
+WITH event AS (
+  SELECT
+    collective.rep,
+    collective.rank,
+    CASE WHEN collective.group_name IS NULL THEN rank_peer.peers ELSE -1 END AS peers,
+    coalesce(step.source_step, step.kind_step) AS position,
+    collective.name,
+    coalesce(collective.group_name, '') AS group_name,
+    collective.kind,
+    collective.dur_ns,
+    row_number() OVER (
+      PARTITION BY collective.rep, collective.rank, collective.step, collective.name, collective.group_name
+      ORDER BY collective.start_ns ASC, collective.dur_ns ASC
+    ) AS place
+  FROM collective
+  INNER JOIN train_step
+    ON
+      collective.rep = train_step.rep
+      AND collective.rank = train_step.rank
+      AND collective.step = train_step.step
+  INNER JOIN step
+    ON collective.rep = step.rep AND collective.rank = step.rank AND collective.step = step.step
+  INNER JOIN rank_peer ON collective.rep = rank_peer.rep AND collective.rank = rank_peer.rank
+  WHERE
+    collective.name IS NOT NULL
+    AND collective.dur_ns IS NOT NULL
+    AND coalesce(collective.kind, '') NOT IN ('send', 'receive')
+),
+
+met AS (
+  SELECT
+    *,
+    count(*) OVER (PARTITION BY rep, peers, position, name, group_name, place) AS ranks,
+    min(dur_ns) OVER (PARTITION BY rep, peers, position, name, group_name, place) AS least_ns,
+    CAST(sum(dur_ns) OVER (PARTITION BY rep, peers, position, name, group_name, place) AS BIGINT) AS all_ns
+  FROM event
+),
+
+shortest AS (
+  SELECT
+    *,
+    sum(CASE WHEN dur_ns = least_ns THEN 1 ELSE 0 END)
+      OVER (PARTITION BY rep, peers, position, name, group_name, place) AS shortest_ranks
+  FROM met
+  WHERE ranks > 1
+)
+
+SELECT
+  rep,
+  rank,
+  peers,
+  position,
+  name,
+  group_name,
+  kind,
+  place,
+  ranks,
+  dur_ns,
+  least_ns,
+  dur_ns - least_ns AS waiting_ns,
+  dur_ns = least_ns AND shortest_ranks = 1 AS is_last,
+  CASE WHEN dur_ns = least_ns AND shortest_ranks = 1 THEN all_ns - ranks * least_ns ELSE 0 END AS caused_ns
+FROM shortest

@@ -1,0 +1,219 @@
+-- What ranks are compared by: how long each phase of a step took on each rank, from the best source that they share.
+--
+-- Sources, the first of those that most ranks have (at least 5 steps count more than fewer): parts, from recorded
+-- operators (view step_part); split, the profiler's own division (view rank_split); trace, phases of the step less the
+-- communication inside them (view comm_part); phase, phases whose communication was not recorded.
+--
+-- Reads: comm_part, rank_peer, rank_split, step, step_part, step_phase, train_step
+-- Kept: yes
+-- Gives, one row per (rep, rank, position, phase):
+--   rep       bigint   repetition
+--   peers     bigint   group of ranks that do the same work, see rank_peer
+--   rank      bigint   process rank
+--   position  bigint   the step's number in the source, else among the rank's training steps
+--   source    varchar  parts | split | trace | phase
+--   phase     varchar  own (the step without its exposed communication; of trace, without any) | until_bp (up to BP) |
+--                      step | communication (exposed; of trace, all) | parts of own: data_wait | forward | backward |
+--                      optimizer | other | host_gap | computing | free | forward_backward | tail | compute
+--   phase_ns  bigint   ns    its length
+--   step_ns   bigint   ns    length of the step
+WITH phase_name AS (
+  SELECT 'own' AS phase
+  UNION ALL
+  SELECT 'until_bp' AS phase
+  UNION ALL
+  SELECT 'step' AS phase
+  UNION ALL
+  SELECT 'communication' AS phase
+  UNION ALL
+  SELECT 'data_wait' AS phase
+  UNION ALL
+  SELECT 'forward' AS phase
+  UNION ALL
+  SELECT 'backward' AS phase
+  UNION ALL
+  SELECT 'optimizer' AS phase
+  UNION ALL
+  SELECT 'other' AS phase
+  UNION ALL
+  SELECT 'host_gap' AS phase
+  UNION ALL
+  SELECT 'computing' AS phase
+  UNION ALL
+  SELECT 'free' AS phase
+  UNION ALL
+  SELECT 'forward_backward' AS phase
+  UNION ALL
+  SELECT 'tail' AS phase
+),
+
+parts AS (
+  SELECT
+    step_part.rep,
+    step_part.rank,
+    coalesce(step.source_step, step.kind_step) AS position,
+    phase_name.phase,
+    CASE phase_name.phase
+      WHEN 'own' THEN step_part.dur_ns - step_part.exposed_ns - step_part.tail_ns
+      WHEN 'step' THEN step_part.dur_ns
+      WHEN 'communication' THEN step_part.exposed_ns + step_part.tail_ns
+      WHEN 'data_wait' THEN step_part.data_wait_ns
+      WHEN 'forward' THEN step_part.forward_ns
+      WHEN 'backward' THEN step_part.backward_ns
+      WHEN 'optimizer' THEN step_part.optimizer_ns
+      WHEN 'other' THEN step_part.other_ns
+      WHEN 'host_gap' THEN step_part.host_gap_ns
+    END AS phase_ns,
+    step_part.dur_ns AS step_ns
+  FROM step_part
+  INNER JOIN step ON step_part.rep = step.rep AND step_part.rank = step.rank AND step_part.step = step.step
+  INNER JOIN phase_name ON step_part.dur_ns IS NOT NULL
+),
+
+split AS (
+  SELECT
+    rank_split.rep,
+    rank_split.rank,
+    rank_split.position,
+    phase_name.phase,
+    CASE phase_name.phase
+      WHEN 'own' THEN rank_split.computing_ns + coalesce(rank_split.free_ns, 0)
+      WHEN 'communication' THEN rank_split.exposed_ns
+      WHEN 'computing' THEN rank_split.computing_ns
+      WHEN 'free' THEN rank_split.free_ns
+    END AS phase_ns,
+    rank_split.step_ns
+  FROM rank_split
+  INNER JOIN phase_name ON rank_split.step_ns IS NOT NULL
+),
+
+trace AS (
+  SELECT
+    comm_part.rep,
+    comm_part.rank,
+    comm_part.position,
+    phase_name.phase,
+    CASE phase_name.phase
+      WHEN 'own' THEN comm_part.dur_ns - comm_part.comm_ns
+      WHEN 'until_bp' THEN comm_part.data_wait_ns + comm_part.forward_backward_ns
+      WHEN 'step' THEN comm_part.dur_ns
+      WHEN 'communication' THEN comm_part.comm_ns
+      WHEN 'data_wait' THEN comm_part.data_wait_ns - comm_part.data_wait_comm_ns
+      WHEN 'forward_backward' THEN comm_part.forward_backward_ns - comm_part.forward_backward_comm_ns
+      WHEN 'tail' THEN comm_part.tail_ns - comm_part.tail_comm_ns
+    END AS phase_ns,
+    comm_part.dur_ns AS step_ns
+  FROM comm_part
+  INNER JOIN phase_name ON comm_part.dur_ns IS NOT NULL
+),
+
+plain AS (
+  SELECT
+    step_phase.rep,
+    step_phase.rank,
+    coalesce(step.source_step, step.kind_step) AS position,
+    step_phase.phase,
+    step_phase.total_ns AS phase_ns,
+    step.end_ns - step.start_ns AS step_ns
+  FROM step_phase
+  INNER JOIN step ON step_phase.rep = step.rep AND step_phase.rank = step.rank AND step_phase.step = step.step
+  INNER JOIN train_step
+    ON step_phase.rep = train_step.rep AND step_phase.rank = train_step.rank AND step_phase.step = train_step.step
+  WHERE train_step.timed AND step_phase.phase <> 'whole'
+  UNION ALL
+  SELECT
+    train_step.rep,
+    train_step.rank,
+    coalesce(step.source_step, step.kind_step) AS position,
+    phase_name.phase,
+    CASE phase_name.phase
+      WHEN 'step' THEN train_step.dur_ns
+      WHEN 'until_bp' THEN CASE WHEN step.fp_ns IS NOT NULL THEN step.bp_ns - step.start_ns END
+    END AS phase_ns,
+    train_step.dur_ns AS step_ns
+  FROM train_step
+  INNER JOIN step ON train_step.rep = step.rep AND train_step.rank = step.rank AND train_step.step = step.step
+  INNER JOIN phase_name ON train_step.timed
+),
+
+every AS (
+  SELECT
+    'parts' AS source,
+    1 AS preference,
+    rep,
+    rank,
+    position,
+    phase,
+    phase_ns,
+    step_ns
+  FROM parts
+  WHERE phase_ns IS NOT NULL
+  UNION ALL
+  SELECT
+    'split' AS source,
+    2 AS preference,
+    rep,
+    rank,
+    position,
+    phase,
+    phase_ns,
+    step_ns
+  FROM split
+  WHERE phase_ns IS NOT NULL
+  UNION ALL
+  SELECT
+    'trace' AS source,
+    3 AS preference,
+    rep,
+    rank,
+    position,
+    phase,
+    phase_ns,
+    step_ns
+  FROM trace
+  WHERE phase_ns IS NOT NULL
+  UNION ALL
+  SELECT
+    'phase' AS source,
+    4 AS preference,
+    rep,
+    rank,
+    position,
+    phase,
+    phase_ns,
+    step_ns
+  FROM plain
+  WHERE phase_ns IS NOT NULL
+),
+
+offer AS (
+  SELECT
+    rep,
+    source,
+    min(preference) AS preference,
+    count(DISTINCT rank) AS ranks,
+    least(count(DISTINCT position), 5) AS steps
+  FROM every
+  GROUP BY rep, source
+),
+
+best AS (
+  SELECT
+    rep,
+    source,
+    row_number() OVER (PARTITION BY rep ORDER BY ranks DESC, steps DESC, preference ASC) AS place
+  FROM offer
+)
+
+SELECT
+  every.rep,
+  rank_peer.peers,
+  every.rank,
+  every.position,
+  every.source,
+  every.phase,
+  every.phase_ns,
+  every.step_ns
+FROM every
+INNER JOIN best ON every.rep = best.rep AND every.source = best.source AND best.place = 1
+INNER JOIN rank_peer ON every.rep = rank_peer.rep AND every.rank = rank_peer.rank

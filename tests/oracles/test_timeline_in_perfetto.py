@@ -1,0 +1,70 @@
+"""Perfetto's trace processor reads our timeline of a foreign trace as it reads the foreign trace itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from perfetto import FAULTS, FLOWS, ask, needs_perfetto
+from trace_format import imported
+
+from pipeprof.report.timeline import Choice, write
+
+TORCH = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "torch"
+pytestmark = [
+    needs_perfetto,
+    pytest.mark.skipif(not TORCH.is_dir(), reason="the traces of shared/data/torch are not here"),
+]
+# Intervals of a category by name: count, time, and the name of what they lie in.
+NESTED = """
+SELECT s.name, count(*) AS n, sum(s.dur) AS total_ns, p.name AS parent FROM slice AS s
+LEFT JOIN slice AS p ON s.parent_id = p.id WHERE s.category IN ('cpu_op', 'kernel', 'gpu_memcpy', 'gpu_memset')
+GROUP BY 1, 4
+"""
+
+
+def totals(rows):
+    """Count and time by name and by the name around it.
+
+    As in a run, all ProfilerStep#N are one, and an operator that only calls itself again is one operator.
+    """
+    found = defaultdict(lambda: [0, 0])
+    for row in rows:
+        parent = row["parent"] or ""
+        key = row["name"], "ProfilerStep" if parent.startswith("ProfilerStep") else parent
+        if row["name"] != parent:
+            found[key][0] += row["n"]
+            found[key][1] += row["total_ns"]
+    return dict(found)
+
+
+def counted(rows):
+    """Count and time by name alone."""
+    return totals([row | {"parent": "" if row["name"] != row["parent"] else row["parent"]} for row in rows])
+
+
+def both(name, tmp_path):
+    """Faults, intervals and flows of the trace itself, and of our timeline of it."""
+    run = imported(TORCH / name, tmp_path / "run")
+    write(run, tmp_path / "ours.json.gz", Choice())
+    return ask(TORCH / name, FAULTS, NESTED, FLOWS), ask(tmp_path / "ours.json.gz", FAULTS, NESTED, FLOWS)
+
+
+def test_the_same_operators_in_the_same_callers(tmp_path):
+    theirs, ours = both("small/small.cycle1.pt.trace.json.gz", tmp_path)
+    assert ours[0] == theirs[0] == []
+    assert totals(ours[1]) == totals(theirs[1])
+    assert ours[2] == theirs[2]
+    assert ours[2][0]["n"] == 63
+
+
+def test_what_overlaps_in_part_is_drawn_where_the_trace_itself_loses_it(tmp_path):
+    theirs, ours = both("cuda/control.json.gz", tmp_path)
+    assert theirs[0] == [{"name": "slice_drop_overlapping_complete_event", "value": 26}]
+    assert ours[0] == []
+    assert ours[2] == theirs[2]
+    for key, (count, _) in counted(theirs[1]).items():
+        assert counted(ours[1])[key][0] >= count
+    lost = [sum(count for count, _ in counted(rows).values()) for rows in (ours[1], theirs[1])]
+    assert 0 < lost[0] - lost[1] <= 26  # the others are no operators

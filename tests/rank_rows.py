@@ -1,0 +1,47 @@
+"""Rows of rank/phase_diff from a table of times, without SQL: a second implementation, and a source of noise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def others_median(times):
+    """For steps x ranks: the median of the other ranks of the step."""
+    ranks = times.shape[1]
+    return np.stack([np.median(np.delete(times, rank, axis=1), axis=1) for rank in range(ranks)], axis=1)
+
+
+def fast_others_median(times):
+    """As `others_median`, for many ranks: from the three middle values of a step."""
+    ranks = times.shape[1]
+    ordered = np.sort(times, axis=1)
+    place = np.argsort(np.argsort(times, axis=1, kind="stable"), axis=1, kind="stable") + 1
+
+    def pick(k):
+        return np.where(k < place, ordered[:, [k - 1]], ordered[:, [min(k, ranks - 1)]])
+
+    return (pick(ranks // 2) + pick((ranks + 1) // 2)) / 2
+
+
+def rows_of(times, *, step_ns=100.0, phase="until_bp", source="trace", rep=0, peers=0, others=fast_others_median):
+    """One row per rank, in the columns of rank/phase_diff; `times` is steps x ranks."""
+    steps, ranks = times.shape
+    diff = times - others(times)
+    low, middle, high = np.percentile(diff, [25, 50, 75], axis=0)
+    early, late = diff[: (steps + 1) // 2], diff[(steps + 1) // 2 :]
+    together = (diff - middle)[1:] * (diff - middle)[:-1]
+    held = 10 * diff > step_ns
+    begins = held & ~np.vstack([np.zeros((1, ranks), bool), held[:-1]])
+    return [
+        {
+            "rep": rep, "peers": peers, "rank": rank, "phase": phase, "source": source, "ranks": ranks, "steps": steps,
+            "step_ns": step_ns, "median_ns": float(np.median(times[:, rank])), "diff_ns": float(middle[rank]),
+            "diff_low_ns": float(low[rank]), "diff_high_ns": float(high[rank]),
+            "diff_sd_ns": float(diff[:, rank].std(ddof=1)) if steps > 1 else None,
+            "early_ns": float(np.median(early[:, rank])), "late_ns": float(np.median(late[:, rank])) if steps > 1 else None,
+            "pairs": int((together[:, rank] != 0).sum()), "same_side": int((together[:, rank] > 0).sum()),
+            "held_up": int(held[:, rank].sum()), "episodes": int(begins[:, rank].sum()),
+            "held_up_ns": float(diff[held[:, rank], rank].sum()) if held[:, rank].any() else None,
+        }
+        for rank in range(ranks)
+    ]  # fmt: skip

@@ -1,0 +1,258 @@
+"""Uses of `profile` and `record_function` that are no plain block: decorators of all kinds, and what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import traceback
+
+import pytest
+
+import pipeprof
+from pipeprof.errors import RunError, UsageError
+from pipeprof.inprocess import owner, recording, user_spans
+from pipeprof.inprocess.averages import Average, KeyAverages
+from pipeprof.record.run import load
+
+ONE = {"activities": ["ops"]}  # no thread that samples the machine: faster
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(owner._STATE, "told", set())
+    yield tmp_path
+    assert owner._STATE["owner"] is None
+
+
+def spans(path):
+    with pipeprof.open(path) as run:
+        return [name for name, kind in zip(run.span.name, run.span.category, strict=True) if kind == "user"]
+
+
+def steps(profile, count):
+    with profile:
+        for _ in range(count):
+            profile.step()
+
+
+def test_the_block_of_a_generator_lasts_until_it_ends(folder):
+    @pipeprof.profile(out="run", **ONE)
+    @pipeprof.record_function("numbers")
+    def numbers():
+        for number in range(3):
+            with pipeprof.record_function(f"number {number}"):
+                got = yield number
+        return got
+
+    items = numbers()
+    assert owner._STATE["owner"] is None
+    assert next(items) == 0
+    assert owner._STATE["owner"] is numbers.profile
+    assert items.send("a") == 1
+    assert list(items) == [2]
+    assert spans("run") == ["number 0", "number 1", "number 2", "numbers"]
+
+
+def test_a_generator_that_is_closed_early_has_not_failed(folder):
+    @pipeprof.profile(out="run", **ONE)
+    def numbers():
+        yield 1
+        yield 2
+
+    items = numbers()
+    next(items)
+    items.close()
+    assert (load("run").manifest.state, load("run").manifest.reason) == ("complete", None)
+
+
+def test_the_block_of_a_coroutine_lasts_until_it_ends(folder):
+    @pipeprof.record_function("waited")
+    async def wait():
+        await asyncio.sleep(0.02)
+
+    @pipeprof.profile(out="run", **ONE)
+    async def work(result):
+        await asyncio.gather(wait(), wait())
+        return result
+
+    assert asyncio.run(work(7)) == 7
+    assert spans("run") == ["waited", "waited"]
+    with pipeprof.open("run") as run:
+        assert run.span.dur_ns.min() >= 20_000_000
+
+
+def test_the_block_of_an_async_generator_lasts_until_it_ends(folder):
+    @pipeprof.profile(out="run", **ONE)
+    async def numbers():
+        for number in range(2):
+            with pipeprof.record_function("one"):
+                await asyncio.sleep(0)
+            yield number
+
+    async def take():
+        return [number async for number in numbers()]
+
+    assert asyncio.run(take()) == [0, 1]
+    assert spans("run") == ["one", "one"]
+
+
+def test_any_callable_can_be_decorated(folder):
+    with pipeprof.profile(out="run", with_stack=True, **ONE):
+        assert pipeprof.record_function("built in")(len)([1]) == 1
+        assert pipeprof.record_function("lambda")(lambda: 3)() == 3
+        with pytest.raises(UsageError, match="only what can be called can be decorated, found int"):
+            pipeprof.record_function("number")(3)
+    assert spans("run") == ["built in", "lambda"]
+
+
+def test_a_decorator_without_brackets_is_refused_with_a_hint(folder):
+    with pytest.raises(UsageError, match="settings by name") as refused:
+        pipeprof.profile(len)
+    assert refused.value.hint == "as a decorator, with brackets: @pipeprof.profile()"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="tracebacks have notes from Python 3.11 on")
+def test_a_traceback_of_the_users_program_shows_the_hint(folder):
+    with pytest.raises(UsageError) as refused:
+        pipeprof.profile(len)
+    assert "hint: as a decorator, with brackets" in "".join(traceback.format_exception(refused.value))
+
+
+def test_cycles_that_are_there_are_found_before_the_block_begins(folder):
+    plan = pipeprof.schedule(wait=2, active=1, repeat=3)
+    steps(pipeprof.profile(out="runs", schedule=plan, **ONE), 9)
+    with pytest.raises(UsageError, match=r"cycle-0` exists"), pipeprof.profile(out="runs", schedule=plan, **ONE):
+        pytest.fail("the block must not begin")
+    shorter = pipeprof.profile(out="runs", schedule=pipeprof.schedule(wait=2, active=1, repeat=1), force=True, **ONE)
+    steps(shorter, 9)
+    assert sorted(path.name for path in folder.joinpath("runs").iterdir()) == ["cycle-0"]
+
+
+def test_a_folder_that_is_no_run_is_never_replaced(folder):
+    folder.joinpath("runs", "cycle-0").mkdir(parents=True)
+    folder.joinpath("runs", "cycle-0", "notes.txt").write_text("mine")
+    plan = pipeprof.schedule(wait=2, active=1)
+    with pytest.raises(UsageError, match="is not a pipeprof run"):
+        steps(pipeprof.profile(out="runs", schedule=plan, force=True, **ONE), 1)
+    assert folder.joinpath("runs", "cycle-0", "notes.txt").read_text() == "mine"
+    folder.joinpath("file").write_text("x")
+    with pytest.raises(UsageError, match="is no folder that can be written"):
+        steps(pipeprof.profile(out="file/runs", schedule=plan, **ONE), 1)
+
+
+def test_a_cycle_that_cannot_be_recorded_does_not_end_the_training(folder, monkeypatch, capfd):
+    profile = pipeprof.profile(out="runs", schedule=pipeprof.schedule(wait=1, active=1), **ONE)
+    with profile:
+        for number in range(8):
+            if number == 3:
+                monkeypatch.setattr(recording, "new_place", _full)
+            profile.step()
+    assert profile.step_num == 8
+    assert [path.name for path in profile.paths] == ["cycle-0", "cycle-1"]
+    told = capfd.readouterr().err
+    assert told.count("cannot record cycle 2: [Errno 28] No space left on device; the program goes on") == 1
+
+
+def _full(*_args, **_more):
+    raise OSError(28, "No space left on device")
+
+
+def test_tables_that_cannot_be_made_do_not_end_the_training(folder, monkeypatch, capfd):
+    called = []
+
+    def fails(*_args):
+        raise RunError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pipeprof.read.spool.finish.convert_rep", fails)
+        steps(pipeprof.profile(out="run", on_trace_ready=called.append, **ONE), 1)
+    assert called == []
+    assert "the disk is full; the program goes on, `pipeprof report" in capfd.readouterr().err
+    assert load("run").manifest.reason == "its tables could not be written: the disk is full"
+    with pipeprof.open("run") as run:
+        assert run.manifest.state == "complete"
+
+
+def test_a_schedule_that_never_got_to_a_cycle_is_said(folder, capfd):
+    profile = pipeprof.profile(out="runs", schedule=pipeprof.schedule(skip_first=3, wait=1, warmup=1, active=1))
+    with profile:
+        pass
+    why = "the block ended in step 0, the first active step is 5; call step() after every step"
+    assert f"pipeprof: nothing was recorded: {why}\n" in capfd.readouterr().err
+    with pytest.raises(UsageError, match="nothing has been recorded: the block ended in step 0"):
+        profile.key_averages()
+
+
+@pytest.mark.parametrize("moment", ["before", "inside"])
+def test_results_asked_for_too_early_say_when_there_will_be_some(folder, moment):
+    profile = pipeprof.profile(out="run", **ONE)
+    if moment == "before":
+        with pytest.raises(UsageError, match="enter `with profile:` first"):
+            profile.export_chrome_trace("t.json")
+    with profile:
+        if moment == "inside":
+            with pytest.raises(UsageError, match="the block is not over"):
+                profile.export_chrome_trace("t.json")
+
+
+def test_a_program_that_exits_with_0_in_the_block_has_not_failed(folder):
+    text = "import sys, pipeprof\nwith pipeprof.profile(out='run'):\n    sys.exit(int(sys.argv[1]))\n"
+    for status, state in ((0, "complete"), (3, "failed")):
+        subprocess.run([sys.executable, "-c", text.replace("'run'", f"'run{status}'"), str(status)], check=False)
+        assert load(f"run{status}").manifest.state == state
+
+
+def test_an_error_of_the_callback_is_the_users_and_later_cycles_go_on(folder):
+    given = []
+
+    def ready(profile):
+        given.append(profile.path.name)
+        if len(given) == 1:
+            raise LookupError("callback")
+
+    profile = pipeprof.profile(
+        out="runs", schedule=pipeprof.schedule(wait=1, active=1, repeat=3), on_trace_ready=ready, **ONE
+    )
+    errors = 0
+    with profile:
+        for _ in range(8):
+            try:
+                profile.step()
+            except LookupError:
+                errors += 1
+    assert errors == 1
+    assert given == ["cycle-0", "cycle-1", "cycle-2"]
+
+
+@pytest.mark.parametrize("column", ["self_cuda_time_total", "self_npu_time_total", "self_cpu_memory_usage", "flops"])
+def test_a_column_that_is_not_recorded_orders_nothing_and_says_so(column):
+    averages = KeyAverages([Average("short", 5, 1, 1), Average("long", 1, 9, 9)])
+    text = averages.table(sort_by=column)
+    assert text.index("long") < text.index("short")
+    assert f"{column} is not recorded here: sorted by Self CPU\n" in text
+    with pytest.raises(UsageError, match="no column `colour`"):
+        averages.table(sort_by="colour")
+
+
+def test_frames_of_the_profiler_itself_are_in_no_stack(folder):
+    @pipeprof.record_function("inside")
+    def inside():
+        return 1
+
+    with pipeprof.profile(out="run", with_stack=True, **ONE) as profile:
+        inside()
+    stacks = [row.stack for row in profile.key_averages(group_by_stack_n=5)]
+    assert len(stacks) == 1
+    assert "test_frames_of_the_profiler_itself" in stacks[0]
+    assert "decorate.py" not in stacks[0]
+
+
+def test_own_times_of_spans_that_overlap_in_part_are_their_own():
+    rows = [
+        {"start_ns": start, "dur_ns": dur, "track": "main", "name": name}
+        for name, start, dur in (("a", 0, 100), ("b", 50, 100), ("in a", 10, 20), ("in b", 110, 10), ("after", 200, 5))
+    ]
+    own = {row["name"]: time for row, time in user_spans._own_times(rows, [(12, 3), (130, 4)])}
+    assert own == {"a": 80, "b": 86, "in a": 17, "in b": 10, "after": 5}

@@ -1,0 +1,130 @@
+"""Raw step traces of the device, of a GPU, and what names their points: the same steps as the parser's CSV."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from ascend_files import BASE, EPOCH_US, step_trace_text, training_trace, ts_track, write, write_gpu
+
+from pipeprof.errors import SourceError
+from pipeprof.read.foreign import import_path
+from pipeprof.record import store
+
+
+def rows(run, table, give):
+    data = store.read(run, table).to_pylist()
+    return [tuple(row[name] for name in give.split()) for row in data]
+
+
+def warnings(run, code):
+    return [warning.message for warning in run.manifest.warnings if warning.code == code]
+
+
+def durations(run):
+    """Phases of every step in ns, without where the clock begins."""
+    steps = rows(run, "step", "step kind start_ns fp_ns bp_ns end_ns data_wait_ns")
+    return [
+        (step, kind, end - start, fp - start, bp - fp, end - bp, wait) for step, kind, start, fp, bp, end, wait in steps
+    ]
+
+
+@pytest.fixture
+def parsed(tmp_path):
+    """The run of the CSV that the parser makes of the same records."""
+    return import_path(
+        write(tmp_path / "csv" / "step_trace_raw_0_detail_time.csv", step_trace_text()), tmp_path / "parsed"
+    )
+
+
+def folder_of(tmp_path, files):
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    for name, data in files.items():
+        folder.joinpath(name).write_bytes(data)
+    return folder
+
+
+@pytest.mark.parametrize("cut", [0, 40, 77, 400])
+def test_ts_track_gives_the_steps_of_the_csv_however_it_is_cut_into_slices(parsed, tmp_path, cut):
+    data = ts_track()
+    files = {"ts_track.data.0.slice_2": data[: cut - cut % 40], "ts_track.data.0.slice_10": data[cut - cut % 40 :]}
+    run = import_path(folder_of(tmp_path, files), tmp_path / "run")
+    assert durations(run) == durations(parsed)
+    assert rows(run, "collective", "step name dur_ns track") == rows(parsed, "collective", "step name dur_ns track")
+    assert run.manifest.reps[0].ranks[0].step_evidence == "step trace of the device"
+
+
+def test_ts_track_records_may_come_out_of_order_and_have_a_torn_end(parsed, tmp_path):
+    data = ts_track()
+    records = [data[at : at + 40] for at in range(0, len(data), 40)]
+    mixed = b"".join(records[1::2] + records[::2]) + b"\x01\x0a torn"
+    run = import_path(folder_of(tmp_path, {"ts_track.data.0.slice_0": mixed}), tmp_path / "run")
+    assert durations(run) == durations(parsed)
+    assert warnings(run, "ragged") == ["`ts_track.data.0.slice_0`: 7 byte(s) at the end are no whole record of 40"]
+
+
+def test_of_several_models_that_with_most_steps_counts_and_this_is_said(parsed, tmp_path):
+    files = {"ts_track.data.0.slice_0": ts_track(1, model=3) + ts_track(model=7)}
+    run = import_path(folder_of(tmp_path, files), tmp_path / "run")
+    assert durations(run) == durations(parsed)
+    assert warnings(run, "models") == [
+        "`ts_track.data.0.slice_0`: 2 models, steps of model 7: cuts between them are unsure"
+    ]
+
+
+def test_records_of_other_kinds_alone_are_no_steps(tmp_path):
+    record = struct.pack("<BBHIQQQHHHH", 1, 3, 40, 0, BASE, 0, 7, 0, 8, 4, 0)
+    with pytest.raises(SourceError, match="no step record"):
+        import_path(folder_of(tmp_path, {"ts_track.data.0.slice_0": record * 5}), tmp_path / "run")
+
+
+def test_points_are_named_by_the_files_beside_the_records(tmp_path):
+    names = b"1 Default/A-op1\n2 Gradients/B-op2\n3 Default/grad_reducer/AllReduce-op9\n4 Default/grad_reducer/AllReduce-op9\n"
+    files = {"training_trace.46.dev.tag.0.slice_0": training_trace(), "Framework.host.vm.point.0.slice_0": names}
+    run = import_path(folder_of(tmp_path, files), tmp_path / "run")
+    points = run.manifest.options["points"]["rank 0"]
+    assert (points["fp"], points["bp"]) == ("Default/A-op1", "Gradients/B-op2")
+    assert rows(run, "collective", "step name kind track") == [
+        (0, "AllReduce-op9", "all_reduce", "stream 5"), (2, "AllReduce-op9", "all_reduce", "stream 5"),
+    ]  # fmt: skip
+
+
+def test_a_step_without_an_end_or_a_forward_point_is_left_out_and_counts(tmp_path):
+    records = [training_trace()[at : at + 20] for at in range(0, len(training_trace()), 20)]
+    without_end = b"".join(record for index, record in enumerate(records) if index != 5)
+    run = import_path(folder_of(tmp_path, {"training_trace.46.dev.tag.0.slice_0": without_end}), tmp_path / "run")
+    assert [(step, total, wait) for step, _, total, wait, *_ in durations(run)] == [(0, 8000, 0), (1, 10_000, 2000)]
+    assert warnings(run, "bad_value") == ["`training_trace.46.dev.tag.0.slice_0`: step without an end; 1 left out"]
+
+
+@pytest.mark.parametrize("by_step", [False, True])
+def test_both_step_traces_of_a_gpu_and_its_operators_lie_on_the_wall_clock(tmp_path, by_step):
+    run = import_path(write_gpu(tmp_path / "gpu", rank=3, by_step=by_step), tmp_path / "run")
+    first = 0 if by_step else None
+    steps = rows(run, "step", "rank step start_ns fp_ns bp_ns end_ns")
+    assert [(rank, step, bp - fp, end - bp) for rank, step, _, fp, bp, end in steps] == [
+        (3, 0, 500_000, 400_000), (3, 1, 500_000, 400_000),
+    ]  # fmt: skip
+    assert (steps[0][3] - steps[0][2], steps[1][3] - steps[1][2]) == (0, 0 if first == 0 else 100_000)
+    assert rows(run, "collective", "step name kind dur_ns") == [
+        (step, "AllReduce-op9", "all_reduce", 100_000) for step in (0, 1)
+    ]
+    assert rows(run, "op", "step dur_ns track") == [(0, 303_840, "GPU"), (1, 303_840, "GPU")]
+    assert rows(run, "op_info", "name type device flops") == [("Default/MatMul-op4", "MatMul", "GPU", 1_750_000)]
+    assert run.manifest.reps[0].zero_realtime_ns == EPOCH_US * 1000 + 100_000
+    assert run.manifest.options["points"]["rank 3"]["fp"] == "Default/A-op1"
+    assert run.manifest.warnings == []
+
+
+def test_shapes_that_change_are_totals_by_shape(tmp_path):
+    run = import_path(write_gpu(tmp_path / "gpu"), tmp_path / "run")
+    give = "source name type device shapes count total_ns min_ns"
+    assert ("dynamic_shape", "Add-op6", "Add", "GPU", "[32, 1]", 2, 5000, 2500) in rows(run, "op_total", give)
+    assert ("gpu_type", None, "MatMul", "GPU", None, 2, 607_680, None) in rows(run, "op_total", give)
+
+
+def test_a_step_trace_of_a_gpu_with_lines_of_different_lengths_is_refused(tmp_path):
+    path = write(tmp_path / "step_trace_profiling_0.txt", "a 1,2 3,4\nb 1,2\nc 1,2 3,4\n")
+    with pytest.raises(SourceError, match="3 lines of 1, 2 steps, expected FP, BP, iteration end"):
+        import_path(path, tmp_path / "run")
