@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ class _Command(click.Command):
     """Takes `--group-by stack 3`, too: the number of frames as a word of its own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        for at, (word, depth) in enumerate(zip(args, args[1:], strict=False)):
+        for at, (word, depth) in enumerate(pairwise(args)):
             asked = word == "--group-by=stack" or args[max(at - 1, 0) : at + 1] == ["--group-by", "stack"]
             if asked and depth.isdecimal():
                 return super().parse_args(ctx, [*args[:at], f"{word} {depth}", *args[at + 2 :]])

@@ -34,8 +34,19 @@ _OURS = re.compile(rb'"pipeprof"\s*:\s*\{\s*"ranks"\s*:\s*\[')
 _TRACE_VIEW = re.compile(
     rb'"cat"\s*:\s*"(?:cpu_op|python_function|user_annotation|async_npu|HostToDevice)"|"Fwd thread id"'
     rb'|"name"\s*:\s*"(?:CANN|Ascend Hardware|Overlap Analysis|CPU OP|Scope Layer)"'
+    rb'|"pid"\s*:\s*"(?:CPU|CUDA) functions"'
 )
 _NAMED_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})")
+
+_MISSING = {
+    "op": "the traces have no operators",
+    "step": "no event is named ProfilerStep#N: call step() of the profiler after every batch",
+    "fetch": "no wait for a DataLoader is in the traces",
+    "memory": "the profiler ran without profile_memory",
+    "stack": "the profiler ran without stacks, or without the verbose experimental config",
+    "queue": "a trace has no queues of the dataset pipeline",
+    "cpu": "a trace has no CPU samples",
+}
 
 
 class _Read(NamedTuple):
@@ -204,16 +215,7 @@ def _decide(manifest: Manifest, read: Sequence[_Read]) -> None:
                 f"`{one.path.name}`: {found.launches.unlinked} device events without the call that launched them",
                 **where,
             )
-    why = {
-        "op": "the traces have no operators",
-        "step": "no event is named ProfilerStep#N: call step() of the profiler after every batch",
-        "fetch": "no wait for a DataLoader is in the traces",
-        "memory": "the profiler ran without profile_memory",
-        "stack": "the profiler ran without stacks, or without the verbose experimental config",
-        "queue": "a trace has no queues of the dataset pipeline",
-        "cpu": "a trace has no CPU samples",
-    }
     manifest.tables = {table: count for table, count in manifest.tables.items() if count}
     manifest.not_measured = [
-        NotMeasured(what=table, why=text) for table, text in why.items() if not manifest.tables.get(table)
+        NotMeasured(what=table, why=text) for table, text in _MISSING.items() if not manifest.tables.get(table)
     ]

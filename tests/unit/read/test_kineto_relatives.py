@@ -3,6 +3,7 @@
 import pytest
 from kineto_files import imported, op, ops_by_name, rows, write_trace
 
+from pipeprof.read.kineto import reader
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.question import Question
 
@@ -189,10 +190,11 @@ def test_the_first_versions_of_kineto_had_other_categories(read):
     assert [row["source_step"] for row in rows(run, "step")] == [3]
 
 
-def test_processes_tell_the_kind_where_the_legacy_profiler_wrote_no_category(read):
+def test_processes_tell_the_kind_where_the_legacy_profiler_wrote_no_category(read, tmp_path):
     events = [
         {"ph": "X", "name": "aten::mm", "pid": "CPU functions", "tid": 0, "ts": 1, "dur": 4, "args": {}},
         {"ph": "X", "name": "gemm", "pid": "CUDA functions", "tid": 0, "ts": 9, "dur": 2, "args": {}},
     ]
-    found = ops_by_name(read(events))
+    found = ops_by_name(read(events, form="list"))
     assert {name: row["side"] for name, (row,) in found.items()} == {"aten::mm": "host", "gemm": "device"}
+    assert reader.recognise(tmp_path / "x.pt.trace.json")
