@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PLAIN_WIDTH = 120
+RULE = 4  # least columns of the line behind a title
 
 
 def show(content: dict[str, Any]) -> None:
@@ -45,7 +46,11 @@ def print_block(console: Console, block: Block) -> None:
 
 def print_section(console: Console, section: Section) -> None:
     """Title, sentences, tables."""
-    console.rule(Text(section.title, style="bold"), align="left")
+    title = Text(section.title, style="bold")
+    if title.cell_len + RULE > console.width:
+        console.print(title)  # a rule would cut it off
+    else:
+        console.rule(title, align="left")
     for sentence in section.strong:
         console.print(Text(sentence, style="bold"))
     for sentence in section.notes:

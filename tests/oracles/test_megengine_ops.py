@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from megengine_table import cells_of, grids, operator_of, our_operator, pipes, summary_of
 
-from pipeprof.cli_ops import ops
+from pipeprof.cli.ops import ops
 from pipeprof.errors import PipeprofError, SourceError, UsageError
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "megengine"

@@ -27,7 +27,7 @@ def main():
 
 
 def render():
-    from pipeprof.cli_render import render as verb
+    from pipeprof.cli.render import render as verb
     from pipeprof.errors import PipeprofError
 
     try:

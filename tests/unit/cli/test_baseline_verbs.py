@@ -10,7 +10,7 @@ import types
 import pytest
 from click.testing import CliRunner
 
-from pipeprof.cli_baseline import baseline as verbs
+from pipeprof.cli.baseline import baseline as verbs
 from pipeprof.errors import PipeprofError
 from pipeprof.record.measures import Measures, Repetition
 

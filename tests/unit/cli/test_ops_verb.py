@@ -14,7 +14,7 @@ from kineto_files import write_trace
 from megengine_files import profile, write
 from rich.console import Console
 
-from pipeprof.cli_ops import ops
+from pipeprof.cli.ops import ops
 from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read import foreign, imported
 from pipeprof.report.ops import terminal

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from comparisons import comparison
 
-from pipeprof.cli_render import forms, render
+from pipeprof.cli.render import forms, render
 from pipeprof.errors import RunError, UsageError
 from pipeprof.report import compare_content
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from pipeprof import cli
-from pipeprof.cli_sweep import sweep
+from pipeprof.cli.sweep import sweep
 
 SCRIPT = """
 import os, sys

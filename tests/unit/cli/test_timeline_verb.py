@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from trace_format import check, load
 
-from pipeprof.cli_timeline import timeline
+from pipeprof.cli.timeline import timeline
 from pipeprof.errors import UsageError
 
 MS = 1_000_000

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner
 
-from pipeprof.cli_memory import memory
+from pipeprof.cli.memory import memory
 from pipeprof.errors import UsageError
 from pipeprof.read.megengine.memory_flow import read_memory_flow
 from pipeprof.report.memory_svg import svg

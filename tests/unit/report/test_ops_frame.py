@@ -9,7 +9,7 @@ from kineto_files import imported, op, training, write_trace
 from megengine_files import profile, write
 
 import pipeprof
-from pipeprof.cli_ops import ops
+from pipeprof.cli.ops import ops
 from pipeprof.errors import UsageError
 from pipeprof.read.foreign import import_path
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from pipeprof.cli_timeline import stacks as verb
+from pipeprof.cli.timeline import stacks as verb
 from pipeprof.errors import RunError, UsageError
 from pipeprof.query.engine import Engine
 from pipeprof.report.stacks import Question, folded, speedscope, stacks

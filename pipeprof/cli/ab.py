@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli_compare import FORMATS, answer
+from pipeprof.cli.compare import FORMATS, answer
+from pipeprof.cli.told import say_named
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def ab(
 
     policy = load_policy(policy_file)
     wish = AbWish(_arm("base", words), _arm("new", words), command, folder, budget, new_session=new_session)
-    answer(run_ab(wish, policy, _say), form)
+    answer(run_ab(wish, policy, say_named), form)
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -144,7 +145,7 @@ def qualify(
         secrets.randbits(32) if seed is None else seed,
     )  # fmt: skip
     where = (folder or default_name("pipeprof-qualify-")).absolute()
-    content = run_qualify(order, sessions, policy, where, _say)
+    content = run_qualify(order, sessions, policy, where, say_named)
     click.echo(runs.json_text(content) if form == "json" else qualify_text.text(content), nl=False)
     sys.exit(exit_code(content))
 
@@ -157,7 +158,3 @@ def _arm(name: str, words: dict[str, Any]) -> ArmWish:
     except ValueError as error:
         raise UsageError(f"cannot read the command of --{name}: {error}", "check its quotes") from error
     return ArmWish(words[f"{name}_ref"], tuple(command), tuple(words[f"{name}_env"]))
-
-
-def _say(line: str) -> None:
-    click.echo(f"pipeprof: {line}", err=True)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from pipeprof.cli.told import opened
+
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
@@ -24,7 +26,6 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
       pipeprof timeline RUN
       pipeprof timeline RUN -o trace.json.gz --steps 100:110 --ranks 0,1
     """  # noqa: D301
-    from pipeprof.read.spool.finish import open_run
     from pipeprof.report.progress import status_line
     from pipeprof.report.timeline import Choice, write
     from pipeprof.report.timeline_clock import parse_ranks, parse_steps
@@ -34,8 +35,9 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
         ranks=None if ranks is None else parse_ranks(ranks),
         rep=rep,
     )
+    found = opened(run)
     with status_line("pipeprof: timeline", quiet=quiet) as progress:
-        written = write(open_run(run, progress=progress), output, choice, progress)
+        written = write(found, output, choice, progress)
     if quiet:
         return
     click.echo(f"{written.events:,} events of {written.ranks} ranks in `{output}`", err=True)
@@ -67,16 +69,12 @@ def stacks(run: Path, output: Path, way: str | None, weight: str, depth: int | N
       pipeprof stacks RUN -o run.speedscope.json --weight device
       pipeprof stacks RUN -o run.folded --by stack --depth 5
     """  # noqa: D301
-    from pipeprof.read.spool.finish import open_run
     from pipeprof.report import stacks as room
     from pipeprof.report.output import write_text
-    from pipeprof.report.progress import status_line
     from pipeprof.report.timeline_clock import parse_steps
 
     question = room.Question(way, weight, depth, None if steps is None else parse_steps(steps))
-    with status_line("pipeprof: stacks", quiet=False) as progress:
-        opened = open_run(run, progress=progress)
-        taken, profiles = room.stacks(opened, question)
+    taken, profiles = room.stacks(opened(run), question)
     name = str(run)
     text = room.speedscope(profiles, name, weight) if output.name.endswith(".json") else room.folded(profiles)
     write_text(text, output)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.told import say_named
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def sweep(
 
     spec = load_spec(Path(file or ""))
     wish = SweepWish(spec, Path.cwd(), command, folder, budget, steps)
-    show(run_sweep(wish, _say), form, export)
+    show(run_sweep(wish, say_named), form, export)
 
 
 def show(content: dict[str, Any], form: str, export: str | None = None) -> None:
@@ -88,7 +89,3 @@ def show(content: dict[str, Any], form: str, export: str | None = None) -> None:
         sweep_terminal.show(content)
         return
     click.echo(texts[form](content), nl=False)
-
-
-def _say(line: str) -> None:
-    click.echo(f"pipeprof: {line}", err=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pipeprof.errors import RunError
+from pipeprof.cli.told import opened
 
 _FORMATS = ("terminal", "json", "csv", "markdown", "parquet")
 _CONTEXT = {"ignore_unknown_options": False}
@@ -82,7 +82,7 @@ def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_
 def _opened(path: Path) -> Any:
     """The run, or the run that a foreign file is read into (kept, so that the next question is fast)."""
     if not path.is_file():
-        return _opened_run(path)
+        return opened(path)
     from pipeprof.read.imported import imported
     from pipeprof.report.progress import status_line
 
@@ -91,23 +91,3 @@ def _opened(path: Path) -> Any:
     for text in dict.fromkeys(warning.message for warning in run.manifest.warnings):
         click.echo(f"note: {text}", err=True)
     return run
-
-
-def _opened_run(path: Path) -> Any:
-    from pipeprof.record.run import load
-
-    try:
-        run = load(path)
-        if run.manifest.state != "running" and not run.spool.is_dir():
-            return run  # nothing to recover; what could recover it is slow to import
-        from pipeprof.read.spool.finish import open_run
-        from pipeprof.report.progress import status_line
-
-        with status_line("pipeprof: reading", quiet=False) as progress:
-            return open_run(path, progress=progress)
-    except RunError as error:
-        from pipeprof.read.foreign import holds_known
-
-        if not holds_known(path):
-            raise
-        raise RunError(error.message, f"pipeprof import {path} -o RUN") from error

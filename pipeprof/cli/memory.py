@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from pipeprof.record.run import Run
+from pipeprof.cli.told import opened
 
 _ALL = 1 << 40
 
@@ -36,16 +35,12 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
       pipeprof memory RUN --svg lifetimes.svg
       pipeprof memory RUN --format json | jq .growth
     """  # noqa: D301
-    from pipeprof.read.spool.finish import open_run
     from pipeprof.report import json_text, memory_text
     from pipeprof.report import memory as room
     from pipeprof.report.output import write_text
-    from pipeprof.report.progress import status_line
 
-    with status_line("pipeprof: recovering the run", quiet=False) as progress:
-        opened: Run = open_run(run, progress=progress)
     content = room.build(
-        opened, top=asked["top"] or _ALL, lifetimes=asked["blocks"] or _ALL, skip_steps=asked["skip_steps"]
+        opened(run), top=asked["top"] or _ALL, lifetimes=asked["blocks"] or _ALL, skip_steps=asked["skip_steps"]
     )
     if svg is not None:
         write_text(_chart(content, rank), svg)

@@ -1,0 +1,97 @@
+"""The verbs, one file each. They parse words, call a room, and set the exit code; errors are caught here, once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from typing import NoReturn
+
+import click
+
+from pipeprof import __version__
+from pipeprof.cli.ab import ab, qualify
+from pipeprof.cli.baseline import baseline
+from pipeprof.cli.collect import collect
+from pipeprof.cli.compare import compare
+from pipeprof.cli.demo import demo
+from pipeprof.cli.foreign import import_files
+from pipeprof.cli.memory import memory
+from pipeprof.cli.ops import ops
+from pipeprof.cli.render import render
+from pipeprof.cli.report import report, sql
+from pipeprof.cli.sweep import sweep
+from pipeprof.cli.timeline import stacks, timeline
+from pipeprof.cli.told import tell_error
+from pipeprof.cli.whatif import headspace, whatif
+from pipeprof.errors import PipeprofError
+
+DEFECT = 70  # exit code of what should never happen, as in sysexits.h
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="pipeprof")
+@click.option("--no-color", is_flag=True, help="No colours (also: the NO_COLOR variable).")
+def cli(*, no_color: bool) -> None:
+    """Why is my MindSpore training slow, and did this change make it slower?
+
+    \b
+      pipeprof demo                                 the whole story on a small training
+      pipeprof collect -o slow -- python train.py   profile an unchanged script
+      pipeprof report slow                          phases, data pipeline, operators, diagnosis
+      pipeprof compare base new                     did this change make it slower?
+      pipeprof ab --base-ref main -- python train.py   both in turn, until it is sure
+      pipeprof sql slow "SELECT * FROM step"        the tables behind it
+    """  # noqa: D301 - \b is click's mark for text that must not be wrapped
+    if no_color:
+        os.environ["NO_COLOR"] = "1"
+
+
+@cli.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the shell's completion script.
+
+    \b
+      eval "$(pipeprof completion bash)"
+    """  # noqa: D301
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    if found is not None:
+        click.echo(found(cli, {}, "pipeprof", "_PIPEPROF_COMPLETE").source())
+
+
+VERBS = (
+    collect, report, sql, ops, timeline, memory, stacks, demo, whatif, headspace, import_files, compare, ab, sweep,
+    baseline, qualify, render,
+)  # fmt: skip
+for verb in VERBS:
+    cli.add_command(verb)
+
+
+def main() -> NoReturn:
+    """Entry point: run a verb; every expected error ends as `error:` and `hint:` on stderr and an exit code."""
+    try:
+        cli.main(standalone_mode=False, prog_name="pipeprof")
+    except PipeprofError as error:
+        tell_error(error.message, error.hint)
+        sys.exit(error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else str(error))
+        sys.exit(0)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        tell_error(error.format_message().rstrip("."), f"see `{context.command_path} --help`" if context else "")
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(0)
+    except Exception:  # noqa: BLE001 - whatever it is, it must not look like "regressed", which is 1
+        traceback.print_exc()
+        tell_error("pipeprof failed where it should not", "report the lines above")
+        sys.exit(DEFECT)
+    sys.exit(0)

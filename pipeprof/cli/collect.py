@@ -1,0 +1,109 @@
+"""The verb `collect`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeprof.cli.told import progress_line, say, tell_error, tell_summary
+from pipeprof.errors import PipeprofError, UsageError
+
+# Options of `collect` that are written into the manifest.
+KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "fp_point", "bp_point", "keep_spool")
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.option(
+    "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder of the run.  [default: pipeprof-run-TIME]"
+)
+@click.option(
+    "--reps", type=click.IntRange(1), default=1, show_default=True, help="Repetitions, each in fresh processes."
+)
+@click.option(
+    "--ops",
+    type=click.Choice(["off", "window", "all"]),
+    default="window",
+    show_default=True,
+    help="Record operator executions: never, in windows, or in every step.",
+)
+@click.option(
+    "--schedule",
+    metavar="SPEC",
+    help="Windows as skip_first=,wait=,warmup=,active=,repeat= (steps).  "
+    "[default: a few steps early on, then ever more rarely, at most 1 % of the time]",
+)
+@click.option(
+    "--queue-interval",
+    type=click.IntRange(0),
+    default=100,
+    show_default=True,
+    metavar="MS",
+    help="Queue sampling interval; 0 switches it off.",
+)
+@click.option(
+    "--host-interval",
+    type=click.FloatRange(0.05),
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="Interval of host and process samples.",
+)
+@click.option("--service/--no-service", default=True, show_default=True, help="Service time of each dataset operator.")
+@click.option("--memory/--no-memory", default=True, show_default=True, help="Memory pool samples inside op windows.")
+@click.option(
+    "--fp-point", metavar="OP", help="Full name of the operator that starts the forward pass (also: FP_POINT)."
+)
+@click.option(
+    "--bp-point", metavar="OP", help="Full name of the operator that ends the backward pass (also: BP_POINT)."
+)
+@click.option("--force", is_flag=True, help="Replace the run if it exists.")
+@click.option("--keep-spool", is_flag=True, help="Keep the raw files that the tables were made from.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None:  # fmt: skip
+    """Profile an unchanged MindSpore script.
+
+    \b
+      pipeprof collect -- python train.py --epochs 3
+      pipeprof collect -o base --reps 5 -- python -m mypkg.train
+      pipeprof collect -- msrun --worker_num=2 --local_worker_num=2 train.py
+      pipeprof collect --schedule skip_first=10,wait=5,warmup=1,active=3 -- bash run.sh
+
+    Input, output, signals, working directory and exit code of the command pass through untouched.
+    """  # noqa: D301
+    from pipeprof.collect.launch import ProbeOptions, die_like
+    from pipeprof.collect.session import create_run, default_name, parse_schedule, record
+
+    if not command:
+        raise UsageError("no command to run", "pipeprof collect -- python train.py")
+    quiet, reps = options["quiet"], options["reps"]
+    schedule = parse_schedule(options["schedule"]) if options["schedule"] is not None else None
+    kept = {name: options[name] for name in KEPT_OPTIONS} | {"schedule": schedule, "reps": reps}
+    run = create_run(path or default_name(), command, kept, force=options["force"])
+    probe = ProbeOptions(options["queue_interval"], options["ops"], schedule, options["service"], options["memory"])
+
+    def started(rep: int) -> None:
+        if not quiet and (rep or reps > 1):
+            say(f"pipeprof: repetition {rep + 1} of {reps}")
+
+    outcomes = record(run, command, probe, reps=reps, host_interval_s=options["host_interval"], started=started)
+    from pipeprof.read.spool.finish import finish  # brings threads, which must not be there while signals are passed on
+
+    try:
+        with progress_line("pipeprof: writing the tables", quiet=quiet) as progress:
+            finish(run, keep_spool=options["keep_spool"], progress=progress)
+        if not quiet:
+            tell_summary(run)
+    except PipeprofError as error:  # ours, not the command's: its exit code stands
+        tell_error(error.message, error.hint)
+    status = next((outcome.status for outcome in outcomes if outcome.status), 0)
+    if status < 0:
+        die_like(status)
+    problem = next((warning for warning in run.manifest.warnings if warning.code == "point_not_found"), None)
+    if problem is not None:
+        text, _, hint = problem.message.partition("; ")
+        tell_error(text, hint)
+    sys.exit(status or (2 if problem else 0))

@@ -1,0 +1,30 @@
+"""The verb `demo`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=Path("pipeprof-demo"),
+    show_default=True,
+    help="Folder for the two runs.",
+)
+@click.option("--seconds", type=click.IntRange(10), default=50, show_default=True, help="Time to stay within.")
+def demo(folder: Path, seconds: int) -> None:  # fmt: skip
+    """Profile a small real training with a planted bottleneck, name it, fix it, and confirm the fix.
+
+    \b
+      pipeprof demo
+    """  # noqa: D301
+    from pipeprof.experiment.demo import run_demo
+
+    sys.exit(run_demo(folder, seconds))

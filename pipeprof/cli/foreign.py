@@ -1,0 +1,38 @@
+"""The verb `import`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pipeprof.cli.told import progress_line, tell_summary
+
+
+@click.command("import")
+@click.argument("source", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder of the run.  [default: pipeprof-run-TIME]"
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["ascend", "minddata", "megengine", "kineto"]),
+    help="Read only files of this kind.  [default: all known]",
+)
+@click.option("--force", is_flag=True, help="Replace the run if it exists.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def import_files(source: Path, path: Path | None, kind: str | None, *, force: bool, quiet: bool) -> None:
+    """Read another profiler's files into a run: MindInsight, Ascend, MindSpore, MegEngine, PyTorch (Kineto).
+
+    \b
+      pipeprof import profiler/ -o old
+      pipeprof import resnet.pt.trace.json.gz -o torch
+      pipeprof report old
+    """  # noqa: D301
+    from pipeprof.collect.session import default_name
+    from pipeprof.read.foreign import import_path
+
+    with progress_line("pipeprof: import", quiet=quiet) as progress:
+        run = import_path(source, path or default_name(), kind=kind, force=force, progress=progress)
+    if not quiet:
+        tell_summary(run)

@@ -1,0 +1,78 @@
+"""What several verbs have in common: opening a run, and what is said on stderr."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeprof.errors import RunError
+
+if TYPE_CHECKING:
+    from pipeprof.record.run import Run
+
+RUN = click.argument("run", type=click.Path(path_type=Path))
+
+
+def opened(path: Path) -> Run:
+    """The run in a folder, recovered first when its recording was cut off.
+
+    Raises RunError; of a folder with another profiler's files the hint is the import.
+    """
+    from pipeprof.record.run import load
+
+    try:
+        run = load(path)
+        if run.manifest.state != "running" and not run.spool.is_dir():
+            return run  # nothing to recover; what could recover it is slow to import
+        from pipeprof.read.spool.finish import open_run
+
+        with progress_line("pipeprof: recovering the run", quiet=False) as progress:
+            return open_run(path, progress=progress)
+    except RunError as error:
+        from pipeprof.read.foreign import holds_known
+
+        if not holds_known(path):
+            raise
+        raise RunError(error.message, f"pipeprof import {shlex.quote(str(path))} -o RUN") from error
+
+
+def progress_line(title: str, *, quiet: bool) -> Any:
+    """A status line on stderr while something takes long; as a context it gives the callable that updates it."""
+    from pipeprof.report.progress import status_line
+
+    return status_line(title, quiet=quiet)
+
+
+def tell_summary(run: Run) -> None:
+    """Three lines about a new run."""
+    from pipeprof.report.summary import three_lines
+
+    for line in three_lines(run):
+        say(line)
+
+
+def say(line: str) -> None:
+    """A line on stderr."""
+    click.echo(line, err=True)
+
+
+def tell_error(message: str, hint: str) -> None:
+    """`error:` and `hint:` on stderr."""
+    styled = (
+        click.style("error:", fg="red", bold=True)
+        if sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+        else "error:"
+    )
+    click.echo(f"{styled} {message}", err=True)
+    if hint:
+        click.echo(f"hint: {hint}", err=True)
+
+
+def say_named(line: str) -> None:
+    """A line on stderr, with our name in front: the command's own output is around it."""
+    say(f"pipeprof: {line}")
