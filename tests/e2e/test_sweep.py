@@ -24,6 +24,7 @@ from mindspore import dataset as ds
 from mindspore import nn
 
 DECODE_S = float(os.environ.get("DECODE_S", "0.15"))
+ROW_S = float(os.environ.get("ROW_S", "0.0002"))
 STEPS = int(os.environ.get("STEPS", "16"))
 
 print("threads", ms.get_context("runtime_num_threads"), "mode", ms.get_context("mode"))
@@ -39,7 +40,8 @@ class Rows:
         return 128 * STEPS
 
     def __getitem__(self, index):
-        time.sleep(0.0002)
+        if ROW_S:
+            time.sleep(ROW_S)
         return np.full(8, index % 5, np.float32), np.array(index % 2, np.int32)
 
 
@@ -83,13 +85,13 @@ dataset = {op = "Batch", workers = 2}
 """
 GREEDY = """
 search = "greedy"
-looks = [4]
+looks = [4, 6]
 alpha = 0.05
 timeout = "60s"
 seed = 1
 
 [base]
-env = {STEPS = 10}
+env = {STEPS = 12, ROW_S = 0}
 
 [[variant]]
 name = "two workers"
@@ -101,7 +103,7 @@ env = {NOTHING_READS_THIS = "1"}
 
 [[addition]]
 name = "faster decoding"
-env = {DECODE_S = "0.07"}
+env = {DECODE_S = "0.05"}
 
 [[addition]]
 name = "idle argument"
