@@ -20,6 +20,10 @@ NOTHING_IMPORTED = (
     "the imported files do not say what runs in a step: import the profiler's whole output folder, or profile with a "
     "level that records operators or step_trace_time"
 )
+OPERATORS_ALONE = (
+    "operators were imported, but not in which training step each ran: `pipeprof ops` shows what takes long; why the "
+    "steps are missing stands under what was not measured"
+)
 DIVIDED = ("step/split", "steps as their profiler divides them")
 
 
@@ -73,7 +77,7 @@ def _network(engine: Engine, run: Run) -> dict[str, Any]:
     )
     found["suggestions"] += _stage_advice(split)
     if not phases and imported:
-        found["suggestions"] = [NOTHING_IMPORTED]
+        found["suggestions"] = [OPERATORS_ALONE if run.files("op") else NOTHING_IMPORTED]
     return found
 
 

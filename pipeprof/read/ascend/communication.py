@@ -54,8 +54,14 @@ def _read(path: Path, rows_of: Callable[[str, dict[str, Any]], Iterator[Row]], o
             out.add(table, step=step, **values)
         if not seen and full != TOTAL and rows_of is costs:
             out.notes.count(path, "operator without an elapsed time")
-    if not found:
+    if not found and not _is_empty(path):
         raise SourceError(f"no communication operator in `{path}`, expected step -> kind -> operator", HINT)
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether it is well formed and nothing was communicated: no step, or steps whose kinds have no operators."""
+    steps = [said for _keys, said in entries(path, 1)]
+    return all(isinstance(step, dict) and all(kind == {} for kind in step.values()) for step in steps)
 
 
 def costs(full: str, said: dict[str, Any]) -> Iterator[Row]:

@@ -84,6 +84,8 @@ def batches(path: Path, decoder: msgspec.json.Decoder[list[_T]], chunk: int = CH
 
 def _begin(path: Path, file: IO[bytes]) -> bytes:
     head = file.read(_WINDOW).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not head:
+        raise SourceError(f"`{path}` is empty, expected a list", HINT)
     if not head.startswith(b"["):
         raise SourceError(f"`{path}` begins with `{head[:20].decode('utf-8', 'replace')}`, expected a list", HINT)
     return head[1:]

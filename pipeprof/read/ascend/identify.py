@@ -153,7 +153,8 @@ def _named(name: str) -> str | None:
     """Kinds that their names alone tell: what is wrong with such a file is said when it is read."""
     if re.fullmatch(r"step_trace_raw(_\d+)?_detail_time\.csv", name):
         return "step_trace"
-    if name in ("kernel_details.csv", "trace_view.json", "communication.json", "step_trace_time.csv"):
+    if name in ("kernel_details.csv", "trace_view.json", "communication.json", "communication_matrix.json",
+                "step_trace_time.csv"):  # fmt: skip
         return name.rpartition(".")[0]
     return None
 

@@ -28,6 +28,8 @@ def entries(path: Path, depth: int) -> Iterator[tuple[tuple[str, ...], Any]]:
     """
     text = _Text(path)
     try:
+        if not text.sign():
+            raise SourceError(f"`{path}` is empty, expected an object", HINT)
         if text.sign() != "{":
             raise SourceError(f"`{path}` begins with `{text.near()}`, expected an object", HINT)
         yield from _inside(text, (), depth)

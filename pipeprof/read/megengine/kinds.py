@@ -46,14 +46,9 @@ _FOREIGN = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|record
 
 def identify(path: Path) -> str | None:
     """What a file is, one of the names above; None for others. Raises SourceError when it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-            size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size - _TAIL))
-            tail = file.read(_TAIL)
-    except OSError as error:
-        raise SourceError(f"cannot read `{path}`: {error.strerror or error}") from error
+    with Unpacked(path) as file:
+        head = file.read(_HEAD)
+        tail = file.end(_TAIL) if b'"' in head and not _FOREIGN.search(head) and _MAY_NEED_ITS_END.match(head) else b""
     if b"megengine.org.cn" in head and b"<svg" in head:
         return MEMORY_FLOW
     for kind, start in _STARTS:

@@ -19,8 +19,9 @@ KNOWN = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
 
 
 @pytest.fixture
-def inner(pytester):
+def inner(pytester, monkeypatch):
     """`inner(text, *options)` runs a test file in a fresh Python; returns its folder."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # nothing runs beside it: benchmarks count
 
     def run(text, *options, **outcomes):
         pytester.makepyfile(test_it=text)

@@ -137,9 +137,10 @@ def test_a_number_of_processes_that_is_none_is_refused(tmp_path, monkeypatch, te
 
 
 SLOW = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from pipeprof.read.ascend import workers
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what runs in the background
 from pipeprof.read.foreign import import_path
 workers.WORTH_BYTES = 0
 def progress(text):

@@ -171,3 +171,34 @@ def test_totals_of_the_cpu_profiler_are_held_against_its_executions(tmp_path, co
     run = import_path(folder, tmp_path / "run")
     found = [warning.message for warning in run.manifest.warnings if warning.code == "self_check"]
     assert [message.split(": ", 1)[1].partition(", found")[0] for message in found] == said
+
+
+@pytest.mark.parametrize(
+    "said", ["{}", '{"step7": {}}', '{"step7": {"p2p": {}, "collective": {}}, "step8": {"p2p": {}}}']
+)
+@pytest.mark.parametrize("name", ["communication", "communication_matrix"])
+def test_a_job_that_communicates_nothing_is_whole(tmp_path, name, said):
+    folder = write_output(tmp_path / "x_ascend_pt")
+    write(folder / "ASCEND_PROFILER_OUTPUT" / f"{name}.json", said)
+    run = import_path(folder, tmp_path / "run")
+    assert run.manifest.state == "complete"
+    assert run.manifest.warnings == []
+    assert bool(rows(run, "collective_cost", "name")) == (name != "communication")
+
+
+@pytest.mark.parametrize("said", ['{"step7": {"collective": 1}}', '{"step7": []}', '{"step7": {"collective": null}}'])
+def test_communication_of_another_form_is_not_taken_for_none(tmp_path, said):
+    folder = write_output(tmp_path / "x_ascend_pt")
+    write(folder / "ASCEND_PROFILER_OUTPUT" / "communication.json", said)
+    run = import_path(folder, tmp_path / "run")
+    assert run.manifest.state == "partial"
+    assert "no communication operator" in run.manifest.warnings[0].message
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("trace_view.json", "a list"), ("communication.json", "an object")])
+def test_an_empty_file_is_called_empty(tmp_path, name, wanted):
+    folder = write_output(tmp_path / "x_ascend_pt")
+    path = write(folder / "ASCEND_PROFILER_OUTPUT" / name, "")
+    run = import_path(folder, tmp_path / "run")
+    assert run.manifest.state == "partial"
+    assert f"`{path}` is empty, expected {wanted}" in run.manifest.warnings[0].message

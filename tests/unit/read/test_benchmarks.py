@@ -37,7 +37,8 @@ def test_a_real_file_is_read(pytester_benchmark):
 
 
 @pytest.fixture
-def pytester_benchmark(tmp_path):
+def pytester_benchmark(tmp_path, monkeypatch):
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)  # nothing runs beside it: benchmarks count
     import subprocess
     import sys
 
