@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 import resource
+from pathlib import Path
 
 from trace_format import imported
 
@@ -95,7 +95,7 @@ def test_many_ranks_need_few_open_files(make_run, tmp_path, monkeypatch):
     run = make_run({"op": ops, "op_info": info})
     write(run, tmp_path / "ours.json", Choice())
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    open_now = max(int(number) for number in os.listdir("/proc/self/fd"))
+    open_now = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
     resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 80, hard))
     try:
         again = imported(tmp_path / "ours.json", tmp_path / "again")
