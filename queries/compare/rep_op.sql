@@ -1,7 +1,8 @@
 -- Own time and executions per step of each operator in each repetition, mean over ranks.
 --
 -- Executions are those of the view train_op; steps are those in which operators were recorded. Executions are summed up
--- before they are told apart, for there may be millions.
+-- before they are told apart, for there may be millions. What a trace files the wait for its DataLoader as depends on
+-- the version of torch: it is the data wait, and no operator.
 --
 -- Reads: op, op_info, step
 -- Gives, one row per (rep, name, type, in_shapes, out_shapes), in that order:
@@ -43,7 +44,9 @@ known AS (
   FROM executed
   LEFT JOIN op_info
     ON executed.rep = op_info.rep AND executed.rank = op_info.rank AND executed.op_id = op_info.op_id
-  WHERE coalesce(op_info.category, '') NOT IN ('python_function', 'user_annotation')
+  WHERE
+    coalesce(op_info.category, '') NOT IN ('python_function', 'user_annotation')
+    AND coalesce(op_info.name, '') NOT LIKE 'enumerate(DataLoader)#%'
 ),
 
 best AS (

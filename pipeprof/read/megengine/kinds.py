@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
+from pipeprof.read.megengine.unpacked import Unpacked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,8 +47,7 @@ _FOREIGN = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|record
 def identify(path: Path) -> str | None:
     """What a file is, one of the names above; None for others. Raises SourceError when it cannot be read."""
     with Unpacked(path) as file:
-        head = file.read(_HEAD)
-        tail = file.end(_TAIL) if b'"' in head and not _FOREIGN.search(head) and _MAY_NEED_ITS_END.match(head) else b""
+        head, tail = _ends(file)
     if b"megengine.org.cn" in head and b"<svg" in head:
         return MEMORY_FLOW
     for kind, start in _STARTS:
@@ -57,6 +56,20 @@ def identify(path: Path) -> str | None:
     if _EVENTS.match(head):
         return TIMELINE if _is_timeline(head, tail) else None
     return LOG if _LOG_LINE.search(head) else None
+
+
+def _ends(file: Unpacked) -> tuple[bytes, bytes]:
+    """The head and, of what may be a timeline or a memory plan, the tail; empty where a packed file is damaged."""
+    try:
+        head = file.read(_HEAD)
+    except SourceError:
+        return b"", b""
+    if _FOREIGN.search(head) or not (_EVENTS.match(head) or _STARTS[-1][1].match(head)):
+        return head, b""
+    try:
+        return head, (head + file.end(_TAIL))[-_TAIL:]
+    except SourceError:
+        return head, b""
 
 
 def _is_timeline(head: bytes, tail: bytes) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
+from pipeprof.read.megengine.unpacked import Unpacked
 from pipeprof.units import ns_from_text
 
 if TYPE_CHECKING:
@@ -102,12 +103,11 @@ class Log:
 
 def read_log(path: Path) -> Log:
     """Read a log file. Raises SourceError when it cannot be read, or nothing in it is of load_and_run."""
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise SourceError(f"`{path}` is larger than {_LARGEST >> 20} MiB", "give the log of one run")
-        log = parse_log(path.read_text(encoding="utf-8", errors="replace").splitlines())
-    except OSError as error:
-        raise SourceError(f"cannot read `{path}`: {error.strerror or error}") from error
+    with Unpacked(path) as file:
+        text = file.read(_LARGEST + 1)
+    if len(text) > _LARGEST:
+        raise SourceError(f"`{path}` is larger than {_LARGEST >> 20} MiB", "give the log of one run")
+    log = parse_log(text.decode("utf-8", "replace").splitlines())
     if log.load_ns is None and not log.tests:
         raise SourceError(f"no line of load_and_run in `{path}`", "give what load_and_run printed")
     return log

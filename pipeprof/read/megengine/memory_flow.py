@@ -7,12 +7,14 @@ file may be no XML; it is read as text. Source: MegEngine's `imperative/src/impl
 
 from __future__ import annotations
 
+import codecs
 import re
 from html import unescape
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.megengine.outcome import Outcome
+from pipeprof.read.megengine.unpacked import Unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,10 +76,11 @@ def _maker(out: Outcome, tags: dict[str, str]) -> int | None:
 
 def _rectangles(path: Path) -> Iterator[str]:
     """Text from one `<rect` to the next, in bounded memory."""
-    with path.open(encoding="utf-8", errors="replace") as file:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    with Unpacked(path) as file:
         rest = ""
         while block := file.read(_CHUNK):
-            pieces = _RECT.split(rest + block)
+            pieces = _RECT.split(rest + decoder.decode(block))
             for piece in pieces[:-1]:
                 yield piece[:_LONGEST]
             rest = "<rect" + pieces[-1][:_LONGEST] if len(pieces) > 1 else pieces[-1][-_LONGEST:]

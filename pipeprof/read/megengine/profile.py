@@ -18,6 +18,7 @@ from pipeprof.errors import SourceError
 from pipeprof.read.collector import without_collector
 from pipeprof.read.megengine.profile_content import UNKNOWN, DTypes, Operators, Profile, Side
 from pipeprof.read.megengine.scan import Scan
+from pipeprof.read.megengine.unpacked import Unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -103,7 +104,7 @@ def read_profile(path: Path) -> Profile:
     that holds no operator's time, and for a file without times (a footprint dump).
     """
     profile = Profile(path)
-    with path.open("rb") as file, without_collector():
+    with Unpacked(path) as file, without_collector():
         scan = Scan(file, path)
         try:
             _section(scan, profile)

@@ -8,6 +8,7 @@ text is never a prefix of another object, so what decodes was cut in the right p
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,12 +18,12 @@ from pipeprof.errors import SourceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-    from typing import BinaryIO
+
+    from pipeprof.read.megengine.unpacked import Unpacked
 
 CHUNK = 1 << 20
 LARGEST = 48 << 20  # bytes of one entry
-_TAIL = 1 << 15
-_TRIES = 4
+_TAIL, _TRIES = 1 << 15, 4
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _KEY = re.compile(rb"[ \t\r\n]*(" + _STRING + rb")[ \t\r\n]*:", re.DOTALL)
 _BLANK = re.compile(rb"[ \t\r\n]*")
@@ -37,8 +38,7 @@ _NEXT_ENTRY = {
 }
 _NEXT_OBJECT = re.compile(rb"\}[ \t\r\n]*,(?=[ \t\r\n]*\{)")
 _anything = msgspec.json.Decoder(Any)
-_raw_map = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_raw_list = msgspec.json.Decoder(list[msgspec.Raw])
+_raw_map, _raw_list = msgspec.json.Decoder(dict[str, msgspec.Raw]), msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class CutOffError(SourceError):
@@ -48,13 +48,13 @@ class CutOffError(SourceError):
 class Scan:
     """A position in a JSON file. `problems` counts the entries that were left out, by what was wrong with them."""
 
-    def __init__(self, file: BinaryIO, path: Path) -> None:
+    def __init__(self, file: Unpacked, path: Path) -> None:
         self._file = file
         self._path = path
         self._buffer = b""
-        self._at = 0
-        self._base = 0
+        self._at = self._base = 0
         self._ended = False
+        self._unreadable: SourceError | None = None
         self.problems: dict[str, int] = {}
 
     def peek(self) -> bytes:
@@ -69,11 +69,9 @@ class Scan:
 
     def at_end(self) -> bool:
         """Whether nothing but blanks follows."""
-        try:
-            self.peek()
-        except CutOffError:
-            return True
-        return False
+        with suppress(CutOffError):
+            return not self.peek()
+        return True
 
     def members(self) -> Iterator[str]:
         """Keys of the object at hand. The caller takes each value before it asks for the next key."""
@@ -133,8 +131,8 @@ class Scan:
 
     def cut_off(self) -> CutOffError:
         """The error for a file that ends too early."""
-        size = self._base + len(self._buffer)
-        return CutOffError(f"`{self._path}` ends inside a value, at byte {size}", "was it copied to the end?")
+        what = self._unreadable or f"`{self._path}` ends inside a value"
+        return CutOffError(f"{what}, at byte {self._base + len(self._buffer)}", "was it copied to the end?")
 
     def _batch(
         self, opening: bytes, decode: Callable[[bytes], Any], one: msgspec.json.Decoder[Any]
@@ -282,7 +280,10 @@ class Scan:
     def _fill(self) -> bool:
         if self._ended:
             return False
-        data = self._file.read(CHUNK)
+        try:
+            data = self._file.read(CHUNK)
+        except SourceError as error:  # what stands in front of the damage is read first
+            self._unreadable, data = error, b""
         self._ended = not data
         self._base += self._at
         self._buffer = self._buffer[self._at :] + data

@@ -13,6 +13,7 @@ import msgspec
 from pipeprof.errors import SourceError
 from pipeprof.read.megengine.outcome import Outcome
 from pipeprof.read.megengine.scan import Scan
+from pipeprof.read.megengine.unpacked import Unpacked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +44,7 @@ def read_static_memory(path: Path) -> Outcome:
     """
     out = Outcome()
     out.problem("memory plan without clock times: positions in the order of execution stand in their place")
-    with path.open("rb") as file:
+    with Unpacked(path) as file:
         scan = Scan(file, path)
         try:
             _read(scan, out)

@@ -23,6 +23,7 @@ from pipeprof.read.megengine.events import (
 from pipeprof.read.megengine.outcome import Outcome
 from pipeprof.read.megengine.scan import Scan
 from pipeprof.read.megengine.steps import MARK, Steps
+from pipeprof.read.megengine.unpacked import Unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,7 @@ def read_timeline(path: Path) -> Outcome:
     nothing was.
     """
     reading = _Reading()
-    with path.open("rb") as file:
+    with Unpacked(path) as file:
         scan = Scan(file, path)
         try:
             _read(scan, reading)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, cast
 
 from pipeprof.errors import SourceError
 
@@ -24,30 +24,31 @@ class Unpacked:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._file: BinaryIO = path.open("rb")
+            self._packed = path.open("rb")
+            self._file: BinaryIO = self._packed
+            if self._packed.peek(2)[:2] == _GZIP:
+                self._file = cast("BinaryIO", gzip.GzipFile(fileobj=self._packed))
         except OSError as error:
             raise self._unreadable(error) from error
-        if self._file.peek(2)[:2] == _GZIP:  # type: ignore[attr-defined]
-            self._file.close()
-            self._file = gzip.open(path, "rb")  # type: ignore[assignment]
-        self._ahead = self._read(len(_MARK)).removeprefix(_MARK)
+        self._begun = False
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Unpacked:  # noqa: PYI034 - Self needs Python 3.11
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._file.close()
+        self._packed.close()
 
     def read(self, size: int) -> bytes:
         """At most so many bytes; none at the end."""
-        if not self._ahead:
-            return self._read(size)
-        found, self._ahead = self._ahead[:size], self._ahead[size:]
-        return found + (self._read(size - len(found)) if size > len(found) else b"")
+        found = self._read(size)
+        if not self._begun:
+            found = found.removeprefix(_MARK)
+            self._begun = True
+        return found
 
     def end(self, size: int) -> bytes:
         """The last bytes, and nothing is left to read then. A packed file is unpacked up to its end."""
-        if not isinstance(self._file, gzip.GzipFile):
+        if self._file is self._packed:
             self._file.seek(max(self._file.tell(), self._path.stat().st_size - size))
         tail = b""
         while block := self.read(_CHUNK):
@@ -55,10 +56,16 @@ class Unpacked:
         return tail
 
     def _read(self, size: int) -> bytes:
+        """What stands in front of damage comes first; the next call raises."""
+        pieces, left = [], size
         try:
-            return self._file.read(size)
+            while left > 0 and (piece := self._file.read1(left)):  # type: ignore[attr-defined]
+                pieces.append(piece)
+                left -= len(piece)
         except _BROKEN as error:
-            raise self._unreadable(error) from error
+            if not pieces:
+                raise self._unreadable(error) from error
+        return b"".join(pieces)
 
     def _unreadable(self, error: Exception) -> SourceError:
         why = getattr(error, "strerror", None) or error

@@ -33,6 +33,13 @@ def test_ranks_are_averaged(ask):
     assert ask("compare/rep_op", tables, give="self_ns executions") == [(20.0, 1.0)]
 
 
+@pytest.mark.parametrize("category", [None, "cpu_op", "user_annotation"])
+def test_the_wait_for_a_data_loader_is_no_operator(ask, category):
+    loader = {"op_id": 2, "name": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "category": category}
+    tables = {"op": [op(0, 1, 10), op(2, 1, 99)], "op_info": [*INFO, loader], "step": steps(1)}
+    assert ask("compare/rep_op", tables, give="name self_ns") == [("net/Conv2D-op1", 10.0)]
+
+
 def drawn(seed):
     """Tables of two ranks whose executions differ in everything that decides whether they count."""
     chance = Random(seed)  # noqa: S311 - test data

@@ -284,3 +284,10 @@ def test_the_curve_stands_for_every_step(imported):
     content = build(imported(trace()))
     assert sum(point["steps"] for point in content["steps"]["curve"]) == STEPS
     assert len({(row["phase"], row["point"]) for row in content["ranks"]["curve"]}) == len(content["ranks"]["curve"])
+
+
+def test_operators_without_steps_are_not_called_missing(imported):
+    ops = {"op": [{"op_id": 0, "start_ns": 0, "dur_ns": 5}], "op_info": [{"op_id": 0, "name": "a", "type": "T"}]}
+    assert any("`pipeprof ops`" in text for text in build(imported(ops))["diagnosis"]["network"]["suggestions"])
+    link = {"rank_link": [{"name": "a", "src_rank": 0, "dst_rank": 1, "bytes": 5, "dur_ns": 5}]}
+    assert any("do not say what runs" in text for text in build(imported(link))["diagnosis"]["network"]["suggestions"])
