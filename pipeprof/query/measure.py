@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_OPS = 200  # with the most own time; the others are summed up
 OTHERS = "(others)"
+KINETO, LOADER = "import:kineto", "DataLoader"
 STEP_METRICS = {
     "step_time_median": "median_ns",
     "step_time_p90": "p90_ns",
@@ -123,6 +124,8 @@ def measure(run: Run) -> Measures:
         ops = engine.rows("compare/rep_op") if run.files("op") else []
         stages = engine.rows("compare/rep_pipeline_op") if run.files("pipeline_op") else []
         values = _values(engine, ops, stages)
+    if manifest.source.startswith(KINETO) and "fetch" in manifest.tables and "phase/data_wait" in values:
+        values[f"pipeline/{LOADER}"] = dict(values["phase/data_wait"])  # seen from outside: what it makes wait
     found.facts = _facts(ops, stages)
     found.values = {
         metric: kept

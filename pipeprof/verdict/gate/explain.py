@@ -45,7 +45,7 @@ def explanation(changes: Sequence[Row], facts: Sequence[Row], verdict: Verdict) 
         for row in changes:
             if not row["metric"].startswith(prefix) or row["ratio"] is None or row["metric"] == WHOLE:
                 continue
-            entry = _entry(row, kind, total)
+            entry = _entry(row, kind, total, known.get("phase/data_wait"))
             proven = said.get(row["metric"]) in ("regressed", "improved")
             large = (
                 changed and entry["share"] is not None and entry["share"] >= LARGE and abs(row["ratio"] - 1) >= LARGE
@@ -127,12 +127,13 @@ def _sum_of_phases(known: Mapping[str, Row], column: str) -> float | None:
     return None
 
 
-def _entry(row: Row, kind: str, total: float | None) -> dict[str, Any]:
+def _entry(row: Row, kind: str, total: float | None, waits: Row | None) -> dict[str, Any]:
+    """`waits`: the row of the data wait. Stages work beside the training, unless their time is the wait itself."""
     name = row["metric"].partition("/")[2]
+    beside = kind == "pipeline_op" and (waits is None or any(row[side] != waits[side] for side in ("base", "new")))
     grew = row["ratio"] > 1
-    words = {"phase": PHASES.get(name, name), "pipeline_op": f"work of `{name}`", "operator": f"operator `{name}`"}[
-        kind
-    ]
+    stage = f"{'work' if beside else 'data wait'} of `{name}`"
+    words = {"phase": PHASES.get(name, name), "pipeline_op": stage, "operator": f"operator `{name}`"}[kind]
     return {
         "what": words,
         "kind": kind,
@@ -142,7 +143,7 @@ def _entry(row: Row, kind: str, total: float | None) -> dict[str, Any]:
         "new": row["new"],
         "unit": "ns",
         "ratio": row["ratio"],
-        "share": _share(row["delta"], total) if kind != "pipeline_op" else None,
+        "share": None if beside else _share(row["delta"], total),
         "text": f"{words} {'grew' if grew else 'shrank'} {_times(row['ratio'])}",
     }
 
