@@ -87,11 +87,12 @@ def read_all(paths):
     cluster = read_cluster(found, {}, run.manifest)
     rows = 0
     for rank in ranks.keys() | cluster.ranks():
-        files = ranks.get(rank, {})
-        given = {kind: [str(path) for path in some] for kind, some in files.items()}
+        captures = ranks.get(rank, [])
+        given = [{kind: [str(path) for path in some] for kind, some in files.items()} for files in captures]
+        firsts = first_times(captures[0]) if captures else {}
         with mock.patch.object(share, "Out", Sink):
             outcome = share.read_share(
-                share.Share(rank, given, first_times(files), cluster.of(rank)), run, lambda _text: None
+                share.Share(rank, given, firsts, cluster.of(rank)), run, lambda _text: None
             )
         rows += sum(outcome.counts.values())
         assert all("\n" not in words for said in (outcome.notes, outcome.damage) for words, _ in said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from itertools import count
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from pipeprof.read.ascend.communication import stated_rank
 from pipeprof.read.ascend.identify import ABOUT_ALL, MANY, NUMBERED, OUTPUT, folder_rank, root_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from pipeprof.read.ascend.identify import Found
@@ -19,22 +20,45 @@ if TYPE_CHECKING:
 
     Files = dict[str, list[Path]]
 
+_CYCLE = re.compile(r"(?P<process>.+_[0-9]+)_(?P<time>[0-9]{14,20})_ascend_(?:pt|ms)")
 
-def by_rank(found: Sequence[Found], manifest: Manifest) -> dict[int, Files]:
+
+def by_rank(found: Sequence[Found], manifest: Manifest) -> dict[int, list[Files]]:
     """Files of every rank by kind, in order of rank. Kinds in `MANY` may have several.
 
-    Raises SourceError when two captures are of one rank: an import is one training.
+    A rank has one capture, or those of one process in order of time: the cycles of a profiler's schedule. What lies
+    beside them goes with the first. Raises SourceError when two captures of a rank are of two processes: an import is
+    one training.
     """
-    ranks: dict[int, Files] = defaultdict(lambda: defaultdict(list))
+    ranks: dict[int, list[Found]] = defaultdict(list)
     mine = [item for item in found if item.kind not in ABOUT_ALL]
     roots = _ranks_of_roots(mine, manifest)
     for item in mine:
         rank = item.rank if item.rank is not None and _own_rank(item, roots) else roots[item.root]
         if rank is None:
             manifest.warn("left_out", f"`{item.path}` was left out: its folder has several ranks")
-            continue
-        _place(ranks[rank], rank, item, manifest)
-    return {rank: dict(ranks[rank]) for rank in sorted(ranks)}
+        else:
+            ranks[rank].append(item)
+    return {rank: _captures(rank, ranks[rank], manifest) for rank in sorted(ranks)}
+
+
+def _captures(rank: int, found: Sequence[Found], manifest: Manifest) -> list[Files]:
+    """The rank's files, capture by capture."""
+    cycles = _cycles({item.root for item in found})
+    files: list[Files] = [{} for _ in cycles or (None,)]
+    for item in found:
+        _place(files[cycles.index(item.root) if item.root in cycles else 0], rank, item, manifest)
+    if len(cycles) > 1:
+        manifest.warn("cycles", f"{len(cycles)} captures of one process were put one after the other", rank=rank)
+    return files
+
+
+def _cycles(roots: Iterable[Path]) -> list[Path]:
+    """The folders that a profiler wrote for one process, `HOST_PID_TIME_ascend_pt` or `_ms`, by time; none: no such."""
+    named = {root: match for root in roots if (match := _CYCLE.fullmatch(root.name))}
+    if len({(root.parent, match["process"]) for root, match in named.items()}) != 1:
+        return []
+    return sorted(named, key=lambda root: (named[root]["time"].ljust(20, "0"), root.name))
 
 
 def _own_rank(item: Found, roots: dict[Path, int | None]) -> bool:
@@ -86,9 +110,12 @@ def _ranks_of_roots(found: Sequence[Found], manifest: Manifest) -> dict[Path, in
         known[root] = rank
         used |= numbers if rank is None else {rank}
     free = (number for number in count() if number not in used)
+    of_process: dict[tuple[Path, str], int] = {}
     for root in sorted(unknown):
-        rank = next(free)
-        known[root] = rank
+        match = _CYCLE.fullmatch(root.name)
+        process = (root.parent, match["process"] if match else root.name)
+        rank = of_process[process] if process in of_process else next(free)
+        known[root] = of_process[process] = rank
         used.add(rank)
         if len(roots) > 1:
             manifest.warn("rank", f"nothing says of which rank the files in `{root}` are: taken for rank {rank}")

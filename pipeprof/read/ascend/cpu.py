@@ -73,7 +73,7 @@ def read_executions(
     described = chain(_launches(launches if whole_file else None, found, checks), repeat((None, None)))
     sums: dict[str, list[int]] = {}
     for execution, (stated, shapes) in zip(chain(found, rest), described, strict=False):
-        step = execution.item if steps and told else out.steps.at(execution.start_ns, CLOCK)
+        step = out.steps.position(execution.item) if steps and told else out.steps.at(execution.start_ns, CLOCK)
         _add(execution, stated or type_of(execution.name), shapes, step, source.device, out)
         if execution.name in sums or len(sums) < OPERATORS:
             entry = sums.setdefault(execution.name, [0, 0])

@@ -48,6 +48,7 @@ class Out:
         self.progress = progress
         self.notes = Notes()
         self.steps = Steps()
+        self.sources: str | None = None
         self.counts: dict[str, int] = {}
         self.first: dict[str, int] = {}
         self.last: dict[str, int] = {}
@@ -57,6 +58,7 @@ class Out:
         self._ops: dict[tuple[str | None, str | None, str | None, str | None], int] = {}
         self._op_text = 0
         self._odd: dict[tuple[str, str], str] = {}
+        self._before: dict[str, int] = {}
         self.info: dict[str, dict[str, Any]] = {}
 
     def odd(self, path: Path, what: str, where: str) -> None:
@@ -95,8 +97,21 @@ class Out:
         self._keep(table, pa.Table.from_arrays(arrays, schema=schema))
 
     def has(self, table: str) -> bool:
-        """Whether a row was added to a table."""
-        return bool(self.counts.get(table) or self._rows.get(table) or self._columns.get(table))
+        """Whether a row of this capture was added to a table."""
+        return self.total(table) > self._before.get(table, 0)
+
+    def total(self, table: str) -> int:
+        """Rows that were added to a table."""
+        waiting = len(self._rows.get(table, ())) + sum(map(len, self._columns.get(table, ())))
+        return self.counts.get(table, 0) + waiting
+
+    def next_capture(self) -> None:
+        """What comes now is another capture of the rank, later in time: its steps follow those that are known."""
+        self._before = {table: self.total(table) for table in BY_NAME}
+        source, more = self.steps.source, self.steps.more
+        self.steps = Steps(self.steps.base + max(len(self.steps), self.steps.added))
+        self.steps.more = more
+        self.sources = self.sources or source
 
     def op_id(
         self, name: str | None, kind: str | None, device: str | None, shapes: str | None = None, **more: Any

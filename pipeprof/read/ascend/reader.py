@@ -51,16 +51,19 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     found = [item for path in paths if (item := identify(path)) is not None]
     ranks = by_rank(found, manifest)
     cluster = read_cluster(found, _owners(ranks), manifest)
-    firsts = {rank: first_times(files) for rank, files in ranks.items()}
+    firsts = {rank: _first_of(captures) for rank, captures in ranks.items()}
     common = {
         clock: min((first[clock] for first in firsts.values() if clock in first), default=0)
         for clock in ("epoch", "raw")
     }
     shares = []
     for rank in sorted(ranks.keys() | cluster.ranks()):
-        files = {kind: [str(path.resolve()) for path in mine] for kind, mine in ranks.get(rank, {}).items()}
+        captures = [
+            {kind: [str(path.resolve()) for path in paths] for kind, paths in files.items()}
+            for files in ranks.get(rank, ())
+        ]
         zeros = {"counter": firsts.get(rank, {}).get("counter", 0), **common}
-        shares.append(Share(rank, files, zeros, cluster.of(rank)))
+        shares.append(Share(rank, captures, zeros, cluster.of(rank)))
     outcomes = read_shares(shares, run, progress)
     damage: list[Damage] = [(None, one_line(error.message), error.hint) for error in cluster.damage]
     damage += [(outcome.rank, *said) for outcome in outcomes for said in outcome.damage]
@@ -70,11 +73,20 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     _decide(manifest, damage)
 
 
-def _owners(ranks: Mapping[int, Files]) -> dict[str, set[int]]:
+def _first_of(captures: Sequence[Files]) -> dict[str, int]:
+    """First time (ns) by clock over a rank's captures."""
+    found: dict[str, int] = {}
+    for files in captures:
+        for clock, time in first_times(files).items():
+            found[clock] = min(found.get(clock, time), time)
+    return found
+
+
+def _owners(ranks: Mapping[int, Sequence[Files]]) -> dict[str, set[int]]:
     """Kind of file -> the ranks that have one."""
     owners: dict[str, set[int]] = defaultdict(set)
-    for rank, files in ranks.items():
-        for kind in files:
+    for rank, captures in ranks.items():
+        for kind in (kind for files in captures for kind in files):
             owners[kind].add(rank)
     return owners
 

@@ -15,21 +15,22 @@ from pipeprof.read.ascend.rank import RankFiles
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pipeprof.errors import SourceError
     from pipeprof.record.run import Run
 
 
 class Share(msgspec.Struct):
-    """One rank's files by kind, the zeros of its clocks, and its rows in files about all ranks."""
+    """One rank's captures in order of time, each as files by kind; the zeros of its clocks; its rows in other files."""
 
     rank: int
-    files: dict[str, list[str]] = {}
+    captures: list[dict[str, list[str]]] = []
     zeros: dict[str, int] = {}
     rows: dict[str, list[tuple[str, int | None, dict[str, Any]]]] = {}
 
     @property
     def size(self) -> int:
         """Bytes of its files."""
-        return sum(_size(path) for paths in self.files.values() for path in paths)
+        return sum(_size(path) for files in self.captures for paths in files.values() for path in paths)
 
 
 class Outcome(msgspec.Struct):
@@ -49,9 +50,17 @@ class Outcome(msgspec.Struct):
 def read_share(share: Share, run: Run, progress: Callable[[str], None]) -> Outcome:
     """Read one rank into the run's folder. Raises RunError when it cannot be written; leaves no unfinished file."""
     out = Out(run, share.rank, share.zeros, progress)
-    read = RankFiles({kind: [Path(path) for path in paths] for kind, paths in share.files.items()}, out)
+    damage: list[SourceError] = []
+    points: dict[str, Any] = {}
+    config: dict[str, Any] = {}
     try:
-        read.read()
+        for number, files in enumerate(share.captures):
+            if number:
+                out.next_capture()
+            read = RankFiles({kind: [Path(path) for path in paths] for kind, paths in files.items()}, out)
+            read.read()
+            damage += read.damage
+            points, config = read.points | points, read.config | config
         add_cluster(share.rows, out)
         counts = out.close()
     except BaseException:
@@ -61,8 +70,8 @@ def read_share(share: Share, run: Run, progress: Callable[[str], None]) -> Outco
         out.notes.add("steps", "there are more steps than can be told apart: what belongs to the later ones has none")
     return Outcome(
         share.rank, counts, [(code, one_line(message)) for code, message in out.notes.all()],
-        [(one_line(error.message), error.hint) for error in read.damage], out.first, out.last, out.steps.source,
-        read.points, read.config,
+        [(one_line(error.message), error.hint) for error in damage], out.first, out.last,
+        out.sources or out.steps.source, points, config,
     )  # fmt: skip
 
 

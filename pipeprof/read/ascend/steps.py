@@ -16,12 +16,14 @@ MOST = 2_000_000  # steps whose numbers are remembered
 
 
 class Steps:
-    """Steps in time order. `source` says which kind of file they come from; None: only their numbers are known.
+    """Steps of one capture in time order. `source`: kind of file they come from; None: only their numbers are known.
 
-    `more` tells that there were more than `MOST`: what names a later one has no step.
+    Positions begin at `base`, behind the captures before. `more` tells that there were more than `MOST`: what names a
+    later one has no step.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, base: int = 0) -> None:
+        self.base = base
         self.source: str | None = None
         self.clock: str | None = None
         self.more = False
@@ -32,12 +34,17 @@ class Steps:
     def __len__(self) -> int:
         return len(self._position)
 
+    @property
+    def added(self) -> int:
+        """Steps whose times are known."""
+        return len(self._starts)
+
     def know(self, number: int) -> int | None:
         """Position of the step with this number in the source; a new one comes last."""
         if self._position.get(number) is None and len(self._position) >= MOST:
             self.more = True
             return None
-        return self._position.setdefault(number, len(self._position))
+        return self._position.setdefault(number, self.base + len(self._position))
 
     def position(self, number: int | None) -> int | None:
         """Position of the step with this number; None when there is none."""
@@ -46,7 +53,7 @@ class Steps:
     def add(self, number: int, start_ns: int, end_ns: int, clock: str) -> int:
         """The next step in time, from start to end on a clock; returns its position."""
         self.clock = clock
-        position = len(self._starts)
+        position = self.base + len(self._starts)
         self._starts.append(start_ns)
         self._ends.append(end_ns)
         if len(self._position) < MOST:
@@ -60,7 +67,7 @@ class Steps:
         if clock != self.clock:
             return None
         index = bisect_right(self._starts, time_ns) - 1
-        return index if index >= 0 and time_ns < self._ends[index] else None
+        return self.base + index if index >= 0 and time_ns < self._ends[index] else None
 
     def all_at(self, times_ns: NDArray[np.int64], clock: str) -> pa.Array:
         """As `at`, for many times: an Arrow column."""
@@ -68,4 +75,4 @@ class Steps:
             return pa.nulls(len(times_ns), pa.int64())
         index = np.searchsorted(np.frombuffer(self._starts, np.int64), times_ns, side="right") - 1
         outside = (index < 0) | (times_ns >= np.frombuffer(self._ends, np.int64)[index])
-        return pa.array(index, pa.int64(), mask=outside)
+        return pa.array(index + self.base, pa.int64(), mask=outside)

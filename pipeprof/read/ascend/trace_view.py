@@ -102,7 +102,7 @@ def add_steps(names: Names, out: Out) -> None:
 
 def add_fetches(names: Names, out: Out) -> None:
     """The loop's waits for batches, as its loader recorded them (match by name: the category differs by version)."""
-    for number, (start, end) in enumerate(names.fetches):
+    for number, (start, end) in enumerate(names.fetches, out.total("fetch")):
         out.add(
             "fetch", fetch=number, step=out.steps.at(start, CLOCK), start_ns=out.at(start, CLOCK), wait_ns=end - start,
             side="iterator",
