@@ -91,9 +91,7 @@ def read_all(paths):
         given = [{kind: [str(path) for path in some] for kind, some in files.items()} for files in captures]
         firsts = first_times(captures[0]) if captures else {}
         with mock.patch.object(share, "Out", Sink):
-            outcome = share.read_share(
-                share.Share(rank, given, firsts, cluster.of(rank)), run, lambda _text: None
-            )
+            outcome = share.read_share(share.Share(rank, given, firsts, cluster.of(rank)), run, lambda _text: None)
         rows += sum(outcome.counts.values())
         assert all("\n" not in words for said in (outcome.notes, outcome.damage) for words, _ in said)
         assert share.msgspec.json.decode(share.msgspec.json.encode(outcome), type=share.Outcome).rank == rank
