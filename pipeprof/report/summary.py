@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.query.engine import Engine
 from pipeprof.units import format_ns, format_ratio
@@ -28,10 +28,10 @@ def _measured(run: Run) -> str:
     with Engine.open(run) as engine:
         summary = engine.rows("step/summary")
         waits = engine.rows("step/data_wait")
+        divided = [] if summary else engine.rows("step/split")
     training = [row for row in summary if row["kind"] in ("train", "warmup")]
     if not training:
-        said = [warning.message for warning in run.manifest.warnings if warning.code == "nothing_seen"]
-        return said[0] if said else "no training step was seen"
+        return _without_steps(run, divided)
     steps = sum(row["steps"] for row in training)
     ranks = {(row["rep"], row["rank"]) for row in training}
     text = f"{steps} training steps"
@@ -42,3 +42,16 @@ def _measured(run: Run) -> str:
     text += f", median step {format_ns(slowest)}"
     share = max((row["data_wait_share"] for row in waits if row["data_wait_share"] is not None), default=None)
     return text if share is None else f"{text}, {format_ratio(share)} of it waiting for data"
+
+
+def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:
+    """`divided`: rows of step/split, where a profiler gives the parts of steps but not when they were."""
+    said = [warning.message for warning in run.manifest.warnings if warning.code == "nothing_seen"]
+    if said:
+        return said[0]
+    if divided:
+        steps = sum(row["steps"] for row in divided)
+        return f"{steps} steps of {len(divided)} process(es), only as their profiler divides them"
+    tables = run.manifest.tables
+    found = tables.get("op") or tables.get("op_total")
+    return "no training step was seen" + (f", but {found} rows of operators" if found else "")

@@ -14,7 +14,7 @@ from pipeprof.report.ops.content import whole
 from pipeprof.report.sections import Block
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 _BAR = 15
 _HIDDEN = ("side_ns", "all_ns")
+_FORMS: tuple[tuple[str, Callable[[Any], str]], ...] = (  # of a column, by the end of its name
+    ("_ns", cells.time), ("share", cells.share), ("memory", cells.size), ("_bytes", cells.size),
+    ("bandwidth", lambda value: cells.size(value, "/s")), ("computation", lambda value: cells.amount(value, "FLO")),
+    ("flops", lambda value: cells.amount(value, "FLOPS")),
+)  # fmt: skip
 
 
 def json_text(content: Content) -> str:
@@ -78,13 +83,11 @@ def markdown_text(content: Content) -> str:
 
 
 def _cell(name: str, value: Any) -> str:
-    if name.endswith("_ns"):
-        return cells.time(value)
-    if name == "share" or name.endswith("_share"):
-        return cells.share(value)
-    if name.endswith("shapes") and value:
-        return ", ".join(cells.shapes(value))
-    return cells.NOT_KNOWN if value is None else str(value)
+    if value is None:
+        return cells.NOT_KNOWN
+    if name.endswith("shapes"):
+        return ", ".join(cells.shapes(value)) if value else ""
+    return next((form(value) for ends, form in _FORMS if name.endswith(ends)), str(value))
 
 
 def wiki_text(content: Content) -> str:
