@@ -45,7 +45,7 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
                 "points": run.manifest.options.get("points", {}),
             },
             "pipeline": {
-                "pipelines": _pipelines(engine, pipelines, usage),
+                "pipelines": _fetched(run, _pipelines(engine, pipelines, usage)),
                 "sink": engine.rows("diagnose/sink"),
             },
             "ops": engine.rows("op/by_type"),
@@ -93,6 +93,13 @@ def _pipelines(engine: Engine, pipelines: list[dict[str, Any]], usage: list[dict
         kept = {name: value for name, value in row.items() if name not in ("rep", "rank", "pipeline_key", "role")}
         ops.setdefault((row["rep"], row["rank"], row["pipeline_key"]), []).append({**kept, **measured})
     return [{**row, "ops": ops.get((row["rep"], row["rank"], row["pipeline_key"]), [])} for row in pipelines]
+
+
+def _fetched(run: Run, pipelines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The pipelines, with null batches and waits where no batch could be recorded."""
+    if not any(lack.what == "fetch" for lack in run.manifest.not_measured):
+        return pipelines
+    return [{**row, "batches": None, "wait_ns": None} for row in pipelines]
 
 
 def _op_key(row: dict[str, Any]) -> tuple[int, int, str, int]:

@@ -42,7 +42,10 @@ def diagnose(
     whole = _worst_per_rep(waits)
     groups = _judged(ranked)
     if not groups:
-        return _without_pipeline(waits, whole)
+        found = _without_pipeline(waits, whole)
+        late = [row for row in sink if row["stage"]] if found["verdict"] == "input_bound" else []
+        found["stage"] = _side(found, late)
+        return found
     place, agree, of = _vote(groups)
     first, *others = groups[place]
     rows = [row for row in loads if (row["rep"], row["rank"]) == place]

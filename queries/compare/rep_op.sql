@@ -46,7 +46,8 @@ known AS (
     ON executed.rep = op_info.rep AND executed.rank = op_info.rank AND executed.op_id = op_info.op_id
   WHERE
     coalesce(op_info.category, '') NOT IN ('python_function', 'user_annotation')
-    AND coalesce(op_info.name, '') NOT LIKE 'enumerate(DataLoader)#%'
+    -- Not a name that begins with enumerate(DataLoader)#: $ comes next after #.
+    AND (coalesce(op_info.name, '') < 'enumerate(DataLoader)#' OR op_info.name >= 'enumerate(DataLoader)$')
 ),
 
 best AS (

@@ -1,7 +1,8 @@
 -- Data sink mode: which side is late, the dataset pipeline or the way to the device.
 --
 -- data_processing: more than 0.3 of the batches left the host queue empty, as MindInsight decides. data_transmission:
--- the host queue was fuller, and the device found its own queue empty. Batches after the first quarter count.
+-- the host queue was fuller, and the device found its own queue empty; neither without sizes of the host queue. Batches
+-- after the first quarter count.
 --
 -- Reads: fetch, pipeline_window
 -- Gives, one row per (rep, rank, pipeline_key), in that order:
@@ -52,7 +53,7 @@ SELECT
   device_wait_ns,
   CASE
     WHEN host_empty_share > 0.3e0 THEN 'data_processing'
-    WHEN device_empty_share > 0.3e0 THEN 'data_transmission'
+    WHEN host_empty_share <= 0.3e0 AND device_empty_share > 0.3e0 THEN 'data_transmission'
   END AS stage
 FROM side
 ORDER BY rep, rank, pipeline_key

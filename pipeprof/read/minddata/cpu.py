@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Pair = tuple["float | None", "float | None"]
 OTHERS = -1  # op_id of what no operator's thread did
+MOST_CORES = 1 << 16  # no machine has more
 _MIB = 1 << 20
 
 
@@ -23,6 +24,7 @@ class CpuFile:
     """Series by sample, as long as the file has them; None where a value is impossible.
 
     `times` are ns of the monotonic clock. Operators and process in cores, host (user, system, idle) in shares.
+    `machine_cores`: logical CPUs of the host; None when the file does not say.
     """
 
     times: list[int | None]
@@ -31,6 +33,7 @@ class CpuFile:
     host: list[tuple[float | None, float | None, float | None]] = field(default_factory=list)
     rss: list[int | None] = field(default_factory=list)
     used: list[int | None] = field(default_factory=list)
+    machine_cores: int | None = None
 
     def stamped(self) -> list[int]:
         """Positions that have a time."""
@@ -43,6 +46,7 @@ def read_cpu(path: Path, notes: Notes) -> CpuFile:
     stamps = [whole(stamp, LARGEST_MS) for stamp in as_list(content.get("time_stamp"))]
     notes.count(path, "impossible time stamp", stamps.count(None))
     found = CpuFile([None if stamp is None else stamp * NS_PER_MS for stamp in stamps])
+    found.machine_cores = whole(content.get("cpu_processor_num"), MOST_CORES) or None
     known = [time for time in found.times if time is not None]
     if any(later < earlier for earlier, later in pairwise(known)):
         notes.add("clock", f"time stamps in `{path.name}` go backwards")

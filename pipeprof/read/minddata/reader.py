@@ -64,6 +64,9 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
         )
     manifest.reps = [rep]
     rep.dur_ns = max((time for found in read.values() if (time := found.latest()) is not None), default=zero) - zero
+    cores = {found.cpu.machine_cores for found in read.values() if found.cpu.machine_cores}
+    if len(cores) == 1:  # machines that differ have no number in common
+        manifest.fingerprint["cpu_cores"] = cores.pop()
     _decide(manifest, read)
     _clocks(manifest, read)
 

@@ -21,7 +21,9 @@ def pipeline_section(content: dict[str, Any], focus: tuple[int, int]) -> Section
         facts = [
             f"{row['iterators']} iterator(s)",
             f"batch size {row['batch_size']}" if row["batch_size"] else None,
-            f"{row['batches']} batches, waited {format_ns(row['wait_ns'])} for them",
+            "batches not recorded"
+            if row["batches"] is None
+            else f"{row['batches']} batches, waited {format_ns(row['wait_ns'])} for them",
             f"first batch after {format_ns(row['first_batch_ns'])}" if row["first_batch_ns"] is not None else None,
         ]
         section.notes.append(f"{what}: " + ", ".join(fact for fact in facts if fact))

@@ -47,6 +47,12 @@ def test_without_the_devices_side_only_the_pipeline_can_be_late(ask):
     assert ask("diagnose/sink", rows, give=GIVE) == [(6, 1.0, 1.0, None, None, "data_processing")]
 
 
+@pytest.mark.parametrize("host", [[], side("host_queue", [None] * 8)])
+def test_an_empty_device_queue_alone_does_not_say_who_is_late(ask, host):
+    rows = tables(host, side("data_queue", [0] * 8), side("iterator", [None] * 8))
+    assert ask("diagnose/sink", rows, give="host_empty_share device_empty_share stage") == [(None, 1.0, None)]
+
+
 def test_exactly_a_third_is_late_and_less_is_not(ask):
     late = tables(side("host_queue", [9, 9, 0, 0, 1, 1, 1, 1]))
     fine = tables(side("host_queue", [9, 9, 0, 1, 1, 1, 1, 1]))

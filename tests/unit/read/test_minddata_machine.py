@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from minddata_files import MS, START_MS, cpu_json
+from minddata_files import MS, START_MS, cpu_json, write_feed
 
+from pipeprof.read.foreign import import_path
 from pipeprof.read.minddata.cpu import read_cpu
 from pipeprof.read.minddata.files import Notes
 
@@ -76,3 +77,20 @@ def test_stamps_that_go_backwards_are_said(read):
 def test_an_empty_object_has_nothing(read):
     found, notes = read(json.dumps({"time_stamp": None, "op_info": 7, "device_info": []}))
     assert (found.times, found.ops, found.host, notes) == ([], {}, [], [])
+
+
+@pytest.mark.parametrize(
+    ("value", "cores"), [(8, 8), (8.0, 8), (0, None), (-2, None), ("8", None), (None, None), (1 << 20, None)]
+)
+def test_the_cpus_of_the_machine_are_those_that_the_file_names(read, value, cores):
+    content = json.loads(cpu_json(3)) | {"cpu_processor_num": value}
+    assert read(json.dumps(content))[0].machine_cores == cores
+
+
+@pytest.mark.parametrize(("of_rank_1", "cores"), [(2, 2), (None, 2), (4, None)])
+def test_a_run_has_the_cpus_that_all_its_ranks_agree_on(tmp_path, of_rank_1, cores):
+    write_feed(tmp_path / "raw")
+    folder = write_feed(tmp_path / "raw", rank=1)
+    folder.joinpath("minddata_cpu_utilization_1.json").write_text(cpu_json(cpu_processor_num=of_rank_1))
+    run = import_path(folder, tmp_path / "run")
+    assert run.manifest.fingerprint.get("cpu_cores") == cores

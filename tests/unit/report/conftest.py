@@ -68,6 +68,12 @@ def normal(make_run):
 
 
 @pytest.fixture
+def unfetched(make_run):
+    """A pipeline, and nothing that says what the loop took from it."""
+    return make_run({name: rows for name, rows in tables().items() if name.startswith("pipeline")})
+
+
+@pytest.fixture
 def ranks(make_run):
     one, two = tables(0), tables(1, length=12 * MS)
     return make_run({name: one[name] + two[name] for name in one})

@@ -8,6 +8,7 @@ import json
 import pytest
 from rich.console import Console
 
+from pipeprof.record.run import NotMeasured
 from pipeprof.report import html, json_text, markdown, terminal
 from pipeprof.report.build import build
 from pipeprof.report.sections import Block, sections
@@ -41,6 +42,14 @@ def test_a_normal_run_has_its_sections_the_answer_first(normal):
     assert titles(normal) == [
         f"Run {normal.path}", "Diagnosis", "Steps", "Data pipeline", "Operators (from op windows)", "Memory and CPU",
     ]  # fmt: skip
+
+
+def test_batches_that_could_not_be_recorded_are_unknown_not_0(unfetched):
+    assert "0 batches, waited" in terminal.text(build(unfetched))
+    unfetched.manifest.not_measured = [NotMeasured(what="fetch", why="no queue file with batches")]
+    row = build(unfetched)["pipeline"]["pipelines"][0]
+    assert (row["batches"], row["wait_ns"]) == (None, None)
+    assert "batch size 4, batches not recorded" in terminal.text(build(unfetched))
 
 
 def test_several_ranks_get_a_section_and_the_details_are_of_the_slowest(ranks):

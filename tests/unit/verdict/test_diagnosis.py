@@ -126,6 +126,18 @@ def test_in_sink_mode_a_late_pipeline_names_its_operator():
     assert (found["stage"], found["op_id"]) == ("data_processing", 1)
 
 
+@pytest.mark.parametrize("stage", ["data_processing", "data_transmission", None])
+def test_in_sink_mode_the_late_side_is_told_without_operators_too(stage):
+    found = diagnose([wait(0.4)], [], [], sink=sink(stage))
+    assert (found["verdict"], found["stage"], found["op_id"]) == ("input_bound", stage, None)
+    shown = [item["what"] for item in found["evidence"]]
+    assert ("host queue found empty" in shown) == (stage is not None)
+
+
+def test_a_loop_that_does_not_wait_has_no_late_side():
+    assert diagnose([wait(0.01)], [], [], sink=sink("data_processing"))["stage"] is None
+
+
 def test_the_shape_is_always_the_same():
     keys = diagnose([], [], []).keys()
     assert keys == diagnose([], [judged(1)], [load(1)]).keys() == diagnose([wait(0.5)], [], []).keys()
