@@ -83,6 +83,10 @@ def import_path(
     _check(source, target, force=force)
     found = _sort(source, target, kind, progress)
     if not found.known:
+        if source.is_file() and not source.stat().st_size:
+            raise SourceError(
+                f"nothing to import: `{source}` is empty", "the program may have been ended while writing it"
+            )
         wanted = "; ".join(reader.what for reader in READERS if kind in (None, reader.kind))
         raise SourceError(
             f"nothing to import in `{source}`: {len(found.left_out)} file(s), none known, expected {wanted}",

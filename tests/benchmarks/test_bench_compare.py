@@ -6,27 +6,14 @@ pytest tests/benchmarks/test_bench_compare.py --benchmark-enable
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from run_files import write
 
 import pipeprof
 from pipeprof.record.run import Manifest, Rep, Run
-from pipeprof.record.schema import BY_NAME
 
 OPS = 198  # with the five of steps and memory, and two phases: 205 metrics
 MS = 1_000_000
-
-
-def write(run, table, rep, **columns):
-    """One Parquet file of a table; columns that are not given are null."""
-    schema = BY_NAME[table].arrow()
-    rows = len(next(iter(columns.values())))
-    arrays = [pa.array(columns[name], field.type) if name in columns else pa.nulls(rows, field.type)
-              for name, field in zip(schema.names, schema, strict=True)]  # fmt: skip
-    path = run.path / table / f"rep={rep}" / "rank=0"
-    path.mkdir(parents=True)
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path / "part-00000.parquet", compression="zstd")
 
 
 def make_run(folder, *, reps, steps, seed, op_steps=5):
@@ -40,22 +27,22 @@ def make_run(folder, *, reps, steps, seed, op_steps=5):
         ends = np.cumsum(np.exp(chance.normal(np.log(10 * MS), 0.05, steps))).astype(np.int64)
         starts = np.concatenate([[0], ends[:-1]])
         numbers = np.arange(steps)
-        write(run, "step", rep, step=numbers, kind=["train"] * steps, kind_step=numbers, start_ns=starts,
+        write(run, "step", rep=rep, step=numbers, kind=["train"] * steps, kind_step=numbers, start_ns=starts,
               fp_ns=starts + MS, end_ns=ends, fetch_wait_ns=np.full(steps, MS), in_window=[False] * steps)  # fmt: skip
-        write(run, "memory", rep, t_ns=[0], device=["process"], pid=[1], rss_bytes=[10**9])
+        write(run, "memory", rep=rep, t_ns=[0], device=["process"], pid=[1], rss_bytes=[10**9])
         at = np.repeat(np.arange(op_steps) * (steps // op_steps), OPS)
         times = np.exp(chance.normal(np.log(50_000), 0.05, len(at))).astype(np.int64)
         write(
             run,
             "op",
-            rep,
+            rep=rep,
             op_id=np.tile(np.arange(OPS), op_steps),
             step=at,
             start_ns=starts[at],
             dur_ns=times,
             self_ns=times,
         )
-        write(run, "op_info", rep, op_id=np.arange(OPS), name=[f"net/op{number}" for number in range(OPS)],
+        write(run, "op_info", rep=rep, op_id=np.arange(OPS), name=[f"net/op{number}" for number in range(OPS)],
               type=["MatMul"] * OPS)  # fmt: skip
         manifest.reps.append(Rep(rep=rep, zero_realtime_ns=rep, zero_monotonic_ns=0, exit_code=0))
     run.save()

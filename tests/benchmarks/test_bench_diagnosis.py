@@ -6,29 +6,16 @@ pytest tests/benchmarks/test_bench_diagnosis.py --benchmark-enable
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from run_files import write
 
 from pipeprof.query.engine import Engine
 from pipeprof.record.run import Manifest, Run
-from pipeprof.record.schema import BY_NAME
 
 MS = 1_000_000
 OPS = 8
 RANKS = 8
 LARGE, SMALL = 10_000_000, 20_000
-
-
-def write(run, table, rank, **columns):
-    """One Parquet file of a table; columns that are not given are null."""
-    schema = BY_NAME[table].arrow()
-    rows = len(next(iter(columns.values())))
-    arrays = [pa.array(columns[name], field.type) if name in columns else pa.nulls(rows, field.type)
-              for name, field in zip(schema.names, schema, strict=True)]  # fmt: skip
-    path = run.path / table / "rep=0" / f"rank={rank}"
-    path.mkdir(parents=True)
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path / "part-00000.parquet", compression="zstd")
 
 
 def make_run(folder, samples):
@@ -38,24 +25,24 @@ def make_run(folder, samples):
     chance = np.random.default_rng(1)
     times = samples // OPS // RANKS
     for rank in range(RANKS):
-        write(run, "pipeline", rank, pipeline_id=[0], pipeline_key=["a"], role=["train"])
+        write(run, "pipeline", rank=rank, pipeline_id=[0], pipeline_key=["a"], role=["train"])
         kinds = ["BatchOp", *["MapOp"] * (OPS - 2), "GeneratorOp"]
-        write(run, "pipeline_op", rank, pipeline_id=[0] * OPS, op_id=list(range(OPS)), op_type=kinds,
+        write(run, "pipeline_op", rank=rank, pipeline_id=[0] * OPS, op_id=list(range(OPS)), op_type=kinds,
               workers=[1] * OPS, capacity=[16] * OPS, is_python=[True] * OPS)  # fmt: skip
-        write(run, "pipeline_edge", rank, pipeline_id=[0] * (OPS - 1), producer_id=list(range(1, OPS)),
+        write(run, "pipeline_edge", rank=rank, pipeline_id=[0] * (OPS - 1), producer_id=list(range(1, OPS)),
               consumer_id=list(range(OPS - 1)))  # fmt: skip
         t_ns = np.repeat(np.arange(times, dtype=np.int64) * 100 * MS, OPS)
         op_id = np.tile(np.arange(OPS, dtype=np.int64), times)
         depth = np.where(op_id <= 4, 0, 16) + chance.integers(0, 2, len(op_id))
-        write(run, "queue", rank, pipeline_id=np.zeros(len(op_id), np.int64), op_id=op_id, t_ns=t_ns,
+        write(run, "queue", rank=rank, pipeline_id=np.zeros(len(op_id), np.int64), op_id=op_id, t_ns=t_ns,
               depth=depth.astype(np.int64), capacity=np.full(len(op_id), 16, np.int64))  # fmt: skip
         batches = max(40, times // 5)
         ends = (np.arange(batches, dtype=np.int64) + 1) * (times * 100 * MS // batches)
         step = ends[0]
-        write(run, "fetch", rank, fetch=np.arange(batches), pipeline_id=np.zeros(batches, np.int64),
+        write(run, "fetch", rank=rank, fetch=np.arange(batches), pipeline_id=np.zeros(batches, np.int64),
               step=np.arange(batches), start_ns=ends - step // 2, wait_ns=np.full(batches, step // 2 - 1000),
               side=["iterator"] * batches)  # fmt: skip
-        write(run, "step", rank, step=np.arange(batches), kind=["train"] * batches, kind_step=np.arange(batches),
+        write(run, "step", rank=rank, step=np.arange(batches), kind=["train"] * batches, kind_step=np.arange(batches),
               pipeline_id=np.zeros(batches, np.int64), start_ns=ends - step, end_ns=ends,
               fp_ns=ends - step // 2, fetch_wait_ns=np.full(batches, step // 2 - 1000),
               in_window=[False] * batches)  # fmt: skip

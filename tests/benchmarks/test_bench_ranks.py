@@ -8,29 +8,16 @@ from __future__ import annotations
 import resource
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from run_files import write
 
 from pipeprof.query.engine import Engine
 from pipeprof.record.run import Manifest, Run
-from pipeprof.record.schema import BY_NAME
 from pipeprof.report.ranks import ranks_of
 
 MS = 1_000_000
 STEPS, EVENTS, SLOW = 100, 10, 3
 SMALL, SIZES = 4, (8, 64, 1024)
-
-
-def write(run, table, rank, **columns):
-    """One Parquet file of a table; columns that are not given are null."""
-    schema = BY_NAME[table].arrow()
-    rows = len(next(iter(columns.values())))
-    arrays = [pa.array(columns[name], field.type) if name in columns else pa.nulls(rows, field.type)
-              for name, field in zip(schema.names, schema, strict=True)]  # fmt: skip
-    path = run.path / table / "rep=0" / f"rank={rank}"
-    path.mkdir(parents=True)
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path / "part-00000.parquet", compression="zstd")
 
 
 def make_run(folder, ranks):
@@ -45,10 +32,10 @@ def make_run(folder, ranks):
     number = np.arange(STEPS, dtype=np.int64)
     for rank in range(ranks):
         bp = start + work[:, rank].astype(np.int64)
-        write(run, "step", rank, step=number, kind_step=number, kind=["train"] * STEPS, start_ns=start,
+        write(run, "step", rank=rank, step=number, kind_step=number, kind=["train"] * STEPS, start_ns=start,
               fp_ns=start + MS, bp_ns=bp, end_ns=start + length, in_window=[False] * STEPS)  # fmt: skip
         begin = np.linspace(bp, start + length - MS, EVENTS, axis=1).astype(np.int64)
-        write(run, "collective", rank, step=np.repeat(number, EVENTS), track=["stream 3"] * (STEPS * EVENTS),
+        write(run, "collective", rank=rank, step=np.repeat(number, EVENTS), track=["stream 3"] * (STEPS * EVENTS),
               name=[f"AllReduce-op{event}" for event in range(EVENTS)] * STEPS,
               kind=["all_reduce"] * (STEPS * EVENTS), start_ns=begin.ravel(),
               dur_ns=np.full(STEPS * EVENTS, MS, np.int64))  # fmt: skip

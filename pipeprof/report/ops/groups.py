@@ -55,11 +55,9 @@ def build(engine: Engine, question: Question, *, training: bool) -> Content:
     """
     group = question.group_by or ("type" if training else "name")
     order = parse_order(question.order_by, COLUMNS) if question.order_by else None
-    rows = (
-        _training_rows(engine, group) if training and group in ("type", "name") else _key_rows(engine, question, group)
-    )
-    if training:
-        rows = with_totals(engine, group, rows)
+    rows = _rows(engine, question, group, training=training)
+    if not question.group_by and group == "type" and not any(row["type"] for row in rows):
+        rows = _rows(engine, question, "name", training=training)  # the source names operators, and no types
     total = _total(rows)
     _complete(rows)
     kept = _filtered(rows, question, group)
@@ -71,6 +69,13 @@ def build(engine: Engine, question: Question, *, training: bool) -> Content:
         shown += here[: question.shown(len(here))]
     part = Part("", names(shown), len(kept), several=len(ranks) > 1)
     return Content("groups", [part], total=total)
+
+
+def _rows(engine: Engine, question: Question, group: str, *, training: bool) -> list[dict[str, Any]]:
+    if not training:
+        return _key_rows(engine, question, group)
+    found = _training_rows(engine, group) if group in ("type", "name") else _key_rows(engine, question, group)
+    return with_totals(engine, group, found)
 
 
 def _training_rows(engine: Engine, group: str) -> list[dict[str, Any]]:

@@ -307,3 +307,11 @@ def test_the_side_of_a_trace_that_has_what_is_meant_is_shown(call, tmp_path):
     assert sides("--opr-name", ".*mm") == [("device", "gemm", 5000)]
     assert sides("--opr-name", "x") == sides("--opr-name", "aten", "--print-only", "device") == []
     assert call("--opr-name", "gemm", path=trace).count("gemm") == 1
+
+
+def test_operators_without_types_are_told_apart_by_name(call, make_run):
+    info = [{"op_id": number, "name": f"aclnn{number}"} for number in range(2)]
+    times = [{"op_id": number, "start_ns": 10 * number, "dur_ns": 5, "self_ns": 5} for number in range(2)]
+    run = make_run({"op_info": info, "op": times}).path
+    found = json.loads(call("--format", "json", path=run))["rows"]
+    assert [(row["name"], row["self_ns"]) for row in found] == [("aclnn0", 5), ("aclnn1", 5)]

@@ -268,3 +268,10 @@ def test_files_are_known_by_their_content_not_by_their_names(tmp_path):
     assert recognise(path) == "ascend"
     assert recognise(write(tmp_path / "plain.csv", "a,b\n1,2\n")) is None
     assert recognise(write(tmp_path / "list.json", "[1, 2]")) is None
+
+
+def test_an_empty_file_is_named_as_such(tmp_path):
+    (tmp_path / "trace.json").touch()
+    with pytest.raises(SourceError, match="is empty"):
+        import_path(tmp_path / "trace.json", tmp_path / "run")
+    assert not (tmp_path / "run").exists()

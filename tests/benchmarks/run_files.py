@@ -1,0 +1,19 @@
+"""Tables of runs that are too large to be made row by row."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeprof.record.schema import BY_NAME
+
+
+def write(run, table, *, rep=0, rank=0, **columns):
+    """One Parquet file of a table; columns that are not given are null."""
+    schema = BY_NAME[table].arrow()
+    rows = len(next(iter(columns.values())))
+    arrays = [pa.array(columns[name], field.type) if name in columns else pa.nulls(rows, field.type)
+              for name, field in zip(schema.names, schema, strict=True)]  # fmt: skip
+    path = run.path / table / f"rep={rep}" / f"rank={rank}"
+    path.mkdir(parents=True)
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path / "part-00000.parquet", compression="zstd")
