@@ -12,7 +12,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MOST = 2_000_000  # steps whose numbers are remembered
+MOST = 1_000_000  # steps whose numbers are remembered
 
 
 class Steps:
