@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
-from pipeprof.record.schema import BY_NAME, Table
+from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,17 +25,21 @@ def partition(run: Run, table: str, rep: int, rank: int) -> Path:
     return run.path / table / f"rep={rep}" / f"rank={rank}"
 
 
-def write(run: Run, table: str, rep: int, rank: int, rows: Iterable[Sequence[Any]]) -> int:
-    """Write rows (tuples in the order of the schema) as part-00000.parquet and return their number.
+def part_name(part: int) -> str:
+    """The name of a file of a partition."""
+    return f"part-{part:05}.parquet"
+
+
+def write(run: Run, table: str, rep: int, rank: int, rows: Iterable[Sequence[Any]], part: int = 0) -> int:
+    """Write rows (tuples in the order of the schema) as one part of a partition and return their number.
 
     No file is made for no rows: an absent table means "not measured". The file appears under its name only when it
     is complete. Raises RunError when a value does not fit its column.
     """
-    schema = BY_NAME[table]
     columns = list(zip(*rows, strict=True))
     if not columns:
         return 0
-    return write_arrow(run, table, rep, rank, _to_arrow(schema, columns))
+    return write_arrow(run, table, rep, rank, arrow(table, columns), part)
 
 
 def write_columns(run: Run, table: str, rep: int, rank: int, columns: Mapping[str, Sequence[Any]]) -> int:
@@ -44,15 +48,15 @@ def write_columns(run: Run, table: str, rep: int, rank: int, columns: Mapping[st
     ordered = [columns[name] for name in schema.column_names]
     if not ordered or not len(ordered[0]):
         return 0
-    return write_arrow(run, table, rep, rank, _to_arrow(schema, ordered))
+    return write_arrow(run, table, rep, rank, arrow(table, ordered))
 
 
-def write_arrow(run: Run, table: str, rep: int, rank: int, data: pa.Table) -> int:
+def write_arrow(run: Run, table: str, rep: int, rank: int, data: pa.Table, part: int = 0) -> int:
     """As `write`, from an Arrow table that already has the table's schema."""
     folder = partition(run, table, rep, rank)
     folder.mkdir(parents=True, exist_ok=True)
-    final = folder / "part-00000.parquet"
-    temporary = folder / f".part-00000.{os.getpid()}.tmp"
+    final = folder / part_name(part)
+    temporary = folder / f".{final.stem}.{os.getpid()}.tmp"
     try:
         pq.write_table(data, temporary, compression="zstd", row_group_size=ROWS_PER_GROUP)
         temporary.replace(final)
@@ -80,18 +84,17 @@ def read(run: Run, table: str) -> pa.Table:
     return pa.concat_tables(parts) if parts else full.empty_table()
 
 
-def _to_arrow(table: Table, columns: Sequence[Sequence[Any]]) -> pa.Table:
-    schema = table.arrow()
+def arrow(table: str, columns: Sequence[Sequence[Any]]) -> pa.Table:
+    """One sequence per column of a table's schema as Arrow. Raises RunError when a value does not fit its column."""
+    schema = BY_NAME[table].arrow()
     if len(columns) != len(schema):
-        raise RunError(f"table `{table.name}` has {len(schema)} columns, got {len(columns)}")
+        raise RunError(f"table `{table}` has {len(schema)} columns, got {len(columns)}")
     arrays = []
     for field, values in zip(schema, columns, strict=True):
         try:
             arrays.append(_array(values, field.type))
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
-            raise RunError(
-                f"column `{field.name}` of table `{table.name}` does not hold {field.type}: {error}"
-            ) from error
+            raise RunError(f"column `{field.name}` of table `{table}` does not hold {field.type}: {error}") from error
     return pa.Table.from_arrays(arrays, schema=schema)
 
 

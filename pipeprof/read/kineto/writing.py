@@ -30,8 +30,8 @@ class TableWriter:
     def __init__(self, run: Run, table: str, rep: int, rank: int) -> None:
         self.rows = 0
         self._schema = BY_NAME[table].arrow()
-        self._final = store.partition(run, table, rep, rank) / "part-00000.parquet"
-        self._temporary = self._final.with_name(f".part-00000.{os.getpid()}.tmp")
+        self._final = store.partition(run, table, rep, rank) / store.part_name(0)
+        self._temporary = self._final.with_name(f".{self._final.stem}.{os.getpid()}.tmp")
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0

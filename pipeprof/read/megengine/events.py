@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+LARGEST = 2**62  # ns, bytes and numbers of threads that fit
 _LARGEST_US = 2.0**52
 _LOCATOR = re.compile(
     r"(CompNode\(.*|(xpu|gpu|cpu|atlas|rocm|cambricon|multithread)[0-9a-z]*:[0-9A-Z_a-z:]+)", re.DOTALL
@@ -80,3 +81,10 @@ def is_operator(event: Event, args: Args, *, device: bool) -> bool:
     if args.op_id is not None or args.op_name is not None or event.cat == "Kernel":
         return True
     return device or event.tid == "host"
+
+
+def text_of(value: object) -> str:
+    """A field as text; numbers of threads without a fraction."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < LARGEST:
+        return str(int(value))
+    return "" if value is None else str(value)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pipeprof.errors import SourceError
 from pipeprof.read.megengine.outcome import Outcome
 from pipeprof.read.megengine.unpacked import Unpacked
+from pipeprof.read.spool.rank import RankRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +32,12 @@ _TIMES = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _SIZES = {"TB": 1 << 40, "GB": 1 << 30, "MB": 1 << 20, "KB": 1 << 10, "B": 1}
 
 
-def read_memory_flow(path: Path) -> Outcome:
-    """Rows of `allocation`. Raises SourceError when no tensor is in the file."""
-    out = Outcome()
+def read_memory_flow(path: Path, first_op: int = 0, later_ns: int = 0) -> Outcome:
+    """Rows of `allocation`, with numbers of operators from `first_op` on, and times moved by `later_ns`.
+
+    Raises SourceError when no tensor is in the file.
+    """
+    out = Outcome(RankRows(0, 0, -later_ns, first_op))
     for text in _rectangles(path):
         tags = dict(_TAG.findall(text))
         if tags.get("type") == "tensor":
@@ -55,13 +59,13 @@ def _add(out: Outcome, tags: dict[str, str]) -> None:
         released = None  # one that was never released has an undefined end
     if released is None and lived and tags.get("erased") is None:
         released = produced + lived
-    out.end_ns = max(out.end_ns, released or produced)
+    out.end_ns = max(out.end_ns, out.kept.at(released or produced))
     out.kept.add(
         "allocation",
         address=_address(tags.get("address", "")),
         bytes=size,
-        produced_ns=produced,
-        released_ns=released,
+        produced_ns=out.kept.at(produced),
+        released_ns=None if released is None else out.kept.at(released),
         op_id=_maker(out, tags),
     )
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.spool.rank import RankRows
-from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
     from pipeprof.errors import SourceError
@@ -30,20 +29,3 @@ class Outcome:
     def problem(self, text: str) -> None:
         """Count something that was left out."""
         self.problems[text] = self.problems.get(text, 0) + 1
-
-    def shift(self, by_ns: int) -> None:
-        """Move all times."""
-        self.end_ns += by_ns
-        if not by_ns:
-            return
-        for table, rows in self.rows.items():
-            moved = [
-                index
-                for index, name in enumerate(BY_NAME[table].column_names)
-                if name in ("t_ns", "start_ns", "end_ns", "produced_ns", "released_ns")
-            ]
-            for at, row in enumerate(rows):
-                cells = list(row)
-                for index in moved:
-                    cells[index] = None if cells[index] is None else cells[index] + by_ns
-                rows[at] = tuple(cells)

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.kineto.writing import TableWriter
 from pipeprof.read.megengine import kinds
+from pipeprof.read.megengine.beside import add_beside
 from pipeprof.read.megengine.log_steps import read_log_steps
-from pipeprof.read.megengine.memory_flow import read_memory_flow
 from pipeprof.read.megengine.profile import read_profile
 from pipeprof.read.megengine.profile_rows import Tables
-from pipeprof.read.megengine.static_memory import read_static_memory
 from pipeprof.read.megengine.steps import MARK
+from pipeprof.read.megengine.streamed import OPERATORS, Streamed
+from pipeprof.read.megengine.survey import survey
 from pipeprof.read.megengine.timeline import read_timeline
-from pipeprof.record import store
+from pipeprof.read.megengine.told import by_pid, count, leave_out, say, tell, write
 from pipeprof.record.run import NotMeasured, Rank, Rep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipeprof.read.megengine.outcome import Outcome
     from pipeprof.record.run import Manifest, Run
 
 KIND = "megengine"
@@ -30,7 +29,6 @@ WHAT = (
     "MegEngine profiles (static-graph JSON, chrome timelines, memory_flow.svg, StaticMemoryInfo.json) and logs of "
     "load_and_run"
 )
-_PID = re.compile(r"([0-9]{1,9})\.")
 
 
 def recognise(path: Path) -> bool:
@@ -47,20 +45,20 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     """
     found = [(kinds.identify(path), path) for path in paths]
     profiles = [path for kind, path in found if kind == kinds.PROFILE]
-    timelines = sorted((path for kind, path in found if kind == kinds.TIMELINE), key=_by_pid)
+    timelines = sorted((path for kind, path in found if kind == kinds.TIMELINE), key=by_pid)
     logs = [path for kind, path in found if kind == kinds.LOG]
     others = [(kind, path) for kind, path in found if kind in (kinds.MEMORY_FLOW, kinds.STATIC_MEMORY)]
     damage: list[SourceError] = [_no_times(path) for kind, path in found if kind == kinds.FOOTPRINT]
     if profiles:
         _each_a_repetition(profiles, run, progress, damage)
-        _leave_out(run.manifest, timelines, "a static-graph profile was read; import the timelines by themselves")
+        leave_out(run.manifest, timelines, "a static-graph profile was read; import the timelines by themselves")
     elif timelines:
         _each_a_rank(timelines, run, progress, damage)
     else:
         _each_log_a_repetition(logs, run, progress, damage)
     if profiles or timelines:
-        _leave_out(run.manifest, logs, "a profile was read; import the logs by themselves")
-    _beside(others, run, progress, damage)
+        leave_out(run.manifest, logs, "a profile was read; import the logs by themselves")
+    add_beside(others, run, progress, damage)
     if not run.manifest.tables:
         raise damage[0] if damage else _empty(paths, timelines)
     run.manifest.reps = run.manifest.reps or [Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=0, ranks=[_rank(0)])]
@@ -87,10 +85,10 @@ def _each_a_repetition(
             with TableWriter(run, table, rep, 0) as out:
                 for piece in pieces:
                     out.add(piece)
-            _count(run.manifest, table, out.rows)
+            count(run.manifest, table, out.rows)
         if profile.compat:
             run.manifest.warn("time_unit", _UNIT, rep=rep)
-        _say(run.manifest, {**profile.problems, **tables.problems}, rep, 0)
+        say(run.manifest, {**profile.problems, **tables.problems}, rep, 0)
         run.manifest.options["profile"] = "static graph; times in seconds"
         run.manifest.reps.append(Rep(rep=rep, zero_realtime_ns=0, zero_monotonic_ns=0, ranks=[_rank(0)]))
 
@@ -100,31 +98,39 @@ _UNIT = (
     "as profile_analyze takes them"
 )
 
+_MANY = f"more than {OPERATORS} operators: the others are told apart by type only"
+
 
 def _each_a_rank(
     timelines: Sequence[Path], run: Run, progress: Callable[[str], None], damage: list[SourceError]
 ) -> None:
-    outcomes = []
+    surveys = []
     for path in timelines:
-        progress(f"reading {path.name}")
+        progress(f"looking through {path.name}")
         try:
-            outcomes.append((path, read_timeline(path)))
+            surveys.append((path, survey(path)))
         except SourceError as error:
             damage.append(error)
-    if not outcomes:
-        return
-    zeros = [outcome.zero_ns for _, outcome in outcomes if outcome.zero_ns is not None]
-    first = min(zeros, default=0)
-    ranks = []
-    for rank, (path, outcome) in enumerate(outcomes):
-        outcome.shift((outcome.zero_ns or first) - first)
-        _write(outcome, run, 0, rank, damage)
-        pid = _PID.match(path.name)
-        ranks.append(_rank(rank, int(pid[1]) if pid else 0, outcome.zero_ns or 0))
-        ranks[-1].step_evidence = MARK if outcome.rows.get("step") else None
-    rep = Rep(rep=0, zero_realtime_ns=first, zero_monotonic_ns=0, ranks=ranks)
-    rep.dur_ns = max((outcome.end_ns for _, outcome in outcomes), default=0)
-    run.manifest.reps = [rep]
+    first = min((known.zero_ns for _, known in surveys if known.zero_ns is not None), default=0)
+    ranks: list[Rank] = []
+    ends = [0]
+    for path, known in surveys:
+        progress(f"reading {path.name}")
+        by_ns = (known.zero_ns or first) - first
+        try:
+            with Streamed(run, len(ranks), by_ns) as kept:
+                outcome = read_timeline(path, known, kept)
+        except SourceError as error:
+            damage.append(error)
+            continue
+        tell(outcome, run, 0, len(ranks), damage)
+        if kept.more:
+            run.manifest.warn("operators", _MANY, rep=0, rank=len(ranks))
+        ranks.append(_rank(len(ranks), by_pid(path)[0], outcome.zero_ns or 0))
+        ranks[-1].step_evidence = MARK if "step" in kept.counts else None
+        ends.append(outcome.end_ns + by_ns)
+    if ranks:
+        run.manifest.reps = [Rep(rep=0, zero_realtime_ns=first, zero_monotonic_ns=0, dur_ns=max(ends), ranks=ranks)]
 
 
 def _each_log_a_repetition(
@@ -139,7 +145,7 @@ def _each_log_a_repetition(
         except SourceError as error:
             damage.append(error)
             continue
-        _write(outcome, run, rep, 0, damage)
+        write(outcome, run, rep, 0, damage)
         checks += [{"file": path.name, "rep": rep, **check} for check in found]
         rank = _rank(0)
         rank.step_evidence = kinds.LOG
@@ -150,60 +156,8 @@ def _each_log_a_repetition(
         run.manifest.options["load_and_run"] = checks
 
 
-def _beside(
-    others: Sequence[tuple[str | None, Path]], run: Run, progress: Callable[[str], None], damage: list[SourceError]
-) -> None:
-    """Memory files: those of one kind go one after the other into the ranks of repetition 0."""
-    ranks = {kinds.MEMORY_FLOW: 0, kinds.STATIC_MEMORY: 0}
-    taken: set[int] = set()
-    for kind, path in sorted(others, key=lambda item: _by_pid(item[1])):
-        if kind is None:
-            continue
-        progress(f"reading {path.name}")
-        try:
-            outcome = read_memory_flow(path) if kind == kinds.MEMORY_FLOW else read_static_memory(path)
-        except SourceError as error:
-            damage.append(error)
-            continue
-        rank = ranks[kind]
-        ranks[kind] += 1
-        if rank in taken:
-            _leave_out(run.manifest, [path], "the rank has the lifetimes of another file already")
-            continue
-        taken.add(rank)
-        _write(outcome, run, 0, rank, damage)
-
-
-def _write(outcome: Outcome, run: Run, rep: int, rank: int, damage: list[SourceError]) -> None:
-    for table, rows in outcome.rows.items():
-        _count(run.manifest, table, store.write(run, table, rep, rank, rows))
-    _say(run.manifest, outcome.problems, rep, rank)
-    if outcome.damage is not None:
-        damage.append(outcome.damage)
-
-
-def _count(manifest: Manifest, table: str, rows: int) -> None:
-    if rows:
-        manifest.tables[table] = manifest.tables.get(table, 0) + rows
-
-
-def _say(manifest: Manifest, problems: dict[str, int], rep: int, rank: int) -> None:
-    for text, count in problems.items():
-        manifest.warn("left_out", f"{count} x {text}", rep=rep, rank=rank)
-
-
-def _leave_out(manifest: Manifest, paths: Sequence[Path], why: str) -> None:
-    for path in paths:
-        manifest.warn("left_out", f"`{path.name}` was left out: {why}")
-
-
 def _rank(rank: int, pid: int = 0, realtime: int = 0) -> Rank:
     return Rank(rank=rank, pid=pid, host="", zero_realtime_ns=realtime, zero_monotonic_ns=0)
-
-
-def _by_pid(path: Path) -> tuple[int, str]:
-    found = _PID.match(path.name)
-    return (int(found[1]) if found else 0, str(path))
 
 
 def _no_times(path: Path) -> SourceError:

@@ -9,74 +9,50 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.errors import SourceError
 from pipeprof.read.megengine.events import (
-    BATCH,
     FIRST_DEVICE,
+    LARGEST,
     Args,
     Event,
     args_of,
     is_device,
     is_operator,
     ns_of,
+    text_of,
 )
 from pipeprof.read.megengine.outcome import Outcome
-from pipeprof.read.megengine.scan import Scan
-from pipeprof.read.megengine.steps import MARK, Steps
-from pipeprof.read.megengine.unpacked import Unpacked
+from pipeprof.read.megengine.steps import Steps
+from pipeprof.read.megengine.survey import Survey, each_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pipeprof.read.spool.rank import RankRows
+
+MOST_OPEN = 100_000  # events of a file that have begun and not ended
 _MEMORY = "_alloc_mem"
-_LARGEST = 2**62
 _HUGE = 2**1023
 _FLOW = {"s": "start", "t": "step", "f": "end"}
 
 
-def read_timeline(path: Path) -> Outcome:
-    """Rows of one process's timeline.
+def read_timeline(path: Path, survey: Survey, kept: RankRows) -> Outcome:
+    """Rows of one process's timeline into `kept`.
 
     A file that is damaged or ends too early gives what was read until then, with `damage` set; raises SourceError when
     nothing was.
     """
-    reading = _Reading()
-    with Unpacked(path) as file:
-        scan = Scan(file, path)
-        try:
-            _read(scan, reading)
-        except SourceError as error:
-            reading.out.damage = error
+    reading = _Reading(survey, kept)
+    problems, damage = each_event(path, reading.take)
     reading.finish()
-    for text, count in scan.problems.items():
-        reading.out.problems[text] = reading.out.problems.get(text, 0) + count
-    if reading.out.damage is not None and not reading.out.rows:
-        raise reading.out.damage
-    return reading.out
-
-
-def _read(scan: Scan, reading: _Reading) -> None:
-    if scan.peek() == b"[":
-        _events(scan, reading)
-        return
-    for key in scan.members():
-        if key == "traceEvents":
-            _events(scan, reading)
-        elif key == "metadata" and scan.peek() == b"{":
-            for inner in scan.members():
-                if inner == "localTime" and scan.peek() not in b"{[":
-                    reading.clock(scan.scalar(), 1)
-                else:
-                    scan.skip()
-        else:
-            scan.skip()
-
-
-def _events(scan: Scan, reading: _Reading) -> None:
-    for batch in scan.entries(*BATCH):
-        for event in batch if isinstance(batch, list) else ():
-            reading.take(event)
+    out = reading.out
+    for source in (problems, survey.problems):
+        for text, count in source.items():
+            out.problems[text] = out.problems.get(text, 0) + count
+    out.damage = damage
+    if damage is not None and not kept.counts:
+        raise damage
+    return out
 
 
 class _Open:
@@ -91,18 +67,17 @@ class _Open:
 
 
 class _Reading:
-    """The state while events go by. Rows wait until the end: the names of their threads may come last."""
+    """The state while events go by."""
 
-    def __init__(self) -> None:
-        self.out = Outcome()
-        self._names: dict[str, str] = {}
-        self._kernels: set[str] = set()
-        self._first: int | None = None
-        self._stops: list[int] = []
+    def __init__(self, survey: Survey, kept: RankRows) -> None:
+        self.out = Outcome(kept, survey.zero_ns)
+        self._survey = survey
+        self._devices: dict[str, bool] = {}
+        self._steps = Steps(survey.first_ns or 0, survey.stops)
         self._open: dict[str, list[_Open]] = {}
-        self._waiting: list[tuple[str, str, dict[str, Any]]] = []
+        self._opened = 0
         self._handlers: dict[Any, Callable[[Event], None]] = {
-            "B": self._begin, "E": self._end, "X": self._whole, "C": self._counter, "M": self._meta,
+            "B": self._begin, "E": self._end, "X": self._whole, "C": self._counter, "M": lambda _event: None,
             "i": self._instant, "I": self._instant, "s": self._flow, "t": self._flow, "f": self._flow,
         }  # fmt: skip
 
@@ -114,39 +89,22 @@ class _Reading:
         else:
             handler(event)
 
-    def clock(self, value: Any, factor: int) -> None:
-        """Set the zero of the times from localTime, in units of `factor` ns since the epoch."""
-        try:
-            zero = int(value) * factor
-        except (TypeError, ValueError, OverflowError):
-            zero = -1
-        if 0 <= zero < _LARGEST:
-            self.out.zero_ns = zero
-        else:
-            self.out.problem("localTime that is no time")
-
     def finish(self) -> None:
-        """Make the rows of what waits, and count what never ended."""
+        """Rows of the steps; count what never ended."""
         for stack in self._open.values():
             for _ in stack:
                 self.out.problem("events that never end")
-        steps = Steps(self._first or 0, self._stops)
-        steps.add_to(self.out)
-        self._waiting.reverse()
-        while self._waiting:
-            table, track, row = self._waiting.pop()
-            if table == "op":
-                device = self._is_device(track)
-                row["step"] = steps.of(row["start_ns"])
-                row["side"] = "device" if device else "host"
-                if device:
-                    row["device_total_ns"], row["device_self_ns"] = row["dur_ns"], row["self_ns"]
-            self.out.kept.add(table, track=self._names.get(track, track), **row)
+        self._steps.add_to(self.out)
 
     def _is_device(self, track: str) -> bool:
         """Whether operators on a thread ran on a device: by its number or text, and now by the category Kernel."""
-        numbered = track.isdecimal() and len(track) < 9
-        return track in self._kernels or (int(track) >= FIRST_DEVICE if numbered else is_device(track))
+        known = self._devices.get(track)
+        if known is None:
+            numbered = track.isdecimal() and len(track) < 9
+            known = track in self._survey.kernels or (int(track) >= FIRST_DEVICE if numbered else is_device(track))
+            if len(self._devices) < MOST_OPEN:
+                self._devices[track] = known
+        return known
 
     def _time(self, event: Event) -> int | None:
         found = ns_of(event.ts)
@@ -154,22 +112,27 @@ class _Reading:
             self.out.problem("events without a time")
         else:
             self.out.end_ns = max(self.out.end_ns, found)
-            self._first = found if self._first is None else min(self._first, found)
         return found
 
     def _begin(self, event: Event) -> None:
         start = self._time(event)
-        if start is not None:
-            self._open.setdefault(_text(event.tid), []).append(_Open(event, start))
+        if start is None:
+            return
+        if self._opened >= MOST_OPEN:
+            self.out.problem("events that begin within so many others")
+            return
+        self._opened += 1
+        self._open.setdefault(text_of(event.tid), []).append(_Open(event, start))
 
     def _end(self, event: Event) -> None:
-        end, stack = self._time(event), self._open.get(_text(event.tid))
+        end, stack = self._time(event), self._open.get(text_of(event.tid))
         if end is None:
             return
         if not stack:
             self.out.problem("events that end but never begin")
             return
         begun = stack.pop()
+        self._opened -= 1
         if end < begun.start:
             self.out.problem("events that end before they start")
             return
@@ -192,58 +155,55 @@ class _Reading:
 
     def _pair(self, event: Event, args: Args, begun: _Open, dur: int) -> int:
         """Keep an interval; returns the time of operators in it."""
-        track = _text(event.tid)
-        if event.cat == "Kernel" and args.execution_time is None:
-            self._kernels.add(track)
+        track = text_of(event.tid)
         if not is_operator(event, args, device=self._is_device(track)):
             self._span(track, event, begun.start, dur)
             return begun.inner
-        name = _text(event.name)
-        full = _text(args.op_name) if isinstance(args.op_name, str) and args.op_name else name
-        number = self.out.kept.op_id(full, name, type=name)
-        row = {"op_id": number, "start_ns": begun.start, "dur_ns": dur, "self_ns": max(dur - begun.inner, 0)}
-        self._waiting.append(("op", track, row))
+        name = text_of(event.name)
+        full = text_of(args.op_name) if isinstance(args.op_name, str) and args.op_name else name
+        device, own = self._is_device(track), max(dur - begun.inner, 0)
+        self.out.kept.add(
+            "op", op_id=self.out.kept.op_id(full, None, type=name), start_ns=begun.start, dur_ns=dur, self_ns=own,
+            step=self._steps.of(begun.start), side="device" if device else "host", track=self._shown(track),
+            device_total_ns=dur if device else None, device_self_ns=own if device else None,
+        )  # fmt: skip
         return dur
 
     def _span(self, track: str, event: Event, start: int, dur: int) -> None:
-        row = {"category": _text(event.cat), "name": _text(event.name), "start_ns": start, "dur_ns": dur}
-        self._waiting.append(("span", track, row))
+        self.out.kept.add(
+            "span", track=self._shown(track), category=text_of(event.cat), name=text_of(event.name), start_ns=start,
+            dur_ns=dur,
+        )  # fmt: skip
+
+    def _shown(self, track: str) -> str:
+        return self._survey.names.get(track, track)
 
     def _instant(self, event: Event) -> None:
         if event.name == "Metadata":
-            self.clock(args_of(event).local_time, 1000)
             return
         start = self._time(event)
-        if start is None:
-            return
-        if event.name == MARK:
-            self._stops.append(start)
-        self._span(_text(event.tid), event, start, 0)
+        if start is not None:
+            self._span(text_of(event.tid), event, start, 0)
 
     def _counter(self, event: Event) -> None:
-        at, value, name = self._time(event), args_of(event).value, _text(event.name)
+        at, value, name = self._time(event), args_of(event).value, text_of(event.name)
         if at is None:
             return
         if not _is_number(value):
             self.out.problem("counters without a number")
-        elif name.endswith(_MEMORY) and 0 <= value < _LARGEST:
+        elif name.endswith(_MEMORY) and 0 <= value < LARGEST:
             self.out.kept.add("memory", t_ns=at, device=name.removesuffix(_MEMORY), allocated_bytes=int(value))
         else:
-            self.out.kept.add("counter", t_ns=at, track=_text(event.pid), name=name, series="value", value=float(value))
-
-    def _meta(self, event: Event) -> None:
-        name = args_of(event).name
-        if event.name == "thread_name" and isinstance(name, str):
-            self._names[_text(event.tid)] = name
+            track = text_of(event.pid)
+            self.out.kept.add("counter", t_ns=at, track=track, name=name, series="value", value=float(value))
 
     def _flow(self, event: Event) -> None:
         at = self._time(event)
         if at is not None:
-            row = {
-                "flow_id": _text(event.id), "category": _text(event.cat), "name": _text(event.name),
-                "side": _FLOW[str(event.ph)], "t_ns": at,
-            }  # fmt: skip
-            self._waiting.append(("flow", _text(event.tid), row))
+            self.out.kept.add(
+                "flow", track=self._shown(text_of(event.tid)), flow_id=text_of(event.id), category=text_of(event.cat),
+                name=text_of(event.name), side=_FLOW[str(event.ph)], t_ns=at,
+            )  # fmt: skip
 
 
 def _is_number(value: object) -> bool:
@@ -251,10 +211,3 @@ def _is_number(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return math.isfinite(value) if isinstance(value, float) else abs(value) < _HUGE
-
-
-def _text(value: object) -> str:
-    """A field as text; numbers of threads without a fraction."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST:
-        return str(int(value))
-    return "" if value is None else str(value)

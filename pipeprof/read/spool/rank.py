@@ -9,9 +9,12 @@ from pipeprof.record.schema import BY_NAME
 
 
 class RankRows:
-    """Rows per table, in schema order, with the rank's running numbers. `zero` is ns of the monotonic clock."""
+    """Rows per table, in schema order, with the rank's running numbers. `zero` is ns of the monotonic clock.
 
-    def __init__(self, rep: int, rank: int, zero: int) -> None:
+    Operators are numbered from `first_op` on.
+    """
+
+    def __init__(self, rep: int, rank: int, zero: int, first_op: int = 0) -> None:
         self.rep = rep
         self.rank = rank
         self.zero = zero
@@ -19,7 +22,8 @@ class RankRows:
         self.steps = 0
         self.kind_steps: dict[str, int] = defaultdict(int)
         self.pipelines = 0
-        self._ops: dict[tuple[str, str], int] = {}
+        self._first_op = first_op
+        self._ops: dict[tuple[str | None, str | None, str | None], int] = {}
         self._names: dict[str, dict[str, None]] = {}  # columns of each table
 
     def add(self, table: str, **values: Any) -> None:
@@ -31,15 +35,20 @@ class RankRows:
             raise KeyError(f"{table}: {sorted(values.keys() - names.keys())}")
         self.rows[table].append(tuple(map(values.get, names)))
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows of each table."""
+        return {table: len(rows) for table, rows in self.rows.items()}
+
     def at(self, monotonic_ns: int) -> int:
         """A time of the monotonic clock as ns since the repetition's zero."""
         return monotonic_ns - self.zero
 
-    def op_id(self, name: str, phase: str, **info: Any) -> int:
+    def op_id(self, name: str | None, phase: str | None, **info: Any) -> int:
         """Identity of an operator; its row in op_info is made the first time."""
-        key = (name, phase)
+        key = (name, phase, info.get("type"))
         if key not in self._ops:
-            self._ops[key] = len(self._ops)
-            scope, _, _ = name.rpartition("/")
+            self._ops[key] = self._first_op + len(self._ops)
+            scope = name.rpartition("/")[0] if name else None
             self.add("op_info", op_id=self._ops[key], name=name, phase=phase, scope=scope or None, **info)
         return self._ops[key]

@@ -7,8 +7,11 @@ from megengine_files import write
 
 from pipeprof.errors import SourceError
 from pipeprof.read.foreign import import_path
+from pipeprof.read.megengine import streamed, timeline
 from pipeprof.read.megengine.memory_flow import read_memory_flow
+from pipeprof.read.megengine.survey import survey
 from pipeprof.read.megengine.timeline import read_timeline
+from pipeprof.read.spool.rank import RankRows
 from pipeprof.record import store
 from pipeprof.record.schema import BY_NAME
 
@@ -28,7 +31,8 @@ def current(*events):
 @pytest.fixture
 def rows_of(tmp_path):
     def read(content):
-        out = read_timeline(write(tmp_path / "1.chrome_timeline.json", content))
+        path = write(tmp_path / "1.chrome_timeline.json", content)
+        out = read_timeline(path, survey(path), RankRows(0, 0, 0))
         return out, {
             table: [dict(zip(BY_NAME[table].column_names, row, strict=True)) for row in rows]
             for table, rows in out.rows.items()
@@ -87,7 +91,7 @@ def test_step_marks_the_ends_of_steps(rows_of, tmp_path):
         )),
         event("i", "StopStep", 20.0), event("i", "StopStep", 10.0), event("i", "StopStep", 10.0),
     )  # fmt: skip
-    out, rows = rows_of(content)
+    _, rows = rows_of(content)
     assert [(row["step"], row["kind"], row["start_ns"], row["end_ns"]) for row in rows["step"]] == [
         (0, "train", 2000, 10_000), (1, "train", 10_000, 20_000),
     ]  # fmt: skip
@@ -96,9 +100,6 @@ def test_step_marks_the_ends_of_steps(rows_of, tmp_path):
     run = import_path(write(tmp_path / "42.chrome_timeline.json", content), tmp_path / "run")
     assert run.manifest.reps[0].ranks[0].step_evidence == "StopStep"
     assert "step" not in {item.what for item in run.manifest.not_measured}
-    out.shift(5)
-    names = BY_NAME["step"].column_names
-    assert [dict(zip(names, row, strict=True))["end_ns"] for row in out.rows["step"]] == [10_005, 20_005]
 
 
 def test_the_first_generation_is_a_list_with_named_threads(rows_of):
@@ -141,12 +142,15 @@ def test_processes_are_ranks_on_one_clock(tmp_path):
     folder = tmp_path / "profile"
     folder.mkdir()
     for pid, shift in ((7, 0), (12, 5000)):
-        content = current(event("B", "op", 1.0, tid=2, cat="Kernel"), event("E", "op", 2.0, tid=2, cat="Kernel"))
+        kernel = event("B", "op", 1.0, tid=2, cat="Kernel"), event("E", "op", 2.0, tid=2, cat="Kernel")
+        content = current(*kernel, event("i", "StopStep", 3.0))
         content["metadata"]["localTime"] = str(1625027241000000000 + shift)
         write(folder / f"{pid}.chrome_timeline.json", content)
     run = import_path(folder, tmp_path / "run")
     assert [(rank.rank, rank.pid) for rank in run.manifest.reps[0].ranks] == [(0, 7), (1, 12)]
     assert [(row["rank"], row["start_ns"]) for row in store.read(run, "op").to_pylist()] == [(0, 1000), (1, 6000)]
+    assert [(row["rank"], row["end_ns"]) for row in store.read(run, "step").to_pylist()] == [(0, 3000), (1, 8000)]
+    assert run.manifest.reps[0].dur_ns == 8000
 
 
 SVG = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:tag="https://megengine.org.cn">
@@ -194,3 +198,46 @@ def test_a_static_memory_plan(tmp_path):
     (row,) = store.read(run, "allocation").to_pylist()
     assert (row["address"], row["bytes"], row["produced_ns"], row["released_ns"]) == (64, 32, 1, 4)
     assert store.read(run, "op_info").to_pylist()[0]["name"] == "conv"
+
+
+def test_names_marks_and_threads_of_kernels_count_wherever_they_stand(tmp_path):
+    """A thread is known as a device's before its first kernel, and a name at the end is that of the events before."""
+    content = current(
+        event("B", "relu", 1.0, tid=3), event("E", "relu", 2.0, tid=3),
+        event("B", "conv", 3.0, tid=3, cat="Kernel"), event("E", "conv", 4.0, tid=3, cat="Kernel"),
+        event("i", "StopStep", 5.0), event("M", "thread_name", 0, tid=3, args={"name": "stream"}),
+    )  # fmt: skip
+    run = import_path(write(tmp_path / "1.chrome_timeline.json", content), tmp_path / "run")
+    rows = store.read(run, "op").to_pylist()
+    assert [(row["side"], row["track"], row["step"]) for row in rows] == [("device", "stream", 0)] * 2
+
+
+def test_rows_are_written_piece_by_piece(tmp_path, monkeypatch):
+    monkeypatch.setattr(streamed, "ROWS", 10)
+    pairs = (("B", 0.0), ("E", 0.5))
+    content = [event(ph, f"op{n % 7}", n + at, tid="host") for n in range(95) for ph, at in pairs]
+    run = import_path(write(tmp_path / "1.chrome_timeline.json", content), tmp_path / "run")
+    assert run.manifest.tables == {"op": 95, "op_info": 7}
+    assert [row["start_ns"] for row in store.read(run, "op").to_pylist()] == [1000 * n for n in range(95)]
+
+
+def test_of_too_many_operators_only_the_types_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(streamed, "OPERATORS", 3)
+    content = [
+        event(ph, f"type{n % 2}", n + at, tid="host", args={"__name__": f"op{n}"})
+        for n in range(9) for ph, at in (("B", 0.0), ("E", 0.5))
+    ]  # fmt: skip
+    run = import_path(write(tmp_path / "1.chrome_timeline.json", content), tmp_path / "run")
+    names = [(row["name"], row["type"]) for row in store.read(run, "op_info").to_pylist()]
+    assert names == [("op0", "type0"), ("op1", "type1"), ("op2", "type0"), (None, "type1"), (None, "type0")]
+    assert "operators" in {item.code for item in run.manifest.warnings}
+
+
+def test_a_recording_that_only_begins_events_is_read_within_bounds(tmp_path, monkeypatch):
+    monkeypatch.setattr(timeline, "MOST_OPEN", 5)
+    begun = [event("B", "b", 1.0 + n, tid="host") for n in range(9)]
+    content = [event("B", "a", 0.0, tid="host"), event("E", "a", 1.0, tid="host"), *begun]
+    run = import_path(write(tmp_path / "1.chrome_timeline.json", content), tmp_path / "run")
+    assert {(item.code, item.message) for item in run.manifest.warnings} == {
+        ("left_out", "4 x events that begin within so many others"), ("left_out", "5 x events that never end"),
+    }  # fmt: skip

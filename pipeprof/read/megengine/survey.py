@@ -1,0 +1,126 @@
+"""What a MegEngine timeline must be read for once before its rows can be made: names of threads may come last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import SourceError
+from pipeprof.read.megengine.events import BATCH, LARGEST, Event, args_of, ns_of, text_of
+from pipeprof.read.megengine.scan import Scan
+from pipeprof.read.megengine.steps import MARK
+from pipeprof.read.megengine.unpacked import Unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+THREADS = 100_000  # whose names are kept
+MARKS = 1_000_000  # ends of steps that are kept
+_NAME = 200
+
+
+@dataclass
+class Survey:
+    """Names of threads, threads of kernels, the first time and the ends of steps (ns), ns since the epoch at time 0."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    kernels: set[str] = field(default_factory=set)
+    first_ns: int | None = None
+    stops: list[int] = field(default_factory=list)
+    zero_ns: int | None = None
+    problems: dict[str, int] = field(default_factory=dict)
+
+    def take(self, event: Event) -> None:
+        """Remember what matters of an event."""
+        if event.ph == "M":
+            self._name(event)
+            return
+        at = ns_of(event.ts)
+        if at is not None and (self.first_ns is None or at < self.first_ns):
+            self.first_ns = at
+        if event.ph in ("i", "I"):
+            self._instant(event, at)
+        elif event.cat == "Kernel" and event.ph in ("E", "X") and len(self.kernels) < THREADS:
+            track = text_of(event.tid)
+            if track not in self.kernels and args_of(event).execution_time is None:
+                self.kernels.add(track)
+
+    def clock(self, value: Any, factor: int) -> None:
+        """Set the zero of the times from localTime, in units of `factor` ns since the epoch."""
+        try:
+            zero = int(value) * factor
+        except (TypeError, ValueError, OverflowError):
+            zero = -1
+        if 0 <= zero < LARGEST:
+            self.zero_ns = zero
+        else:
+            self._problem("localTime that is no time")
+
+    def _name(self, event: Event) -> None:
+        name = args_of(event).name
+        if event.name != "thread_name" or not isinstance(name, str):
+            return
+        if len(self.names) < THREADS:
+            self.names[text_of(event.tid)] = name[:_NAME]
+        else:
+            self._problem("names of threads after so many others")
+
+    def _instant(self, event: Event, at: int | None) -> None:
+        if event.name == "Metadata":
+            self.clock(args_of(event).local_time, 1000)
+        elif event.name == MARK and at is not None:
+            if len(self.stops) < MARKS:
+                self.stops.append(at)
+            else:
+                self._problem("ends of steps after so many others")
+
+    def _problem(self, text: str) -> None:
+        self.problems[text] = self.problems.get(text, 0) + 1
+
+
+def survey(path: Path) -> Survey:
+    """Read a timeline through. What is damaged or cut off is left for the reader of its rows to say."""
+    found = Survey()
+    each_event(path, found.take, found.clock)
+    return found
+
+
+def each_event(
+    path: Path, take: Callable[[Event], None], clock: Callable[[Any, int], None] = lambda _value, _factor: None
+) -> tuple[dict[str, int], SourceError | None]:
+    """Hand out a timeline's events in the order of the file, and its localTime.
+
+    Returns how many entries were left out, by what was wrong with them, and what ended the file too early. Raises
+    SourceError for a file that cannot be opened.
+    """
+    with Unpacked(path) as file:
+        scan = Scan(file, path)
+        try:
+            _read(scan, take, clock)
+        except SourceError as error:
+            return scan.problems, error
+    return scan.problems, None
+
+
+def _read(scan: Scan, take: Callable[[Event], None], clock: Callable[[Any, int], None]) -> None:
+    if scan.peek() == b"[":
+        _events(scan, take)
+        return
+    for key in scan.members():
+        if key == "traceEvents":
+            _events(scan, take)
+        elif key == "metadata" and scan.peek() == b"{":
+            for inner in scan.members():
+                if inner == "localTime" and scan.peek() not in b"{[":
+                    clock(scan.scalar(), 1)
+                else:
+                    scan.skip()
+        else:
+            scan.skip()
+
+
+def _events(scan: Scan, take: Callable[[Event], None]) -> None:
+    for batch in scan.entries(*BATCH):
+        for event in batch if isinstance(batch, list) else ():
+            take(event)
