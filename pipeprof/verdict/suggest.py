@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+LOCK = 0.25  # of the time, from which a lock of the interpreter that the pipeline holds is spoken of
 WORTH = 1.02  # a smaller predicted gain is not suggested
 LEAF_ADVICE = "read fewer, larger files (MindRecord), from faster storage, or raise its num_parallel_workers"
 
@@ -87,16 +88,23 @@ def for_consumer(rows: Sequence[Row], loop: Loop) -> list[Suggestion]:
         spare = _fewer(row, loop)
         if spare is not None:
             found.append(spare)
-        if (row["python_cores"] or 0) >= 0.3 and (row["gil_share"] or 0) >= 0.5 and row["op_type"] in SCALING:
-            found.append(
-                Suggestion(
-                    f"{label(row)} computes in Python and holds the interpreter's lock, which the training's own "
-                    "Python needs too: move it to processes, or use a C++ operation",
-                    row["op_id"], "python_multiprocessing", old=False, new=True, place=row["site"],
-                    not_when="rows are large: each one is copied to the process and back",
-                )
-            )  # fmt: skip
+        if (row["python_cores"] or 0) >= 0.3 and (row["gil_share"] or 0) >= LOCK:
+            found.append(_lock_holder(row))
     return found
+
+
+def _lock_holder(row: Row) -> Suggestion:
+    holds = (
+        f"{label(row)} computes in Python and holds the interpreter's lock, which the training's own Python needs too: "
+    )
+    if row["op_type"] not in SCALING:
+        text = "do it ahead of time (MindRecord), or in a map with python_multiprocessing=True"
+        return Suggestion(holds + text, row["op_id"], place=row["code"])
+    return Suggestion(
+        holds + "move it to processes, or use a C++ operation",
+        row["op_id"], "python_multiprocessing", old=False, new=True, place=row["site"],
+        not_when="rows are large: each one is copied to the process and back",
+    )  # fmt: skip
 
 
 def most(row: Row, loop: Loop) -> float | None:

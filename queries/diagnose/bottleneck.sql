@@ -1,12 +1,14 @@
 -- Which stage of each training pipeline limits, by which rule, of which kind, and how sure that is.
 --
--- consumer: the loop waits less than 0.05 of the time, or it has the highest utilisation, waits at most 0.20, and no
--- operator that is used at least 0.2 stalls now and then.
 -- gil: Python code holds the interpreter's lock most of the time and another operator uses it more than the slowest
 -- one, or the loop waits at most 0.20 though the pipeline's Python holds the lock: the loop's own work waits for it.
+-- consumer: the loop waits less than 0.05 of the time, or it has the highest utilisation, waits at most 0.20, and no
+-- operator that is used at least 0.2 stalls now and then. When Python holds the lock at least 0.25 of the time, its
+-- operator comes next.
 -- utilisation: the stage with the highest one, at least 0.8. untimed: no timed stage is that busy, and the largest drop
 -- in queue fill is at one without times. contention: none is busy, but one that is used at least 0.2 uses the most CPU,
--- at least 0.3 cores. weak: none of these; the highest utilisation, or without times the largest drop.
+-- at least 0.3 cores, unless the one with the highest utilisation has the largest drop as well. weak: none of these;
+-- the highest utilisation, or without times the largest drop.
 --
 -- Reads: load_host, load_kind, pipeline_load, pipeline_pace
 -- Takes:
@@ -117,18 +119,18 @@ ruled AS (
   SELECT
     *,
     CASE
+      WHEN wait_share <= 0.2e0 AND python_cores >= 0.6e0 AND gil_share >= 0.4e0 THEN 'gil'
       WHEN wait_share < 0.05e0 THEN 'consumer'
       WHEN
         (python_cores >= 0.85e0 OR (python_cores >= 0.6e0 AND gil_share >= 0.6e0))
         AND busy_python_cores < 0.5e0 * python_cores
         AND coalesce(gil_share >= 0.25e0, python_cores <= 1.3e0)
         THEN 'gil'
-      WHEN wait_share <= 0.2e0 AND python_cores >= 0.6e0 AND gil_share >= 0.6e0 THEN 'gil'
       WHEN busy >= 0.8e0 AND busy >= 1.0e0 - wait_share THEN 'utilisation'
       WHEN drop_untimed = 1 AND drop_ratio >= 0.4e0 AND drop_id >= 0 THEN 'untimed'
       WHEN wait_share <= 0.2e0 AND bursty IS NULL AND 1.0e0 - wait_share >= busy THEN 'consumer'
       WHEN busy >= 0.8e0 THEN 'utilisation'
-      WHEN cores >= 0.3e0 THEN 'contention'
+      WHEN cores >= 0.3e0 AND NOT coalesce(busy_id = drop_id AND drop_ratio >= 0.4e0, FALSE) THEN 'contention'
       ELSE 'weak'
     END AS rule
   FROM summary
@@ -182,11 +184,23 @@ placed AS (
     picked.chosen_id,
     picked.busy,
     picked.python_cores AS all_python_cores,
+    coalesce(
+      picked.rule = 'consumer' AND picked.gil_share >= 0.25e0 AND picked.python_cores >= 0.3e0, FALSE
+    ) AS holds_lock,
     picked.drop_ratio AS chosen_drop,
     row_number() OVER (
       PARTITION BY fact.rep, fact.rank, fact.pipeline_key
       ORDER BY
-        CASE WHEN fact.op_id = picked.chosen_id THEN 0 ELSE 1 END,
+        CASE
+          WHEN fact.op_id = picked.chosen_id THEN 0
+          WHEN
+            picked.rule = 'consumer'
+            AND picked.gil_share >= 0.25e0
+            AND picked.python_cores >= 0.3e0
+            AND fact.op_id = picked.python_id
+            THEN 1
+          ELSE 2
+        END,
         coalesce(fact.utilisation, fact.drop_ratio) DESC NULLS LAST,
         fact.op_id
     ) AS position
@@ -223,11 +237,7 @@ doubted AS (
       ELSE 'the queues point elsewhere, '
     END
     || CASE WHEN placed.batches >= 20 THEN '' ELSE 'fewer than 20 batches, ' END
-    || CASE
-      WHEN placed.rule = 'consumer' AND placed.gil_share >= 0.4e0 AND placed.all_python_cores >= 0.3e0
-        THEN 'Python of the pipeline holds the lock of the interpreter, '
-      ELSE ''
-    END
+    || CASE WHEN placed.holds_lock THEN 'Python of the pipeline holds the lock of the interpreter, ' ELSE '' END
     || CASE WHEN placed.is_saturated THEN 'the machine is busy with other work, ' ELSE '' END
     || CASE
       WHEN placed.rule = 'untimed' AND NOT (placed.chosen_drop >= 0.8e0 AND placed.busy > 0 AND placed.busy < 0.5e0)

@@ -3,9 +3,10 @@
 -- poll: a Python source with two or more workers whose rows come as slowly as its master's 100 ms sleeps make them (16
 -- prepared rows a worker with threads; max(2, min(queue, 4 * queue // workers)) with processes), though its workers
 -- could be faster. burst: the work of a batch varies by more than 1.5 times its mean, or the usual longest row is more
--- than 3.3 batches' work (timing lines of a source with a master show the master's sleeps, so they do not count). gil:
--- it computes in Python inside the process while that lock is held most of the time. cpu: its workers compute for at
--- least half of their time. wait: they do not (storage, network, sleep, locks).
+-- than 3.3 batches' work, or one that does not compute has in half of the intervals a row of 15 times the mean (timing
+-- lines of a source with a master show the master's sleeps, so they do not count). gil: it computes in Python inside
+-- the process while that lock is held most of the time. cpu: its workers compute for at least half of their time. wait:
+-- they do not (storage, network, sleep, locks).
 --
 -- Reads: load_host, pipeline_load
 -- Kept: yes
@@ -30,6 +31,7 @@ WITH judged AS (
     pipeline_load.work_cv,
     pipeline_load.longest_batches,
     pipeline_load.longest_ns,
+    pipeline_load.burst_share,
     pipeline_load.cpu_share,
     load_host.gil_share,
     CASE
@@ -77,6 +79,7 @@ SELECT
       THEN 'poll'
     WHEN
       coalesce(work_cv > 1.5e0 AND law_row_ns IS NULL, FALSE) OR coalesce(longest_batches > 3.3e0, FALSE)
+      OR coalesce(burst_share >= 0.5e0 AND cpu_share < 0.5e0, FALSE)
       THEN 'burst'
     WHEN python_cores >= 0.5e0 AND gil_share >= 0.25e0 THEN 'gil'
     WHEN cpu_share >= 0.5e0 THEN 'cpu'

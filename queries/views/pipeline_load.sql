@@ -37,6 +37,7 @@
 --   work_cv          double   standard deviation / mean of the work of the batches; null when not measured
 --   longest_batches  double   its usual longest row, in batches' work; null when not measured
 --   longest_ns       double   ns    its usual longest row
+--   burst_share      double   0..1  intervals in which one row took far longer than the others; null when not measured
 --   samples          bigint   queue samples
 --   input_ratio      double   0..1  mean fill in front of it; null for a source
 --   output_ratio     double   0..1  mean fill behind it; null without a queue
@@ -60,6 +61,7 @@ WITH joined AS (
     load_service.work_cv,
     load_service.longest_batches,
     load_service.longest_ns,
+    load_service.burst_share,
     pipeline_pace.rate AS loop_rate,
     load_cpu.cores AS sampled_cores,
     load_fill.samples,
@@ -145,6 +147,7 @@ SELECT
   work_cv,
   longest_batches,
   longest_ns,
+  burst_share,
   samples,
   input_ratio,
   output_ratio,

@@ -4,6 +4,7 @@ python tests/accuracy/capture.py --out tests/accuracy/captures                  
 python tests/accuracy/capture.py --out tests/accuracy/captures map_wait loop_np      these
 python tests/accuracy/capture.py --out tests/accuracy/captures --seed 7 --drawn 40   drawn ones
 python tests/accuracy/capture.py --out tests/accuracy/captures --raw                 MindSpore's own files instead
+python tests/accuracy/capture.py --out tests/accuracy/captures --relabel             label the stored ones anew
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ import time
 from pathlib import Path
 
 import psutil
-from archive import pack, pack_folder
+from archive import pack, pack_folder, unpack
 from designed import designed
 from drawn import drawn
 from labels import label, loads
-from pipelines import to_json
+from pipelines import from_json, to_json
 
 from pipeprof.record import store
 from pipeprof.record.run import load
@@ -111,6 +112,15 @@ def fits_name(stage, name):
 
 
 def entry_of(pipeline, truth, seconds):
+    return label_of(pipeline, truth) | {
+        "measured": truth,
+        "construction": json.loads(to_json(pipeline)),
+        "captured_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "took_s": round(seconds, 1),
+    }
+
+
+def label_of(pipeline, truth):
     right = label(pipeline)
     return {
         "label": right.bottleneck,
@@ -120,12 +130,19 @@ def entry_of(pipeline, truth, seconds):
         "margin": round(min(right.margin, 99.0), 3),
         "saturated": right.saturated,
         "batch_ms": round(right.batch_ms, 3),
-        "measured": truth,
         "rate_ratio": round(truth["steps_per_s"] * right.batch_ms / 1000, 3),
-        "construction": json.loads(to_json(pipeline)),
-        "captured_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "took_s": round(seconds, 1),
     }
+
+
+def relabel(known, out, *, raw):
+    """Labels of what is stored, from its construction."""
+    for name, entry in known["captures"].items():
+        pipeline = from_json(json.dumps(entry["construction"]))
+        entry |= label_of(pipeline, entry["measured"])
+        if not raw:
+            with tempfile.TemporaryDirectory(prefix="capture-") as folder:
+                unpack(out / f"{name}.tar.xz", Path(folder))
+                entry["ops"] = ops_of(load(folder), pipeline)
 
 
 def capture(pipeline, out, *, raw, any_load, seed):
@@ -193,6 +210,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--drawn", type=int, default=0, metavar="N")
     parser.add_argument("--raw", action="store_true", help="MindSpore's own files, into OUT/raw")
+    parser.add_argument("--relabel", action="store_true", help="record nothing: label what OUT holds again")
     parser.add_argument("--any-load", action="store_true", help="also on a busy machine")
     options = parser.parse_args()
     pipelines = drawn(options.seed, options.drawn) if options.drawn else designed()
@@ -202,6 +220,10 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     path = out / "truth.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"captures": {}}
+    if options.relabel:
+        relabel(known, out, raw=options.raw)
+        path.write_text(truth_text(known), encoding="utf-8")
+        return
     known |= {"schema_version": 1, "machine": machine(), "versions": versions()}
     failed = []
     for pipeline in pipelines:

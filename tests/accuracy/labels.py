@@ -13,6 +13,7 @@ from itertools import chain
 from pipelines import PYTHON_SOURCES, Branch, Map, Pipeline, Source, Work
 
 CONSUMER = "consumer"
+FILTER = "filter"
 TIE = 1.15
 BISTABLE = (0.25, 1.5)  # load of a polled source over the others': whether its queues run empty is a matter of chance
 CORES = 2
@@ -31,6 +32,7 @@ OP_TYPES = {
 # ms of one worker per row, beside the declared work: measured with MindSpore 2.10 on the machine of PROVENANCE.md
 OVERHEAD_MS = {"generator": 0.04, "random": 0.06, "slices": 0.05, "text": 0.01, "folder": 0.1, "mindrecord": 0.03}
 MAP_OVERHEAD_MS, PROCESS_OVERHEAD_MS = 0.05, 0.25
+FILTER_MS = 0.075  # per row that arrives: the predicate is Python
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,13 @@ def _branch(branch: Branch, number: int, rows: int, prefetch: int) -> list[Load]
     return [
         _source(branch.source, rows, number, prefetch),
         *(_map(one, rows, number) for one in branch.maps),
+        *_filter(branch, rows, number),
     ]
+
+
+def _filter(branch: Branch, rows: int, number: int) -> list[Load]:
+    spent = FILTER_MS * rows
+    return [Load(FILTER, "FilterOp", None, spent, spent, spent, ("cpu", "gil"), number)] if branch.keep > 1 else []
 
 
 def _source(source: Source, rows: int, number: int, prefetch: int) -> Load:
