@@ -114,7 +114,7 @@ def test_answers_are_stages_best_first():
 
 def scored(accepted, stages, verdict="input_bound", kind=None, said=None):
     answer = Answer(verdict, stages, said, "high")
-    return Scored("a", False, accepted[0], kind, accepted, [kind] if kind else [], answer, answer, {"drop": "slow"})
+    return Scored("a", None, accepted[0], kind, accepted, [kind] if kind else [], answer, answer, {"drop": "slow"})
 
 
 def test_the_summary_counts():

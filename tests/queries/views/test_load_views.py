@@ -193,5 +193,24 @@ def test_load_kind_gil_cpu_wait(look, computing, lock, expected):
     assert kind(look, ("MapOp", {"is_python": True}), service, [{"scope": "gil", "user_ratio": lock}]) == expected
 
 
+@pytest.mark.parametrize(
+    ("longest", "computing", "until", "expected"),
+    [(30, 0, 4001, "burst"), (10, 0, 4001, "wait"), (30, 1, 4001, "cpu"), (30, 0, 1500, "wait")],
+    ids=["rare long calls", "not that long", "computing", "in a few intervals"],
+)
+def test_load_kind_stalls_of_single_rows_in_a_big_batch(look, longest, computing, until, expected):
+    """64 rows of 1 ms a batch: one of 30 ms is half a batch's work, and the batches take the same time."""
+    service = [
+        row | {"cpu_ns": computing * MS, "max_ns": (longest if row["t_ns"] < until * MS else 2) * MS}
+        for row in times(0, "hook", 1, rows=64)
+    ]
+    assert kind(look, ("MapOp", {}), service) == expected
+
+
+def test_load_kind_one_call_of_many_is_no_stall_whatever_its_length(look):
+    """A hiccup of 20 ms in 1,000 rows of 1 ms."""
+    assert kind(look, ("MapOp", {}), times(0, "hook", 1, rows=1000, cpu_ns=0, max_ns=20 * MS)) == "wait"
+
+
 def test_load_kind_is_null_when_nothing_tells(look):
     assert kind(look, ("MapOp", {}), times(0, "hook", 90)) is None

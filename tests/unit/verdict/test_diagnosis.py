@@ -141,3 +141,21 @@ def test_a_loop_that_does_not_wait_has_no_late_side():
 def test_the_shape_is_always_the_same():
     keys = diagnose([], [], []).keys()
     assert keys == diagnose([], [judged(1)], [load(1)]).keys() == diagnose([wait(0.5)], [], []).keys()
+
+
+@pytest.mark.parametrize(("op_type", "advice"), [("MapOp", "move it to processes"), ("GeneratorOp", "ahead of time")])
+def test_python_that_may_hold_up_a_slow_loop_comes_next_with_advice(op_type, advice):
+    ranked = [
+        judged(-1, "consumer_bound", 0.02, rule="consumer", doubts="Python of the pipeline holds the lock of the interpreter, "),
+        judged(2, "consumer_bound", 0.02),
+        judged(1, "consumer_bound", 0.02),
+    ]  # fmt: skip
+    rows = [load(-1), load(1), load(2, op_type=op_type, python_cores=0.8, gil_share=0.3, name="f")]
+    found = diagnose([wait(0.02)], ranked, [row | {"gil_share": 0.3} for row in rows])
+    assert (found["op_id"], found["candidates"], found["confidence"]) == (None, [2], "medium")
+    assert [item["op_id"] for item in found["suggestions"] if advice in item["text"]] == [2]
+
+
+def test_a_slow_loop_without_a_doubt_has_no_candidate():
+    ranked = [judged(-1, "consumer_bound", 0.02, rule="consumer"), judged(1, "consumer_bound", 0.02)]
+    assert diagnose([wait(0.02)], ranked, [load(-1), load(1)])["candidates"] == []
