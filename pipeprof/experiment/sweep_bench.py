@@ -145,7 +145,7 @@ def _started(order: Order) -> tuple[int, int, bool]:
     The system's own figure begins with what this process held when it started the other one. Where it is no more than
     that, what was seen while the command ran is taken, which may lack its last moment.
     """
-    inherited, seen = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0
+    inherited, seen, pause = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0, 0.001
     with _standing_in(order.workdir, order.env):
         path = command_path(order.command)
         with order.log.open("wb") as log:
@@ -161,7 +161,8 @@ def _started(order: Order) -> tuple[int, int, bool]:
                     done, status, usage = os.wait4(child.pid, os.WNOHANG)
                     if done:
                         break
-                    time.sleep(POLL_S)
+                    time.sleep(pause)
+                    pause = min(2 * pause, POLL_S)  # a short command is seen as well
             except BaseException:
                 _end_all(kill=True)
                 child.wait()

@@ -109,6 +109,30 @@ def _chunk(key):
     )
 
 
+def write_timeline(path, operators):
+    """A chrome timeline of the current generation: for each operator its dispatch, host and device side, and memory."""
+    with path.open("w", encoding="utf-8") as file:
+        file.write('{"traceEvents": [')
+        for number in range(operators):
+            start, place = 100.0 * number, number % 500
+            args = {"__id__": str(place), "__name__": f"conv{place}", "__device__": "gpu0:0"}
+            for event in (
+                {"ph": "B", "name": "OpDispatch", "ts": start, "tid": 0},
+                {"ph": "E", "name": "OpDispatch", "ts": start + 10, "tid": 0},
+                {"ph": "B", "name": "Convolution", "ts": start + 12.125, "tid": 1},
+                {"ph": "E", "name": "Convolution", "ts": start + 40.25, "tid": 1, "args": args},
+                {"ph": "B", "name": "Convolution", "ts": start + 15, "tid": 2, "cat": "Kernel"},
+                {"ph": "E", "name": "Convolution", "ts": start + 70, "tid": 2, "cat": "Kernel", "args": args},
+                {"ph": "C", "name": "gpu0:0_alloc_mem", "ts": start + 71, "tid": 0, "args": {"value": 100 * number}},
+            ):
+                file.write(json.dumps({"pid": 42, **event}) + ",\n")
+            if place == 499:
+                file.write(json.dumps({"pid": 42, "ph": "i", "name": "StopStep", "ts": start + 80, "tid": 0}) + ",\n")
+        names = ({"pid": 42, "ph": "M", "name": "thread_name", "tid": tid, "args": {"name": name}}
+                 for tid, name in enumerate(("channel", "worker", "gpu0:0")))  # fmt: skip
+        file.write(",\n".join(map(json.dumps, names)) + '], "metadata": {"localTime": "1625027241000000000"}}')
+
+
 def measure(code, *words):
     """(CPU seconds, peak MiB, wall seconds) of `python -c code words`."""
     start = time.perf_counter()
@@ -128,18 +152,27 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as passing:
         folder = options.folder or Path(passing)
-        path = folder / f"profile_{options.operators}.json"
-        if not path.is_file():
-            write_profile(path, options.operators)
-        print(f"{path.stat().st_size / 1e6:.0f} MB, {options.operators} operators")
-        print(f"{'':28}{'CPU s':>8}{'peak MiB':>10}{'wall s':>8}   of json.load: CPU, peak")
-        first = None
-        for name, code in WAYS:
-            cpu, peak, wall = measure(code, path, Path(passing) / "run")
-            first = first or (cpu, peak)
-            print(f"{name:28}{cpu:8.2f}{peak:10.0f}{wall:8.1f}   {cpu / first[0]:.2f}, {peak / first[1]:.2f}")
-        if not options.keep:
-            path.unlink()
+        for name, write, ways in (
+            (f"profile_{options.operators}.json", write_profile, WAYS),
+            (f"{options.operators}.chrome_timeline.json", write_timeline, WAYS[:2]),
+            (f"{5 * options.operators}.chrome_timeline.json", write_timeline, WAYS[1:2]),
+        ):
+            path = folder / name
+            if not path.is_file():
+                write(path, int("".join(filter(str.isdigit, name))))
+            compare(path, ways, Path(passing) / "run")
+            if not options.keep:
+                path.unlink()
+
+
+def compare(path, ways, run):
+    print(f"{path.name}, {path.stat().st_size / 1e6:.0f} MB")
+    print(f"{'':28}{'CPU s':>8}{'peak MiB':>10}{'wall s':>8}   of {ways[0][0]}: CPU, peak")
+    first = None
+    for name, code in ways:
+        cpu, peak, wall = measure(code, path, run)
+        first = first or (cpu, peak)
+        print(f"{name:28}{cpu:8.2f}{peak:10.0f}{wall:8.1f}   {cpu / first[0]:.2f}, {peak / first[1]:.2f}", flush=True)
 
 
 if __name__ == "__main__":

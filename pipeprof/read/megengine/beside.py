@@ -32,7 +32,11 @@ def add_beside(
         if kind is None:
             continue
         progress(f"reading {path.name}")
-        rank = ranks.get(by_pid(path)[0], following[kind])
+        pid = by_pid(path)[0]
+        if ranks and pid and pid not in ranks:
+            leave_out(run.manifest, [path], f"process {pid} has no timeline here; import it by itself")
+            continue
+        rank = ranks.get(pid, following[kind])
         following[kind] = rank + 1
         if store.partition(run, "allocation", 0, rank).exists():
             leave_out(run.manifest, [path], "the rank has the lifetimes of another file already")

@@ -241,3 +241,44 @@ def test_a_recording_that_only_begins_events_is_read_within_bounds(tmp_path, mon
     assert {(item.code, item.message) for item in run.manifest.warnings} == {
         ("left_out", "4 x events that begin within so many others"), ("left_out", "5 x events that never end"),
     }  # fmt: skip
+
+
+LIVED = (
+    '<svg xmlns:tag="https://megengine.org.cn"><rect tag:type="tensor" tag:name="x" tag:address="0x40" tag:size="8B " '
+    'tag:produced="1us " tag:duration="2us "/></svg>'
+)
+
+
+def test_a_memory_file_beside_a_timeline_leaves_its_operators_alone(tmp_path):
+    """The profiler writes both. The tensors' names come behind the operators', with numbers of their own."""
+    folder = tmp_path / "profile"
+    folder.mkdir()
+    for pid, later in ((7, 0), (12, 5000)):
+        args = {"__name__": f"conv{pid}"}
+        content = current(
+            event("B", "op", 1.0, tid=2, cat="Kernel"), event("E", "op", 2.0, tid=2, cat="Kernel", args=args)
+        )
+        content["metadata"]["localTime"] = str(1625027241000000000 + later)
+        write(folder / f"{pid}.chrome_timeline.json", content)
+    (folder / "12.memory_flow.svg").write_text(LIVED, encoding="utf-8")
+    run = import_path(folder, tmp_path / "run")
+    names = {(row["rank"], row["op_id"]): row["name"] for row in store.read(run, "op_info").to_pylist()}
+    assert names == {(0, 0): "conv7", (1, 0): "conv12", (1, 1): "x"}
+    (row,) = store.read(run, "allocation").to_pylist()
+    assert (row["rank"], row["op_id"], row["produced_ns"], row["released_ns"]) == (1, 1, 6000, 8000)
+    assert run.manifest.tables["op_info"] == 3
+    assert [row["op_id"] for row in store.read(run, "op").to_pylist()] == [0, 0]
+
+
+def test_a_second_memory_file_of_a_process_is_left_out_and_said(tmp_path):
+    folder = tmp_path / "profile"
+    folder.mkdir()
+    write(folder / "7.chrome_timeline.json", current(event("B", "op", 1.0, tid=1), event("E", "op", 2.0, tid=1)))
+    for name in ("7.memory_flow.svg", "7.later.memory_flow.svg", "8.memory_flow.svg"):
+        (folder / name).write_text(LIVED, encoding="utf-8")
+    run = import_path(folder, tmp_path / "run")
+    assert run.manifest.tables["allocation"] == 1
+    assert [item.message for item in run.manifest.warnings if "left out" in item.message] == [
+        "`7.memory_flow.svg` was left out: the rank has the lifetimes of another file already",
+        "`8.memory_flow.svg` was left out: process 8 has no timeline here; import it by itself",
+    ]
