@@ -138,7 +138,7 @@ def relabel(known, out, *, raw):
     """Labels of what is stored, from its construction."""
     for name, entry in known["captures"].items():
         pipeline = from_json(json.dumps(entry["construction"]))
-        entry |= label_of(pipeline, entry["measured"])
+        entry.update(label_of(pipeline, entry["measured"]))
         if not raw:
             with tempfile.TemporaryDirectory(prefix="capture-") as folder:
                 unpack(out / f"{name}.tar.xz", Path(folder))

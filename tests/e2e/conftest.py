@@ -22,6 +22,10 @@ LIMIT_S = 240
 
 
 def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("measures"):
+            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=5))
+            item.add_marker(pytest.mark.timeout(1800))  # of all attempts
     if importlib.util.find_spec("mindspore") is None:
         for item in items:
             if item.get_closest_marker("mindspore"):

@@ -143,6 +143,7 @@ def sweep(home, text, *words):
 
 
 @pytest.mark.slow
+@pytest.mark.measures
 def test_a_good_and_a_harmful_option_are_found_and_idle_ones_never_better(home):
     done = sweep(home, PLANTED, "--format", "json")
     assert done.returncode == 0, done.stderr
@@ -161,6 +162,7 @@ def test_a_good_and_a_harmful_option_are_found_and_idle_ones_never_better(home):
 
 
 @pytest.mark.slow
+@pytest.mark.measures
 def test_greedy_adds_to_the_winner_and_confirms_it_in_fresh_runs(home):
     done = sweep(home, GREEDY, "--format", "json")
     assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-pytestmark = [pytest.mark.mindspore, pytest.mark.slow]
+pytestmark = [pytest.mark.mindspore, pytest.mark.slow, pytest.mark.measures]
 
 
 @pytest.fixture(scope="session")
@@ -69,13 +69,10 @@ def test_a_second_worker_doubles_a_waiting_map(bound):
 
 def test_a_second_thread_slows_a_fast_source_down(bound):
     home, run = bound("generator", 40)
-    measured = []
-    while len(measured) < 3 and min(measured, default=1.0) >= 0.9:  # on a busy machine rows are there before the poll
-        done, _ = whatif(home, run, "--op", "GeneratorOp", "--workers", "2")
-        assert done.returncode == 0, done.stderr
-        found = json.loads(done.stdout)
-        measured.append(found["measured"]["ratio"])
-    assert measured[-1] < 0.9, measured
+    done, _ = whatif(home, run, "--op", "GeneratorOp", "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["measured"]["ratio"] < 0.9
     predicted = found["prediction"]["ratio"]
     assert predicted is None or predicted < 0.9, found["prediction"]
 

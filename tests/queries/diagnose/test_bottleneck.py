@@ -140,7 +140,9 @@ def test_a_stage_that_is_hardly_used_does_not_contend(ask):
 @pytest.mark.parametrize("wait", [2, 10, 20])
 @pytest.mark.parametrize(("share", "op", "rule"), [(0.7, 2, "gil"), (0.42, 2, "gil"), (0.2, -1, "consumer")])
 def test_a_loop_whose_lock_the_pipeline_holds_is_not_all_its_own(ask, wait, share, op, rule):
-    tables = run(wait=wait, works={1: 10, 2: (70, 70)}, fills={0: 3, 1: 3, 2: 4}, cpu=[gil(share), using(2, 0.7)], **GIL)
+    tables = run(
+        wait=wait, works={1: 10, 2: (70, 70)}, fills={0: 3, 1: 3, 2: 4}, cpu=[gil(share), using(2, 0.7)], **GIL
+    )
     assert first(ask, tables, "op_id rule") == (op, rule)
     if rule == "gil":
         assert first(ask, tables, "verdict kind") == ("balanced", "gil")
