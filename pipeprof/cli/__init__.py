@@ -1,4 +1,7 @@
-"""The verbs, one file each. They parse words, call a room, and set the exit code; errors are caught here, once."""
+"""The verbs, one file each, loaded when they are asked. They parse words, call a room, and set the exit code.
+
+Errors are caught here, once.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,39 @@ import os
 import signal
 import sys
 import traceback
+from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from pipeprof import __version__
-from pipeprof.cli.ab import ab, qualify
-from pipeprof.cli.baseline import baseline
-from pipeprof.cli.collect import collect
-from pipeprof.cli.compare import compare
-from pipeprof.cli.demo import demo
-from pipeprof.cli.foreign import import_files
-from pipeprof.cli.memory import memory
-from pipeprof.cli.ops import ops
-from pipeprof.cli.render import render
-from pipeprof.cli.report import report, sql
-from pipeprof.cli.sweep import sweep
-from pipeprof.cli.timeline import stacks, timeline
 from pipeprof.cli.told import tell_error
-from pipeprof.cli.whatif import headspace, whatif
 from pipeprof.errors import PipeprofError
 
+VERBS = {
+    "collect": "collect", "report": "report", "sql": "report", "ops": "ops", "timeline": "timeline", "memory": "memory",
+    "stacks": "timeline", "demo": "demo", "whatif": "whatif", "headspace": "whatif", "import": "foreign",
+    "compare": "compare", "ab": "ab", "sweep": "sweep", "baseline": "baseline", "qualify": "ab", "render": "render",
+}  # fmt: skip
+"""The file of each verb."""
 DEFECT = 70  # exit code of what should never happen, as in sysexits.h
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Verbs(click.Group):
+    """Loads a verb's file when it is used or explained: each start would otherwise wait for all of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*VERBS, *super().list_commands(ctx)])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in VERBS and cmd_name not in self.commands:
+            file = import_module(f"pipeprof.cli.{VERBS[cmd_name]}")
+            found = (one for one in vars(file).values() if isinstance(one, click.Command) and one.name == cmd_name)
+            self.add_command(next(found))
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="pipeprof")
 @click.option("--no-color", is_flag=True, help="No colours (also: the NO_COLOR variable).")
 def cli(*, no_color: bool) -> None:
@@ -61,14 +72,6 @@ def completion(shell: str) -> None:
     found = get_completion_class(shell)
     if found is not None:
         click.echo(found(cli, {}, "pipeprof", "_PIPEPROF_COMPLETE").source())
-
-
-VERBS = (
-    collect, report, sql, ops, timeline, memory, stacks, demo, whatif, headspace, import_files, compare, ab, sweep,
-    baseline, qualify, render,
-)  # fmt: skip
-for verb in VERBS:
-    cli.add_command(verb)
 
 
 def main() -> NoReturn:

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeprof.report.compare_rows import LONGEST_NAME, clean, value
+from pipeprof.report.output import PLAIN_WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +23,6 @@ STYLES = {
     "regressed": "bold red", "improved": "green", "unchanged": "", "acknowledged": "yellow",
     "inconclusive": "yellow", "incomparable": "bold magenta", "missing": "bold magenta",
 }  # fmt: skip
-PLAIN_WIDTH = 120
 MOST_DIFFERENCES = 12
 
 

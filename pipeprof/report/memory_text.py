@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from pipeprof.report.output import PLAIN_WIDTH
 from pipeprof.report.sections import Block
-from pipeprof.report.terminal import PLAIN_WIDTH, print_block
+from pipeprof.report.terminal import print_block
 from pipeprof.units import format_bytes, format_ns, format_ratio
 from pipeprof.verdict.memory import GROWING, is_own
 

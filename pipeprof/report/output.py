@@ -12,6 +12,8 @@ from pipeprof.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+PLAIN_WIDTH = 120  # columns of what no terminal shows
+
 
 def write_text(text: str, output: Path | None) -> None:
     """Print the text, or write it to a temporary name and rename it. Raises UsageError when it cannot be written."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from pipeprof.query.engine import Engine
+from pipeprof.report.output import PLAIN_WIDTH
 from pipeprof.report.sections import Block
-from pipeprof.report.terminal import PLAIN_WIDTH, print_block
+from pipeprof.report.terminal import print_block
 
 if TYPE_CHECKING:
     import pyarrow as pa

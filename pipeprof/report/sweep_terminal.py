@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from pipeprof.report.output import PLAIN_WIDTH
 from pipeprof.report.sweep_rows import sections
-from pipeprof.report.terminal import PLAIN_WIDTH, print_section
+from pipeprof.report.terminal import print_section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

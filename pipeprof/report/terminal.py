@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pipeprof.report.output import PLAIN_WIDTH
 from pipeprof.report.sections import Block, Section, sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PLAIN_WIDTH = 120
 RULE = 4  # least columns of the line behind a title
 
 

@@ -11,7 +11,7 @@ import click
 
 from pipeprof.errors import UsageError
 from pipeprof.report.ops.answer import answer
-from pipeprof.report.output import write_text
+from pipeprof.report.output import PLAIN_WIDTH, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,6 @@ def _terminal(run: Run, content: Content, output: Path | None) -> None:
     from rich.console import Console  # noqa: PLC0415 - slow to import; other formats do without
 
     from pipeprof.report.ops import terminal  # noqa: PLC0415
-    from pipeprof.report.terminal import PLAIN_WIDTH  # noqa: PLC0415
 
     if output is None:
         wide = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal() else PLAIN_WIDTH

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -15,7 +17,7 @@ from pipeprof.cli import cli, main
 from pipeprof.record.run import NotMeasured
 
 MS = 1_000_000
-VERBS = sorted(cli.commands)
+VERBS = cli.list_commands(click.Context(cli))
 
 
 @pytest.fixture
@@ -72,7 +74,18 @@ def test_help_explains_and_shows_an_example(verb):
 
 def test_help_of_the_program_lists_every_verb():
     output = CliRunner().invoke(cli, ["--help"]).output
-    assert all(f"\n  {verb} " in output for verb in VERBS if not cli.commands[verb].hidden)
+    shown = [verb for verb in VERBS if not cli.get_command(click.Context(cli), verb).hidden]
+    assert len(shown) > 10
+    assert all(f"\n  {verb} " in output for verb in shown)
+
+
+def test_a_verb_loads_its_own_file_only():
+    code = (
+        "import sys; from pipeprof.cli import cli; cli.main(['sql', '--help'], standalone_mode=False); "
+        "print(sorted(name for name in sys.modules if name.startswith('pipeprof.cli.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "['pipeprof.cli.report', 'pipeprof.cli.told']"
 
 
 def test_without_words_the_program_shows_its_help(call):
