@@ -4,8 +4,8 @@ python tests/benchmarks/inprocess.py [--kinds steps cycles same wait record] [--
 
 One process trains, and what is compared lies as near to each other in time as can be:
 
-steps   waiting: of three neighbouring steps one runs with the waiting profiler's hooks and `step()`, two without either
-        (see `step_by_step`). The two show what the machine itself adds. `--step-pairs` such triples.
+steps   waiting: of three neighbouring runs of 8 steps one has the waiting profiler's hooks and `step()`, two have neither
+        (see `run_by_run`). The two show what the machine itself adds. `--triples` such runs.
 cycles  recording: steps in which operators, dataset and host are recorded, beside the waiting steps before them (see
         `cycle_by_cycle`). `--pairs` cycles.
 wait, record, same  blocks of `--steps` steps, with an iterator of their own: one without the profiler and one that
@@ -145,38 +145,47 @@ def measure(kind, options, hooks, train, data):
 
 
 ARMS = ("out", "in", "again")  # again: out, too
+RUN, FORGOTTEN = 8, 2  # steps of a run; of these, before Python knows the classes again
 
 
-def step_by_step(options, hooks, train, data):
-    """Three neighbouring steps: one with the waiting profiler's hooks and `step()`, two without either, in every order.
+def run_by_run(options, hooks, train, data):
+    """Three neighbouring runs of steps: one with the waiting profiler's hooks and `step()`, two without, in every order.
 
-    The median of the differences, and its interval by the ranks of the differences (distribution-free): on a busy
-    machine neighbours have most in common, and a few very late steps move neither.
+    Changing a class's functions makes Python forget what it knew of the class, so the first steps after that are slower,
+    whichever arm it is: they are left out. The median of the differences, and its interval by the ranks of the
+    differences (distribution-free): on a busy machine neighbours have most in common, and a few very late steps move
+    neither.
     """
     found = {name: [] for name in ARMS}
     orders = list(itertools.permutations(ARMS))
+    length = RUN * len(ARMS)
     with tempfile.TemporaryDirectory() as folder, pipeprof.profile(out=Path(folder, "run"), schedule=NEVER) as profile:
-        while len(found["out"]) < options.step_pairs:
+        while len(found["out"]) < options.triples:
             rows = data.create_tuple_iterator(num_epochs=1)
-            for number in range(options.steps // 3):
+            for number in range(options.steps // length):
                 times = {}
-                for name in orders[number % len(orders)]:
+                for name in orders[len(found["out"]) % len(orders)]:
                     with contextlib.nullcontext() if name == "in" else hooks.out():
-                        times[name] = one_step(rows, train, profile.step if name == "in" else None)
-                if number >= SKIP:
+                        after = profile.step if name == "in" else None
+                        steps = [one_step(rows, train, after) for _ in range(RUN)][FORGOTTEN:]
+                    times[name] = [statistics.median(step[index] for step in steps) for index in (0, 1)]
+                if number:
                     for name in ARMS:
                         found[name].append(times[name])
             rows.stop()
     plain = [statistics.median(one[index] for one in found["out"]) for index in (0, 1)]
 
-    def ratio(arm, index):
-        differences = [one[index] - other[index] for one, other in zip(found[arm], found["out"], strict=True)]
+    def ratio(arm, index, others):
+        differences = [
+            here[index] - statistics.fmean(one[index] for one in beside)
+            for here, *beside in zip(found[arm], *(found[name] for name in others), strict=True)
+        ]
         return [value / plain[index] + 1 for value in median_interval(differences)]
 
     return {
-        "kind": "wait, step by step", "pairs": len(found["out"]), "step_ms": plain[0] / 1e6, "main_thread_ms": plain[1] / 1e6,
-        "median_step": ratio("in", 0), "main_thread_cpu": ratio("in", 1),
-        "noise_step": ratio("again", 0), "noise_cpu": ratio("again", 1),
+        "kind": "wait, run by run", "triples": len(found["out"]), "step_ms": plain[0] / 1e6, "main_thread_ms": plain[1] / 1e6,
+        "median_step": ratio("in", 0, ("out", "again")), "main_thread_cpu": ratio("in", 1, ("out", "again")),
+        "noise_step": ratio("again", 0, ("out",)), "noise_cpu": ratio("again", 1, ("out",)),
     }  # fmt: skip
 
 
@@ -239,7 +248,7 @@ def hook_time():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=60)
-    parser.add_argument("--step-pairs", type=int, default=6000)
+    parser.add_argument("--triples", type=int, default=1500)
     parser.add_argument("--check", action="store_true", help="fail unless waiting costs nothing that can be seen")
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--width", type=int, default=8)
@@ -256,7 +265,7 @@ def main():
     done = {}
     for kind in options.kinds:
         if kind == "steps":
-            row = step_by_step(options, hooks, train, data)
+            row = run_by_run(options, hooks, train, data)
         elif kind == "cycles":
             row = cycle_by_cycle(options, train, data)
         else:

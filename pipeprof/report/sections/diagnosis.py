@@ -14,6 +14,7 @@ VERDICTS = {
     "balanced": "BALANCED: the data pipeline and the training are equally fast",
     "not_measured": "not measured: no training step that fetches from a dataset was seen",
 }
+LOCKED = "BALANCED: the data is ready in time, but its Python holds the interpreter's lock, which the training needs too"
 
 KINDS = {
     "cpu": "busy computing",
@@ -49,8 +50,9 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
     found = content["diagnosis"]
     section = Section("Diagnosis")
     share = found["data_wait_share"]
-    text = VERDICTS[found["verdict"]]
-    section.strong.append(text if share is None else f"{text} ({format_ratio(share)} of its time)")
+    locked = found["verdict"] == "balanced" and found["rule"] == "gil"
+    text = LOCKED if locked else VERDICTS[found["verdict"]]
+    section.strong.append(text if share is None else f"{text} ({_waits(found, share)})")
     if found["op_id"] is not None:
         name = f" `{found['op_name']}`" if found["op_name"] else ""
         kind = f", {KINDS[found['kind']]}" if found["kind"] else ""
@@ -71,6 +73,12 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
         if theirs.get("named") is not None:
             section.notes.append(f"{title} would name: {_named(content, theirs['named'])}")
     return section
+
+
+def _waits(found: dict[str, Any], share: float) -> str:
+    """The share of the time in which the loop waits."""
+    shown = format_ratio(share)
+    return f"{shown} of its time" if found["verdict"] == "input_bound" else f"the loop waits {shown} of its time"
 
 
 def _data_wait(section: Section, found: dict[str, Any]) -> None:

@@ -1,0 +1,29 @@
+"""The first lines of the report."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.report.sections.diagnosis import diagnosis_section
+from pipeprof.verdict.pipeline import diagnose
+
+
+def content(verdict, rule, share, op_id=1):
+    row = {"rep": 0, "rank": 0, "op_id": op_id, "op_type": "MapOp", "name": "f", "verdict": verdict, "rule": rule,
+           "kind": "gil" if rule == "gil" else None, "wait_share": share, "batches": 60, "doubts": ""}  # fmt: skip
+    found = diagnose([], [row], []) | {"compatible": {}}
+    return {"diagnosis": found, "ranks": {"straggler": {"verdict": "even"}}, "run": {"path": "r"}}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "rule", "first"),
+    [
+        ("input_bound", "utilisation", "INPUT-BOUND: the training waits for its data (12.0 % of its time)"),
+        ("consumer_bound", "consumer", "not input-bound: the data is ready in time (the loop waits 12.0 % of its time)"),
+        ("balanced", "utilisation", "BALANCED: the data pipeline and the training are equally fast (the loop waits 12.0 % of its time)"),
+        ("balanced", "gil", "BALANCED: the data is ready in time, but its Python holds the interpreter's lock, which the training needs too "
+         "(the loop waits 12.0 % of its time)"),
+    ],
+)  # fmt: skip
+def test_the_first_line_says_what_limits(verdict, rule, first):
+    assert diagnosis_section(content(verdict, rule, 0.12)).strong[0] == first
