@@ -15,15 +15,18 @@ def content(verdict, rule, share, op_id=1):
     return {"diagnosis": found, "ranks": {"straggler": {"verdict": "even"}}, "run": {"path": "r"}}
 
 
+READY = "BALANCED: the data is ready in time, but its Python holds the interpreter's lock, which the training needs too"
+WAITS = "(the loop waits 12.0 % of its time)"
+
+
 @pytest.mark.parametrize(
     ("verdict", "rule", "first"),
     [
         ("input_bound", "utilisation", "INPUT-BOUND: the training waits for its data (12.0 % of its time)"),
-        ("consumer_bound", "consumer", "not input-bound: the data is ready in time (the loop waits 12.0 % of its time)"),
-        ("balanced", "utilisation", "BALANCED: the data pipeline and the training are equally fast (the loop waits 12.0 % of its time)"),
-        ("balanced", "gil", "BALANCED: the data is ready in time, but its Python holds the interpreter's lock, which the training needs too "
-         "(the loop waits 12.0 % of its time)"),
+        ("consumer_bound", "consumer", f"not input-bound: the data is ready in time {WAITS}"),
+        ("balanced", "utilisation", f"BALANCED: the data pipeline and the training are equally fast {WAITS}"),
+        ("balanced", "gil", f"{READY} {WAITS}"),
     ],
-)  # fmt: skip
+)
 def test_the_first_line_says_what_limits(verdict, rule, first):
     assert diagnosis_section(content(verdict, rule, 0.12)).strong[0] == first
