@@ -14,7 +14,7 @@ VERDICTS = {
     "balanced": "BALANCED: the data pipeline and the training are equally fast",
     "not_measured": "not measured: no training step that fetches from a dataset was seen",
 }
-LOCKED = "BALANCED: the data is ready in time, but its Python holds the interpreter's lock, which the training needs too"
+LOCKED = "BALANCED: the data is ready in time, but its Python holds the interpreter's lock that the training needs too"
 
 KINDS = {
     "cpu": "busy computing",

@@ -15,7 +15,7 @@ def content(verdict, rule, share, op_id=1):
     return {"diagnosis": found, "ranks": {"straggler": {"verdict": "even"}}, "run": {"path": "r"}}
 
 
-READY = "BALANCED: the data is ready in time, but its Python holds the interpreter's lock, which the training needs too"
+READY = "BALANCED: the data is ready in time, but its Python holds the interpreter's lock that the training needs too"
 WAITS = "(the loop waits 12.0 % of its time)"
 
 
