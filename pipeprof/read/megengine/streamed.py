@@ -43,9 +43,8 @@ class Streamed(RankRows):
 
     def add(self, table: str, **values: Any) -> None:
         """Append a row; columns that are not given are null. Raises RunError when the disk is full."""
-        for name in _TIMES:
-            if name in values:
-                values[name] += self._by_ns
+        if self._by_ns:
+            values |= {name: values[name] + self._by_ns for name in _TIMES if name in values}
         super().add(table, **values)
         self._counts[table] = self._counts.get(table, 0) + 1
         if len(self.rows[table]) >= ROWS:

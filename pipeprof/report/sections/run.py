@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.sections.block import Section
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_NUMBERS = 8  # ranks or repetitions that a warning names
 
 
 def run_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
@@ -29,5 +34,27 @@ def run_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     measured = {(row["rep"], row["rank"]) for row in content["steps"]["summary"]}
     if len(measured) > 1:
         section.notes.append(f"details are of repetition {focus[0]}, rank {focus[1]}: the slowest of {len(measured)}")
-    section.notes += [f"warning: {warning['message']}" for warning in run["warnings"]]
+    section.notes += list(_warnings(run))
     return section
+
+
+def _warnings(run: dict[str, Any]) -> Iterator[str]:
+    """Each message once, and where there are several repetitions or ranks, of which it is."""
+    known = {
+        "repetition": {rep["rep"] for rep in run["reps"]},
+        "rank": {rank["rank"] for rep in run["reps"] for rank in rep["ranks"]},
+    }
+    found: dict[str, dict[str, set[int]]] = {}
+    for warning in run["warnings"]:
+        of = found.setdefault(warning["message"], {"repetition": set(), "rank": set()})
+        of["repetition"] |= {warning.get("rep")} - {None}
+        of["rank"] |= {warning.get("rank")} - {None}
+    for message, of in found.items():
+        places = [_numbers(what, of[what]) for what in known if len(known[what]) > 1 and of[what]]
+        yield f"warning: {message}" + (f" ({'; '.join(places)})" if places else "")
+
+
+def _numbers(what: str, numbers: set[int]) -> str:
+    shown = [str(number) for number in sorted(numbers)[:MOST_NUMBERS]]
+    more = ["..."] if len(numbers) > MOST_NUMBERS else []
+    return f"{what if len(numbers) == 1 else what + 's'} {', '.join(shown + more)}"
