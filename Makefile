@@ -54,8 +54,8 @@ bench-memory: $(READY)  ## growth of memory over 100,000 steps, profiled and not
 bench-ascend: $(READY)  ## kernel_details, trace_view and communication of 200 MB and 1 GB (about 6 minutes, 2 GB of disk)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/ascend_bench.py --megabytes 200 --and 1000 --repeat 2 --check
 
-bench-profile: $(READY)  ## what pipeprof.profile costs: waiting (fails when it can be seen) and recording (about 8 minutes)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds steps cycles --pairs 200 --check
+bench-profile: $(READY)  ## what pipeprof.profile costs: waiting (fails when it can be seen) and recording (about 12 minutes)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds steps cycles --triples 3000 --pairs 200 --check
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds cycles --width 64 --pixels 64
 
 bench-timeline: $(READY)  ## a timeline of an hour with 50 million events: CPU time and peak memory (about 6 minutes, 4 GB of disk)
