@@ -64,7 +64,7 @@ def diagnose(
             found["suggestions"] += [item.as_dict() for item in suggestions(row, found["kind"], loop)]
     elif first["verdict"] == "consumer_bound":
         found["headroom"] = _headroom(rows)
-        found["candidates"] = [row["op_id"] for row in others[:1] if any("lock" in text for text in found["doubts"])]
+        found["candidates"] = [row["op_id"] for row in others[:1] if first["holds_lock"]]
         found["suggestions"] += [item.as_dict() for item in for_consumer(rows, loop)]
     return found
 

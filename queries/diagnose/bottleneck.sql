@@ -29,6 +29,7 @@
 --   utilisation   double   of this stage; null when not measured
 --   drop_ratio    double   -1..1  of this stage
 --   margin        double   utilisation of the first stage over the next one's; null when one is not measured
+--   holds_lock    boolean  the loop comes first, but the operator behind it holds the interpreter's lock
 --   doubts        varchar  what is missing for high confidence, each with a comma behind it; empty when nothing is
 WITH fact AS (
   SELECT
@@ -139,6 +140,7 @@ ruled AS (
 picked AS (
   SELECT
     *,
+    rule = 'consumer' AND coalesce(gil_share >= 0.25e0 AND python_cores >= 0.3e0, FALSE) AS holds_lock,
     CASE rule
       WHEN 'consumer' THEN -1
       WHEN 'gil' THEN python_id
@@ -184,21 +186,14 @@ placed AS (
     picked.chosen_id,
     picked.busy,
     picked.python_cores AS all_python_cores,
-    coalesce(
-      picked.rule = 'consumer' AND picked.gil_share >= 0.25e0 AND picked.python_cores >= 0.3e0, FALSE
-    ) AS holds_lock,
+    picked.holds_lock,
     picked.drop_ratio AS chosen_drop,
     row_number() OVER (
       PARTITION BY fact.rep, fact.rank, fact.pipeline_key
       ORDER BY
         CASE
           WHEN fact.op_id = picked.chosen_id THEN 0
-          WHEN
-            picked.rule = 'consumer'
-            AND picked.gil_share >= 0.25e0
-            AND picked.python_cores >= 0.3e0
-            AND fact.op_id = picked.python_id
-            THEN 1
+          WHEN picked.holds_lock AND fact.op_id = picked.python_id THEN 1
           ELSE 2
         END,
         coalesce(fact.utilisation, fact.drop_ratio) DESC NULLS LAST,
@@ -274,6 +269,7 @@ SELECT
   utilisation,
   drop_ratio,
   margin,
+  holds_lock,
   doubts
 FROM doubted
 ORDER BY rep, rank, pipeline_key, position

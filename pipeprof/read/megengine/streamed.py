@@ -67,7 +67,9 @@ class Streamed(RankRows):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        if kind is None:
+        if kind is not None:
+            self._files.__exit__(kind, *error)  # type: ignore[arg-type]
+            return
+        with self._files:
             for table in list(self.rows):
                 self._write(table)
-        self._files.__exit__(kind, *error)  # type: ignore[arg-type]

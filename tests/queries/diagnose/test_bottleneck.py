@@ -153,6 +153,7 @@ def test_a_lock_that_is_often_held_is_a_doubt_about_the_loop(ask, share, doubtfu
     tables = run(wait=10, works={1: 80, 2: (50, 50)}, fills={0: 3, 1: 3, 2: 4}, cpu=[gil(share), using(2, 0.5)], **GIL)
     assert first(ask, tables, "op_id rule") == (-1, "consumer")
     assert ("lock of the interpreter" in first(ask, tables, "doubts")[0]) == doubtful
+    assert first(ask, tables, "holds_lock") == (doubtful,)
     order = [op for (op,) in ask("diagnose/bottleneck", tables, cores=8.0, give="op_id")]
     assert order[:2] == [-1, 2 if doubtful else 1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from megengine_files import write
 
-from pipeprof.errors import SourceError
+from pipeprof.errors import RunError, SourceError
 from pipeprof.read.foreign import import_path
 from pipeprof.read.megengine import streamed, timeline
 from pipeprof.read.megengine.memory_flow import read_memory_flow
@@ -282,3 +282,25 @@ def test_a_second_memory_file_of_a_process_is_left_out_and_said(tmp_path):
         "`7.memory_flow.svg` was left out: the rank has the lifetimes of another file already",
         "`8.memory_flow.svg` was left out: process 8 has no timeline here; import it by itself",
     ]
+
+
+def test_a_disk_that_is_full_at_the_end_leaves_no_unfinished_file(tmp_path, monkeypatch):
+    run = import_path(
+        write(tmp_path / "1.chrome_timeline.json", current(event("i", "StopStep", 1.0))), tmp_path / "run"
+    )
+    kept = streamed.Streamed(run, 7, 0)
+
+    def full(*_args):
+        raise RunError("cannot write", "free some space")
+
+    def fill():
+        with kept:
+            kept.add("span", name="a", start_ns=0)
+            kept._write("span")
+            kept._writers["span"]._write()  # a file is begun
+            kept.add("op", start_ns=0)
+            monkeypatch.setattr(streamed.store, "arrow", full)
+
+    with pytest.raises(RunError):
+        fill()
+    assert [path.name for path in run.path.glob("span/rep=0/rank=7/*")] == []

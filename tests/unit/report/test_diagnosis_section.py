@@ -10,7 +10,8 @@ from pipeprof.verdict.pipeline import diagnose
 
 def content(verdict, rule, share, op_id=1):
     row = {"rep": 0, "rank": 0, "op_id": op_id, "op_type": "MapOp", "name": "f", "verdict": verdict, "rule": rule,
-           "kind": "gil" if rule == "gil" else None, "wait_share": share, "batches": 60, "doubts": ""}  # fmt: skip
+           "kind": "gil" if rule == "gil" else None, "wait_share": share, "batches": 60, "holds_lock": False,
+           "doubts": ""}  # fmt: skip
     found = diagnose([], [row], []) | {"compatible": {}}
     return {"diagnosis": found, "ranks": {"straggler": {"verdict": "even"}}, "run": {"path": "r"}}
 

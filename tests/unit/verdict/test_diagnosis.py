@@ -14,7 +14,7 @@ def wait(share, steps=100, rep=0, rank=0):
 def judged(op_id=1, verdict="input_bound", share=0.6, rep=0, rank=0, **more):
     row = {"rep": rep, "rank": rank, "op_id": op_id, "op_type": "MapOp" if op_id >= 0 else "consumer", "name": None,
            "verdict": verdict, "rule": "utilisation", "kind": "wait", "wait_share": share, "batches": 60,
-           "doubts": ""}  # fmt: skip
+           "holds_lock": False, "doubts": ""}  # fmt: skip
     return row | more
 
 
@@ -146,7 +146,7 @@ def test_the_shape_is_always_the_same():
 @pytest.mark.parametrize(("op_type", "advice"), [("MapOp", "move it to processes"), ("GeneratorOp", "ahead of time")])
 def test_python_that_may_hold_up_a_slow_loop_comes_next_with_advice(op_type, advice):
     ranked = [
-        judged(-1, "consumer_bound", 0.02, rule="consumer", doubts="Python of the pipeline holds the lock of the interpreter, "),
+        judged(-1, "consumer_bound", 0.02, rule="consumer", holds_lock=True, doubts="Python of it, "),
         judged(2, "consumer_bound", 0.02),
         judged(1, "consumer_bound", 0.02),
     ]  # fmt: skip
