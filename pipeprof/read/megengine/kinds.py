@@ -36,6 +36,8 @@ _LOCAL_TIME = _pattern(rb'"metadata" : \{ "localTime" : "\d+"')
 # Generations before the current one: a first event with the clock, or threads that are named "host" and by device.
 _CLOCK_EVENT = _pattern(rb'"name" : "Metadata"[^\]]{0,400}"localTime"|"localTime"[^\]]{0,400}"name" : "Metadata"')
 _NAMED_TRACK = _pattern(rb'"tid" : "(host|CompNode\(|(x?[a-z]+)(x|\d+):)')
+# The current one has its clock at the end; where that was cut off, words that only this profiler writes.
+_OWN_WORD = _pattern(rb'"(name" : "(OpDispatch|StopStep)|__device__" : )"')
 _LOG_LINE = re.compile(
     rb"^(?:\[[^\]\n]{1,200}\]\[[A-Za-z]+\] ?)?(?:=== prepare: \d|=== going to run (?:input|test #)"
     rb"|=== finished test #\d|iter \d+/\d+: (?:e2e=)?\d[\d.]* ?ms \()",
@@ -76,5 +78,5 @@ def _is_timeline(head: bytes, tail: bytes) -> bool:
     if _FOREIGN.search(head):
         return False
     return bool(_LOCAL_TIME.search(tail) or _LOCAL_TIME.search(head) or _CLOCK_EVENT.search(head[:4096])) or bool(
-        _NAMED_TRACK.search(head)
+        _NAMED_TRACK.search(head) or _OWN_WORD.search(head)
     )

@@ -304,3 +304,14 @@ def test_a_disk_that_is_full_at_the_end_leaves_no_unfinished_file(tmp_path, monk
     with pytest.raises(RunError):
         fill()
     assert [path.name for path in run.path.glob("span/rep=0/rank=7/*")] == []
+
+
+def test_a_timeline_whose_end_with_the_clock_is_cut_off_is_partial(tmp_path):
+    pairs = [event(ph, "OpDispatch", n + at) for n in range(500) for ph, at in (("B", 0.0), ("E", 0.5))]
+    path = write(
+        tmp_path / "7.chrome_timeline.json", {"traceEvents": pairs, "metadata": {"localTime": "1625027241000000000"}}
+    )
+    path.write_bytes(path.read_bytes()[:-3000])
+    run = import_path(path, tmp_path / "run")
+    assert run.manifest.state == "partial"
+    assert 400 < run.manifest.tables["span"] < 500
