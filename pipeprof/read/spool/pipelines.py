@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_right
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,8 @@ INLINED = frozenset(
         "DeviceQueueOp",
     ]
 )
+
+PYTHON_SOURCE = "GeneratorOp"
 
 
 @dataclass
@@ -225,21 +228,38 @@ def _fetch_records(process: Process, pipeline: Pipeline) -> dict[int, minddata.F
 
 
 def _same_shape(nodes: Sequence[Mapping[str, Any]], ops: Sequence[minddata.PipelineOp]) -> bool:
-    """Whether the sampled tree has the described sources: optimisation may insert or fuse others, never those."""
-    described = sorted(node["type"] for node in nodes if not node["children"])
-    sampled = sorted(op.op_type for op in ops if not op.children)
-    return described == sampled or len(described) != len(sampled)
+    """Whether the sampled tree has the described sources: optimisation may insert or fuse others, never those.
+
+    Only Python sources are compared by name. What MindSpore calls its other sources is not what their classes are
+    called (Cifar10Dataset is read by a CifarOp, TFRecordDataset by a TFReaderOp), so those only have to be as many.
+    """
+    described = [node["type"] for node in nodes if not node["children"]]
+    sampled = [op.op_type for op in ops if not op.children]
+    return described.count(PYTHON_SOURCE) == sampled.count(PYTHON_SOURCE) or len(described) != len(sampled)
 
 
 def _names(nodes: Sequence[dict[str, Any]], ops: Sequence[minddata.PipelineOp]) -> dict[int, dict[str, Any]]:
-    """Described node per sampled operator: the k-th of its type, where both trees have the same number of the type."""
+    """Described node per sampled operator: the k-th of its kind, where both trees have the same number of the kind.
+
+    A kind is a type, or all sources that MindSpore reads by itself: those are not called what their classes are.
+    In a chain there may be more than were described: MindSpore puts its own next to the source (such as the map that
+    parses the rows of a TFRecord).
+    """
+    is_chain = all(len(op.children) < 2 for op in ops)
     found: dict[int, dict[str, Any]] = {}
-    for kind in {op.op_type for op in ops}:
-        sampled = [op for op in ops if op.op_type == kind]
-        described = [node for node in nodes if node["type"] == kind]
-        if len(sampled) == len(described):
-            found.update({op.op_id: node for op, node in zip(sampled, described, strict=True)})
+    sampled, described = defaultdict(list), defaultdict(list)
+    for op in ops:
+        sampled[_kind(op.op_type, op.children)].append(op.op_id)
+    for node in nodes:
+        described[_kind(node["type"], node["children"])].append(node)
+    for kind, op_ids in sampled.items():
+        if len(op_ids) == len(described[kind]) or (is_chain and len(op_ids) > len(described[kind])):
+            found.update(zip(op_ids, described[kind], strict=False))
     return found
+
+
+def _kind(op_type: str, children: Sequence[object]) -> str:
+    return op_type if children or op_type == PYTHON_SOURCE else "source"
 
 
 def _add_described(out: RankRows, pipeline: Pipeline) -> None:

@@ -73,6 +73,15 @@ def test_sampled_operators_get_the_names_of_the_described_ones(tree):
     assert [(row["producer_id"], row["consumer_id"]) for row in rows(run, "pipeline_edge")] == [(1, 0), (2, 1)]
 
 
+def test_a_reader_has_mindspores_name_and_a_map_of_mindspores_own_does_not_take_the_users_name(tree):
+    source = {"type": "TFRecordOp", "workers": 1, "name": "", "site": "train.py:3", "children": []}
+    graph = {"type": "MapOp", "workers": 1, "name": "double", "python": True, "children": [source]}
+    run = tree({"final-1": (sampled([1, 2, 3], ("MapOp", "MapOp", "TFReaderOp")), [10, 20, 30])}, graph=graph)
+    assert said(run) == "recorded"
+    found = [(row["op_type"], row["name"], row["site"]) for row in rows(run, "pipeline_op")]
+    assert found == [("MapOp", "double", None), ("MapOp", None, None), ("TFReaderOp", None, "train.py:3")]
+
+
 def test_samples_have_their_own_stamps(tree):
     run = tree({"final-1": (sampled([1, 2, 3]), [10, 21, 30])})
     found = [(row["t_ns"] + 1_000, row["depth"], row["capacity"]) for row in rows(run, "queue") if row["op_id"] == 0]
