@@ -16,13 +16,11 @@ if TYPE_CHECKING:
 
 REPORT_VERSION = 1
 CURVE_POINTS = 1500
-SKIP_SHARE = 0.25  # of each pipeline's sampled time: queues fill while the training has not begun
 
 
 def build(run: Run, *, top: int = 10) -> dict[str, Any]:
     """The report of a run. `top` bounds the slowest steps and the operator instances."""
     with Engine.open(run) as engine:
-        usage = engine.rows("queue/utilisation", skip_share=SKIP_SHARE)
         waits = engine.rows("step/data_wait")
         pipelines = engine.rows("queue/pipelines")
         content = {
@@ -45,7 +43,7 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
                 "points": run.manifest.options.get("points", {}),
             },
             "pipeline": {
-                "pipelines": _fetched(run, _pipelines(engine, pipelines, usage)),
+                "pipelines": _fetched(run, _pipelines(engine, pipelines)),
                 "sink": engine.rows("diagnose/sink"),
             },
             "ops": engine.rows("op/by_type"),
@@ -79,10 +77,10 @@ def _run_facts(run: Run) -> dict[str, Any]:
     }
 
 
-def _pipelines(engine: Engine, pipelines: list[dict[str, Any]], usage: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _pipelines(engine: Engine, pipelines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each pipeline with its operators, and each operator with what was measured of it."""
     parts = {
-        "queue": usage,
+        "queue": engine.rows("queue/utilisation"),
         "service": engine.rows("queue/service"),
         "cpu": engine.rows("queue/pipeline_cpu"),
     }

@@ -1,8 +1,9 @@
--- CPU cores that each dataset operator kept busy.
+-- CPU cores that each dataset operator kept busy, in the steady state.
 --
--- Python threads of an operator are not attributed to it by every source: a small number is no proof of waiting.
+-- Python threads of an operator are not attributed to it by every source. Of a training pipeline it is the figure of
+-- the diagnosis, to which the timed calls of its Python add what the samples miss; elsewhere that of the samples.
 --
--- Reads: cpu, pipeline, pipeline_op
+-- Reads: load_cpu, pipeline_load, pipeline_tree
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep           bigint   repetition
 --   rank          bigint   process rank
@@ -12,41 +13,41 @@
 --   workers       bigint   parallel workers
 --   samples       bigint   samples with both user and system time
 --   mean_cores    double   cores  user and system time; 1.0 is one core busy
---   max_cores     double   cores  the busiest sample
-WITH sample AS (
+--   max_cores     double   cores  the busiest sample; null without samples
+WITH operator AS (
   SELECT
-    cpu.rep,
-    cpu.rank,
-    coalesce(pipeline.pipeline_key, CAST(cpu.pipeline_id AS VARCHAR)) AS pipeline_key,
-    cpu.op_id,
-    pipeline_op.op_type,
-    pipeline_op.workers,
-    cpu.user_ratio + cpu.sys_ratio AS cores
-  FROM cpu
-  LEFT JOIN pipeline
-    ON
-      cpu.rep = pipeline.rep
-      AND cpu.rank = pipeline.rank
-      AND cpu.pipeline_id = pipeline.pipeline_id
-  LEFT JOIN pipeline_op
-    ON
-      cpu.rep = pipeline_op.rep
-      AND cpu.rank = pipeline_op.rank
-      AND cpu.pipeline_id = pipeline_op.pipeline_id
-      AND cpu.op_id = pipeline_op.op_id
-  WHERE cpu.scope = 'pipeline_op' AND cpu.pipeline_id IS NOT NULL AND cpu.op_id IS NOT NULL
+    rep,
+    rank,
+    pipeline_key,
+    op_id,
+    max(op_type) AS op_type,
+    max(workers) AS workers
+  FROM pipeline_tree
+  GROUP BY rep, rank, pipeline_key, op_id
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_key,
-  op_id,
-  max(op_type) AS op_type,
-  max(workers) AS workers,
-  count(cores) AS samples,
-  avg(cores) AS mean_cores,
-  max(cores) AS max_cores
-FROM sample
-GROUP BY rep, rank, pipeline_key, op_id
-ORDER BY rep, rank, pipeline_key, op_id
+  operator.rep,
+  operator.rank,
+  operator.pipeline_key,
+  operator.op_id,
+  operator.op_type,
+  operator.workers,
+  coalesce(load_cpu.samples, 0) AS samples,
+  coalesce(pipeline_load.cores, load_cpu.cores) AS mean_cores,
+  load_cpu.max_cores
+FROM operator
+LEFT JOIN load_cpu
+  ON
+    operator.rep = load_cpu.rep
+    AND operator.rank = load_cpu.rank
+    AND operator.pipeline_key = load_cpu.pipeline_key
+    AND operator.op_id = load_cpu.op_id
+LEFT JOIN pipeline_load
+  ON
+    operator.rep = pipeline_load.rep
+    AND operator.rank = pipeline_load.rank
+    AND operator.pipeline_key = pipeline_load.pipeline_key
+    AND operator.op_id = pipeline_load.op_id
+WHERE load_cpu.samples > 0 OR pipeline_load.cores IS NOT NULL
+ORDER BY operator.rep, operator.rank, operator.pipeline_key, operator.op_id

@@ -1,10 +1,8 @@
--- How full the queue behind each dataset operator was.
+-- How full the queue behind each dataset operator was, in the steady state.
 --
--- Samples of all pipelines with the same key (the same pipeline again, such as one per epoch) are pooled.
+-- The fill that the diagnosis uses: see the view queue_fill.
 --
--- Reads: queue_sample
--- Takes:
---   $skip_share  double  share of each pipeline's sampled time left out at its start; 0.25 is usual
+-- Reads: pipeline_tree, queue_fill
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep           bigint   repetition
 --   rank          bigint   process rank
@@ -18,20 +16,35 @@
 --   mean_ratio    double   0..1  mean of depth / capacity
 --   empty_share   double   0..1  samples with an empty queue
 --   full_share    double   0..1  samples with a full queue
+WITH operator AS (
+  SELECT
+    rep,
+    rank,
+    pipeline_key,
+    op_id,
+    max(op_type) AS op_type
+  FROM pipeline_tree
+  GROUP BY rep, rank, pipeline_key, op_id
+)
+
 SELECT
-  rep,
-  rank,
-  pipeline_key,
-  op_id,
-  max(op_type) AS op_type,
-  max(role) AS role,
-  count(depth) AS samples,
-  avg(depth) AS mean_depth,
-  max(capacity) AS capacity,
-  avg(fill_ratio) AS mean_ratio,
-  count(*) FILTER (WHERE depth = 0) / nullif(count(depth), 0) AS empty_share,
-  count(*) FILTER (WHERE depth >= capacity) / nullif(count(fill_ratio), 0) AS full_share
-FROM queue_sample
-WHERE elapsed_share >= $skip_share
-GROUP BY rep, rank, pipeline_key, op_id
-ORDER BY rep, rank, pipeline_key, op_id
+  queue_fill.rep,
+  queue_fill.rank,
+  queue_fill.pipeline_key,
+  queue_fill.op_id,
+  operator.op_type,
+  queue_fill.role,
+  queue_fill.samples,
+  queue_fill.mean_depth,
+  queue_fill.capacity,
+  queue_fill.fill_ratio AS mean_ratio,
+  queue_fill.empty_share,
+  queue_fill.full_share
+FROM queue_fill
+LEFT JOIN operator
+  ON
+    queue_fill.rep = operator.rep
+    AND queue_fill.rank = operator.rank
+    AND queue_fill.pipeline_key = operator.pipeline_key
+    AND queue_fill.op_id = operator.op_id
+ORDER BY queue_fill.rep, queue_fill.rank, queue_fill.pipeline_key, queue_fill.op_id

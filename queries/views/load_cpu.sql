@@ -1,4 +1,4 @@
--- CPU cores that each operator of the training pipelines kept busy in the steady state, as its threads' owner saw it.
+-- CPU cores that each dataset operator kept busy in the steady state, as its threads' owner saw it.
 --
 -- Threads that MindSpore does not count as an operator's (Python workers of a source) are missing here.
 --
@@ -11,24 +11,25 @@
 --   op_id         bigint   operator
 --   samples       bigint   samples that count
 --   cores         double   cores  mean of user and system time
+--   max_cores     double   cores  the busiest sample
 WITH sampled AS (
   SELECT
     cpu.rep,
     cpu.rank,
     pipeline_window.pipeline_key,
     cpu.op_id,
-    count(*) FILTER (WHERE cpu.t_ns >= pipeline_window.from_ns) AS steady_samples,
-    avg(cpu.user_ratio + cpu.sys_ratio) FILTER (WHERE cpu.t_ns >= pipeline_window.from_ns) AS steady_cores,
-    count(*) AS all_samples,
-    avg(cpu.user_ratio + cpu.sys_ratio) AS any_cores
+    cpu.user_ratio + cpu.sys_ratio AS cores,
+    cpu.t_ns >= pipeline_window.from_ns AS is_steady,
+    count(CASE WHEN cpu.t_ns >= pipeline_window.from_ns THEN cpu.user_ratio + cpu.sys_ratio END) OVER (
+      PARTITION BY cpu.rep, cpu.rank, pipeline_window.pipeline_key, cpu.op_id
+    ) AS steady_samples
   FROM cpu
   INNER JOIN pipeline_window
     ON
       cpu.rep = pipeline_window.rep
       AND cpu.rank = pipeline_window.rank
       AND cpu.pipeline_id = pipeline_window.pipeline_id
-  WHERE cpu.scope = 'pipeline_op' AND pipeline_window.role = 'train'
-  GROUP BY cpu.rep, cpu.rank, pipeline_window.pipeline_key, cpu.op_id
+  WHERE cpu.scope = 'pipeline_op'
 )
 
 SELECT
@@ -36,6 +37,9 @@ SELECT
   rank,
   pipeline_key,
   op_id,
-  CASE WHEN steady_samples < 3 THEN all_samples ELSE steady_samples END AS samples,
-  CASE WHEN steady_samples < 3 THEN any_cores ELSE steady_cores END AS cores
+  count(cores) AS samples,
+  avg(cores) AS cores,
+  max(cores) AS max_cores
 FROM sampled
+WHERE is_steady OR steady_samples < 3
+GROUP BY rep, rank, pipeline_key, op_id

@@ -1,8 +1,8 @@
 -- How full the queues in front of and behind each operator of the training pipelines were, in the steady state.
 --
--- Operators without a queue are looked through. In a window with fewer than three samples, all samples count.
+-- Operators without a queue are looked through.
 --
--- Reads: load_op, pipeline_window, queue, queue_link
+-- Reads: load_op, queue_fill, queue_link
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep           bigint   repetition
@@ -12,38 +12,7 @@
 --   samples       bigint   samples of its output queue, or, of the loop, of its input queue; fewest of several
 --   input_ratio   double   0..1  mean fill of its input queue, the emptiest of several; null for a source
 --   output_ratio  double   0..1  mean fill of its output queue; null without one, and for the loop
-WITH filled AS (
-  SELECT
-    queue.rep,
-    queue.rank,
-    pipeline_window.pipeline_key,
-    queue.op_id,
-    count(queue.depth) FILTER (WHERE queue.t_ns >= pipeline_window.from_ns) AS steady_samples,
-    count(queue.depth) AS all_samples,
-    avg(queue.depth / nullif(queue.capacity, 0)) FILTER (WHERE queue.t_ns >= pipeline_window.from_ns) AS steady_ratio,
-    avg(queue.depth / nullif(queue.capacity, 0)) AS any_ratio
-  FROM queue
-  INNER JOIN pipeline_window
-    ON
-      queue.rep = pipeline_window.rep
-      AND queue.rank = pipeline_window.rank
-      AND queue.pipeline_id = pipeline_window.pipeline_id
-  WHERE pipeline_window.role = 'train'
-  GROUP BY queue.rep, queue.rank, pipeline_window.pipeline_key, queue.op_id
-),
-
-own AS (
-  SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
-    CASE WHEN steady_samples < 3 THEN all_samples ELSE steady_samples END AS samples,
-    CASE WHEN steady_samples < 3 THEN any_ratio ELSE steady_ratio END AS fill_ratio
-  FROM filled
-),
-
-intake AS (
+WITH intake AS (
   SELECT
     load_op.rep,
     load_op.rank,
@@ -58,7 +27,7 @@ intake AS (
       AND load_op.rank = queue_link.rank
       AND load_op.pipeline_id = queue_link.pipeline_id
       AND load_op.op_id = queue_link.consumer_id
-  INNER JOIN own
+  INNER JOIN queue_fill AS own
     ON
       queue_link.rep = own.rep
       AND queue_link.rank = own.rank
@@ -76,7 +45,7 @@ SELECT
   intake.fill_ratio AS input_ratio,
   own.fill_ratio AS output_ratio
 FROM load_op
-LEFT JOIN own
+LEFT JOIN queue_fill AS own
   ON
     load_op.rep = own.rep
     AND load_op.rank = own.rank

@@ -1,11 +1,12 @@
--- What a batch costs each operator of the training pipelines: summed time of its workers, in the steady state.
+-- What a batch costs each operator of the dataset pipelines: summed time of its workers, in the steady state.
 --
 -- From two sources. MindSpore's timing lines (log) hold everything the operator does, but only for the first batches
 -- of some loops. Timed calls (hook) hold the user's Python alone, in every loop and to the end. With both, the cost is
--- that of the calls, plus what the lines had above them while there were lines. Of each source and tree the first
--- quarter is left out. Several sizes of a row's work are averaged with the rows as weights.
+-- that of the calls, plus what the lines had above them while there were lines; of a Python source with several
+-- workers the lines are of its output, so there the calls count alone. Of each source and tree the first quarter is
+-- left out. Several sizes of a row's work are averaged with the rows as weights.
 --
--- Reads: op_service, pipeline_window
+-- Reads: op_service, pipeline_tree, pipeline_window
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep              bigint   repetition
@@ -14,10 +15,15 @@
 --   op_id            bigint   operator
 --   source           varchar  log | hook | both
 --   batches          bigint   batches the figures are from
+--   rows             bigint   rows worked on for them
 --   rows_per_batch   double   rows it worked on for one batch
 --   log_work_ns      double   ns    per batch, by the timing lines; null without
 --   hook_work_ns     double   ns    per batch, by the timed calls; null without
 --   work_ns          double   ns    per batch, see above
+--   row_work_ns      double   ns    one row in one worker: work_ns / rows_per_batch
+--   p90_row_ns       double   ns    90th percentile of the batches' or intervals' mean rows, interpolated
+--   max_row_ns       bigint   ns    longest single row
+--   io_share         double   0..1  part of the time spent reading; null when the operator does not say
 --   hook_row_ns      double   ns    one row in one worker, by the timed calls; null without
 --   cpu_share        double   0..1  part of the calls' time in which their thread computed; null without calls
 --   work_cv          double   standard deviation / mean of the batches' work, by the timing lines; null without
@@ -35,6 +41,7 @@ WITH numbered AS (
     op_service.t_ns,
     op_service.avg_ns,
     op_service.cpu_ns,
+    op_service.io_ns,
     coalesce(op_service.max_ns, op_service.avg_ns) AS max_ns,
     op_service.rows,
     coalesce(op_service.batches, 1) AS batches,
@@ -56,7 +63,7 @@ WITH numbered AS (
       op_service.rep = pipeline_window.rep
       AND op_service.rank = pipeline_window.rank
       AND op_service.pipeline_id = pipeline_window.pipeline_id
-  WHERE pipeline_window.role = 'train' AND op_service.avg_ns IS NOT NULL AND op_service.rows > 0
+  WHERE op_service.avg_ns IS NOT NULL AND op_service.rows > 0
 ),
 
 summed AS (
@@ -67,12 +74,16 @@ summed AS (
     op_id,
     source,
     CAST(sum(batches) AS BIGINT) AS batches,
+    CAST(sum(rows) AS BIGINT) AS rows,
     sum(work_ns) / nullif(sum(batches), 0) AS batch_work_ns,
     sum(work_ns) / nullif(sum(rows), 0) AS row_ns,
     sum(rows) / nullif(sum(batches), 0) AS rows_per_batch,
     sum(CAST(cpu_ns AS DOUBLE) * rows) / nullif(sum(work_ns) FILTER (WHERE cpu_ns IS NOT NULL), 0) AS cpu_share,
     stddev_samp(work_ns) / nullif(avg(work_ns), 0) AS work_cv,
     avg(max_ns) AS longest_ns,
+    max(max_ns) AS max_row_ns,
+    percentile_cont(0.9e0) WITHIN GROUP (ORDER BY avg_ns) AS p90_row_ns,
+    sum(CAST(io_ns AS DOUBLE) * rows) / nullif(sum(work_ns) FILTER (WHERE io_ns IS NOT NULL), 0) AS io_share,
     avg(CASE WHEN max_ns >= 15.0e0 * avg_ns AND max_ns >= 0.05e0 * work_ns THEN 1.0e0 ELSE 0.0e0 END) AS burst_share
   FROM numbered
   WHERE position > 0.25e0 * positions OR positions < 3
@@ -102,8 +113,10 @@ paired AS (
     max(source) AS last_source,
     max(batches) FILTER (WHERE source = 'log') AS log_batches,
     max(batches) FILTER (WHERE source = 'hook') AS hook_batches,
-    max(rows_per_batch) FILTER (WHERE source = 'log') AS log_rows,
-    max(rows_per_batch) FILTER (WHERE source = 'hook') AS hook_rows,
+    max(rows) FILTER (WHERE source = 'log') AS log_rows,
+    max(rows) FILTER (WHERE source = 'hook') AS hook_rows,
+    max(rows_per_batch) FILTER (WHERE source = 'log') AS log_rows_per_batch,
+    max(rows_per_batch) FILTER (WHERE source = 'hook') AS hook_rows_per_batch,
     max(batch_work_ns) FILTER (WHERE source = 'log') AS log_work_ns,
     max(row_ns) FILTER (WHERE source = 'log') AS log_row_ns,
     max(row_ns) FILTER (WHERE source = 'hook') AS hook_row_ns,
@@ -111,8 +124,24 @@ paired AS (
     max(work_cv) FILTER (WHERE source = 'log') AS work_cv,
     max(longest_ns) FILTER (WHERE source = 'log') AS log_longest_ns,
     max(longest_ns) FILTER (WHERE source = 'hook') AS hook_longest_ns,
+    max(max_row_ns) FILTER (WHERE source = 'log') AS log_max_row_ns,
+    max(max_row_ns) FILTER (WHERE source = 'hook') AS hook_max_row_ns,
+    max(p90_row_ns) FILTER (WHERE source = 'log') AS log_p90_row_ns,
+    max(p90_row_ns) FILTER (WHERE source = 'hook') AS hook_p90_row_ns,
+    max(io_share) AS io_share,
     max(burst_share) FILTER (WHERE source = 'hook') AS burst_share
   FROM summed
+  GROUP BY rep, rank, pipeline_key, op_id
+),
+
+operator AS (
+  SELECT
+    rep,
+    rank,
+    pipeline_key,
+    op_id,
+    bool_or(op_type = 'GeneratorOp' AND workers > 1) AS has_master
+  FROM pipeline_tree
   GROUP BY rep, rank, pipeline_key, op_id
 ),
 
@@ -120,36 +149,51 @@ paired AS (
 -- matters in a short run; only where rows are thrown away later are there clearly more calls than a line counts.
 counted AS (
   SELECT
-    *,
-    CASE WHEN hook_rows >= 1.35e0 * log_rows THEN hook_rows ELSE coalesce(log_rows, hook_rows) END AS rows_per_batch
+    paired.*,
+    CASE
+      WHEN paired.hook_rows_per_batch >= 1.35e0 * paired.log_rows_per_batch THEN paired.hook_rows_per_batch
+      ELSE coalesce(paired.log_rows_per_batch, paired.hook_rows_per_batch)
+    END AS rows_per_batch,
+    -- What one row takes besides the user's Python.
+    CASE
+      WHEN coalesce(operator.has_master, FALSE) THEN 0.0e0
+      ELSE greatest(coalesce(paired.log_row_ns - early.row_ns, 0.0e0), 0.0e0)
+    END AS beside_ns
   FROM paired
+  LEFT JOIN early
+    ON
+      paired.rep = early.rep
+      AND paired.rank = early.rank
+      AND paired.pipeline_key = early.pipeline_key
+      AND paired.op_id = early.op_id
+  LEFT JOIN operator
+    ON
+      paired.rep = operator.rep
+      AND paired.rank = operator.rank
+      AND paired.pipeline_key = operator.pipeline_key
+      AND paired.op_id = operator.op_id
 )
 
 SELECT
-  counted.rep,
-  counted.rank,
-  counted.pipeline_key,
-  counted.op_id,
-  CASE WHEN counted.first_source = counted.last_source THEN counted.first_source ELSE 'both' END AS source,
-  coalesce(counted.hook_batches, counted.log_batches) AS batches,
-  counted.rows_per_batch,
-  counted.log_work_ns,
-  counted.hook_row_ns * counted.rows_per_batch AS hook_work_ns,
-  coalesce(
-    (counted.hook_row_ns + greatest(coalesce(counted.log_row_ns - early.row_ns, 0.0e0), 0.0e0))
-    * counted.rows_per_batch,
-    counted.log_work_ns
-  ) AS work_ns,
-  counted.hook_row_ns,
-  CASE WHEN counted.cpu_share > 1.0e0 THEN 1.0e0 ELSE counted.cpu_share END AS cpu_share,
-  counted.work_cv,
-  counted.hook_longest_ns / nullif(counted.hook_row_ns * counted.rows_per_batch, 0) AS longest_batches,
-  coalesce(counted.hook_longest_ns, counted.log_longest_ns) AS longest_ns,
-  counted.burst_share
+  rep,
+  rank,
+  pipeline_key,
+  op_id,
+  CASE WHEN first_source = last_source THEN first_source ELSE 'both' END AS source,
+  coalesce(hook_batches, log_batches) AS batches,
+  coalesce(hook_rows, log_rows) AS rows,
+  rows_per_batch,
+  log_work_ns,
+  hook_row_ns * rows_per_batch AS hook_work_ns,
+  coalesce((hook_row_ns + beside_ns) * rows_per_batch, log_work_ns) AS work_ns,
+  coalesce(hook_row_ns + beside_ns, log_row_ns) AS row_work_ns,
+  coalesce(hook_p90_row_ns + beside_ns, log_p90_row_ns) AS p90_row_ns,
+  coalesce(hook_max_row_ns, log_max_row_ns) AS max_row_ns,
+  io_share,
+  hook_row_ns,
+  CASE WHEN cpu_share > 1.0e0 THEN 1.0e0 ELSE cpu_share END AS cpu_share,
+  work_cv,
+  hook_longest_ns / nullif(hook_row_ns * rows_per_batch, 0) AS longest_batches,
+  coalesce(hook_longest_ns, log_longest_ns) AS longest_ns,
+  burst_share
 FROM counted
-LEFT JOIN early
-  ON
-    counted.rep = early.rep
-    AND counted.rank = early.rank
-    AND counted.pipeline_key = early.pipeline_key
-    AND counted.op_id = early.op_id

@@ -50,8 +50,6 @@ WITH joined AS (
     load_service.rows_per_batch,
     CASE
       WHEN load_op.op_id = -1 THEN 1.0e9 / nullif(pipeline_pace.consumer_rate, 0)
-      WHEN load_op.op_type = 'GeneratorOp' AND load_op.workers > 1
-        THEN coalesce(load_service.hook_work_ns, load_service.log_work_ns)
       ELSE load_service.work_ns
     END AS work_ns,
     load_service.hook_row_ns,

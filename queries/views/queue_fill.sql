@@ -1,0 +1,60 @@
+-- How full the queue behind each dataset operator was in the steady state.
+--
+-- Samples of all pipelines with the same key (the same pipeline again, such as one per epoch) are pooled. With fewer
+-- than three samples in the windows all samples count, and so do those of a pipeline that nothing else is known of.
+--
+-- Reads: pipeline_window, queue
+-- Kept: yes
+-- Gives, one row per (rep, rank, pipeline_key, op_id):
+--   rep           bigint   repetition
+--   rank          bigint   process rank
+--   pipeline_key  varchar  equal keys are the same pipeline again; the pipeline_id as text when there is no key
+--   op_id         bigint   the operator whose output queue it is
+--   role          varchar  train | eval | hidden | other; null when not known
+--   samples       bigint   samples that count
+--   mean_depth    double   entries in the queue
+--   capacity      bigint   most entries it can hold
+--   fill_ratio    double   0..1  mean of depth / capacity; null when no capacity is known
+--   empty_share   double   0..1  samples with an empty queue
+--   full_share    double   0..1  samples with a full queue; null when no capacity is known
+WITH sampled AS (
+  SELECT
+    queue.rep,
+    queue.rank,
+    coalesce(pipeline_window.pipeline_key, CAST(queue.pipeline_id AS VARCHAR)) AS pipeline_key,
+    queue.op_id,
+    pipeline_window.role,
+    queue.depth,
+    queue.capacity,
+    queue.depth / nullif(queue.capacity, 0) AS fill_ratio,
+    coalesce(queue.t_ns >= pipeline_window.from_ns, TRUE) AS is_steady
+  FROM queue
+  LEFT JOIN pipeline_window
+    ON
+      queue.rep = pipeline_window.rep
+      AND queue.rank = pipeline_window.rank
+      AND queue.pipeline_id = pipeline_window.pipeline_id
+),
+
+counted AS (
+  SELECT
+    *,
+    count(CASE WHEN is_steady THEN depth END) OVER (PARTITION BY rep, rank, pipeline_key, op_id) AS steady_samples
+  FROM sampled
+)
+
+SELECT
+  rep,
+  rank,
+  pipeline_key,
+  op_id,
+  max(role) AS role,
+  count(depth) AS samples,
+  avg(depth) AS mean_depth,
+  max(capacity) AS capacity,
+  avg(fill_ratio) AS fill_ratio,
+  count(*) FILTER (WHERE depth = 0) / nullif(count(depth), 0) AS empty_share,
+  count(*) FILTER (WHERE depth >= capacity) / nullif(count(fill_ratio), 0) AS full_share
+FROM counted
+WHERE is_steady OR steady_samples < 3
+GROUP BY rep, rank, pipeline_key, op_id
