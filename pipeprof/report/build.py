@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 REPORT_VERSION = 1
 CURVE_POINTS = 1500
+_OF_THE_PIPELINE = ("rep", "rank", "pipeline_key", "pipeline_id", "role")
 
 
 def build(run: Run, *, top: int = 10) -> dict[str, Any]:
@@ -78,18 +79,25 @@ def _run_facts(run: Run) -> dict[str, Any]:
 
 
 def _pipelines(engine: Engine, pipelines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each pipeline with its operators, and each operator with what was measured of it."""
+    """Each pipeline with its operators, and each operator with its consumers and what was measured of it."""
     parts = {
         "queue": engine.rows("queue/utilisation"),
         "service": engine.rows("queue/service"),
         "cpu": engine.rows("queue/pipeline_cpu"),
     }
     found = {name: {_op_key(row): row for row in rows} for name, rows in parts.items()}
+    consumers: dict[tuple[int, ...], list[int]] = {}
+    for row in engine.rows("queue/edges"):
+        producer = (row["rep"], row["rank"], row["pipeline_id"], row["producer_id"])
+        consumers.setdefault(producer, []).append(row["consumer_id"])
     ops: dict[tuple[int, int, str], list[dict[str, Any]]] = {}
     for row in engine.rows("queue/tree"):
         measured = {name: _measures(rows.get(_op_key(row))) for name, rows in found.items()}
-        kept = {name: value for name, value in row.items() if name not in ("rep", "rank", "pipeline_key", "role")}
-        ops.setdefault((row["rep"], row["rank"], row["pipeline_key"]), []).append({**kept, **measured})
+        kept = {name: value for name, value in row.items() if name not in _OF_THE_PIPELINE}
+        place = (row["rep"], row["rank"], row["pipeline_id"], row["op_id"])
+        ops.setdefault((row["rep"], row["rank"], row["pipeline_key"]), []).append(
+            {**kept, "consumers": consumers.get(place, []), **measured}
+        )
     return [{**row, "ops": ops.get((row["rep"], row["rank"], row["pipeline_key"]), [])} for row in pipelines]
 
 

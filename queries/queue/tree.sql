@@ -6,6 +6,7 @@
 --   rank            bigint   process rank
 --   pipeline_key    varchar  equal keys are the same pipeline again
 --   role            varchar  train | eval | hidden | other; null when not known
+--   pipeline_id     bigint   the tree that stands for the key
 --   op_id           bigint   operator of that pipeline; 0 is nearest the training loop
 --   op_type         varchar  such as MapOp
 --   name            varchar  what it does
@@ -14,7 +15,7 @@
 --   is_python       boolean  runs the user's Python; null when unknown
 --   uses_processes  boolean  its Python runs in worker processes; null when unknown
 --   inlined         boolean  runs inside its consumer and has no queue
---   consumer_id     bigint   op_id of its consumer; null at the sink
+--   consumer_id     bigint   op_id of its consumer, of several the lowest; null at the sink
 WITH best AS (
   SELECT
     rep,
@@ -33,6 +34,7 @@ SELECT
   pipeline_tree.rank,
   pipeline_tree.pipeline_key,
   pipeline_tree.role,
+  pipeline_tree.pipeline_id,
   pipeline_tree.op_id,
   pipeline_tree.op_type,
   pipeline_tree.name,

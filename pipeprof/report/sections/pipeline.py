@@ -8,7 +8,9 @@ from pipeprof.report.sections.block import Block, Section, rows_at
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    Op = dict[str, Any]
 
 
 def pipeline_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
@@ -34,29 +36,54 @@ def pipeline_section(content: dict[str, Any], focus: tuple[int, int]) -> Section
     return section
 
 
-def _tree(ops: Sequence[dict[str, Any]]) -> Block:
+def _tree(ops: Sequence[Op]) -> Block:
     """The operators, the one nearest the training loop first, each indented below its consumer."""
-    depth: dict[int, int] = {}
-    rows = []
-    for op in sorted(ops, key=lambda op: op["op_id"]):
-        parent = op["consumer_id"]
-        depth[op["op_id"]] = 0 if parent is None else depth.get(parent, 0) + 1
-        queue, service, cpu = op["queue"], op["service"], op["cpu"]
-        rows.append(
-            [
-                "  " * depth[op["op_id"]] + f"{op['op_type']} {op['op_id']}",
-                op["name"] or "",
-                "-"
-                if op["workers"] is None or op["inlined"]
-                else str(op["workers"]) + (" proc" if op["uses_processes"] else ""),
-                "-" if op["capacity"] is None else str(op["capacity"]),
-                format_ratio(queue["mean_ratio"]) if queue else "-",
-                format_ratio(queue["empty_share"]) if queue else "-",
-                format_ratio(queue["full_share"]) if queue else "-",
-                format_ns(service["mean_ns"]) if service else "-",
-                format_ns(service["work_per_batch_ns"]) if service else "-",
-                f"{cpu['mean_cores']:.2f}" if cpu and cpu["mean_cores"] is not None and not op["inlined"] else "-",
-            ]
-        )
+    rows = [_cells(op, depth, shown=shown) for op, depth, shown in below_consumers(ops)]
     head = ("operator", "does", "workers", "queue", "fill", "empty", "full", "per row", "per batch", "cores")
     return Block(head, rows, frozenset(range(2, 10)))
+
+
+def below_consumers(ops: Sequence[Op]) -> Iterator[tuple[Op, int, bool]]:
+    """Each operator behind its consumer, with its depth; the producers of one by number.
+
+    An operator with several consumers comes again, with True, below each further one, its own producers only below
+    the first. Operators that are each other's producers come as well, the lowest number first.
+    """
+    by_id = {op["op_id"]: op for op in sorted(ops, key=lambda op: op["op_id"])}
+    producers: dict[int, list[int]] = {}
+    for op in by_id.values():
+        for consumer in op["consumers"]:
+            producers.setdefault(consumer, []).append(op["op_id"])
+    roots = [number for number, op in by_id.items() if not any(consumer in by_id for consumer in op["consumers"])]
+    seen: set[int] = set()
+    for root in [*roots, *by_id]:
+        waiting = [] if root in seen else [(root, 0)]
+        while waiting:
+            number, depth = waiting.pop()
+            shown = number in seen
+            yield by_id[number], depth, shown
+            seen.add(number)
+            if not shown:
+                waiting += [(producer, depth + 1) for producer in reversed(producers.get(number, ()))]
+
+
+def _cells(op: Op, depth: int, *, shown: bool) -> list[str]:
+    """A row of the table; of an operator that was shown before only where it stands."""
+    label = "  " * depth + f"{op['op_type']} {op['op_id']}"
+    if shown:
+        return [f"{label}, see above", "", *["-"] * 8]
+    queue, service, cpu = op["queue"], op["service"], op["cpu"]
+    return [
+        label,
+        op["name"] or "",
+        "-"
+        if op["workers"] is None or op["inlined"]
+        else str(op["workers"]) + (" proc" if op["uses_processes"] else ""),
+        "-" if op["capacity"] is None else str(op["capacity"]),
+        format_ratio(queue["mean_ratio"]) if queue else "-",
+        format_ratio(queue["empty_share"]) if queue else "-",
+        format_ratio(queue["full_share"]) if queue else "-",
+        format_ns(service["mean_ns"]) if service else "-",
+        format_ns(service["work_per_batch_ns"]) if service else "-",
+        f"{cpu['mean_cores']:.2f}" if cpu and cpu["mean_cores"] is not None and not op["inlined"] else "-",
+    ]

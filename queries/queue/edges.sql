@@ -1,0 +1,18 @@
+-- Who hands on to whom in each dataset graph.
+--
+-- Reads: pipeline_edge
+-- Gives, one row per (rep, rank, pipeline_id, producer_id, consumer_id), in that order:
+--   rep          bigint  repetition
+--   rank         bigint  process rank
+--   pipeline_id  bigint  the iterator's tree
+--   producer_id  bigint  op_id of the producer
+--   consumer_id  bigint  op_id of the consumer
+SELECT
+  rep,
+  rank,
+  pipeline_id,
+  producer_id,
+  consumer_id
+FROM pipeline_edge
+GROUP BY rep, rank, pipeline_id, producer_id, consumer_id
+ORDER BY rep, rank, pipeline_id, producer_id, consumer_id
