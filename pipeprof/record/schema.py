@@ -175,6 +175,12 @@ TABLES: tuple[Table, ...] = (
         ("node", "bigint", "", "position in the user's dataset graph, from the sink in pre-order; null when unknown"),
         ("site", "varchar", "", "file:line of the call that made the operator"),
         ("code", "varchar", "", "file:line where its Python function or class is defined"),
+        (
+            "stated_fill_ratio",
+            "double",
+            "0..1",
+            "mean fill of its output queue, where the source states it; null else: it follows from queue",
+        ),
     ),
     _table(
         "pipeline_edge",

@@ -4,7 +4,8 @@
 -- data_transmission when the device-side queue was ever empty; else device_queue_warning, which in spite of its name
 -- means that the input is fine. Rule pipeline, over all samples, warm-up included: inner when a queue in front is
 -- fuller than the operator's own by more than 0.1; leaf when its queue is below 0.6; root, and nothing else, when no
--- other queue is below 0.8. Operator 0 is the root. Operators without a queue are looked through, and a queue without
+-- other queue is below 0.8. The fill is the one that the source states, where it states one (minddata_pipeline_raw), and
+-- else the mean of the samples. Operator 0 is the root. Operators without a queue are looked through, and a queue without
 -- samples is read as empty, as MindInsight does. Its advice names the operators of rule pipeline from the last position
 -- to the first; the root gets none.
 --
@@ -18,7 +19,7 @@
 --   verdict        varchar  data_processing | data_transmission | device_queue_warning | inner | leaf | root; or null
 --   op_id          bigint   operator; null for rule queues
 --   op_type        varchar  such as MapOp; null for rule queues
---   usage_ratio    double   0..1  mean fill of its queue; null for rule queues, and without samples
+--   usage_ratio    double   0..1  mean fill of its queue, see above; null for rule queues, and without samples
 --   advice         varchar  dataset_op | map_op | batch_op | generator_op: the text it would get; null when none
 --   batches        bigint   batches with a queue depth; null for rule pipeline
 --   empty          bigint   those that left an empty queue; null for rule pipeline
@@ -43,7 +44,7 @@ link AS (
     queue_link.pipeline_key,
     queue_link.consumer_id,
     queue_link.producer_id,
-    coalesce(pipeline_usage.usage_ratio, 0.0e0) AS producer_ratio
+    coalesce(pipeline_usage.stated_ratio, pipeline_usage.usage_ratio, 0.0e0) AS producer_ratio
   FROM queue_link
   INNER JOIN train_pipeline
     ON
@@ -115,8 +116,8 @@ node AS (
     place.op_id,
     place.level,
     pipeline_usage.op_type,
-    pipeline_usage.usage_ratio,
-    coalesce(pipeline_usage.usage_ratio, 0.0e0) AS own_ratio,
+    coalesce(pipeline_usage.stated_ratio, pipeline_usage.usage_ratio) AS usage_ratio,
+    coalesce(pipeline_usage.stated_ratio, pipeline_usage.usage_ratio, 0.0e0) AS own_ratio,
     intake.child_ratio
   FROM place
   INNER JOIN pipeline_usage

@@ -19,7 +19,8 @@
 --   node            bigint   position in the user's dataset graph; null when unknown
 --   site            varchar  file:line of the call that made it; null when unknown
 --   code            varchar  file:line of its Python function or class; null when unknown
---   consumer_id     bigint   op_id of its consumer; null at the sink
+--   stated_ratio    double   0..1  mean fill of its output queue as the source states it; null when it does not
+--   consumer_id     bigint   op_id of its consumer, of several the lowest; null at the sink
 WITH consumer AS (
   SELECT
     rep,
@@ -48,6 +49,7 @@ SELECT
   pipeline_op.node,
   pipeline_op.site,
   pipeline_op.code,
+  pipeline_op.stated_fill_ratio AS stated_ratio,
   consumer.consumer_id
 FROM pipeline_op
 LEFT JOIN pipeline

@@ -16,6 +16,7 @@
 --   empty_samples  bigint   those of an empty queue
 --   mean_depth     double   mean entries in its queue; null without samples
 --   usage_ratio    double   0..1   mean_depth / capacity; null without samples
+--   stated_ratio   double   0..1   the same as the source states it; null when it does not
 --   cpu_samples    bigint   CPU samples
 --   mean_cores     double   cores  it kept busy; 1.0 is one core; null without samples
 WITH usage AS (
@@ -75,6 +76,7 @@ SELECT
   coalesce(usage.empty_samples, 0) AS empty_samples,
   usage.mean_depth,
   usage.usage_ratio,
+  pipeline_tree.stated_ratio,
   coalesce(busy.cpu_samples, 0) AS cpu_samples,
   busy.mean_cores
 FROM pipeline_tree

@@ -39,6 +39,7 @@ def tables_of(answer):
         "pipeline": [{**key, "pipeline_key": "a", "role": "train"}],
         "pipeline_op": [
             {**key, "op_id": op[0], "op_type": op[1], "workers": op[2], "capacity": op[5], "inlined": op[5] is None}
+            | {"stated_fill_ratio": op[6] if op[5] else None}
             for op in ops
         ],
         "pipeline_edge": [{**key, "producer_id": op[0], "consumer_id": op[8]} for op in ops if op[8] is not None],

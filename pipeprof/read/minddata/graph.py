@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _LARGEST_ID = 1 << 31
 _CSV_COLUMNS = ("op_id", "op_type", "num_workers", "output_queue_size", "output_queue_length", "children_id")
+_USAGE = "output_queue_usage_rate"  # mean fill; the JSON file has the samples alone
 _HINT = "the file was damaged or edited: restore it, or remove it"
 
 
@@ -25,7 +26,7 @@ _HINT = "the file was damaged or edited: restore it, or remove it"
 class PipelineOp:
     """One operator: `capacity` and `depths` are None and empty for one that runs inside its consumer.
 
-    A depth is None where the file has no possible value.
+    A depth is None where the file has no possible value. `stated_ratio` is the mean fill as the file states it.
     """
 
     op_id: int
@@ -36,6 +37,7 @@ class PipelineOp:
     depths: list[int | None] = field(default_factory=list)
     cpu: list[tuple[float | None, float | None]] = field(default_factory=list)
     has_queue: bool = False
+    stated_ratio: float | None = None
 
 
 @dataclass
@@ -128,6 +130,9 @@ def _add_queue(path: Path, op: PipelineOp, queue: Mapping[str, Any], notes: Note
     op.capacity = whole(queue.get("length"))
     if op.capacity is None:
         notes.count(path, f"operator {op.op_id}: impossible capacity")
+    op.stated_ratio = _share(queue.get("usage_rate"))
+    if op.stated_ratio is None and queue.get("usage_rate") is not None:
+        notes.count(path, f"operator {op.op_id}: impossible usage rate")
     sizes = as_list(queue.get("size"))
     if not sizes:
         notes.add("no_samples", f"`{path.name}`: operator {op.op_id} has a queue and no samples")
@@ -144,7 +149,11 @@ def _csv_entry(path: Path, cells: Mapping[str, str]) -> dict[str, Any]:
     length = cells["output_queue_length"].strip()
     queue = None
     if sizes or length:
-        queue = {"size": sizes, "length": integer(length) if length.isdigit() else _number(length)}
+        queue = {
+            "size": sizes,
+            "length": integer(length) if length.isdigit() else _number(length),
+            "usage_rate": cells.get(_USAGE, "").strip() or None,
+        }
     return {
         "op_id": integer(cells["op_id"].strip()),
         "op_type": cells["op_type"].strip(),
@@ -152,6 +161,11 @@ def _csv_entry(path: Path, cells: Mapping[str, str]) -> dict[str, Any]:
         "children": children,
         "metrics": {"output_queue": queue} if queue else None,
     }
+
+
+def _share(text: Any) -> float | None:
+    found = _number(text) if isinstance(text, str) else None
+    return found if found is not None and 0 <= found <= 1 else None
 
 
 def _number(text: str) -> float | None:

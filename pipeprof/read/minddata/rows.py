@@ -51,6 +51,7 @@ def _add_graph(found: RankFiles, out: RankRows) -> None:
             capacity=op.capacity,
             is_python=True if op.op_type.removesuffix("Op") == "Generator" else None,
             inlined=not op.has_queue,
+            stated_fill_ratio=op.stated_ratio,
         )
         for child in op.children:
             out.add("pipeline_edge", pipeline_id=PIPELINE_ID, producer_id=child, consumer_id=op.op_id)

@@ -126,3 +126,19 @@ def test_both_rules_stand_side_by_side(ask):
 
 def test_only_training_pipelines_are_looked_at(ask):
     assert ask("diagnose/mindinsight", pipeline([0, 0, 9], role="eval", fetches=[0])) == []
+
+
+def test_the_fill_that_the_file_states_counts_before_that_of_its_samples(ask):
+    tables = pipeline([9, 5])
+    assert ask("diagnose/mindinsight", tables, give="verdict op_id usage_ratio") == [("leaf", 1, 0.5)]
+    tables["pipeline_op"][1]["stated_fill_ratio"] = 0.6
+    assert ask("diagnose/mindinsight", tables, give="rule verdict op_id") == [("none", None, None)]
+
+
+def test_a_stated_fill_in_front_is_compared_with_the_queue_behind(ask):
+    tables = pipeline([2, 4, 9])
+    assert ("inner", 1, 0.4) in ask("diagnose/mindinsight", tables, give="verdict op_id usage_ratio")
+    tables["pipeline_op"][2]["stated_fill_ratio"] = 0.5
+    found = ask("diagnose/mindinsight", tables, give="verdict op_id usage_ratio")
+    assert ("inner", 1, 0.4) not in found
+    assert ("leaf", 2, 0.5) in found

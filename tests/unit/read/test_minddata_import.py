@@ -203,6 +203,15 @@ def test_the_table_pairs_with_the_stamps_of_the_cpu_file(raw, run_of):
     assert "sample_times" not in codes(run)
 
 
+def test_the_fill_that_a_raw_table_states_is_kept_beside_the_samples(raw, run_of):
+    text = raw_csv().replace('"[4, 4, 4]",4.0,8,0.5', '"[4, 4, 5]",4.8,8,0.6').replace("8,0.25", "8,7")
+    run = run_of(raw(minddata_pipeline_raw_0__csv=text))
+    stated = {row["op_id"]: row["stated_fill_ratio"] for row in rows(run, "pipeline_op")}
+    assert stated == {0: None, 1: None, 2: 1.0, 3: 0.6}
+    assert [row["depth"] for row in rows(run, "queue") if row["op_id"] == 3] == [4, 4, 5]
+    assert any("operator 1: impossible usage rate" in warning.message for warning in run.manifest.warnings)
+
+
 def test_a_damaged_file_makes_a_partial_run_that_names_it(tmp_path, run_of):
     source = write_feed(tmp_path / "raw")
     source.joinpath("pipeline_profiling_0.json").write_text('{"op_info": [{"num_workers": 1', encoding="utf-8")
