@@ -15,12 +15,13 @@ from pipeprof.errors import UsageError
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 PLANTED = "mask_from_storage"
 STEPS = 150
 SHORTEST_S = 3.0
+FASTER = 0.9  # of the step before: what is nearer to it may be chance
+WIDTH = 80
 
 
 def run_demo(folder: Path, seconds: int) -> int:
@@ -32,9 +33,9 @@ def run_demo(folder: Path, seconds: int) -> int:
         raise UsageError("the demo trains with MindSpore, which is not installed", "pip install 'pipeprof[mindspore]'")
     began = time.monotonic()
     _say(
-        "A small CNN learns to tell two kinds of synthetic pictures apart, with MindSpore on this machine's CPU. "
-        f"In its data pipeline one operator was made slow on purpose: `{PLANTED}` waits 2 ms for every picture, "
-        "as it would for a slow disk. pipeprof does not know that."
+        "A small CNN learns to tell two kinds of synthetic pictures apart, with MindSpore on this machine's CPU. One "
+        f"operator of its data pipeline was made slow on purpose: `{PLANTED}` waits 2 ms for every picture, as it "
+        "would for a slow disk. pipeprof does not know that."
     )
     slow = _train(folder / "slow", "1/4  Train with the planted bottleneck", "map", seconds * 0.4)
     _head("2/4  What pipeprof sees")
@@ -47,19 +48,18 @@ def run_demo(folder: Path, seconds: int) -> int:
     confirmed = _compare(slow, fixed)
     _farewell(folder, time.monotonic() - began)
     if not named:
-        other = slow["diagnosis"]["op_name"] or "none"
-        _say(f"The planted operator was not named: found {other}. The machine may be very busy.")
+        other = slow["diagnosis"]["op_name"] or "no operator"
+        _say(f"The planted operator was not named, but {other}. The machine may be very busy.")
     return 0 if named and confirmed else 1
 
 
 def _train(path: Path, title: str, slow: str, seconds: float) -> dict[str, Any]:
     _head(title)
-    script = [sys.executable, "-m", "pipeprof.experiment.workload", "--slow", slow, "--steps", str(STEPS)]
+    script = ["-m", "pipeprof.experiment.workload", "--slow", slow, "--steps", str(STEPS)]
     limit = max(SHORTEST_S, seconds)
-    shown = ["pipeprof", "collect", "-o", str(path), "--", "python", *script[1:]]
-    print(f"$ {shlex.join(shown)}", flush=True)
-    command = [sys.executable, "-m", "pipeprof", "collect", "-o", str(path), "--force", "-q", "--", *script]
-    done = subprocess.run([*command, "--seconds", f"{limit:.1f}"], check=False)
+    print(f"$ pipeprof collect -o {shlex.quote(str(path))} -- \\\n    python {shlex.join(script)}", flush=True)
+    command = [sys.executable, "-m", "pipeprof", "collect", "-o", str(path), "--force", "-q", "--", sys.executable]
+    done = subprocess.run([*command, *script, "--seconds", f"{limit:.1f}"], check=False)
     if done.returncode:
         raise UsageError(f"the demo's training ended with exit code {done.returncode}", "its messages are above")
     content = _report(path)
@@ -77,72 +77,65 @@ def _report(path: Path) -> dict[str, Any]:
 
 
 def _explain(content: dict[str, Any]) -> None:
-    found = content["diagnosis"]
-    step = _median_step(content)
-    print(f"  median step      {format_ns(step)}")
-    _aside("the usual time of one training step, from the end of the one before to its own end")
-    print(f"  data wait        {format_ratio(found['data_wait_share'])} of the step time")
-    _aside("time the training stood still in the dataset iterator; above 20 % it pays to look at the pipeline")
-    print("  queues           " + "  ->  ".join(_queues(content)))
-    _aside("each operator, and how full the queue behind it was; full before and empty behind means: too slow")
-    print(f"  bottleneck       {found['op_type']} `{found['op_name']}` (confidence: {found['confidence']})")
-    _aside("the operator where the fill drops; with service times it is: " + _service(content))
+    found, stages = content["diagnosis"], _stages(content)
+    _fact("Median step", format_ns(_median_step(content)))
+    _aside("from the end of the step before to its own end; half of the steps take longer")
+    _fact("Waiting for data", f"{format_ratio(found['data_wait_share'])} of the time")
+    _aside("in the dataset iterator; from 20 % on it pays to look at the pipeline")
+    print("\n  Each operator, from the source on, with the fill of the queue behind it:")
+    print(f"  {'':<22}{'queue':>8}{'work per batch':>17}{'workers':>10}{'busy':>10}")
+    for row in sorted(stages, key=lambda row: -row["op_id"]):
+        cells = (format_ratio(row["output_ratio"]), format_ns(row["work_ns"]), row["workers"])
+        print(f"  {_label(row):<22}{cells[0]:>8}{cells[1]:>17}{cells[2]:>10}{format_ratio(row['utilisation']):>10}")
+    _aside("busy: work per batch x batches per second / workers; the one nearest 100 % limits")
+    print()
+    _fact("Bottleneck", f"{found['op_type']} `{found['op_name']}` ({found['confidence']} confidence)")
+    for row in stages:
+        if row["op_id"] == found["op_id"] and row["work_ns"] and row["loop_rate"]:
+            _aside(f"{format_ns(row['work_ns'])} of work per batch x {row['loop_rate']:.1f} batches per second")
     for item in found["suggestions"]:
-        print(textwrap.fill("try              " + item["text"], 100, initial_indent="  ", subsequent_indent=" " * 19))
+        print(textwrap.fill(item["text"], WIDTH, initial_indent="  Try: ", subsequent_indent=" " * 7))
 
 
-def _queues(content: dict[str, Any]) -> list[str]:
-    ops = _main_pipeline(content).get("ops", [])
-    return [
-        f"{op['name'] or op['op_type']} {format_ratio(op['queue']['mean_ratio'])}"
-        for op in sorted(ops, key=lambda op: -op["op_id"])
-        if op["queue"]
-    ]
-
-
-def _service(content: dict[str, Any]) -> str:
-    timed = [op for op in _main_pipeline(content).get("ops", []) if op["service"]]
-    slowest = max(timed, key=lambda op: op["service"]["work_per_batch_ns"], default=None)
-    if slowest is None:
-        return "not measured"
-    name = slowest["name"] or slowest["op_type"]
-    return f"{format_ns(slowest['service']['work_per_batch_ns'])} of work for a batch in `{name}`"
-
-
-def _main_pipeline(content: dict[str, Any]) -> dict[str, Any]:
+def _stages(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """The operators of the pipeline that the training waits for longest, as the diagnosis has them."""
     training = [row for row in content["pipeline"]["pipelines"] if row["role"] == "train"]
-    return max(training, key=lambda row: row["wait_ns"], default={})
+    main = max(training, key=lambda row: row["wait_ns"], default={"pipeline_key": None})["pipeline_key"]
+    return [row for row in content["pipeline"]["load"] if row["pipeline_key"] == main and row["op_id"] >= 0]
+
+
+def _label(row: dict[str, Any]) -> str:
+    return str(row["name"] or row["op_type"])
 
 
 def _compare(slow: dict[str, Any], fixed: dict[str, Any]) -> bool:
     before, after = _median_step(slow), _median_step(fixed)
-    waits = [content["diagnosis"]["data_wait_share"] for content in (slow, fixed)]
     rows = [
         ("", "slow", "fixed"),
         ("median step", format_ns(before), format_ns(after)),
-        ("data wait", format_ratio(waits[0]), format_ratio(waits[1])),
-        (
-            "bottleneck",
-            slow["diagnosis"]["op_name"] or "-",
-            fixed["diagnosis"]["op_name"] or fixed["diagnosis"]["op_type"] or "none",
-        ),
-        ("work for a batch", _slowest_work(slow), _slowest_work(fixed)),
+        ("waiting for data", *(format_ratio(side["diagnosis"]["data_wait_share"]) for side in (slow, fixed))),
+        ("bottleneck of the pipeline", *(_bottleneck(side["diagnosis"]) for side in (slow, fixed))),
+        ("work of the mask per batch", *_mask_work(slow, fixed)),
     ]
     for name, one, other in rows:
-        print(f"  {name:<18}{one:>22}{other:>22}")
-    if after < before:
-        _say(
-            f"The fix is confirmed: a step takes {after / before:.2f} of the time it took, "
-            f"that is {before / after:.1f} times as fast."
-        )
+        print(f"  {name:<28}{one:>20}{other:>20}")
+    if after < before * FASTER:
+        _say(f"The fix is confirmed: a training step is {before / after:.1f} times as fast.")
         return True
-    _say("The fix is not confirmed: the step did not get faster. The machine may be very busy.")
+    _say(f"The fix is not confirmed: a step did not get {1 - FASTER:.0%} faster. The machine may be very busy.")
     return False
 
 
-def _slowest_work(content: dict[str, Any]) -> str:
-    work = [op["service"]["work_per_batch_ns"] for op in _main_pipeline(content).get("ops", []) if op["service"]]
-    return format_ns(max(work, default=None))
+def _bottleneck(found: dict[str, Any]) -> str:
+    return str(found["op_name"] or found["op_type"] or "none")
+
+
+def _mask_work(slow: dict[str, Any], fixed: dict[str, Any]) -> tuple[str, str]:
+    """Work for a batch of the planted operator, and of the one that stands in its place after the fix."""
+    place = next((row["op_id"] for row in _stages(slow) if row["name"] == PLANTED), None)
+    works = [[row["work_ns"] for row in _stages(side) if row["op_id"] == place] for side in (slow, fixed)]
+    one, other = (format_ns(found[0]) if found else "-" for found in works)
+    return one, other
 
 
 def _median_step(content: dict[str, Any]) -> float:
@@ -159,18 +152,17 @@ def _outside_training(content: dict[str, Any]) -> float:
 
 def _farewell(folder: Path, seconds: float) -> None:
     slow, fixed = (shlex.quote(str(folder / name)) for name in ("slow", "fixed"))
-    print(f"\nBoth runs are yours to explore ({seconds:.0f} s in all):")
-    lines: Sequence[tuple[str, str]] = (
+    print(f"\nAll of this took {seconds:.0f} s. What to type next:")
+    lines = (
         (f"pipeprof report {slow}", "everything that was measured"),
         (f"pipeprof ops {fixed}", "the operators of the network"),
         (f'pipeprof sql {slow} "FROM stage"', "the tables behind it"),
-        (f"pipeprof compare {slow} {fixed}", "the gate: one repetition of each is too few for a verdict"),
+        (f"pipeprof compare {slow} {fixed}", "the gate; one repetition of each is too few for a verdict"),
         ("pipeprof ab --base-ref main -- python train.py", "your own change, measured until it is sure"),
         ("pipeprof collect -- python train.py", "your own training"),
     )
-    width = max(len(command) for command, _ in lines)
     for command, what in lines:
-        print(f"  {command:<{width}}   # {what}")
+        print(f"  {command}\n      # {what}")
 
 
 def _head(title: str) -> None:
@@ -178,8 +170,12 @@ def _head(title: str) -> None:
 
 
 def _say(text: str) -> None:
-    print("\n" + textwrap.fill(text, 100), flush=True)
+    print("\n" + textwrap.fill(text, WIDTH), flush=True)
+
+
+def _fact(name: str, text: str) -> None:
+    print(f"  {name + ':':<18}{text}")
 
 
 def _aside(text: str) -> None:
-    print(textwrap.fill(text, 100, initial_indent=" " * 19 + "(", subsequent_indent=" " * 20) + ")")
+    print(textwrap.fill(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6))

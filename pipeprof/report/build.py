@@ -46,6 +46,7 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
             "pipeline": {
                 "pipelines": _fetched(run, _pipelines(engine, pipelines)),
                 "sink": engine.rows("diagnose/sink"),
+                "load": engine.rows("diagnose/load"),
             },
             "ops": engine.rows("op/by_type"),
             "op_instances": engine.rows("op/by_instance", top=top),

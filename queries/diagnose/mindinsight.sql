@@ -4,10 +4,10 @@
 -- data_transmission when the device-side queue was ever empty; else device_queue_warning, which in spite of its name
 -- means that the input is fine. Rule pipeline, over all samples, warm-up included: inner when a queue in front is
 -- fuller than the operator's own by more than 0.1; leaf when its queue is below 0.6; root, and nothing else, when no
--- other queue is below 0.8. The fill is the one that the source states, where it states one (minddata_pipeline_raw), and
--- else the mean of the samples. Operator 0 is the root. Operators without a queue are looked through, and a queue without
--- samples is read as empty, as MindInsight does. Its advice names the operators of rule pipeline from the last position
--- to the first; the root gets none.
+-- other queue is below 0.8. The fill is the one that the source states (minddata_pipeline_raw), else the mean of the
+-- samples. Operator 0 is the root. Operators without a queue are looked through, and a queue without samples is read as
+-- empty, as MindInsight does. Its advice names the operators of rule pipeline from the last position to the first; the
+-- root gets none.
 --
 -- Reads: pipeline_usage, queue_link, train_batch, train_pipeline
 -- Gives, one row per (rep, rank, pipeline_key, position), in that order:

@@ -1,0 +1,58 @@
+"""`pipeprof demo` on real trainings: what it says is what it measured."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from conftest import LIMIT_S, PYTHON, clean_environment
+
+pytestmark = pytest.mark.mindspore
+WIDTH = 80
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What the demo prints, and the report of each of its two runs."""
+    folder = tmp_path_factory.mktemp("demo")
+
+    def ask(*words):
+        return subprocess.run(
+            [PYTHON, "-m", "pipeprof", *words], cwd=folder, env=clean_environment(), capture_output=True, text=True,
+            timeout=LIMIT_S, check=False,
+        )  # fmt: skip
+
+    done = ask("demo", "-o", "demo")
+    reports = [json.loads(ask("report", f"demo/{name}", "--format", "json").stdout) for name in ("slow", "fixed")]
+    return done, *reports
+
+
+def planted(report):
+    return next(row for row in report["pipeline"]["load"] if row["name"] == "mask_from_storage")
+
+
+def test_it_names_the_planted_operator_and_confirms_the_fix(told):
+    done, slow, fixed = told
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert slow["diagnosis"]["op_name"] == "mask_from_storage"
+    medians = [report["steps"]["summary"][-2]["median_ns"] for report in (slow, fixed)]
+    assert [row["kind"] for row in slow["steps"]["summary"]][-2] == "train"
+    assert medians[1] < medians[0]
+    assert f"a training step is {medians[0] / medians[1]:.1f} times as fast" in done.stdout
+
+
+def test_the_planted_operator_works_no_more_than_its_workers_can(told):
+    _, slow, _ = told
+    row = planted(slow)
+    assert row["work_ns"] >= 32e6  # 16 pictures of at least 2 ms
+    assert row["work_ns"] / 1e9 * row["loop_rate"] <= row["workers"]
+
+
+def test_its_text_fits_a_narrow_terminal_and_is_built_of_the_report(told):
+    done, slow, _ = told
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert f"{slow['diagnosis']['data_wait_share'] * 100:.1f} % of the time" in done.stdout
+    (line,) = (line for line in lines if line.strip().startswith("mask_from_storage"))
+    assert line.split()[-2:] == [f"{planted(slow)['utilisation'] * 100:.1f}", "%"]

@@ -1,0 +1,62 @@
+"""What the demo says of two reports, without training."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.experiment import demo
+
+MS = 1_000_000
+
+
+def stage(op_id, name, work_ms, rate=25.0, workers=1):
+    return {
+        "op_id": op_id, "op_type": "MapOp", "name": name, "workers": workers, "work_ns": work_ms * MS, "loop_rate": rate,
+        "utilisation": work_ms / 1e3 * rate / workers, "output_ratio": 0.25, "pipeline_key": "a",
+    }  # fmt: skip
+
+
+def report(name, step_ms, work_ms, wait):
+    evaluation = stage(0, "other", 900.0) | {"pipeline_key": "b"}
+    return {
+        "diagnosis": {
+            "op_id": 1, "op_type": "MapOp", "op_name": name, "confidence": "high", "data_wait_share": wait,
+            "suggestions": [{"text": "more workers"}],
+        },
+        "steps": {"summary": [{"kind": "train", "median_ns": step_ms * MS}]},
+        "pipeline": {
+            "pipelines": [{"role": "train", "wait_ns": 9, "pipeline_key": "a"}, {"role": "eval", "wait_ns": 99, "pipeline_key": "b"}],
+            "load": [stage(1, name, work_ms), stage(-1, "training loop", 5.0), evaluation],
+        },
+    }  # fmt: skip
+
+
+SLOW = report(demo.PLANTED, 40.0, 36.0, 0.685)
+
+
+def test_each_stage_is_shown_with_the_diagnosis_own_numbers(capsys):
+    demo._explain(SLOW)
+    text = capsys.readouterr().out
+    assert "Waiting for data: 68.5 % of the time" in text
+    (line,) = (line for line in text.splitlines() if line.strip().startswith(demo.PLANTED) and "%" in line)
+    assert line.split() == [demo.PLANTED, "25.0", "%", "36.0", "ms", "1", "90.0", "%"]
+    assert "36.0 ms of work per batch x 25.0 batches per second" in text
+    assert "training loop" not in text
+    assert "other" not in text
+    assert max(map(len, text.splitlines())) <= demo.WIDTH
+
+
+def test_both_sides_show_the_work_of_the_same_operator(capsys):
+    fixed = report("MaskFromMemory", 10.0, 0.5, 0.02)
+    fixed["pipeline"]["load"].append(stage(2, "Rescale", 3.0))
+    assert demo._compare(SLOW, fixed)
+    text = capsys.readouterr().out
+    (line,) = (line for line in text.splitlines() if "work of the mask" in line)
+    assert line.split()[-4:] == ["36.0", "ms", "500", "us"]
+    assert "4.0 times as fast" in text
+
+
+@pytest.mark.parametrize("step_ms", [38.0, 50.0])
+def test_a_gain_that_may_be_chance_confirms_nothing(capsys, step_ms):
+    assert not demo._compare(SLOW, report("MaskFromMemory", step_ms, 0.5, 0.5))
+    assert "not confirmed" in capsys.readouterr().out
