@@ -1,6 +1,6 @@
 """The training that `pipeprof demo` profiles: a small CNN on synthetic pictures. An ordinary script; knows no pipeprof.
 
-python -m pipeprof.experiment.workload --slow map --steps 150
+python -m pipeprof.experiment.workload --slow map --steps 120
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mindspore.dataset import GeneratorDataset, vision
 from mindspore.train import Callback, Model
 
 SIZE = 32
-STORAGE_S = 0.002
+STORAGE_S = 0.005  # long enough to limit the training on a busy machine too
 
 
 class Pictures:
@@ -104,7 +104,7 @@ def main() -> None:
     """Train and print how many steps were made."""
     parser = argparse.ArgumentParser(description="A small training on synthetic pictures.")
     parser.add_argument("--slow", choices=["map", "none"], default="none")
-    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--width", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=3600.0)

@@ -96,7 +96,7 @@ def _curve(rows: Sequence[Row]) -> list[str]:
         said += " (of neighbours the longest)"
     if all(row["data_wait_ns"] is not None for row in points):
         drawn.append(_line([row["data_wait_ns"] for row in points], top, _COLOURS["data_wait"]))
-        said += f', <span style="color:{_COLOURS["data_wait"]}">&#9632;</span> data wait'
+        said += f', <span style="color:{_COLOURS["data_wait"]}">&#9632;</span> before the forward pass'
     return _figure(drawn, CURVE_HEIGHT, "length of the training steps", said)
 
 

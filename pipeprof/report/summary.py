@@ -41,7 +41,7 @@ def _measured(run: Run) -> str:
     slowest = max(row["median_ns"] for row in steady)
     text += f", median step {format_ns(slowest)}"
     share = max((row["data_wait_share"] for row in waits if row["data_wait_share"] is not None), default=None)
-    return text if share is None else f"{text}, {format_ratio(share)} of it waiting for data"
+    return text if share is None else f"{text}; they waited for data {format_ratio(share)} of their time"
 
 
 def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:

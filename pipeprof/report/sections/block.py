@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 PHASES = {
-    "data_wait": "data wait",
+    "data_wait": "before the forward pass",
     "compute": "compute (forward+backward and tail, not split)",
     "forward_backward": "forward+backward",
     "tail": "tail",
@@ -65,14 +65,21 @@ def rows_at(rows: Iterable[dict[str, Any]], focus: tuple[int, int]) -> list[dict
     return [row for row in rows if (row["rep"], row["rank"]) == focus]
 
 
+def timed_steps(row: dict[str, Any]) -> str:
+    """Steps whose time counts, and of how many when op windows took some out."""
+    timed, steps = row["timed_steps"], row["steps"]
+    return str(steps) if timed == steps else f"{timed} of {steps}"
+
+
 def times(row: dict[str, Any]) -> list[str]:
     """Mean, median, 90th percentile and maximum as text."""
     return [format_ns(row[f"{name}_ns"]) for name in ("mean", "median", "p90", "max")]
 
 
-def costs(row: dict[str, Any]) -> list[str]:
-    """Total, mean, maximum and share as text."""
-    return [*(format_ns(row[f"{name}_ns"]) for name in ("total", "mean", "max")), format_ratio(row["share"])]
+def costs(row: dict[str, Any], *, nested: bool) -> list[str]:
+    """Total, mean, maximum, own time and share as text; own times only where operators call others."""
+    own = format_ns(row["self_ns"]) if nested else "-"
+    return [*(format_ns(row[f"{name}_ns"]) for name in ("total", "mean", "max")), own, format_ratio(row["share"])]
 
 
 def filled(head: Sequence[str], rows: list[list[str]], words: Iterable[int] = (0,)) -> Block:

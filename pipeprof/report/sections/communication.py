@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 MOST_STREAMS, MOST_COLLECTIVES = 8, 5
-PHASES = {"data_wait": "data wait", "forward_backward": "forward+backward", "tail": "tail"}
+PHASES = {"data_wait": "before the forward pass", "forward_backward": "forward+backward", "tail": "tail"}
 SOURCES = {"parts": "operators", "split": "its profiler's division", "trace": "events"}
 
 

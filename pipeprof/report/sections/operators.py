@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.sections.block import Block, Section, costs, filled, in_windows, rows_at, short_name
+from pipeprof.report.sections.block import Section, costs, filled, in_windows, rows_at, short_name
 from pipeprof.units import format_ns, format_ratio
 
 MOST_TYPES, MOST_INSTANCES = 10, 5
@@ -15,26 +15,30 @@ def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
     """Types and single operators with the most time, of the rank in focus."""
     section = Section("Operators (from op windows)" if in_windows(content) else "Operators")
     types = rows_at(content["ops"], focus)
-    rows = [[row["type"] or "-", row["phase"] or "-", str(row["count"]), *costs(row)] for row in types[:10]]
+    nested = any(row["self_ns"] not in (None, row["total_ns"]) for row in types)
+    times = ("count", "total", "mean", "max", "own time", "share of own" if nested else "share")
+    rows = [
+        [row["type"] or "-", row["phase"] or "-", str(row["count"]), *costs(row, nested=nested)] for row in types[:10]
+    ]
     if rows:
-        section.blocks.append(
-            Block(("type", "phase", "count", "total", "mean", "max", "share"), rows, frozenset(range(2, 7)))
-        )
+        section.blocks.append(filled(("type", "phase", *times), rows, words=(0, 1)))
         section.notes.append(
             f"{len(rows)} of {len(types)} types; all of them: pipeprof ops {content['run']['path']} --top 0"
         )
     instances = [
-        [short_name(row["name"]), row["phase"] or "-", row["in_shapes"] or "-", str(row["count"]), *costs(row)]
+        [
+            short_name(row["name"]),
+            row["phase"] or "-",
+            row["in_shapes"] or "-",
+            str(row["count"]),
+            *costs(row, nested=nested),
+        ]
         for row in rows_at(content["op_instances"], focus)[:5]
     ]
     if instances:
-        section.blocks.append(
-            Block(
-                ("operator", "phase", "input shapes", "count", "total", "mean", "max", "share"),
-                instances,
-                frozenset(range(3, 8)),
-            )
-        )
+        section.blocks.append(filled(("operator", "phase", "input shapes", *times), instances, words=(0, 1, 2)))
+    if nested:
+        section.notes.append("own time: without the operators that an operator calls")
     _totals(section, content, focus)
     return section
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.sections.block import PHASES, Block, Section, filled, times
+from pipeprof.report.sections.block import PHASES, Block, Section, filled, timed_steps, times
 from pipeprof.units import format_ns, format_ratio
 
 MOST_ROWS = 16
@@ -20,13 +20,13 @@ def ranks_section(content: dict[str, Any]) -> Section:
             [
                 str(row["rep"]),
                 str(row["rank"]),
-                str(row["steps"]),
+                timed_steps(row),
                 *times(row),
                 format_ratio(waits.get((row["rep"], row["rank"]))),
             ]
             for row in _slowest(rows)
         ]
-        head = ("rep", "rank", "steps", "mean", "median", "p90", "max", "waiting for data")
+        head = ("rep", "rank", "steps", "mean", "median", "p90", "max", "waiting for data, all steps")
         section.blocks.append(filled(head, listed, words=()))
         if len(rows) > len(listed):
             section.notes.append(f"the {len(listed)} slowest of {len(rows)}; all of them: --format json")

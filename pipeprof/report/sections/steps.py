@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.sections.block import PHASES, Block, Section, filled, in_windows, rows_at, times
+from pipeprof.report.sections.block import PHASES, Block, Section, filled, in_windows, rows_at, timed_steps, times
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     steps = content["steps"]
     section = Section("Steps")
     rows = [
-        [row["kind"], _counted(row), *times(row), format_ns(row["stddev_ns"])]
+        [row["kind"], timed_steps(row), *times(row), format_ns(row["stddev_ns"])]
         for row in rows_at(steps["summary"], focus)
     ]
     if rows:
@@ -47,10 +47,12 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
             )
         )
         section.notes.append(
-            "data wait ends where the forward pass begins; forward+backward and tail are from op windows, "
+            "before the forward pass: from the end of the previous step, so waiting for data and what the loop does "
+            "besides; forward+backward and tail are from op windows, "
             "whose steps are a little slower"
             if in_windows(content)
-            else "data wait: from the end of the previous step to FP; forward+backward: from FP to BP; tail: behind BP"
+            else "before the forward pass: from the end of the previous step to FP; forward+backward: from FP to BP; "
+            "tail: behind BP"
         )
     _variation(section, rows_at(steps["variation"], focus))
     _slowest(section, rows_at(steps["slowest"], focus)[:5], windowed=in_windows(content))
@@ -100,9 +102,3 @@ def _variation(section: Section, rows: Sequence[dict[str, Any]]) -> None:
     if listed:
         head = ("varies from step to step", "spread", "of its median", "much longer steps", "2nd half - 1st half")
         section.blocks.append(filled(head, listed))
-
-
-def _counted(row: dict[str, Any]) -> str:
-    """Steps whose time counts, and of how many when op windows took some out."""
-    timed, steps = row["timed_steps"], row["steps"]
-    return str(steps) if timed == steps else f"{timed} of {steps}"
