@@ -37,7 +37,9 @@ def check(text: str) -> None:
         inner = _parsed(match["explained"]) if match else []
         found = inner[0] if inner else found
     if found.type != duckdb.StatementType.SELECT:
-        raise QueryError(f"statement refused: found {found.type.name}, expected one that reads", _READS_ONLY)
+        raise QueryError(
+            f"statement refused: found {found.type.name}, only statements that read are allowed", _READS_ONLY
+        )
 
 
 def explained(error: duckdb.Error, tables: Sequence[str]) -> QueryError:

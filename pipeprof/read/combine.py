@@ -35,7 +35,8 @@ def combine(run: Run, parts: Sequence[Run]) -> None:
         if foreign:
             shown = ", ".join(map(str, sorted(foreign)))
             run.manifest.warn(
-                "two_step_sources", f"steps of {part.manifest.source} were left out for rank {shown}: others are better"
+                "two_step_sources",
+                f"steps of {part.manifest.source} were left out for rank {shown}: another source has better ones",
             )
         stepped |= mine
         _add_manifest(run.manifest, part.manifest)

@@ -214,7 +214,7 @@ def _new_run(source: Path, target: Path, chosen: Sequence[Reader], known: dict[s
 def _say_left_out(manifest: Manifest, names: Sequence[str]) -> None:
     if names:
         more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
-        manifest.warn("left_out", f"files that are not known: {', '.join(names[:_NAMED_AT_MOST])}{more}")
+        manifest.warn("left_out", f"files of unknown kinds were left out: {', '.join(names[:_NAMED_AT_MOST])}{more}")
 
 
 def _put_in_place(run: Run, target: Path) -> Run:

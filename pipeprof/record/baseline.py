@@ -92,7 +92,7 @@ def load(path: str) -> Measures:
     head, _, query = path.partition("?") if "://" in path else (str(Path(path).resolve()), "", "")
     parts = head.rstrip("/").rsplit("/", 2)
     if len(parts) < 3:
-        raise UsageError(f"`{path}` is no baseline", "name the folder ROOT/WORKLOAD/MACHINE")
+        raise UsageError(f"`{path}` is not a baseline", "name the folder ROOT/WORKLOAD/MACHINE")
     root, workload, machine = parts
     return _read(open_place(f"{root}?{query}" if query else root or "/"), workload, machine, moved=True)[1]
 

@@ -114,5 +114,5 @@ def test_hand_made_folders_of_older_versions_can_be_read(name, fetches, tmp_path
 def test_the_whole_suite_is_not_one_training(tmp_path):
     from pipeprof.errors import SourceError
 
-    with pytest.raises(SourceError, match="two files of a kind for rank 0"):
+    with pytest.raises(SourceError, match="two files of the same kind for rank 0"):
         import_path(DATA / "minddata_suite", tmp_path / "run")

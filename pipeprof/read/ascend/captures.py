@@ -80,7 +80,7 @@ def _place(mine: Files, rank: int, item: Found, manifest: Manifest) -> None:
         manifest.warn("left_out", f"`{other}` was left out: `{chosen}` of the same capture is of the same kind")
         return
     raise SourceError(
-        f"two files of a kind for rank {rank}: `{others[0]}` and `{item.path}`, expected one training",
+        f"two files of the same kind for rank {rank}: `{others[0]}` and `{item.path}`, expected the files of one training",
         "import one of their folders",
     )
 
@@ -118,7 +118,7 @@ def _ranks_of_roots(found: Sequence[Found], manifest: Manifest) -> dict[Path, in
         known[root] = of_process[process] = rank
         used.add(rank)
         if len(roots) > 1:
-            manifest.warn("rank", f"nothing says of which rank the files in `{root}` are: taken for rank {rank}")
+            manifest.warn("rank", f"the files in `{root}` do not say their rank: taken for rank {rank}")
     return known
 
 

@@ -32,5 +32,5 @@ class Checks:
         """Say how many more there are."""
         for (name, rule), count in self._counts.items():
             if count > _SPELLED_OUT:
-                self._notes.add("self_check", f"`{name}`: {rule}: so in {count - _SPELLED_OUT} more row(s)")
+                self._notes.add("self_check", f"`{name}`: {rule}: the same in {count - _SPELLED_OUT} more row(s)")
         self._counts.clear()

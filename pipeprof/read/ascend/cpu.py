@@ -63,13 +63,11 @@ def read_executions(
     whole_file = len(found) < MOST
     told = _windows(found) if whole_file else []
     if not whole_file:
-        out.notes.add(
-            "steps", f"`{path.name}`: more than {MOST} executions: these are not put in order, no steps are told"
-        )
+        out.notes.add("steps", f"`{path.name}`: more than {MOST} executions: too many to sort, so steps are not known")
     elif steps and told:
         _add_steps(found, told, out)
     elif steps:
-        out.notes.add("steps", f"`{path.name}`: operators run several times per step (PyNative): no steps can be told")
+        out.notes.add("steps", f"`{path.name}`: operators run several times per step (PyNative): steps cannot be found")
     described = chain(_launches(launches if whole_file else None, found, checks), repeat((None, None)))
     sums: dict[str, list[int]] = {}
     for execution, (stated, shapes) in zip(chain(found, rest), described, strict=False):

@@ -130,7 +130,9 @@ def _say(manifest: Manifest, outcome: Outcome) -> None:
     if len(clocks) > 1:
         names = {"counter": "the device's counter", "epoch": "the wall clock", "raw": "the machine's raw clock"}
         shown = ", ".join(names[clock] for clock in clocks)
-        manifest.warn("clocks", f"times are on {shown}; each begins at 0, nothing relates them", rep=0, rank=rank)
+        manifest.warn(
+            "clocks", f"times are on {shown}; each begins at 0, how they relate is not known", rep=0, rank=rank
+        )
     if outcome.points:
         manifest.options.setdefault("points", {})[f"rank {rank}"] = _points(outcome.points)
     if outcome.config:

@@ -132,7 +132,7 @@ def read_trace(path: Path, names: Names, out: Out, wanted: Wanted) -> dict[str, 
             "names", f"`{path.name}` has too many names, steps or waits for batches: the later ones are left out"
         )
     if lanes.more:
-        out.notes.add("threads", f"`{path.name}` has more than {MOST} threads: the others are one")
+        out.notes.add("threads", f"`{path.name}` has more than {MOST} threads: the others are put together as one")
     return dict(sums)
 
 

@@ -97,7 +97,7 @@ def _variant(path: Path, line: int, row: dict[str, str]) -> Variant:
 def check_cells(row: Mapping[Any, Any]) -> None:
     """Raises ValueError for a row of `csv.DictReader` with fewer or more cells than the head of the table."""
     if None in row or None in row.values():
-        raise ValueError("it has not as many cells as the head of the table")
+        raise ValueError("its number of cells is not that of the table's header")
 
 
 def _time(text: str) -> float:

@@ -107,7 +107,7 @@ def _graph(paths: Paths, found: RankFiles) -> Graph:
     if graph is None:
         graph = _tried(found, paths.get(files.RAW_CSV), read_raw_csv)
     elif not graph.ops:
-        found.damage.append(SourceError(f"no operators in `{paths[files.PIPELINE]}`, expected op_info with some"))
+        found.damage.append(SourceError(f"no operators in `{paths[files.PIPELINE]}`, expected some in op_info"))
     return graph or Graph([], None)
 
 
@@ -173,7 +173,7 @@ def _to_one_clock(path: Path, found: RankFiles) -> None:
             found.notes.add(
                 "log_clock",
                 f"`{path.name}`: {len(found.blocks)} timing blocks fit the {len(stamps)} batches in several ways; "
-                "their times may be off by some steps",
+                "their times may be off by a few steps",
             )
     else:
         found.loose, offset = True, found.blocks[0].wall_ns

@@ -137,7 +137,7 @@ def _add_queue(path: Path, op: PipelineOp, queue: Mapping[str, Any], notes: Note
     if not sizes:
         notes.add("no_samples", f"`{path.name}`: operator {op.op_id} has a queue and no samples")
     op.depths = [whole(size) for size in sizes]
-    notes.count(path, f"operator {op.op_id}: depth is no whole number of 0 or more", op.depths.count(None))
+    notes.count(path, f"operator {op.op_id}: depth is not a whole number of 0 or more", op.depths.count(None))
     if op.capacity is not None:
         above = sum(depth is not None and depth > op.capacity for depth in op.depths)
         notes.count(path, f"operator {op.op_id}: depth above the capacity of {op.capacity}", above)

@@ -88,7 +88,7 @@ def _place(mine: dict[str, Path], rank: int, item: Found) -> None:
     other = mine.get(item.kind)
     if other is not None:
         raise SourceError(
-            f"two files of a kind for rank {rank}: `{other}` and `{item.path}`, expected one training",
+            f"two files of the same kind for rank {rank}: `{other}` and `{item.path}`, expected the files of one training",
             "import one of their folders",
         )
     mine[item.kind] = item.path
@@ -171,4 +171,7 @@ def _clocks(manifest: Manifest, read: dict[int, RankFiles]) -> None:
     for (_, end, one), (start, _, other) in pairwise(spans):
         if start - end > _APART_NS:
             hours = (start - end) / _APART_NS
-            manifest.warn("clocks", f"{one} end {hours:.0f} h before {other} begin: not one clock, or not one training")
+            manifest.warn(
+                "clocks",
+                f"{one} end {hours:.0f} h before {other} begin: they have different clocks, or are of different trainings",
+            )

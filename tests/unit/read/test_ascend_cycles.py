@@ -55,5 +55,5 @@ def test_graph_mode_steps_of_a_later_cycle_follow_the_earlier_ones(tmp_path):
 
 
 def test_captures_of_two_processes_are_no_cycles(tmp_path, monkeypatch):
-    with pytest.raises(SourceError, match="two files of a kind for rank 0"):
+    with pytest.raises(SourceError, match="two files of the same kind for rank 0"):
         import_path(two(tmp_path / "job", monkeypatch, pid=78), tmp_path / "run")

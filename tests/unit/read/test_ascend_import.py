@@ -211,7 +211,7 @@ def test_a_tree_of_ranks_is_one_run_and_ranks_share_the_clock(load, tmp_path):
 def test_two_captures_of_one_rank_are_refused(load, tmp_path):
     for name in ("a", "b"):
         write_output(tmp_path / "job" / name, rank=1)
-    with pytest.raises(SourceError, match="two files of a kind for rank 1"):
+    with pytest.raises(SourceError, match="two files of the same kind for rank 1"):
         load(tmp_path / "job")
 
 

@@ -124,7 +124,7 @@ def test_a_tree_with_every_generation_is_one_run_with_its_ranks(tmp_path):
     assert [rank.rank for rank in run.manifest.reps[0].ranks] == [0, 1, 2, 3, 4]
     assert {rank for (rank,) in rows(run, "step", "rank")} == {0, 1, 2, 3, 4}
     assert [warning.message for warning in run.manifest.warnings if warning.code == "left_out"] == [
-        "files that are not known: notes.md"
+        "files of unknown kinds were left out: notes.md"
     ]
 
 

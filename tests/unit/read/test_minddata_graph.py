@@ -44,7 +44,7 @@ def test_the_sink_need_not_be_operator_0(read):
 @pytest.mark.parametrize(
     ("sizes", "kept", "text"),
     [
-        ([1, -1, 2], [1, None, 2], "operator 0: depth is no whole number of 0 or more; 1 left out"),
+        ([1, -1, 2], [1, None, 2], "operator 0: depth is not a whole number of 0 or more; 1 left out"),
         ([1, 9, 99], [1, None, None], "operator 0: depth above the capacity of 8; 2 left out"),
         ([1, 2**63, 2], [1, None, 2], "no whole number of 0 or more; 1 left out"),
         ([1, float("nan"), float("inf")], [1, None, None], "no whole number of 0 or more; 2 left out"),

@@ -243,7 +243,7 @@ def test_files_are_known_by_content_and_the_others_are_listed(raw, run_of):
     )  # fmt: skip
     run = run_of(source)
     assert run.manifest.tables["queue"] == 18
-    assert said(run, "left_out") == "files that are not known: run.json, steps.csv, truth.json"
+    assert said(run, "left_out") == "files of unknown kinds were left out: run.json, steps.csv, truth.json"
     assert [recognise(source / name) for name in ("graph.json", "stderr", "run.json")] == ["minddata", "minddata", None]
 
 
@@ -267,7 +267,7 @@ def test_ranks_are_told_by_name_and_share_one_zero(tmp_path, run_of):
 def test_two_trainings_in_one_folder_are_refused(tmp_path, run_of):
     write_feed(tmp_path / "raw" / "one")
     write_feed(tmp_path / "raw" / "two")
-    with pytest.raises(SourceError, match="two files of a kind for rank 0"):
+    with pytest.raises(SourceError, match="two files of the same kind for rank 0"):
         run_of(tmp_path / "raw")
 
 
