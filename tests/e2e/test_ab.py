@@ -135,17 +135,3 @@ def test_an_arm_that_fails_is_named(project):
     assert "no data here" in done.stderr
     assert "the arm `base` works" in done.stderr
     git(project.folder, "checkout", "--quiet", "--", "train.py")
-
-
-@pytest.mark.slow
-@pytest.mark.measures
-def test_a_planted_slow_down_is_real(project):
-    """The probe's sleep makes the steps longer by about its share. These steps sleep themselves: load hardly counts."""
-    words = ["--rounds", "3", "--slow-down", "0.3", "--sessions", "40", "-o", str(project.out()), "--format", "json"]
-    (project.folder / "plain.py").write_text(TRAINING.format(pause=0) + "    time.sleep(0.05)\n")
-    done = project.run("qualify", *words, "--", project.python, "plain.py")
-    assert done.returncode in (0, 1), done.stderr
-    found = json.loads(done.stdout)
-    assert found["slow_downs"][0]["how"] == "sleep", found["slow_downs"]
-    assert 0.2 < found["slow_downs"][0]["measured"] < 0.4
-    assert found["false_alarms"]["sessions"] == 40
