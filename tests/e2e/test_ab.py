@@ -38,6 +38,7 @@ class Rows:
 
 ms.set_seed(1)
 ms.set_context(mode=ms.PYNATIVE_MODE)
+ds.config.set_prefetch_size(1)  # or a first step of seconds fills the queues, and the next ones wait for nothing
 data = ds.GeneratorDataset(Rows(), ["x", "y"], shuffle=False)
 data = data.map(decode, ["x"], num_parallel_workers=1).batch(4, num_parallel_workers=1)
 net = nn.SequentialCell(nn.Dense(8, 16), nn.ReLU(), nn.Dense(16, 2))
@@ -53,6 +54,8 @@ looks = [3, 4]
 alpha = 0.05
 
 [gate.metrics]
+step_time_median = {min_effect = 0.2, margin = 0.25}
+data_wait = {min_effect = 0.2, margin = 0.25}
 step_time_p90 = {family = "secondary"}
 first_step_time = {family = "secondary"}
 peak_memory = {family = "secondary"}
@@ -88,6 +91,7 @@ def ab(home, *words):
     return home.run("ab", *words, "--format", "json", "--", home.python, "train.py")
 
 
+@pytest.mark.measures
 def test_a_slower_map_operator_is_regressed_and_named(project):
     done = ab(project, "--base-ref", "quick", "--new-ref", "slow", "-o", "slower")
     assert done.returncode == 1, done.stderr
@@ -104,6 +108,7 @@ def test_a_slower_map_operator_is_regressed_and_named(project):
     assert "nothing was run" in again.stderr
 
 
+@pytest.mark.measures
 def test_identical_code_is_not_regressed_also_across_an_interruption(project):
     words = ["ab", "--base-ref", "quick", "--new-ref", "same", "-o", "equal", "--", project.python, "train.py"]
     folder = project.folder / "equal"

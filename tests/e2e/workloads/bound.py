@@ -34,6 +34,8 @@ def wait_25_ms(x):
 
 
 def pipeline(steps=STEPS, *, slow=True):
+    """Queues of one batch, so that what is made in advance during a long first step is soon used up."""
+    ds.config.set_prefetch_size(1)
     data = ds.GeneratorDataset(Source(steps), ["x", "y"], shuffle=False, python_multiprocessing=False)
     if slow:
         data = data.map(wait_25_ms, ["x"], num_parallel_workers=1)
