@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-# A map operator waits 150 ms per batch, which takes no CPU: a second worker halves that on a busy machine too. Queues
+# A map operator waits 250 ms per batch, which takes no CPU: a second worker halves that on a busy machine too. Queues
 # of one batch: what is made in advance during the first step, which may take seconds, is used up before steps count.
 TRAINING = """
 import os
@@ -20,7 +20,7 @@ import numpy as np
 from mindspore import dataset as ds
 from mindspore import nn
 
-DECODE_S = float(os.environ.get("DECODE_S", "0.15"))
+DECODE_S = float(os.environ.get("DECODE_S", "0.25"))
 
 print("threads", ms.get_context("runtime_num_threads"), "mode", ms.get_context("mode"))
 
@@ -32,7 +32,7 @@ def decode(x):
 
 class Rows:
     def __len__(self):
-        return 4 * 20
+        return 4 * 16
 
     def __getitem__(self, index):
         return np.full(8, index % 5, np.float32), np.array(index % 2, np.int32)
@@ -50,7 +50,7 @@ gradients = ms.value_and_grad(lambda x, y: loss(net(x), y), None, optimizer.para
 for x, y in data.create_tuple_iterator(num_epochs=1):
     optimizer(gradients(x, y)[1])
 """
-# Half and nearly three times the step time are planted. What counts as a change is far from both, and from noise.
+# Half and more than twice the step time are planted. What counts as a change is far from both, and from noise.
 PLANTED = """
 looks = [3, 5]
 alpha = 0.05
@@ -67,7 +67,7 @@ dataset = {op = "Map", workers = 2}
 
 [[variant]]
 name = "harmful"
-env = {DECODE_S = "0.4"}
+env = {DECODE_S = "0.6"}
 
 [[variant]]
 name = "idle"

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.mindspore, pytest.mark.slow]
 
 @pytest.fixture(scope="session")
 def bound(pipeprof_in):
-    """`bound("loop", 20)`: one profiled run for each workload of `bound.py`, and a folder to work in."""
+    """`bound("loop", 16)`: one profiled run for each workload of `bound.py`, and a folder to work in."""
     home = pipeprof_in("bound")
     known = {}
 
@@ -60,9 +60,9 @@ def epochs(home, run):
 
 @pytest.mark.measures
 def test_a_second_worker_doubles_a_waiting_map(bound):
-    """Rows wait 25 ms, which takes no CPU: beside other programs every row takes as much longer on both sides."""
-    home, run = bound("loop", 20)
-    done, out = whatif(home, run, "--op", "wait_25_ms", "--workers", "2")
+    """Rows wait 60 ms, which takes no CPU: beside other programs every row takes as much longer on both sides."""
+    home, run = bound("loop", 16)
+    done, out = whatif(home, run, "--op", "wait_60_ms", "--workers", "2")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found == json.loads((out / "whatif.json").read_text())
@@ -79,8 +79,8 @@ def test_a_second_worker_doubles_a_waiting_map(bound):
 @pytest.mark.measures
 @pytest.mark.parametrize("kind", ["loop", "model"])
 def test_headspace_is_large_for_a_data_bound_loop_and_keeps_its_steps(bound, kind):
-    """Each batch of the unchanged side waits for 100 ms of sleep; the other side never does."""
-    home, _ = bound("loop", 20)
+    """Each batch of the unchanged side waits for 240 ms of sleep; the other side never does."""
+    home, _ = bound("loop", 16)
     found, out = headspace(home, kind, 12, 2)
     assert found["measured"]["ratio"] > 1.3
     assert found["measured"]["verdict"] == "faster"
@@ -97,7 +97,7 @@ def test_headspace_is_large_for_a_data_bound_loop_and_keeps_its_steps(bound, kin
 
 
 def test_processes_and_prefetch_reach_the_executed_copy(bound):
-    home, run = bound("loop", 20)
+    home, run = bound("loop", 16)
     command = home.script("bound.py", "loop", "8")
     done, out = whatif(home, run, "--op", "1", "--workers", "2", "--processes", "--prefetch", "4", command=command)
     assert done.returncode == 0, done.stderr
@@ -107,11 +107,11 @@ def test_processes_and_prefetch_reach_the_executed_copy(bound):
 
 
 def test_errors_name_what_is_wrong(bound):
-    home, run = bound("loop", 20)
+    home, run = bound("loop", 16)
     for words, code, text in (
-        (("--op", "wait_26_ms", "--workers", "2"), 2, "wait_25_ms"),
-        (("--op", "wait_25_ms", "--workers", "4096"), 2, "4096 workers"),
-        (("--op", "wait_25_ms", "--workers", "1"), 2, "already"),
+        (("--op", "wait_61_ms", "--workers", "2"), 2, "wait_60_ms"),
+        (("--op", "wait_60_ms", "--workers", "4096"), 2, "4096 workers"),
+        (("--op", "wait_60_ms", "--workers", "1"), 2, "already"),
     ):
         done, out = whatif(home, run, *words)
         assert (done.returncode, done.stdout) == (code, ""), done.stderr
@@ -121,9 +121,9 @@ def test_errors_name_what_is_wrong(bound):
 
 
 def test_a_command_that_fails_is_exit_5(bound):
-    home, run = bound("loop", 20)
+    home, run = bound("loop", 16)
     done, _ = whatif(
-        home, run, "--op", "wait_25_ms", "--workers", "2", command=[home.python, "-c", "raise SystemExit(7)"]
+        home, run, "--op", "wait_60_ms", "--workers", "2", command=[home.python, "-c", "raise SystemExit(7)"]
     )
     assert done.returncode == 5
     assert "exit code 7" in done.stderr
@@ -131,9 +131,9 @@ def test_a_command_that_fails_is_exit_5(bound):
 
 def test_a_change_that_was_not_applied_is_no_result(bound):
     """Another script than the one that was recorded: its pipeline is made elsewhere."""
-    home, run = bound("loop", 20)
+    home, run = bound("loop", 16)
     command = home.script("loops.py", "pynative_loop")
-    done, out = whatif(home, run, "--op", "wait_25_ms", "--workers", "2", command=command)
+    done, out = whatif(home, run, "--op", "wait_60_ms", "--workers", "2", command=command)
     assert done.returncode == 3, done.stderr
     assert "not applied" in done.stderr
     assert not (out / "whatif.json").exists()
@@ -146,7 +146,7 @@ def test_headspace_without_an_iterator_refuses(pipeprof):
 
 
 def test_an_interrupt_ends_the_experiment(bound):
-    home, run = bound("loop", 20)
+    home, run = bound("loop", 16)
     out = home.out()
     words = [home.python, "-m", "pipeprof", "whatif", str(run), "--op", "1", "--workers", "2", "-o", str(out)]
     started = subprocess.Popen(

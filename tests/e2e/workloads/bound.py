@@ -28,8 +28,8 @@ class Source:
         return np.full(8, index % 5, np.float32), np.array(index % 2, np.int32)
 
 
-def wait_25_ms(x):
-    time.sleep(0.025)
+def wait_60_ms(x):
+    time.sleep(0.06)
     return x
 
 
@@ -38,7 +38,7 @@ def pipeline(steps=STEPS, *, slow=True):
     ds.config.set_prefetch_size(1)
     data = ds.GeneratorDataset(Source(steps), ["x", "y"], shuffle=False, python_multiprocessing=False)
     if slow:
-        data = data.map(wait_25_ms, ["x"], num_parallel_workers=1)
+        data = data.map(wait_60_ms, ["x"], num_parallel_workers=1)
     return data.batch(ROWS, num_parallel_workers=1)
 
 
