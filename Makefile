@@ -5,10 +5,13 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.pipeprof-installed
+# For `make timing`.
+TIMES ?= 20
+BUSY ?= 2
 # Tests that start no training share the cores; trainings disturb each other and run alone.
 TOGETHER := -n auto --dist loadfile --ignore tests/e2e
 
-.PHONY: demo test test-slow check lint types floors docs bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel test-wheel clean help
+.PHONY: demo test test-slow timing check lint types floors docs bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel test-wheel clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -20,6 +23,9 @@ test: $(READY)  ## all tests but the slow ones
 test-slow: $(READY)  ## long ones: stress, accuracy, fault injection
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow $(TOGETHER)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow tests/e2e
+
+timing: $(READY)  ## the tests that compare times of real trainings, TIMES in a row beside BUSY busy loops (2 hours)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/repeat_timing_tests.py --times $(TIMES) --busy $(BUSY)
 
 check: lint types floors test  ## what CI runs
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from pipeprof.record import store
 from pipeprof.record.run import Manifest, Run
 from pipeprof.record.schema import BY_NAME
+
+# How long an example takes is the machine's affair: a test fails for what comes out.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def write_run(folder, tables):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import MeasureError
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
-from pipeprof.experiment.whatif import measured_facts
+from pipeprof.experiment.whatif import FASTER, measured_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ def run_headspace(command: Sequence[str], pairs: int, folder: Path, say: Callabl
     if not all(run.events("cached") for run in runs if run.side == "b"):
         raise MeasureError("the training's iterators were not found again", "does the script make them at random?")
     content = {"schema_version": SCHEMA_VERSION} | measured_facts(runs, command=command)
-    content["measured"].pop("verdict")
+    content["measured"]["verdict"] = verdict(content["measured"])
     content["notes"] = notes(runs)
     write_json(folder / "headspace.json", content)
     return content
@@ -105,17 +105,36 @@ def notes(runs: Sequence[Measured]) -> list[str]:
     return said
 
 
+def verdict(measured: Mapping[str, float]) -> str:
+    """Whether the pairs agree that there is something to gain (by 2 % at least), or nothing; else undecided."""
+    if measured["low"] > FASTER:
+        return "faster"
+    return "undecided" if measured["high"] > FASTER else "no gain"
+
+
 def text(content: Mapping[str, Any]) -> str:
     """The result for people."""
     measured = content["measured"]
     rates = {side: [run["steps_per_second"] for run in content["runs"] if run["side"] == side] for side in ("a", "b")}
     lines = [
-        f"upper bound x{measured['ratio']:.2f} (pairs x{measured['low']:.2f} to x{measured['high']:.2f})",
-        "  no repair of the data pipeline makes this training faster than that",
+        *_bound(measured),
         f"  unchanged {_listed(rates['a'])}, with one cached batch {_listed(rates['b'])} steps/s",
     ]
     lines += [f"  note: {note}" for note in content["notes"]]
     return "\n".join(lines) + "\n"
+
+
+def _bound(measured: Mapping[str, Any]) -> list[str]:
+    """The answer, with the pairs that it comes from."""
+    pairs = f"pairs x{measured['low']:.2f} to x{measured['high']:.2f}"
+    if measured["verdict"] == "undecided":
+        return [f"undecided: the pairs contradict each other ({pairs})", "  measure more of them: --pairs 5"]
+    if measured["verdict"] == "no gain":
+        return [f"nothing to gain: x{measured['ratio']:.2f} ({pairs})", "  the training does not wait for data"]
+    return [
+        f"upper bound x{measured['ratio']:.2f} ({pairs})",
+        "  no repair of the data pipeline makes this training faster than that",
+    ]
 
 
 def _roles(process: Process) -> dict[int, str]:

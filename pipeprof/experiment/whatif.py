@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 SCHEMA_VERSION = 1
+FASTER, SLOWER = 1.02, 0.98  # every pair has to say so
 HAVE_PROCESSES = frozenset(["MapOp", "BatchOp", SOURCE])
 
 
@@ -119,9 +120,9 @@ def measured_facts(runs: Sequence[Measured], *, command: Sequence[str]) -> dict[
 
 def verdict(found: Ratio) -> str:
     """Faster or slower when every pair says so by at least 2 %, else undecided."""
-    if found.low > 1.02:
+    if found.low > FASTER:
         return "faster"
-    return "slower" if found.high < 0.98 else "undecided"
+    return "slower" if found.high < SLOWER else "undecided"
 
 
 def text(content: Mapping[str, Any]) -> str:

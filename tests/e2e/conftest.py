@@ -18,14 +18,13 @@ from pipeprof.record import store
 
 PYTHON = os.environ.get("PIPEPROF_E2E_PYTHON", sys.executable)
 WORKLOADS = Path(__file__).parent / "workloads"
-LIMIT_S = 240
+LIMIT_S = 900  # for what hangs
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("measures"):
-            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=5))
-            item.add_marker(pytest.mark.timeout(1800))  # of all attempts
+            item.add_marker(pytest.mark.timeout(1800))  # a busy machine takes longer: only what hangs is a failure
     if importlib.util.find_spec("mindspore") is None:
         for item in items:
             if item.get_closest_marker("mindspore"):

@@ -11,7 +11,8 @@ import pytest
 
 pytestmark = pytest.mark.mindspore
 
-# One batch waits 4 x PAUSE in one map operator; the steps are much longer than what the machine adds by chance.
+# One batch waits 4 x PAUSE in one map operator. That is much longer than the rest of a step, also of one that has to
+# share its cores with other programs: waiting needs none.
 TRAINING = """
 import time
 
@@ -30,7 +31,7 @@ def decode(x):
 
 class Rows:
     def __len__(self):
-        return 4 * 40
+        return 4 * 24
 
     def __getitem__(self, index):
         return np.full(8, index % 5, np.float32), np.array(index % 2, np.int32)
@@ -38,6 +39,7 @@ class Rows:
 
 ms.set_seed(1)
 ms.set_context(mode=ms.PYNATIVE_MODE)
+ds.config.set_prefetch_size(1)  # or a first step of seconds fills the queues, and the next ones wait for nothing
 data = ds.GeneratorDataset(Rows(), ["x", "y"], shuffle=False)
 data = data.map(decode, ["x"], num_parallel_workers=1).batch(4, num_parallel_workers=1)
 net = nn.SequentialCell(nn.Dense(8, 16), nn.ReLU(), nn.Dense(16, 2))
@@ -53,6 +55,8 @@ looks = [3, 4]
 alpha = 0.05
 
 [gate.metrics]
+step_time_median = {min_effect = 0.2, margin = 0.25}
+data_wait = {min_effect = 0.2, margin = 0.25}
 step_time_p90 = {family = "secondary"}
 first_step_time = {family = "secondary"}
 peak_memory = {family = "secondary"}
@@ -72,9 +76,9 @@ def project(pipeprof_in):
     git(root, "init", "--quiet", "-b", "main")
     (root / "pipeprof.toml").write_text(POLICY)
     texts = {
-        "quick": TRAINING.format(pause=0.005),
-        "same": TRAINING.format(pause=0.005) + "# the end\n",
-        "slow": TRAINING.format(pause=0.010),
+        "quick": TRAINING.format(pause=0.030),
+        "same": TRAINING.format(pause=0.030) + "# the end\n",
+        "slow": TRAINING.format(pause=0.075),
     }
     for tag, text in texts.items():
         (root / "train.py").write_text(text)
@@ -88,6 +92,7 @@ def ab(home, *words):
     return home.run("ab", *words, "--format", "json", "--", home.python, "train.py")
 
 
+@pytest.mark.measures
 def test_a_slower_map_operator_is_regressed_and_named(project):
     done = ab(project, "--base-ref", "quick", "--new-ref", "slow", "-o", "slower")
     assert done.returncode == 1, done.stderr
@@ -95,7 +100,8 @@ def test_a_slower_map_operator_is_regressed_and_named(project):
     assert found["verdict"] == "regressed"
     step = next(metric for metric in found["metrics"] if metric["name"] == "step_time_median")
     assert step["ratio"] > 1.4
-    assert "decode" in json.dumps(found["explanation"])
+    assert found["explanation"][0]["name"] == "decode", found["explanation"]
+    assert "because work of `decode` per batch grew" in found["headline"]
     assert found["session"]["arms"]["base"]["revision"] == git(project.folder, "rev-parse", "quick")
     assert git(project.folder, "worktree", "list", "--porcelain").count("worktree ") == 1
     again = ab(project, "--base-ref", "quick", "--new-ref", "slow", "-o", "slower")
@@ -104,6 +110,7 @@ def test_a_slower_map_operator_is_regressed_and_named(project):
     assert "nothing was run" in again.stderr
 
 
+@pytest.mark.measures
 def test_identical_code_is_not_regressed_also_across_an_interruption(project):
     words = ["ab", "--base-ref", "quick", "--new-ref", "same", "-o", "equal", "--", project.python, "train.py"]
     folder = project.folder / "equal"
@@ -131,21 +138,7 @@ def test_an_arm_that_fails_is_named(project):
     (project.folder / "train.py").write_text("raise SystemExit('no data here')\n")
     done = ab(project, "--base-ref", "quick", "-o", "broken")
     assert done.returncode == 5
-    assert "the arm `new` failed" in done.stderr
+    assert "the command of `new` failed" in done.stderr
     assert "no data here" in done.stderr
-    assert "the arm `base` works" in done.stderr
+    assert "that of `base` works" in done.stderr
     git(project.folder, "checkout", "--quiet", "--", "train.py")
-
-
-@pytest.mark.slow
-@pytest.mark.measures
-def test_a_planted_slow_down_is_real(project):
-    """The probe's sleep makes the steps longer by about its share. These steps sleep themselves: load hardly counts."""
-    words = ["--rounds", "3", "--slow-down", "0.3", "--sessions", "40", "-o", str(project.out()), "--format", "json"]
-    (project.folder / "plain.py").write_text(TRAINING.format(pause=0) + "    time.sleep(0.05)\n")
-    done = project.run("qualify", *words, "--", project.python, "plain.py")
-    assert done.returncode in (0, 1), done.stderr
-    found = json.loads(done.stdout)
-    assert found["slow_downs"][0]["how"] == "sleep", found["slow_downs"]
-    assert 0.2 < found["slow_downs"][0]["measured"] < 0.4
-    assert found["false_alarms"]["sessions"] == 40

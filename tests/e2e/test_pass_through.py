@@ -193,7 +193,7 @@ got = []
 for name in sys.argv[1:]:
     signal.signal(getattr(signal, name), lambda number, frame: got.append(number))
 print("ready", os.getpid(), flush=True)
-end = time.monotonic() + 20
+end = time.monotonic() + 120
 while not got and time.monotonic() < end:
     time.sleep(0.01)
 time.sleep(0.7)
@@ -218,14 +218,12 @@ def test_signal_to_pipeprof_reaches_the_command_once(pipeprof, name):
 
 
 def test_signal_right_at_the_start_is_not_lost(pipeprof):
-    launcher, out = pipeprof.start(["sleep", "20"], "-q")
+    launcher, out = pipeprof.start(["sleep", "600"], "-q")
     while not list(out.glob("spool/rep=0/launch.json")):
         time.sleep(0.005)
-    began = time.monotonic()
     os.kill(launcher.pid, signal.SIGTERM)
-    launcher.communicate(timeout=60)
+    launcher.communicate(timeout=300)  # shorter than the sleep
     assert launcher.returncode == -signal.SIGTERM
-    assert time.monotonic() - began < 15  # the sleep itself takes 20
 
 
 class Terminal:
@@ -237,7 +235,7 @@ class Terminal:
             os.execvpe(command[0], command, env)  # noqa: S606 - pty.fork needs it
         self.text = b""
 
-    def read_until(self, word, limit_s=90):
+    def read_until(self, word, limit_s=300):
         end = time.monotonic() + limit_s
         while word not in self.text:
             assert time.monotonic() < end, self.text

@@ -9,12 +9,12 @@ import time
 
 import pytest
 
-pytestmark = [pytest.mark.mindspore, pytest.mark.slow, pytest.mark.measures]
+pytestmark = [pytest.mark.mindspore, pytest.mark.slow]
 
 
 @pytest.fixture(scope="session")
 def bound(pipeprof_in):
-    """`bound("map", 40)`: one profiled run for each workload of `bound.py`, and a folder to work in."""
+    """`bound("loop", 16)`: one profiled run for each workload of `bound.py`, and a folder to work in."""
     home = pipeprof_in("bound")
     known = {}
 
@@ -42,6 +42,12 @@ def headspace(home, *args):
     return json.loads(done.stdout), out
 
 
+def usual_wait(home, run):
+    """Median time, in ns, that a training step waited for its batch."""
+    text = "SELECT median(fetch_wait_ns) AS wait_ns FROM step WHERE kind = 'train'"
+    return json.loads(home.run("sql", str(run), text, "--format", "json").stdout)[0]["wait_ns"]
+
+
 def epochs(home, run):
     """(kind, epoch, steps) of a run; warm-up steps count as training."""
     text = (
@@ -52,14 +58,17 @@ def epochs(home, run):
     return json.loads(done.stdout)
 
 
+@pytest.mark.measures
 def test_a_second_worker_doubles_a_waiting_map(bound):
-    home, run = bound("map", 40)
-    done, out = whatif(home, run, "--op", "wait_5_ms", "--workers", "2")
+    """Rows wait 60 ms, which takes no CPU: beside other programs every row takes as much longer on both sides."""
+    home, run = bound("loop", 16)
+    done, out = whatif(home, run, "--op", "wait_60_ms", "--workers", "2")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found == json.loads((out / "whatif.json").read_text())
     assert found["change"] == {"workers": [1, 2]}
-    assert found["measured"]["ratio"] > 1.5
+    assert found["measured"]["ratio"] > 1.3
+    assert found["measured"]["verdict"] == "faster"
     assert [entry["name"] for entry in found["runs"]] == ["a0", "b0"]
     predicted = found["prediction"]["ratio"]
     assert predicted is None or 1.3 < predicted < 2.3, found["prediction"]  # None: the machine is busy
@@ -67,22 +76,16 @@ def test_a_second_worker_doubles_a_waiting_map(bound):
     assert home.run("report", str(out / "b0")).returncode == 0
 
 
-def test_a_second_thread_slows_a_fast_source_down(bound):
-    home, run = bound("generator", 40)
-    done, _ = whatif(home, run, "--op", "GeneratorOp", "--workers", "2")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["measured"]["ratio"] < 0.9
-    predicted = found["prediction"]["ratio"]
-    assert predicted is None or predicted < 0.9, found["prediction"]
-
-
-@pytest.mark.parametrize("kind", ["map", "dict", "model"])
+@pytest.mark.measures
+@pytest.mark.parametrize("kind", ["loop", "model"])
 def test_headspace_is_large_for_a_data_bound_loop_and_keeps_its_steps(bound, kind):
-    home, _ = bound("map", 40)
-    found, out = headspace(home, kind, 20, 2)
-    assert found["measured"]["ratio"] > 2
+    """Each batch of the unchanged side waits for 240 ms of sleep; the other side never does."""
+    home, _ = bound("loop", 16)
+    found, out = headspace(home, kind, 12, 2)
+    assert found["measured"]["ratio"] > 1.3
+    assert found["measured"]["verdict"] == "faster"
     assert epochs(home, out / "a0") == epochs(home, out / "b0")
+    assert 4 * usual_wait(home, out / "b0") < usual_wait(home, out / "a0")
     truths = [
         [kind_epoch[:2] for kind_epoch in json.loads(line.removeprefix("truth "))]
         for side in ("a0", "b0")
@@ -94,21 +97,21 @@ def test_headspace_is_large_for_a_data_bound_loop_and_keeps_its_steps(bound, kin
 
 
 def test_processes_and_prefetch_reach_the_executed_copy(bound):
-    home, run = bound("map", 40)
-    done, out = whatif(home, run, "--op", "1", "--workers", "2", "--processes", "--prefetch", "4")
+    home, run = bound("loop", 16)
+    command = home.script("bound.py", "loop", "8")
+    done, out = whatif(home, run, "--op", "1", "--workers", "2", "--processes", "--prefetch", "4", command=command)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["measured"]["ratio"] > 1.3
     sides = {side: json.loads((out / side / "run.json").read_text())["options"] for side in ("a0", "b0")}
     assert sides["a0"]["override"] is None
     assert sides["b0"]["override_applied"][0]["after"] == {"workers": 2, "processes": True, "prefetch": 4}
 
 
 def test_errors_name_what_is_wrong(bound):
-    home, run = bound("map", 40)
+    home, run = bound("loop", 16)
     for words, code, text in (
-        (("--op", "wait_6_ms", "--workers", "2"), 2, "wait_5_ms"),
-        (("--op", "wait_5_ms", "--workers", "4096"), 2, "4096 workers"),
-        (("--op", "wait_5_ms", "--workers", "1"), 2, "already"),
+        (("--op", "wait_61_ms", "--workers", "2"), 2, "wait_60_ms"),
+        (("--op", "wait_60_ms", "--workers", "4096"), 2, "4096 workers"),
+        (("--op", "wait_60_ms", "--workers", "1"), 2, "already"),
     ):
         done, out = whatif(home, run, *words)
         assert (done.returncode, done.stdout) == (code, ""), done.stderr
@@ -118,9 +121,9 @@ def test_errors_name_what_is_wrong(bound):
 
 
 def test_a_command_that_fails_is_exit_5(bound):
-    home, run = bound("map", 40)
+    home, run = bound("loop", 16)
     done, _ = whatif(
-        home, run, "--op", "wait_5_ms", "--workers", "2", command=[home.python, "-c", "raise SystemExit(7)"]
+        home, run, "--op", "wait_60_ms", "--workers", "2", command=[home.python, "-c", "raise SystemExit(7)"]
     )
     assert done.returncode == 5
     assert "exit code 7" in done.stderr
@@ -128,9 +131,9 @@ def test_a_command_that_fails_is_exit_5(bound):
 
 def test_a_change_that_was_not_applied_is_no_result(bound):
     """Another script than the one that was recorded: its pipeline is made elsewhere."""
-    home, run = bound("map", 40)
+    home, run = bound("loop", 16)
     command = home.script("loops.py", "pynative_loop")
-    done, out = whatif(home, run, "--op", "wait_5_ms", "--workers", "2", command=command)
+    done, out = whatif(home, run, "--op", "wait_60_ms", "--workers", "2", command=command)
     assert done.returncode == 3, done.stderr
     assert "not applied" in done.stderr
     assert not (out / "whatif.json").exists()
@@ -143,7 +146,7 @@ def test_headspace_without_an_iterator_refuses(pipeprof):
 
 
 def test_an_interrupt_ends_the_experiment(bound):
-    home, run = bound("map", 40)
+    home, run = bound("loop", 16)
     out = home.out()
     words = [home.python, "-m", "pipeprof", "whatif", str(run), "--op", "1", "--workers", "2", "-o", str(out)]
     started = subprocess.Popen(

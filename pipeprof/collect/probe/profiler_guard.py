@@ -49,7 +49,7 @@ def _started(self):
     windows.WINDOWS.forbid(WHY)
     context = getattr(self, "_prof_ctx", None)
     folder = getattr(context, "framework_path", None)
-    recorder.REC.event("user_profile", folder=str(folder) if folder else None, **windows._clock())
+    recorder.REC.event("user_profile", folder=str(folder) if folder else None, **recorder.clock())
 
 
 def _stopped(_self):

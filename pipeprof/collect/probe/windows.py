@@ -157,7 +157,6 @@ class Windows:
         steps = max(1, len(self.ticks) - 1)
         self.per_step = max(1, executions // steps)
         self.total += executions
-        clock = _clock()
         recorder.REC.event(
             "window",
             number=self.count,
@@ -166,7 +165,7 @@ class Windows:
             end=end,
             executions=executions,
             warmup=self.warmup,
-            **clock,
+            **recorder.clock(),
         )
         self._plan(executions, end - begin)
 
@@ -191,15 +190,6 @@ class Windows:
     def _sync(self):
         if self.executor is not None:
             self.executor.sync()
-
-
-def _clock():
-    before = recorder.now()
-    import time
-
-    real = time.time_ns()
-    after = recorder.now()
-    return {"monotonic": (before + after) // 2, "realtime": real}
 
 
 def _executions(folder):

@@ -38,7 +38,6 @@ def assert_not_judged(outcome, code, *words):
         assert word in outcome.summary
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("budget", ["1" * 60 + "x", "1h" * 40 + "?", "h", "1.", "-5"])
 def test_a_budget_that_is_no_time_is_refused_at_once(runner, budget):
     assert_not_judged(runner.run(budget=budget), 2, "budget")

@@ -80,6 +80,15 @@ def test_numbers_beyond_32_bits_wrap_and_do_not_raise(rec):
     assert (mark.subject, mark.number) == (0, 5)
 
 
+def test_both_clocks_are_read_where_nothing_came_in_between(probe, monkeypatch):
+    """The wall clock is 1,000 ahead; in the third of five readings alone the process was not put aside."""
+    looks = iter([0, 70, 100, 190, 200, 202, 300, 340, 400, 490])
+    walls = iter([1_069, 1_101, 1_201, 1_339, 1_401])
+    monkeypatch.setattr(probe.recorder, "now", lambda: next(looks))
+    monkeypatch.setattr(probe.recorder.time, "time_ns", lambda: next(walls))
+    assert probe.recorder.clock() == {"monotonic": 201, "realtime": 1_201}
+
+
 def test_a_warning_is_recorded_once_per_code(rec):
     for code in ("a", "a", "b"):
         rec.warn(code, "words")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeprof.errors import MeasureError
-from pipeprof.experiment.headspace import training_iterators
+from pipeprof.experiment.headspace import text, training_iterators, verdict
 from pipeprof.read.spool.process import Kind, Mark, Process
 
 ROW, STOPPED = 0, 1
@@ -72,3 +72,21 @@ def test_a_training_without_iterators_is_refused():
     with pytest.raises(MeasureError) as error:
         training_iterators([script.process])
     assert "sink" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected", "words"),
+    [
+        (1.5, 1.7, "faster", "upper bound x1.60"),
+        (0.97, 1.01, "no gain", "nothing to gain: x0.99"),
+        (0.8, 2.4, "undecided", "undecided: the pairs contradict each other (pairs x0.80 to x2.40)"),
+        (1.0, 1.4, "undecided", "--pairs 5"),
+    ],
+)
+def test_a_bound_is_stated_only_when_the_pairs_agree(low, high, expected, words):
+    measured = {"ratio": (low + high) / 2, "low": low, "high": high}
+    measured["verdict"] = verdict(measured)
+    assert measured["verdict"] == expected
+    said = text({"measured": measured, "runs": [], "notes": []})
+    assert words in said
+    assert ("upper bound" in said) == (expected == "faster")

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from pipeprof.errors import MeasureError, WorkloadError
+from pipeprof.experiment import sweep_bench
 from pipeprof.experiment.sweep_bench import HOOK, Order, SweepBench, hook_variables, override_of
 from pipeprof.experiment.sweep_hook.sitecustomize import force
 from pipeprof.experiment.sweep_spec import Capture, Context, DatasetChange, read_spec
@@ -118,12 +119,31 @@ def test_a_command_is_run_with_its_variables_and_read_by_patterns(run):
     assert "KIND" not in os.environ
 
 
-def test_memory_is_that_of_the_command_and_not_of_the_program_that_started_it(run):
+LOOKED_AT = """
+import pathlib, time
+for _ in range(2):  # the first look may have begun before this
+    pathlib.Path("looked").unlink(missing_ok=True)
+    while not pathlib.Path("looked").exists():
+        time.sleep(0.005)
+"""
+
+
+def test_memory_is_that_of_the_command_and_not_of_the_program_that_started_it(run, tmp_path, monkeypatch):
+    """The commands end when they were looked at, however seldom that is."""
+
+    def look(pid, high_water=sweep_bench._high_water):
+        found = high_water(pid)
+        (tmp_path / "looked").touch()
+        return found
+
+    monkeypatch.setattr(sweep_bench, "_high_water", look)
     held = bytearray(200 << 20)  # this process is larger than the command
-    small = run("import time; print('t=1'); time.sleep(0.2)")["peak_memory"]
-    large = run("import time; x = bytearray(100 << 20); print('t=1'); time.sleep(0.2)")["peak_memory"]
-    inner = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; x = bytearray(100 << 20); time.sleep(0.2)']); "
-    below = run(inner + "print('t=1')")["peak_memory"]
+    small = run(f"print('t=1')\n{LOOKED_AT}")["peak_memory"]
+    large = run(f"x = bytearray(100 << 20)\nprint('t=1')\n{LOOKED_AT}")["peak_memory"]
+    inner = f"x = bytearray(100 << 20)\n{LOOKED_AT}"
+    below = run(f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {inner!r}])\nprint('t=1')")[
+        "peak_memory"
+    ]
     assert len(held) > small
     assert small < 60 << 20
     assert 100 << 20 < large < 160 << 20

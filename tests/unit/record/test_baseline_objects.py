@@ -31,7 +31,7 @@ def server():
         stderr=subprocess.DEVNULL,
     )
     try:
-        for _ in range(300):
+        while True:
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api", timeout=1).close()
                 break

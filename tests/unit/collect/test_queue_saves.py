@@ -1,0 +1,46 @@
+"""How often the queue samples of a running pipeline are saved: what a kill can cost."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+
+S = 1_000_000_000
+
+
+@pytest.fixture
+def saves(probe, rec, monkeypatch):
+    """`saves(600)`: seconds at which the samples of a pipeline were saved that runs for so long."""
+    clock = [0]
+    monkeypatch.setattr(probe.recorder, "now", lambda: clock[0])
+    rec.open()
+    config = SimpleNamespace(get_monitor_sampling_interval=lambda: 1000, set_monitor_sampling_interval=lambda _: None)
+    times = []
+    manager = SimpleNamespace(
+        init=lambda: None, start=lambda: None, stop=lambda: None, save=lambda _: times.append(clock[0] / S)
+    )
+
+    def run(seconds):
+        trees = probe.dataset.Trees(manager, config, 100)
+        trees.register(SimpleNamespace(number=0, rows=1, alive=lambda: True))
+        for at in range(0, seconds * S, S // 2):
+            clock[0] = at
+            trees.checkpoint()
+        return times
+
+    return run
+
+
+def test_a_kill_costs_at_most_half_of_the_time_and_half_a_minute_in_the_first_five(saves):
+    times = saves(300)
+    assert times[0] <= 1
+    assert all(late <= 2 * early + 1 for early, late in pairwise(times))
+    assert max(late - early for early, late in pairwise([*times, 300])) <= 30
+
+
+def test_saves_become_rare_for_each_writes_all_samples_again(saves):
+    times = saves(6 * 3600)
+    assert len(times) < 90
+    assert all(late - early <= 0.08 * early + 0.5 for early, late in pairwise(times) if early > 1000)
