@@ -64,5 +64,13 @@ def format_ratio(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio * 100:.1f} %"
 
 
+def format_change(ratio: float | None, digits: int = 1) -> str:
+    """How far new / base is from 1, for people: 1.083 is `+8.3 %`, what rounds to nothing `0.0 %`; `-` for None."""
+    if ratio is None:
+        return "-"
+    text = f"{(ratio - 1) * 100:+.{digits}f}"
+    return f"{text if text.strip('+-0.') else text[1:]} %"
+
+
 def _decimals(value: float) -> int:
     return 2 if value < 10 else 1 if value < 100 else 0
