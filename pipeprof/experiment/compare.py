@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.query.measure import with_same_operators
 from pipeprof.query.sides import engine_of
 from pipeprof.verdict.gate.acknowledge import acknowledged
-from pipeprof.verdict.gate.explain import explanation, headline
+from pipeprof.verdict.gate.causes import headline
+from pipeprof.verdict.gate.explain import explanation
 from pipeprof.verdict.gate.fingerprint import differences
 from pipeprof.verdict.gate.judge import judge
+from pipeprof.verdict.gate.levels import usual
 from pipeprof.verdict.gate.looks import judge_looks
 from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict
@@ -76,8 +78,10 @@ def compare_sides(
 
 
 def _explained(base: Measures, new: Measures, verdict: Verdict) -> list[dict[str, Any]]:
+    appeared = {name: usual(list(found.values())) for name, found in new.values.items() if name not in base.values}
     with engine_of(base, new) as engine:
-        return explanation(engine.rows("compare/metric_change"), engine.rows("compare/fact_change"), verdict)
+        facts = engine.rows("compare/fact_change")
+    return explanation(verdict, {name: level for name, level in appeared.items() if level is not None}, facts)
 
 
 def _samples(side: Measures, name: str) -> dict[str, Samples]:

@@ -191,7 +191,7 @@ def _why(case: _Case, p_value: float, held: float) -> str:
     if worse_or_better <= held and size < least:
         shown, needed = (size, least) if case.scaled.kind == "linear" else (math.expm1(size), math.expm1(least))
         return f"a change of {shown:.1%} is certain, but too small to count: {needed:.1%} is the least that does"
-    return f"too noisy: a change would need p <= {held:.2g}, found p = {worse_or_better:.2g}"
+    return f"too noisy to tell: p = {worse_or_better:.2g}, a change needs p <= {held:.2g}"
 
 
 def _exact(name: str, rule: Rule, sides: Sides) -> MetricVerdict:

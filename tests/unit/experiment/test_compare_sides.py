@@ -103,15 +103,10 @@ def test_a_regression_is_accepted_for_the_workload_by_the_baselines_name_too(wor
     assert compare_sides(base, side(12.0), {"acknowledge": [entry]}, today="2026-06-01")["exit_code"] == code
 
 
-def test_a_changed_operator_is_listed_first():
+def test_a_changed_operator_is_listed():
     base, new = side(facts={"op conv": "Conv2D"}), side(12.0, facts={"op conv": "slow_conv2d"})
-    first = compare_sides(base, new)["explanation"][0]
-    assert (first["kind"], first["change"], first["base"], first["new"]) == (
-        "structure",
-        "changed",
-        "Conv2D",
-        "slow_conv2d",
-    )
+    (found,) = [entry for entry in compare_sides(base, new)["explanation"] if entry["kind"] == "structure"]
+    assert (found["change"], found["base"], found["new"]) == ("changed", "Conv2D", "slow_conv2d")
 
 
 def test_the_order_of_repetitions_changes_nothing():
