@@ -102,7 +102,7 @@ def _samples(side: Measures, name: str) -> dict[str, Samples]:
 
 def _incomparable(verdict: Verdict, found: Sequence[Mapping[str, Any]]) -> Verdict:
     """No metric is judged across machines or versions."""
-    reason = "measured under other conditions: " + ", ".join(entry["name"] for entry in found if entry["hard"])
+    reason = "measured under different conditions: " + ", ".join(entry["name"] for entry in found if entry["hard"])
     metrics: list[MetricVerdict] = [
         replace(one, verdict="incomparable", reason=reason, p_value=None, alpha=None, reps_needed=None)
         for one in verdict.metrics
@@ -112,9 +112,9 @@ def _incomparable(verdict: Verdict, found: Sequence[Mapping[str, Any]]) -> Verdi
 
 def _refusal(found: Sequence[Mapping[str, Any]]) -> str:
     hard = [entry for entry in found if entry["hard"]]
-    shown = ", ".join(f"{entry['name']} {entry['base']} / {entry['new']}" for entry in hard[:3])
+    shown = ", ".join(f"{entry['name']} ({entry['base']}, now {entry['new']})" for entry in hard[:3])
     more = f" and {len(hard) - 3} more" if len(hard) > 3 else ""
-    return f"measured under other conditions ({shown}{more}); incomparable"
+    return f"Incomparable: the two sides were measured under different conditions: {shown}{more}"
 
 
 def _notes(base: Measures, new: Measures) -> list[str]:

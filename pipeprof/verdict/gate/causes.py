@@ -63,26 +63,21 @@ def structure(row: Mapping[str, Any], shown: str, level: Level | None, share: fl
 
 
 def headline(verdict: Verdict, entries: Sequence[Entry], labels: Mapping[str, str]) -> str:
-    """One sentence: how far the worst metric moved, because of what, and the verdict. `labels`: metric -> words."""
-    one = lead(verdict)
+    """One sentence: the verdict, how far the worst metric moved, and because of what. `labels`: metric -> words."""
+    one, word = lead(verdict), verdict.verdict.capitalize()
     if one is None:
-        return f"no primary metric could be judged; {verdict.verdict}"
+        return f"{word}: no primary metric could be judged"
     name = labels.get(one.name, one.name)
     if one.ratio is None:
-        return f"{name}: {one.reason or one.verdict}; {verdict.verdict}"
-    moved = f"{name} {format_change(one.ratio)}"
+        return f"{word}: {name}" + (f": {one.reason}" if one.reason else "")
+    moved = f"{word}: {name} {format_change(one.ratio)}"
     if one.ci_low is not None and one.ci_high is not None:
-        moved += f" {interval(one.ci_low, one.ci_high)}"
+        low, high = format_change(one.ci_low), format_change(one.ci_high)
+        moved += f" (95 % interval {low.removesuffix(' %')} to {high})"
     found = cause(entries, grew=one.ratio > 1) if one.verdict in BECAUSE else None
     because = f", {'because' if found['proven'] else 'probably because'} {_said(found)}" if found else ""
-    told = {"incomparable": one.reason, "missing": one.reason, "inconclusive": _needed(one)}
-    extra = f" ({told[one.verdict]})" if told.get(one.verdict) else ""
-    return f"{moved}{because}; {verdict.verdict}{extra}"
-
-
-def interval(low: float, high: float) -> str:
-    """`[+6.9, +9.8]`: both ends in per cent."""
-    return f"[{format_change(low).removesuffix(' %')}, {format_change(high).removesuffix(' %')}]"
+    more = {"incomparable": one.reason, "missing": one.reason, "inconclusive": _needed(one)}.get(one.verdict)
+    return f"{moved}{because}" + (f"; {more}" if more else "")
 
 
 def lead(verdict: Verdict) -> MetricVerdict | None:
@@ -129,7 +124,9 @@ def _said(entry: Entry) -> str:
 
 
 def _needed(one: MetricVerdict) -> str:
-    """How many repetitions would decide this metric; empty when no number can be given."""
+    """How many repetitions would decide this metric, or why it could not be judged; empty without either."""
+    if one.alpha is None:
+        return one.reason
     return "" if one.reps_needed is None else f"about {one.reps_needed} repetitions per side would decide it"
 
 

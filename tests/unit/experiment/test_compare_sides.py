@@ -41,7 +41,7 @@ def test_the_same_is_unchanged_and_passes():
 def test_a_slower_side_fails_and_says_why():
     content = compare_sides(side(), side(12.0))
     assert (content["verdict"], content["exit_code"]) == ("regressed", 1)
-    assert content["headline"].startswith("step time +20.0 %")
+    assert content["headline"].startswith("Regressed: step time +20.0 %")
     assert "decode" in content["headline"]
     assert by_name(content)["step_time_median"]["ratio"] == pytest.approx(1.2)
 
@@ -55,7 +55,7 @@ def test_another_machine_is_refused_and_nothing_is_judged():
     assert (content["verdict"], content["exit_code"]) == ("incomparable", 3)
     assert {metric["verdict"] for metric in content["metrics"]} == {"incomparable"}
     assert all(metric["p_value"] is None for metric in content["metrics"])
-    assert "cpu_model A / B" in content["headline"]
+    assert "cpu_model (A, now B)" in content["headline"]
     assert content["fingerprint"]["differences"][0]["hard"]
 
 
