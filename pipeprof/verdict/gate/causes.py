@@ -36,15 +36,15 @@ def stage(name: str, level: Level, share: float | None, *, beside: bool) -> Entr
 
 def operator(family: str, names: Sequence[str], level: Level, share: float | None, runs: Level | None) -> Entry:
     """An operator, or kernels of one family by their `names` on the two sides; `runs`: executions per step."""
-    what = f"operator `{family}`" if len(names) == 1 else f"kernels `{family}`"
     name = names[0] if len(names) == 1 else family
-    entry = _entry("operator", name, "all other operators" if name == "(others)" else what, level, share)
-    if len(names) > 1:
-        entry["members"] = len(names)
+    what = f"{'operator' if len(names) == 1 else 'kernels'} `{family}`"
+    if name == "(others)":
+        what = "all other operators"
+    more: Entry = {"members": len(names)} if len(names) > 1 else {}
     if runs is not None and runs.base != runs.new:
-        entry |= {"runs_base": runs.base, "runs_new": runs.new}
-        entry["text"] += f" ({_count(runs.base)} -> {_count(runs.new)} executions per step)"
-    return entry
+        what += f" ({_count(runs.base)} -> {_count(runs.new)} executions per step)"
+        more |= {"runs_base": runs.base, "runs_new": runs.new}
+    return _entry("operator", name, what, level, share) | more
 
 
 def structure(row: Mapping[str, Any], shown: str, level: Level | None, share: float | None) -> Entry:
@@ -106,15 +106,14 @@ def cause(entries: Sequence[Entry], *, grew: bool) -> Entry | None:
 
 def _entry(kind: str, name: str, what: str, level: Level, share: float | None) -> Entry:
     ratio = level.ratio
-    change = "grew" if level.delta > 0 else "shrank"
-    if ratio is None:
-        change = "appeared" if level.new else "vanished"
-    may = "" if level.proven else "may have "
-    verb = {"grew": ("grew", "grown"), "shrank": ("shrank", "shrunk")}.get(change, (change, change))[bool(may)]
+    came, went = level.delta > 0, ratio is None
+    change = ("appeared" if came else "vanished") if went else "grew" if came else "shrank"
+    proven = level.proven or went
+    verb = change if proven else f"may have {'grown' if came else 'shrunk'}"
     return {
         "what": what, "kind": kind, "name": name, "change": change, "base": level.base, "new": level.new, "unit": "ns",
-        "ratio": ratio, "share": share, "proven": level.proven,
-        "text": f"{what} {may}{verb}" + (f" {_times(ratio)}" if ratio is not None else ""),
+        "ratio": ratio, "share": share, "proven": proven,
+        "text": f"{what} {verb}" + (f" {_times(ratio)}" if ratio is not None else ""),
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ _TRITON = re.compile(r"^(?P<what>triton_.*?)_\d+\w*$")
 # `_64x64_32x6_tn_align4`, `_tilesize128x64x32_stage3`, `_128x64_nn`: from the first tile on; else a hash at the end.
 _TILE = re.compile(r"_(?:tilesize)?\d+x\d+.*$")
 _HASH = re.compile(r"_(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}(?:_\d+)?$")
+_ARCH = re.compile(r"^cutlass_\d+_")
 _LAMBDA = re.compile(r"\{lambda.*$")
 _GEMM = re.compile(r"^(?P<what>.*?gemm)(?:_[a-z]+\d+[a-z0-9]*)*(?:_[tn]{1,2}){0,3}$")
 
@@ -52,6 +53,6 @@ def _function(name: str) -> str:
 
 
 def _untiled(name: str) -> str:
-    text = _HASH.sub("", _TILE.sub("", name))
+    text = _ARCH.sub("cutlass_", _HASH.sub("", _TILE.sub("", name)))
     found = _GEMM.match(text)
     return (found["what"] if found else text) or name

@@ -219,7 +219,8 @@ def _joined(*parts: str) -> str:
 
 
 def _notes(measured: Mapping[str, object], new: Mapping[str, Samples], policy: Policy) -> tuple[str, ...]:
-    only_new = sorted(name for name, side in new.items() if side.values and name not in measured)
+    fresh = sorted(name for name, side in new.items() if side.values and name not in measured)
+    only_new = [name for name in fresh if policy.rule(name).family == "primary"]
     nowhere = [
         name
         for name, rule in policy.metrics.items()

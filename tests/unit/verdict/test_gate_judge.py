@@ -134,8 +134,8 @@ def test_regressed_wins_over_missing_and_missing_over_inconclusive():
 
 
 def test_what_is_only_in_new_is_noted():
-    verdict = judge({STEP: BASE}, {STEP: BASE, "op/a": (1.0,), "op/b": (1.0,), "op/c": (1.0,), "op/d": (1.0,)})
-    assert "measured only in new, so not judged: `op/a`, `op/b`, `op/c` and 1 more" in verdict.notes
+    verdict = judge({STEP: BASE}, {STEP: BASE, **dict.fromkeys("abcd", (1.0,)), "op/e": (1.0,), "count/e": (1.0,)})
+    assert "measured only in new, so not judged: `a`, `b`, `c` and 1 more" in verdict.notes
     assert any(note.startswith("measured on neither side: `step_time_p90`") for note in verdict.notes)
 
 
