@@ -78,5 +78,10 @@ def format_change(ratio: float | None, digits: int = 1) -> str:
     return f"{text if text.strip('+-0.') else text[1:]} %"
 
 
+def format_count(number: int, noun: str) -> str:
+    """`1 run`, `8 runs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def _decimals(value: float) -> int:
     return 2 if value < 10 else 1 if value < 100 else 0

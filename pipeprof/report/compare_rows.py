@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.units import format_bytes, format_change, format_ns
+from pipeprof.units import format_bytes, format_change, format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -123,7 +123,7 @@ def sides(content: dict[str, Any]) -> list[str]:
         parts += [f"revision {revision(about['git'])}"] if about.get("git") else []
         parts += [f"measured {words(about['created_at'])}"] if about.get("created_at") else []
         if about.get("reps"):
-            parts.append(f"{words(about['reps'])} repetitions")
+            parts.append(format_count(about["reps"], "repetition"))
         lines.append(f"{side}: {', '.join(parts)}")
     return lines
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from pipeprof.report import compare_why as why
 from pipeprof.report.compare_rows import LONGEST_NAME, clean, interval, reason, values
 from pipeprof.report.output import PLAIN_WIDTH
-from pipeprof.units import format_change
+from pipeprof.units import format_change, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +79,8 @@ def _sides(content: Content, console: Console) -> None:
         revision = (side["git"] or {}).get("revision")
         at = f", revision {revision[:10]}" if revision else ""
         label = clean(side["label"], LONGEST_NAME)
-        console.print(Text(f"{name}: {label} ({side['kind']}, {side['reps']} repetitions{at})"), soft_wrap=True)
+        reps = format_count(side["reps"], "repetition")
+        console.print(Text(f"{name}: {label} ({side['kind']}, {reps}{at})"), soft_wrap=True)
     console.print()
 
 

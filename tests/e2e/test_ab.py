@@ -96,7 +96,8 @@ def test_a_slower_map_operator_is_regressed_and_named(project):
     assert found["verdict"] == "regressed"
     step = next(metric for metric in found["metrics"] if metric["name"] == "step_time_median")
     assert step["ratio"] > 1.4
-    assert "decode" in json.dumps(found["explanation"])
+    assert found["explanation"][0]["name"] == "decode", found["explanation"]
+    assert "because work of `decode` per batch grew" in found["headline"]
     assert found["session"]["arms"]["base"]["revision"] == git(project.folder, "rev-parse", "quick")
     assert git(project.folder, "worktree", "list", "--porcelain").count("worktree ") == 1
     again = ab(project, "--base-ref", "quick", "--new-ref", "slow", "-o", "slower")
@@ -132,9 +133,9 @@ def test_an_arm_that_fails_is_named(project):
     (project.folder / "train.py").write_text("raise SystemExit('no data here')\n")
     done = ab(project, "--base-ref", "quick", "-o", "broken")
     assert done.returncode == 5
-    assert "the arm `new` failed" in done.stderr
+    assert "the command of `new` failed" in done.stderr
     assert "no data here" in done.stderr
-    assert "the arm `base` works" in done.stderr
+    assert "that of `base` works" in done.stderr
     git(project.folder, "checkout", "--quiet", "--", "train.py")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeprof.units import format_count
 from pipeprof.verdict.gate.statistics import blocked, job_effect, job_means, welch
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def kept(base: Samples, new: Samples, policy: Policy) -> Kept:
         return _shared(base, new, policy)
     past = len(set(base.jobs))
     if past < policy.least_jobs:
-        held = f"The baseline has {past} CI job{'s' if past > 1 else ''}"
+        held = f"The baseline has {format_count(past, 'CI job')}"
         return Kept(*every, None, f"{held}; {policy.least_jobs} are needed to compare across jobs")
     return Kept(*every, "jobs", f"measured in another job: compared with the spread of {past} earlier jobs")
 
@@ -52,9 +53,9 @@ def _shared(base: Samples, new: Samples, policy: Policy) -> Kept:
     shared = set(base.jobs) & set(new.jobs)
     here = _within(base, shared), _within(new, shared)
     left_out = sum(int((~side).sum()) for side in here)
-    reason = f"{left_out} repetitions of other jobs are left out" if left_out else ""
+    reason = f"without {format_count(left_out, 'repetition')} of other jobs" if left_out else ""
     if min(int(side.sum()) for side in here) < policy.least_reps:
-        return Kept(*here, None, f"{reason}, which leaves too few")
+        return Kept(*here, None, f"{reason} too few repetitions are left")
     return Kept(*here, "blocks" if len(shared) > 1 else "job", reason)
 
 

@@ -248,7 +248,7 @@ def test_a_shared_job_is_compared_alone():
     base = Samples((*BASE, *times(9)), jobs=("now",) * 8 + ("past",) * 8)
     one = judge({STEP: base}, {STEP: jobs(BASE, "now")}).metrics[0]
     assert one.verdict == "unchanged"
-    assert "8 repetitions of other jobs are left out" in one.reason
+    assert "without 8 repetitions of other jobs" in one.reason
     few = Samples((*BASE[:2], *times(9)), jobs=("now",) * 2 + ("past",) * 8)
     assert judge({STEP: few}, {STEP: jobs(BASE, "now")}).metrics[0].verdict == "inconclusive"
 
