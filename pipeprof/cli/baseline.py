@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from pipeprof.errors import RunError, UsageError
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from pipeprof.record.measures import Measures
@@ -24,7 +25,7 @@ _FORMAT = click.option(
 
 @click.group()
 def baseline() -> None:
-    """Keep what later runs are compared with.
+    """Keep runs that later ones are compared with.
 
     \b
       pipeprof baseline write RUN --workload resnet
@@ -39,12 +40,17 @@ def baseline() -> None:
 @_ROOT
 @click.option("--append", is_flag=True, help="Add the repetitions of another job to the baseline that is there.")
 @click.option("--force", is_flag=True, help="Replace the baseline that is there.")
-@click.option("--drop", multiple=True, metavar="METRIC", help="Leave a metric or fact out; patterns like 'op/*' too.")
+@click.option(
+    "--drop",
+    multiple=True,
+    metavar="METRIC",
+    help="Leave out a metric or fact; patterns such as 'op/*' too.",
+)
 @click.option("--tag", metavar="NAME", help="Release tag of the measured revision.  [default: git's, if it has one]")
-@click.option("--anchor", metavar="RUN", help="Base arm that was measured in turn with RUN: the history keeps ratios.")
+@click.option("--anchor", metavar="RUN", help="Run of the old code, taken in turn with RUN: the history keeps ratios.")
 @_FORMAT
 def write(source: str, workload: str, root: str, form: str, **options: Any) -> None:
-    """Save a run as the baseline of its workload on this machine class.
+    """Save a run as the baseline of a workload for machines like this one.
 
     \b
       pipeprof baseline write RUN --workload resnet
@@ -69,9 +75,11 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
         _print_json(baselines.written(saved))
         return
     about = saved.document
+    jobs = format_count(about.jobs, "job") if about.jobs else "unknown jobs"
     click.echo(
-        f"pipeprof: {'appended' if options['append'] and saved.replaced else 'wrote'} {about.reps} repetitions in "
-        f"{about.jobs or 'an unknown number of'} job(s), {about.metrics} metrics, {saved.bytes / 1000:.1f} kB",
+        f"pipeprof: {'appended:' if options['append'] and saved.replaced else 'wrote'} "
+        f"{format_count(about.reps, 'repetition')} of {jobs}, {format_count(about.metrics, 'metric')}, "
+        f"{saved.bytes / 1000:.1f} kB",
         err=True,
     )
     click.echo(saved.where)

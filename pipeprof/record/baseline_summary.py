@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.units import format_bytes, format_ns, format_ratio
+from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -79,7 +79,7 @@ def _head(measures: Measures, about: Mapping[str, Any]) -> list[str]:
         f"- label: {_cell(about['label'])}",
         f"- revision: {_cell(revision)}",
         f"- measured: {_cell(about['created_at'] or 'not known')}",
-        f"- repetitions: {about['reps']} in {about['jobs'] or 'an unknown number of'} job(s)",
+        f"- repetitions: {about['reps']} in {format_count(about['jobs'], 'job') if about['jobs'] else 'unknown jobs'}",
         f"- machine class: {about['machine']}, fingerprint {about['fingerprint_hash']}",
     ]
     lines += [f"- left out: {_cell(name)}" for name in about["dropped"]]

@@ -84,7 +84,7 @@ def repetitions(metric: dict[str, Any]) -> str:
     """`8 + 8`, with the number needed when there were too few."""
     text = f"{metric.get('reps_base', 0)} + {metric.get('reps_new', 0)}"
     needed = metric.get("reps_needed")
-    return f"{text} (needs {needed} each)" if needed else text
+    return f"{text} (needs {needed} per side)" if needed else text
 
 
 def families(content: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:

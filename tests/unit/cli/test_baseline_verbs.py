@@ -63,7 +63,7 @@ def test_written_listed_shown_checked_and_dropped(call, given, tmp_path):
     status, out, err = call("write", "RUN", "--workload", "demo")
     assert status == 0
     assert out.startswith("baselines/demo/test-2c-8g-cpu-")
-    assert "wrote 3 repetitions in 1 job(s), 2 metrics" in err
+    assert "wrote 3 repetitions of 1 job, 2 metrics" in err
     machine = out.strip().rpartition("/")[2]
     listing = call("list")[1].splitlines()
     assert listing[0].split()[:2] == ["workload", "machine"]
@@ -143,8 +143,8 @@ def test_history_names_the_change_and_the_drift(call, given):
         call("write", "RUN", "--workload", "demo", "--force", *(["--tag", "v1"] if number == 5 else []))
     status, out, _ = call("show", "--history")
     assert status == 0
-    assert "step_time_median: +50.1 % from 000000000000 (2026-11-09T10:00:00+00:00) on, 8 points before" in out
-    assert "step_time_median: +50.1 % since v1 (one point against one, 10 later" in out
+    assert "step_time_median: +50.1 % from 000000000000 (2026-11-09T10:00:00+00:00) on, 8 writes before" in out
+    assert "step_time_median: +50.1 % since v1 (compares two single points, 10 writes apart" in out
     document = json.loads(call("show", "--history", "--format", "json")[1])
     assert next(iter(document)) == "schema_version"
     assert len(document["entries"]) == 16
@@ -172,7 +172,7 @@ def test_append_anchor_and_drop_reach_the_baseline(call, given, tmp_path):
     given["NEXT"], given["BASE"] = made(1), made(2)
     status, _, err = call("write", "NEXT", "--workload", "demo", "--append", "--drop", "op/*", "--anchor", "BASE")
     assert status == 0
-    assert "appended 6 repetitions in 2 job(s), 1 metrics" in err
+    assert "appended: 6 repetitions of 2 jobs, 1 metric" in err
     assert "holds repetitions of several revisions" in call("show")[1]
     (path,) = (tmp_path / "baselines").glob("demo/*/history.jsonl")
     last = json.loads(path.read_text().splitlines()[-1])
