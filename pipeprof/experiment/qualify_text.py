@@ -27,8 +27,9 @@ def text(content: Mapping[str, Any]) -> str:
 
 def _slow_down(slow: Mapping[str, Any]) -> list[str]:
     measured, low, high = (slow[name] * 100 for name in ("measured", "measured_low", "measured_high"))
+    found = f"found in {_rate(slow)} of {slow['sessions']} simulated comparisons"
     lines = [
-        f"slow-down     {slow['injected'] * 100:g} %: found in {_rate(slow)} of {slow['sessions']} simulated comparisons",
+        f"slow-down     {slow['injected'] * 100:g} %: {found}",
         f"  measured {measured:+.1f} % [{low:.1f}, {high:.1f}]; {_details(slow)}",
     ]
     if slow["how"] == "arithmetic":
