@@ -80,7 +80,7 @@ def read_inputs(env: dict[str, str]) -> Inputs:
     for wrong, text in (
         (not command, "`command` is empty"),
         (mode not in ("ab", "baseline"), f"`mode` is {mode!r}, expected ab or baseline"),
-        (mode == "ab" and not base_ref, "`base-ref` is empty, and this event has no base of its own"),
+        (mode == "ab" and not base_ref, "`base-ref` is empty, and this event does not say what it is a change of"),
         (base_ref.startswith("-") or "\n" in base_ref, f"`base-ref` is {base_ref!r}, expected a git revision"),
         (mode == "baseline" and not re.fullmatch(NAME, workload), f"`workload` is {workload!r}, expected a name"),
         (not re.fullmatch(f"({NAME})?", given["MACHINE"]), f"`machine` is {given['MACHINE']!r}, expected a name"),
@@ -195,10 +195,10 @@ def judged(code: int, data: bytes, tail: str) -> dict[str, Any]:
     verdict = content.get("verdict")
     expected = EXIT.get(verdict) if isinstance(verdict, str) else None
     if content.get("schema_version") != 1 or expected is None:
-        raise GateError("what pipeprof printed is no comparison that this action knows", NOT_JUDGED, tail)
+        raise GateError("pipeprof printed a comparison of a version that this action does not know", NOT_JUDGED, tail)
     if not expected == code == content.get("exit_code"):
-        given = f"exit code {content.get('exit_code')!r} and the real one, {code}"
-        raise GateError(f"verdict {verdict}, {given}, contradict each other", NOT_JUDGED, tail)
+        given = f"exit code {content.get('exit_code')!r}, and pipeprof exited with {code}"
+        raise GateError(f"the comparison contradicts itself: verdict {verdict}, {given}", NOT_JUDGED, tail)
     if code == 0 and not content.get("metrics"):
         raise GateError("the comparison has no metrics: nothing was judged", NOT_JUDGED, tail)
     return content

@@ -6,6 +6,7 @@ import re
 
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
+MANY_TIMES = 10  # from here on a change is told as a multiple
 
 _DECIMAL = re.compile(r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?:[eE](?P<exponent>[+-]?[0-9]+))?")
 _SCALE = {"ns": 0, "us": 3, "ms": 6, "s": 9}
@@ -62,6 +63,24 @@ def format_bytes(count: float | None) -> str:
 def format_ratio(ratio: float | None) -> str:
     """A share for people: 0.1234 is `12.3 %`; `-` for None."""
     return "-" if ratio is None else f"{ratio * 100:.1f} %"
+
+
+def format_change(ratio: float | None, digits: int = 1) -> str:
+    """How far new / base is from 1, for people: 1.083 is `+8.3 %`, 258 is `258x`, what rounds to nothing `0.0 %`.
+
+    `-` for None.
+    """
+    if ratio is None:
+        return "-"
+    if ratio >= MANY_TIMES:
+        return f"{ratio:,.0f}x" if ratio < 1e6 else f"{ratio:.2g}x"
+    text = f"{(ratio - 1) * 100:+.{digits}f}"
+    return f"{text if text.strip('+-0.') else text[1:]} %"
+
+
+def format_count(number: int, noun: str) -> str:
+    """`1 run`, `8 runs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _decimals(value: float) -> int:

@@ -55,25 +55,28 @@ _POLICY = click.option(
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
-@click.option("--base-ref", metavar="REV", help="Git revision of the base arm.  [default: the working tree as it is]")
-@click.option("--new-ref", metavar="REV", help="Git revision of the new arm.  [default: the working tree as it is]")
-@click.option("--base", "base_command", metavar="CMD", help="Command of the base arm, in one word.")
-@click.option("--new", "new_command", metavar="CMD", help="Command of the new arm, in one word.")
-@click.option("--base-env", metavar="NAME=VALUE", multiple=True, help="Variable of the base arm (again for more).")
-@click.option("--new-env", metavar="NAME=VALUE", multiple=True, help="Variable of the new arm (again for more).")
+@click.option("--base-ref", metavar="REV", help="Git revision of the old side.  [default: the working tree as it is]")
+@click.option("--new-ref", metavar="REV", help="Git revision of the new side.  [default: the working tree as it is]")
+@click.option("--base", "base_command", metavar="CMD", help="Command of the old side, as one quoted argument.")
+@click.option("--new", "new_command", metavar="CMD", help="Command of the new side, as one quoted argument.")
+@click.option("--base-env", metavar="NAME=VALUE", multiple=True, help="Variable of the old side; may be repeated.")
+@click.option("--new-env", metavar="NAME=VALUE", multiple=True, help="Variable of the new side; may be repeated.")
 @_POLICY
 @click.option(
-    "--budget", metavar="TIME", callback=seconds, help="Time for all repetitions of the session, such as 600 or 10m."
+    "--budget",
+    metavar="TIME",
+    callback=seconds,
+    help="Time limit for all runs of the session, such as 10m.",
 )
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-ab-PAIR]")
-@click.option("--new-session", is_flag=True, help="Begin anew; the earlier session is kept, and told in the result.")
+@click.option("--new-session", is_flag=True, help="Start over; the earlier session is kept and named in the result.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def ab(
     policy_file: Path | None, budget: float | None, folder: Path | None, form: str, command: tuple[str, ...], *,
     new_session: bool, **words: Any,
 ) -> None:  # fmt: skip
-    """Is the new code slower than the old? Runs both in turn until it is decided.
+    """Is the new code slower than the old? Runs both in turn until that is decided.
 
     \b
       pipeprof ab --base-ref main -- python train.py            main against the working tree
@@ -81,9 +84,9 @@ def ab(
       pipeprof ab --base "python a.py" --new "python b.py"
       pipeprof ab --new-env OMP_NUM_THREADS=2 -- python train.py
 
-    Every repetition is a fresh process. The same call again continues a session that was interrupted, and prints the
+    Every run is a fresh process. The same command again continues a session that was interrupted, and prints the
     result of one that is finished. Exit codes: 0 nothing worse, 1 regressed, 3 could not be judged, 4 inconclusive,
-    5 an arm failed.
+    5 one of the commands failed.
     """  # noqa: D301
     from pipeprof.experiment.ab import AbWish, run_ab
     from pipeprof.experiment.policy_file import load_policy
@@ -95,7 +98,7 @@ def ab(
 
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.option(
-    "--sessions", type=click.IntRange(20), default=500, show_default=True, help="Sessions drawn per question."
+    "--sessions", type=click.IntRange(20), default=500, show_default=True, help="Simulated comparisons per question."
 )
 @click.option(
     "--slow-down",
@@ -104,32 +107,36 @@ def ab(
     callback=shares,
     default="0.05,0.10",
     show_default=True,
-    help="Slow-downs to be found.",
+    help="Slow-downs to look for, as shares of the step time.",
 )
 @click.option(
-    "--rounds", type=click.IntRange(3), default=8, show_default=True, help="Rounds to draw the sessions from."
+    "--rounds",
+    type=click.IntRange(3),
+    default=8,
+    show_default=True,
+    help="Rounds of real runs to make.",
 )
 @_POLICY
-@click.option("--budget", metavar="TIME", callback=seconds, help="Time for all repetitions, such as 600 or 10m.")
+@click.option("--budget", metavar="TIME", callback=seconds, help="Time limit for all runs, such as 10m.")
 @click.option(
     "-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-qualify-TIME]"
 )
-@click.option("--seed", type=click.IntRange(0), help="Of the order and the draws.  [default: a new one, recorded]")
+@click.option("--seed", type=click.IntRange(0), help="Random seed.  [default: a new one, recorded]")
 @click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def qualify(
     sessions: int, slow_downs: tuple[float, ...], rounds: int, policy_file: Path | None, budget: float | None,
     folder: Path | None, seed: int | None, form: str, command: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """How often is the gate wrong on this machine, and what does it see here at which cost?
+    """How often is the verdict wrong on this machine, and how small a slow-down can it find at what cost?
 
     \b
       pipeprof qualify -- python train.py
       pipeprof qualify --slow-down 0.03 --rounds 20 --budget 1h -- python train.py
 
-    Each round runs the command twice as it is, and once for each slow-down with every step really made longer. The
-    sessions are drawn from these rounds. Exit codes: 0 as promised, 1 more false alarms than the policy allows,
-    3 could not be measured, 5 the command failed.
+    Each round runs the command twice as it is, and once for each slow-down with every step really made longer.
+    Comparisons are put together from these runs at random and judged as `pipeprof ab` would. Exit codes: 0 as promised,
+    1 more false alarms than the policy allows, 3 could not be measured, 5 the command failed.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
     from pipeprof.experiment import qualify_text, runs

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from pipeprof.errors import RunError, UsageError
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from pipeprof.record.measures import Measures
@@ -24,7 +25,7 @@ _FORMAT = click.option(
 
 @click.group()
 def baseline() -> None:
-    """Keep what later runs are compared with.
+    """Keep runs that later ones are compared with.
 
     \b
       pipeprof baseline write RUN --workload resnet
@@ -38,15 +39,22 @@ def baseline() -> None:
 @click.option("--workload", required=True, metavar="NAME", help="Name of the baseline.")
 @_ROOT
 @click.option("--append", is_flag=True, help="Add the repetitions of another job to the baseline that is there.")
-@click.option("--drop", multiple=True, metavar="METRIC", help="Leave a metric or fact out; patterns like 'op/*' too.")
+@click.option("--force", is_flag=True, help="Replace the baseline that is there.")
+@click.option(
+    "--drop",
+    multiple=True,
+    metavar="METRIC",
+    help="Leave out a metric or fact; patterns such as 'op/*' too.",
+)
 @click.option("--tag", metavar="NAME", help="Release tag of the measured revision.  [default: git's, if it has one]")
-@click.option("--anchor", metavar="RUN", help="Base arm that was measured in turn with RUN: the history keeps ratios.")
+@click.option("--anchor", metavar="RUN", help="Run of the old code, taken in turn with RUN: the history keeps ratios.")
 @_FORMAT
 def write(source: str, workload: str, root: str, form: str, **options: Any) -> None:
-    """Save a run as the baseline of its workload on this machine class.
+    """Save a run as the baseline of a workload for machines like this one.
 
     \b
       pipeprof baseline write RUN --workload resnet
+      pipeprof baseline write RUN --workload resnet --force       in place of the one that is there
       pipeprof baseline write RUN --workload resnet --append      repetitions of one more job
       pipeprof baseline write RUN --workload resnet --root s3://bucket/baselines?region=eu-west-1
       pipeprof baseline write RUN --workload resnet --drop 'op/*'
@@ -58,7 +66,8 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
     anchor = _measures(options["anchor"]) if options["anchor"] else None
     tag = options["tag"] or _tag(measures.git)
     saved = save(
-        measures, root, workload, append=options["append"], drop=options["drop"], tag=tag, anchor=anchor
+        measures, root, workload, append=options["append"], replace=options["force"], drop=options["drop"], tag=tag,
+        anchor=anchor,
     )  # fmt: skip
     for note in saved.notes:
         click.echo(f"pipeprof: {note}", err=True)
@@ -66,9 +75,11 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
         _print_json(baselines.written(saved))
         return
     about = saved.document
+    jobs = format_count(about.jobs, "job") if about.jobs else "unknown jobs"
     click.echo(
-        f"pipeprof: {'appended' if options['append'] and saved.replaced else 'wrote'} {about.reps} repetitions in "
-        f"{about.jobs or 'an unknown number of'} job(s), {about.metrics} metrics, {saved.bytes / 1000:.1f} kB",
+        f"pipeprof: {'appended:' if options['append'] and saved.replaced else 'wrote'} "
+        f"{format_count(about.reps, 'repetition')} of {jobs}, {format_count(about.metrics, 'metric')}, "
+        f"{saved.bytes / 1000:.1f} kB",
         err=True,
     )
     click.echo(saved.where)
@@ -78,14 +89,16 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
 @_ROOT
 @_FORMAT
 def list_all(root: str, form: str) -> None:
-    """Every baseline there is, damaged ones too.
+    """Every baseline there is, damaged ones too; exit code 3 when there is no such place.
 
     \b
       pipeprof baseline list
       pipeprof baseline list --root s3://bucket/baselines --format json
     """  # noqa: D301
+    from pipeprof.record.baseline import refuse_missing
     from pipeprof.report import baselines
 
+    refuse_missing(root)
     rows = baselines.states(root)
     if form == "json":
         _print_json({"schema_version": baselines.LISTING_VERSION, "root": _shown(root), "baselines": rows})
@@ -96,6 +109,7 @@ def list_all(root: str, form: str) -> None:
 
 
 @baseline.command()
+@click.argument("source", metavar="[BASELINE|RUN]", required=False)
 @click.option("--workload", metavar="NAME", help="Name of the baseline; not needed when there is only one.")
 @click.option("--machine", metavar="CLASS", help="Machine class; not needed when there is only one.")
 @_ROOT
@@ -103,32 +117,25 @@ def list_all(root: str, form: str) -> None:
     "--history", "past", is_flag=True, help="Past writes, changes of level, and drift since the last release."
 )
 @_FORMAT
-def show(workload: str | None, machine: str | None, root: str, form: str, *, past: bool) -> None:
-    """Metrics, machine and revision of one baseline, or its history.
+def show(
+    source: str | None, workload: str | None, machine: str | None, root: str, form: str, *, past: bool
+) -> None:  # fmt: skip
+    """Metrics, machine and revision of one baseline, or its history; of a run, what a baseline of it would hold.
 
     \b
       pipeprof baseline show --workload resnet
-      pipeprof baseline show --workload resnet --history
+      pipeprof baseline show baselines/resnet --history
+      pipeprof baseline show RUN
+
+    BASELINE is a folder or a URL, as `pipeprof compare` takes it.
     """  # noqa: D301
-    from pipeprof.record.baseline import document, load_named
-    from pipeprof.report import baselines
-
-    workload, machine = _chosen(root, workload, machine)
+    if source and (workload or machine):
+        raise UsageError("the baseline is named twice", "leave --workload and --machine out")
+    where = _baseline_at(source) if source else _named(root, workload, machine)
     if past:
-        content = baselines.history(root, workload, machine)
-        if form == "json":
-            _print_json(content)
-        else:
-            click.echo(baselines.history_text(content), nl=False)
-        return
-    about, measures = document(root, workload, machine), load_named(root, workload, machine)
-    if form == "json":
-        _print_json(baselines.one(about, measures))
-        return
-    from pipeprof.record.baseline_files import PACKED_FACTS
-    from pipeprof.record.baseline_summary import summary_text
-
-    click.echo(summary_text(measures, msgspec.to_builtins(about), packed=PACKED_FACTS in about.files), nl=False)
+        _show_history(where, source or "", form)
+    else:
+        _show_one(where, source or "", form)
 
 
 @baseline.command()
@@ -189,12 +196,57 @@ def _tag(git: dict[str, Any] | None) -> str | None:
     return next(iter(done.stdout.split()), None) if done.returncode == 0 else None
 
 
-def _chosen(root: str, workload: str | None, machine: str | None) -> tuple[str, str]:
+def _show_history(where: str | None, source: str, form: str) -> None:
+    from pipeprof.record.baseline import parts_of
+    from pipeprof.report import baselines
+
+    if where is None:
+        raise UsageError(f"`{source}` is no baseline, so it has no history", "leave --history out")
+    content = baselines.history(*parts_of(where))
+    if form == "json":
+        _print_json(content)
+    else:
+        click.echo(baselines.history_text(content), nl=False)
+
+
+def _show_one(where: str | None, source: str, form: str) -> None:
+    from pipeprof.record.baseline import load_whole
+    from pipeprof.record.baseline_files import PACKED_FACTS, described
+    from pipeprof.record.baseline_summary import summary_text
+    from pipeprof.report import baselines
+
+    if where is None:
+        measures = _measures(source)
+        about, packed = described(measures), None
+    else:
+        about, measures = load_whole(where)
+        packed = PACKED_FACTS in about.files
+    if form == "json":
+        _print_json(baselines.one(about, measures))
+    else:
+        click.echo(summary_text(measures, msgspec.to_builtins(about), packed=packed), nl=False)
+
+
+def _baseline_at(source: str) -> str | None:
+    """The baseline that a folder or URL is, or the only one of a workload's folder; None for something else."""
+    from pathlib import Path
+
+    from pipeprof.record.baseline import MANIFEST, is_baseline
+
+    if "://" in source or is_baseline(Path(source)):
+        return source
+    machines = list(Path(source).glob(f"*/{MANIFEST}"))
+    return str(machines[0].parent) if len(machines) == 1 else None
+
+
+def _named(root: str, workload: str | None, machine: str | None) -> str:
+    """Folder or URL of the only baseline of these names. Raises UsageError for several, RunError for none."""
     from pipeprof.record.baseline import names
 
     found = [name for name in names(root, workload) if machine in (None, name[1])]
     if len(found) == 1:
-        return found[0]
+        place, mark, query = root.partition("?") if "://" in root else (root, "", "")
+        return "/".join([place.rstrip("/"), *found[0]]) + mark + query
     wanted = "/".join(filter(None, (workload, machine))) or "any workload"
     if not found:
         raise RunError(f"no baseline of `{wanted}` in `{_shown(root)}`", "pipeprof baseline list")

@@ -28,7 +28,7 @@ FORMATS = ("terminal", "json", "markdown", "junit")
 @click.option(
     "--allow-cross-machine",
     is_flag=True,
-    help="Compare across machines or versions all the same: informs, never fails.",
+    help="Compare across machines or versions all the same; where they differ the exit code is 0.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 def compare(

@@ -64,7 +64,7 @@ def run_ab(wish: AbWish, policy: Policy, say: Callable[[str], None], bench: Benc
                 running.start(folders)
                 return running.to_the_end()
         except KeyboardInterrupt:
-            say("interrupted: the same call goes on where this session was")
+            say("interrupted: run the same command again to go on from here")
             raise
 
 

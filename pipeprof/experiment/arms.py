@@ -97,10 +97,10 @@ def resolve_arms(place: Place, base: ArmWish, new: ArmWish, command: Sequence[st
     """
     if base == new:
         raise UsageError(
-            "both arms are the same", "give --base-ref REV, or --new CMD, or --new-env NAME=VALUE; see also `qualify`"
+            "both sides are the same code", "give --base-ref REV, --new CMD or --new-env NAME=VALUE; see also `qualify`"
         )
     if command and base.command and new.command:
-        raise UsageError("both arms have a command of their own and there is a third after `--`", "leave one out")
+        raise UsageError("--base and --new name a command each, and there is a third one after `--`", "leave one out")
     return _resolve("base", place, base, command), _resolve("new", place, new, command)
 
 
@@ -113,12 +113,12 @@ def pair_hash(place: Place, arms: Sequence[Arm], policy_hash: str) -> str:
 
 def arm_notes(place: Place, arms: Sequence[Arm]) -> list[str]:
     """What the reader should know about the arms."""
-    notes = [f"{arm.name} is a working tree with changes that are not committed" for arm in arms if arm.dirty]
+    notes = [f"{arm.name} is the working tree, with changes that are not committed" for arm in arms if arm.dirty]
     if place.root is not None and any(arm.ref for arm in arms):
         for word in dict.fromkeys(word for arm in arms for word in arm.command):
             path = Path(word)
             if path.is_absolute() and path.suffix == ".py" and place.root in path.parents:
-                notes.append(f"both arms run `{word}` itself, not what it was in their revision: give a relative path")
+                notes.append(f"both sides run `{word}` as it is now, whatever their revision: give a relative path")
     return notes
 
 
@@ -126,8 +126,8 @@ def check_unchanged(place: Place, arm: Arm) -> None:
     """Raises MeasureError when the working tree is not any more what the session started with."""
     if arm.ref is None and place.root is not None and tree_state(place.root)[1] != arm.tree:
         raise MeasureError(
-            f"the working tree was changed while the arm `{arm.name}` was being measured",
-            "undo the change to go on, or start again: the changed tree is another comparison",
+            f"the working tree was changed while `{arm.name}` was being measured",
+            "undo the change to go on, or start again: the changed tree makes another comparison",
         )
 
 
@@ -186,7 +186,7 @@ def tree_state(root: Path) -> tuple[bool, str]:
 def _resolve(name: Name, place: Place, wish: ArmWish, command: Sequence[str]) -> Arm:
     words = wish.command or tuple(command)
     if not words:
-        raise UsageError(f"no command to run in the arm `{name}`", "pipeprof ab --base-ref main -- python train.py")
+        raise UsageError(f"no command to run for `{name}`", "pipeprof ab --base-ref main -- python train.py")
     env = dict(_variable(text) for text in wish.env)
     if wish.ref is None:
         if place.root is None or (head := _git_or_none(place.root, "rev-parse", "HEAD")) is None:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.query.measure import with_same_operators
 from pipeprof.query.sides import engine_of
 from pipeprof.verdict.gate.acknowledge import acknowledged
-from pipeprof.verdict.gate.explain import explanation, headline
+from pipeprof.verdict.gate.causes import headline
+from pipeprof.verdict.gate.explain import explanation
 from pipeprof.verdict.gate.fingerprint import differences
 from pipeprof.verdict.gate.judge import judge
+from pipeprof.verdict.gate.levels import usual
 from pipeprof.verdict.gate.looks import judge_looks
 from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict
@@ -76,8 +78,10 @@ def compare_sides(
 
 
 def _explained(base: Measures, new: Measures, verdict: Verdict) -> list[dict[str, Any]]:
+    appeared = {name: usual(list(found.values())) for name, found in new.values.items() if name not in base.values}
     with engine_of(base, new) as engine:
-        return explanation(engine.rows("compare/metric_change"), engine.rows("compare/fact_change"), verdict)
+        facts = engine.rows("compare/fact_change")
+    return explanation(verdict, {name: level for name, level in appeared.items() if level is not None}, facts)
 
 
 def _samples(side: Measures, name: str) -> dict[str, Samples]:
@@ -98,7 +102,7 @@ def _samples(side: Measures, name: str) -> dict[str, Samples]:
 
 def _incomparable(verdict: Verdict, found: Sequence[Mapping[str, Any]]) -> Verdict:
     """No metric is judged across machines or versions."""
-    reason = "measured under other conditions: " + ", ".join(entry["name"] for entry in found if entry["hard"])
+    reason = "measured under different conditions: " + ", ".join(entry["name"] for entry in found if entry["hard"])
     metrics: list[MetricVerdict] = [
         replace(one, verdict="incomparable", reason=reason, p_value=None, alpha=None, reps_needed=None)
         for one in verdict.metrics
@@ -108,9 +112,9 @@ def _incomparable(verdict: Verdict, found: Sequence[Mapping[str, Any]]) -> Verdi
 
 def _refusal(found: Sequence[Mapping[str, Any]]) -> str:
     hard = [entry for entry in found if entry["hard"]]
-    shown = ", ".join(f"{entry['name']} {entry['base']} / {entry['new']}" for entry in hard[:3])
+    shown = ", ".join(f"{entry['name']} ({entry['base']}, now {entry['new']})" for entry in hard[:3])
     more = f" and {len(hard) - 3} more" if len(hard) > 3 else ""
-    return f"measured under other conditions ({shown}{more}); incomparable"
+    return f"Incomparable: the two sides were measured under different conditions: {shown}{more}"
 
 
 def _notes(base: Measures, new: Measures) -> list[str]:

@@ -13,7 +13,7 @@ from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import RESULT, Session, planned, save_session, throw_away_incomplete
 from pipeprof.record.measures import Measures, Repetition, merged
-from pipeprof.units import format_ns
+from pipeprof.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -90,8 +90,8 @@ class Interleaved:
             policy = msgspec.structs.replace(self.policy, ignore_fingerprint=ignored)
             content = self.bench.compare(self._side("base", pairs), self._side("new", pairs), policy)
             self.judged = (pairs, content)
-            following = f"; next look at {content['next_look']}" if content["next_look"] else ""
-            self.say(f"look at {pairs} repetitions of each: {content['headline']}{following}")
+            following = f"; next check after {content['next_look']}" if content["next_look"] else ""
+            self.say(f"check after {pairs} runs per side: {content['headline']}{following}")
         return self.judged[1]
 
     def conclude(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Interleaved:
 
     def result_again(self) -> dict[str, Any]:
         """The result of a finished session; nothing is run."""
-        self.say("this session is finished: its result again, nothing was run (--new-session begins anew)")
+        self.say("this session is finished: here is its result again, nothing was run (--new-session starts over)")
         path = self.folder / RESULT
         if not path.is_file():
             self.stopped()
@@ -133,8 +133,8 @@ class Interleaved:
         if session.spent + needed <= budget_s:
             return False
         self.budget_note = (
-            f"stopped by the budget of {budget_s:g} s, of which {round(session.spent, 1):g} s are used: the look at "
-            f"{look} repetitions needs about {round(session.seconds_to(look) or 0, 1):g} s more"
+            f"stopped early: of the time budget of {budget_s:g} s {round(session.spent, 1):g} s are used, and the "
+            f"check after {look} runs per side needs about {round(session.seconds_to(look) or 0, 1):g} s more"
         )
         return True
 
@@ -157,7 +157,8 @@ class Interleaved:
             self.session.failures.append(f"{entry.name}: {error.message}")
             save_session(self.folder, self.session)
             raise WorkloadError(
-                f"the arm `{arm}` failed in `{entry.name}` with {error.message}{self._other_works(arm)}", error.hint
+                f"the command of `{arm}` failed in `{entry.name}` with {error.message}{self._other_works(arm)}",
+                error.hint,
             ) from error
         seconds = self.bench.now() - began
         self.measured[entry.name] = self.bench.measure(path)
@@ -170,22 +171,23 @@ class Interleaved:
         if arm == "base":
             return ""
         if not any(entry.arm == "base" and entry.state != "failed" for entry in self.session.repetitions):
-            self.say("the arm `new` failed: trying `base`")
+            self.say("the command of `new` failed: trying that of `base`")
             try:
                 self._repeat("base", discard=True)
             except WorkloadError as error:
-                return f"; so does the other: {error.message}"
-        return "; the arm `base` works"
+                return f"; so does that of `base`: {error.message}"
+        return "; that of `base` works"
 
     def _tell(self, name: str, seconds: float, *, discard: bool) -> None:
-        """A line per repetition: how long it took, and when the next look is due."""
+        """A line per repetition: how long it took, and when it is judged."""
         step = self.measured[name].values.get(STEP, {})
         pace = f", step {format_ns(next(iter(step.values())))}" if step else ""
         look, left = self._next_look(), self.session.seconds_to(self._next_look())
         done = sum(min(look, len(self.session.counted(arm))) for arm in NAMES)
         text = f"{name}: {seconds:.1f} s{pace}" + (", discarded (warm-up)" if discard else "")
         if left:
-            text += f"; {done} of {2 * look} to the look at {look}, about {self.bench.clock(left)}"
+            which = "first" if look == self.policy.looks[0] else "next"
+            text += f"; {done}/{2 * look} runs, {which} check after {look} per side, at about {self.bench.clock(left)}"
         self.say(text)
 
     def _side(self, arm: Name, pairs: int) -> Measures:
@@ -201,19 +203,22 @@ class Interleaved:
         try:
             return merged(parts, self.arms[arm].label)
         except ValueError as error:
-            raise MeasureError(f"the repetitions of `{arm}` do not belong together: {error}") from error
+            raise MeasureError(f"the runs of `{arm}` cannot be put together: {error}") from error
 
 
 def session_notes(session: Session) -> list[str]:
     """What a reader of the result should know about how it came about."""
     notes = []
     if session.history:
-        earlier = ", ".join(f"{old['verdict'] or 'undecided'} after {old['repetitions']}" for old in session.history)
-        notes.append(f"session {len(session.history) + 1} of this pair; repetitions of the earlier: {earlier}")
+        earlier = ", ".join(
+            f"{old['verdict'] or 'undecided'} after {old['repetitions']} runs per side" for old in session.history
+        )
+        notes.append(f"session {len(session.history) + 1} of this comparison; the earlier ones ended {earlier}")
     if session.failures:
-        notes.append(f"{len(session.failures)} repetitions failed and were repeated: {'; '.join(session.failures)}")
+        failed = format_count(len(session.failures), "failed run")
+        notes.append(f"repeated: {failed}: {'; '.join(session.failures)}")
     if session.starts > 1:
-        notes.append(f"the session was interrupted and continued {session.starts - 1} times")
+        notes.append(f"the session was interrupted and continued {format_count(session.starts - 1, 'time')}")
     return notes
 
 

@@ -92,7 +92,9 @@ def collect_pool(order: Order, folder: Path, bench: Bench, say: Callable[[str], 
     say(f"warm-up: {pool.seconds[-1]:.1f} s, discarded")
     for number in range(order.rounds):
         if order.budget_s is not None and sum(pool.seconds) + len(names) * pool.pace > order.budget_s:
-            pool.notes.append(f"the budget of {order.budget_s:.0f} s ended it after {number} of {order.rounds} rounds")
+            pool.notes.append(
+                f"stopped after {number} of {order.rounds} rounds by the time budget of {order.budget_s:.0f} s"
+            )
             break
         began = sum(pool.seconds)
         found = {

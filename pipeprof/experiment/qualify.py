@@ -60,7 +60,7 @@ def run_qualify(
     """
     make_folder(folder)
     pool = collect_pool(order, folder, bench or Bench(), say)
-    say(f"drawing {sessions} sessions for each of {1 + len(order.slow_downs)} questions")
+    say(f"simulating {sessions} comparisons for each of {1 + len(order.slow_downs)} questions")
     with signals_held():
         content = evaluate(order, pool, sessions, policy)
     write_json(folder / "qualify.json", content)
@@ -71,7 +71,9 @@ def evaluate(order: Order, pool: Pool, sessions: int, policy: Policy) -> dict[st
     """The content of qualify.json from a pool."""
     metrics = pool.metrics([name for name, rule in policy.metrics.items() if rule.family == "primary"])
     if STEP not in metrics:
-        raise MeasureError("no step time was measured in every repetition", "in sink mode pipeprof sees no steps")
+        raise MeasureError(
+            "no step time was measured in every repetition", "in sink mode pipeprof sees no steps: switch it off"
+        )
     draws = Draws(pool, metrics, policy.looks[-1], random.Random(order.seed))  # noqa: S311 - no secret
     return {
         "schema_version": SCHEMA_VERSION,
@@ -167,11 +169,11 @@ def _slow_down(draws: Draws, sessions: int, policy: Policy, share: float) -> dic
 def _notes(pool: Pool, policy: Policy) -> list[str]:
     rounds, last = len(pool.rounds), policy.looks[-1]
     luck = (
-        f"the sessions are drawn from {rounds} rounds with {2 * rounds} repetitions of the command as it is: the "
-        "intervals do not hold how lucky these repetitions were"
+        f"all comparisons are made of the same {rounds} rounds with {2 * rounds} runs of the command as it is: the "
+        "intervals do not say how typical these runs were"
     )
     mixed = (
-        f"a session of {last} repetitions is put together from {rounds} rounds: each repetition is one of them, with "
-        f"half of the deviation of another added; --rounds {last} needs no such help"
+        f"a comparison needs up to {last} runs per side, and there are {rounds} rounds: a run is used several times, "
+        f"each time with half of the deviation of another run added; with --rounds {last} each is used once"
     )
     return [luck, mixed] if last > rounds else [luck]

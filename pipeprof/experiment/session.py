@@ -147,7 +147,8 @@ def open_session(
     known = load_session(folder)
     if known is not None and known.pair != fresh.pair:
         raise UsageError(
-            f"`{folder}` holds the session of another pair: {_told_apart(known, fresh)}", "give another folder with -o"
+            f"`{folder}` holds the session of another comparison: {_told_apart(known, fresh)}",
+            "give another folder with -o",
         )
     if known is not None and not replace:
         check_conditions(known, folder, conditions)
@@ -160,10 +161,10 @@ def open_session(
 
 def check_conditions(session: Session, folder: Path, conditions: tuple[Mapping[str, Any], str | None]) -> None:
     """Raises MeasureError when the session was begun on another machine, or, while it is open, in another job."""
-    hint = "times of two machines or jobs cannot be compared; begin anew with --new-session"
+    hint = "times of two machines or jobs cannot be compared; start over with --new-session"
     found = [entry["name"] for entry in differences(session.fingerprint, conditions[0])]
     if found:
-        raise MeasureError(f"the session in `{folder}` was begun under other conditions: {', '.join(found)}", hint)
+        raise MeasureError(f"the session in `{folder}` was begun under different conditions: {', '.join(found)}", hint)
     if session.state == "open" and session.repetitions and session.job != conditions[1]:
         raise MeasureError(
             f"the session in `{folder}` was begun in another job, or before this machine's last start", hint
@@ -176,7 +177,7 @@ def load_session(folder: Path) -> Session | None:
     if not path.is_file():
         return None
     text = path.read_bytes()
-    hint = "begin anew in another folder with -o"
+    hint = "start over in another folder with -o"
     try:
         version = msgspec.json.decode(text, type=_Version).schema_version
         if version > SCHEMA_VERSION:
@@ -235,12 +236,12 @@ def _is_ours(folder: Path) -> bool:
 
 def _told_apart(known: Session, fresh: Session) -> str:
     if known.policy != fresh.policy:
-        return "the policy is another one"
+        return "the policy has changed"
     for arm in NAMES:
         for name, value in fresh.arms.get(arm, {}).items():
             if (known.arms.get(arm) or {}).get(name) != value:
-                return f"the {name} of {arm} is another one"
-    return "the folder it runs in, or pipeprof's version, is another one"
+                return f"the {name} of {arm} has changed"
+    return "the working directory or the version of pipeprof has changed"
 
 
 def _archive(folder: Path, session: Session) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def open_measures(path: str | Path) -> Measures:
         return read_benchmarks([place], text)
     if place.is_file():
         raise RunError(
-            f"`{text}` cannot be compared: the file is not a complete JSON file of pytest-benchmark",
+            f"`{text}` cannot be compared: it is not a complete JSON file of pytest-benchmark",
             "give a run, a baseline, or what `pytest --benchmark-json FILE` wrote",
         )
     if not place.exists():
@@ -78,7 +78,7 @@ def _baseline_or_benchmarks(folder: Path) -> Measures | None:
         return read_benchmarks(files, str(folder))
     if len(others) < len(files):
         raise RunError(
-            f"`{others[0]}` is not a complete JSON file of pytest-benchmark, but other files of its folder are",
+            f"`{others[0]}` is not a complete JSON file of pytest-benchmark, unlike other files of its folder",
             "keep only files that `pytest --benchmark-json FILE` wrote in a folder of them",
         )
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import history
+from pipeprof.record.baseline_append import appended
 from pipeprof.record.baseline_files import (
     POINTER,
     DamagedBaselineError,
@@ -22,12 +24,13 @@ from pipeprof.record.baseline_files import (
 )
 from pipeprof.record.baseline_summary import is_primary
 from pipeprof.record.machine import hard_differences, machine_class
-from pipeprof.record.measures import Measures, merged
 from pipeprof.record.object_place import open_place
 from pipeprof.record.place import Place, checked_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pipeprof.record.measures import Measures
 
 DEFAULT_ROOT = "baselines"
 MANIFEST = POINTER
@@ -45,18 +48,19 @@ class Saved(msgspec.Struct, kw_only=True):
 
 
 def save(
-    measures: Measures, root: str, workload: str, *, append: bool = False, drop: Sequence[str] = (),
-    tag: str | None = None, anchor: Measures | None = None,
+    measures: Measures, root: str, workload: str, *, append: bool = False, replace: bool = True,
+    drop: Sequence[str] = (), tag: str | None = None, anchor: Measures | None = None,
 ) -> Saved:  # fmt: skip
     """Write measures as the baseline of `workload` on their machine class, and a line of its history.
 
     `append` adds their repetitions to those of the baseline there, which must have no hard difference in its
-    fingerprint and the same facts. `drop` holds names or patterns (`op/*`) of metrics and facts that are left out.
+    fingerprint and the same facts. Without `replace` a baseline that is there is kept, unless it is the same one.
+    `drop` holds names or patterns (`op/*`) of metrics and facts that are left out.
     `anchor` is the base arm that was measured in turn with them: the history then keeps the ratios to it.
 
-    Raises UsageError for a bad name or a pattern that matches nothing, and RunError or MeasureError for what cannot be
-    a baseline: a primary metric of the old one is gone and not in `drop`, a repetition is there already, or a file is
-    too large. The old baseline stays whole then.
+    Raises UsageError for a bad name, a pattern that matches nothing, or a baseline that is not to be replaced, and
+    RunError or MeasureError for what cannot be a baseline: a primary metric of the old one is gone and not in `drop`, a
+    repetition is there already, or a file is too large. The old baseline stays whole then.
     """
     place = open_place(root)
     checked_name(workload, "workload")
@@ -66,11 +70,15 @@ def save(
         old, notes = _old(place, workload, machine, needed=append)
         _check_patterns(drop, fresh, old)
         _refuse_vanished(fresh, old, drop, f"{workload}/{machine}")
-        whole = _appended(old, fresh) if append and old is not None else fresh
+        whole = appended(old, fresh) if append and old is not None else fresh
         files = encode(_without(whole, drop), sorted(drop))
         document = read_document(files[POINTER], POINTER)
+        if not (append or replace):
+            _refuse_other(place, workload, machine, document)
         entry = history.entry_of(_without(fresh, drop), machine, tag, anchor)
-        place.replace(workload, machine, files, history.line_of(entry))
+        line = _new_line(place, workload, machine, entry)
+        notes += [] if line else ["its history holds this run already: no line was added"]
+        place.replace(workload, machine, files, line)
     if old is not None and not append:
         changed = hard_differences(old.fingerprint, measures.fingerprint)
         notes += [f"the old baseline was of another environment: {', '.join(changed)} differ"] if changed else []
@@ -85,16 +93,27 @@ def load_named(root: str, workload: str, machine: str) -> Measures:
 
 
 def load(path: str) -> Measures:
-    """The baseline in one folder or under one URL, wherever it was copied to.
+    """The baseline in one folder or under one URL, as Measures. Raises as `load_whole`."""
+    return load_whole(path)[1]
+
+
+def load_whole(path: str) -> tuple[Document, Measures]:
+    """The baseline in one folder or under one URL, wherever it was copied to: what it says of itself, and its measures.
 
     Raises RunError when there is none, DamagedBaselineError or NewerBaselineError (both RunError) that name the file.
     """
+    root, workload, machine = parts_of(path)
+    return _read(open_place(root), workload, machine, moved=True)
+
+
+def parts_of(path: str) -> tuple[str, str, str]:
+    """Root, workload and machine class of a baseline's folder or URL. Raises UsageError for a shorter path."""
     head, _, query = path.partition("?") if "://" in path else (str(Path(path).resolve()), "", "")
     parts = head.rstrip("/").rsplit("/", 2)
     if len(parts) < 3:
         raise UsageError(f"`{path}` is not a baseline", "name the folder ROOT/WORKLOAD/MACHINE")
     root, workload, machine = parts
-    return _read(open_place(f"{root}?{query}" if query else root or "/"), workload, machine, moved=True)[1]
+    return f"{root}?{query}" if query else root or "/", workload, machine
 
 
 def is_baseline(path: Path) -> bool:
@@ -105,6 +124,16 @@ def is_baseline(path: Path) -> bool:
 def document(root: str, workload: str, machine: str) -> Document:
     """What `baseline.json` says, after all files were checked. Raises as `load`."""
     return _read(open_place(root), checked_name(workload, "workload"), checked_name(machine, "machine class"))[0]
+
+
+def refuse_missing(root: str) -> None:
+    """Raises RunError unless the root is there."""
+    place = open_place(root)
+    if not place.exists():
+        raise RunError(
+            f"there is no `{place.shown}`: no baselines are kept there",
+            "name another place with --root, or write one with pipeprof baseline write RUN --workload NAME",
+        )
 
 
 def names(root: str, workload: str | None = None) -> list[tuple[str, str]]:
@@ -190,38 +219,26 @@ def _old(place: Place, workload: str, machine: str, *, needed: bool) -> tuple[Me
         return None, [f"replaced what could not be read: {error.message}"]
 
 
-def _appended(old: Measures, fresh: Measures) -> Measures:
-    where = f"the baseline of `{old.workload}`"
-    changed = hard_differences(old.fingerprint, fresh.fingerprint)
-    if changed:
-        raise RunError(
-            f"cannot append to {where}: {', '.join(changed)} differ", "write it without --append, or another --workload"
-        )
-    facts = sorted(name for name in {*old.facts, *fresh.facts} if old.facts.get(name) != fresh.facts.get(name))
-    if facts:
-        raise RunError(
-            f"cannot append to {where}: the workload is not the same, `{facts[0]}` is "
-            f"`{fresh.facts.get(facts[0], 'not there')}`, was `{old.facts.get(facts[0], 'not there')}`",
-            "write it without --append",
-        )
-    known = {_content(old, rep) for rep in old.reps}
-    twice = [rep for rep in fresh.reps if _content(fresh, rep) in known]
-    if twice:
-        raise RunError(f"cannot append to {where}: it holds repetition {twice[0]} of `{fresh.label}` already")
-    last = max(rep.order for rep in old.reps.values())
-    late = max(0, last + 1 - min(rep.order for rep in fresh.reps.values()))  # 0 where the order is a time
-    moved = {at: msgspec.structs.replace(rep, order=rep.order + late) for at, rep in fresh.reps.items()}
-    found = merged([old, msgspec.structs.replace(fresh, reps=moved, fingerprint=old.fingerprint)], fresh.label)
-    revisions = {str((side.git or {}).get("revision")) for side in (old, fresh)}
-    if len(revisions) > 1:
-        found.notes = list(dict.fromkeys([*found.notes, "holds repetitions of several revisions"]))
-    found.git, found.created_at = fresh.git, fresh.created_at
-    return found
+def _refuse_other(place: Place, workload: str, machine: str, fresh: Document) -> None:
+    """Raises UsageError when another baseline is there, also a damaged one."""
+    there = place.read(workload, machine, POINTER)
+    if there is None and (workload, machine) not in place.names():
+        return
+    with contextlib.suppress(DamagedBaselineError):
+        if there is not None and read_document(there, POINTER).sha256 == fresh.sha256:
+            return
+    raise UsageError(
+        f"`{place.shown}/{workload}/{machine}` holds another baseline already",
+        "replace it with --force, or add the repetitions of another job with --append",
+    )
 
 
-def _content(measures: Measures, rep: int) -> tuple[str | None, tuple[tuple[str, float], ...]]:
-    values = sorted((metric, found[rep]) for metric, found in measures.values.items() if rep in found)
-    return measures.reps[rep].job, tuple(pair for pair in values if is_primary(pair[0])) or tuple(values)
+def _new_line(place: Place, workload: str, machine: str, entry: history.Entry) -> bytes:
+    """The line for the history; empty when it holds this run already."""
+    with contextlib.suppress(RunError):  # of a damaged history `baseline check` tells
+        if history.holds(history.entries(place.history(workload, machine)), entry):
+            return b""
+    return history.line_of(entry)
 
 
 def _without(measures: Measures, drop: Sequence[str]) -> Measures:

@@ -93,12 +93,7 @@ def encode(measures: Measures, dropped: Sequence[str] = ()) -> dict[str, bytes]:
     """
     _check(measures)
     files = {VALUES: _values_bytes(measures), **_facts_bytes(measures)}
-    document = Document(
-        label=measures.label, workload=measures.workload, machine=machine_class(measures.fingerprint),
-        created_at=measures.created_at, pipeprof_version=__version__, git=measures.git, reps=len(measures.reps),
-        jobs=len(measures.jobs), metrics=len(measures.values), fingerprint=measures.fingerprint, dropped=list(dropped),
-        fingerprint_hash=fingerprint_hash(measures.fingerprint), notes=measures.notes,
-    )  # fmt: skip
+    document = described(measures, dropped)
     about = msgspec.to_builtins(document)
     files[SUMMARY] = summary_text(measures, about, packed=PACKED_FACTS in files).encode()
     document.files = {name: Part(sha256=digest(name, data), bytes=len(data)) for name, data in files.items()}
@@ -112,6 +107,16 @@ def encode(measures: Measures, dropped: Sequence[str] = ()) -> dict[str, bytes]:
                 "leave metrics or facts out with --drop, as --drop 'op/*'",
             )
     return files
+
+
+def described(measures: Measures, dropped: Sequence[str] = ()) -> Document:
+    """What a baseline of these measures says of itself, without files."""
+    return Document(
+        label=measures.label, workload=measures.workload, machine=machine_class(measures.fingerprint),
+        created_at=measures.created_at, pipeprof_version=__version__, git=measures.git, reps=len(measures.reps),
+        jobs=len(measures.jobs), metrics=len(measures.values), fingerprint=measures.fingerprint, dropped=list(dropped),
+        fingerprint_hash=fingerprint_hash(measures.fingerprint), notes=measures.notes,
+    )  # fmt: skip
 
 
 def read_document(data: bytes, where: str) -> Document:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.units import format_bytes, format_ns, format_ratio
+from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,21 +51,24 @@ def spread(values: Iterable[float]) -> float | None:
     return 1.4826 * median(abs(value - middle) for value in known) / abs(middle)
 
 
-def summary_text(measures: Measures, about: Mapping[str, Any], *, packed: bool) -> str:
+def summary_text(measures: Measures, about: Mapping[str, Any], *, packed: bool | None) -> str:
     """Markdown: revision, machine, medians with their range and spread; primary metrics first, then the largest.
 
-    `about` is what `baseline.json` says; `packed`: the facts are compressed.
+    `about` is what `baseline.json` says; `packed`: the facts are compressed; None: there are no files, it is a run.
     """
-    lines = [f"# Baseline of {_cell(about['workload'])}", "", *_head(measures, about), ""]
+    kind = "Run" if packed is None else "Baseline"
+    lines = [f"# {kind} of {_cell(about['workload'])}", "", *_head(measures, about), ""]
     lines += ["## Metrics", "", "| metric | median | lowest | highest | spread | reps |", "|---|---|---|---|---|---|"]
     named = sorted(measures.values, key=lambda metric: (not is_primary(metric), _size(measures, metric), metric))
     lines += [_row(metric, list(measures.values[metric].values())) for metric in named[:MOST_ROWS]]
     if len(named) > MOST_ROWS:
-        lines += ["", f"{len(named) - MOST_ROWS} more in `measures.parquet`."]
+        more = f"{len(named) - MOST_ROWS} more"
+        lines += ["", f"{more}: --format json" if packed is None else f"{more} in `measures.parquet`."]
     lines += ["", "Spread: 1.4826 x median absolute deviation / median, over repetitions.", "", "## Machine", ""]
     lines += [f"- {_cell(name)}: {_cell(value)}" for name, value in _flat(measures.fingerprint)]
-    kept = "facts.json.zst (`zstd -dc facts.json.zst`)" if packed else "facts.json"
-    lines += ["", f"{len(measures.facts)} facts that must not change are in {kept}."]
+    if packed is not None:
+        kept = "facts.json.zst (`zstd -dc facts.json.zst`)" if packed else "facts.json"
+        lines += ["", f"{len(measures.facts)} facts that must not change are in {kept}."]
     return "\n".join(lines) + "\n"
 
 
@@ -76,7 +79,7 @@ def _head(measures: Measures, about: Mapping[str, Any]) -> list[str]:
         f"- label: {_cell(about['label'])}",
         f"- revision: {_cell(revision)}",
         f"- measured: {_cell(about['created_at'] or 'not known')}",
-        f"- repetitions: {about['reps']} in {about['jobs'] or 'an unknown number of'} job(s)",
+        f"- repetitions: {about['reps']} in {format_count(about['jobs'], 'job') if about['jobs'] else 'unknown jobs'}",
         f"- machine class: {about['machine']}, fingerprint {about['fingerprint_hash']}",
     ]
     lines += [f"- left out: {_cell(name)}" for name in about["dropped"]]

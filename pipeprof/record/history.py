@@ -75,7 +75,7 @@ def line_of(entry: Entry) -> bytes:
 
 
 def entries(lines: Iterable[tuple[str, bytes]]) -> list[Entry]:
-    """The entries of (where, line), by time of measurement; a line that is there twice counts once.
+    """The entries of (where, line), by time of measurement; a run that is there twice counts once, with its tag.
 
     Raises RunError that names a line which cannot be read or which a newer pipeprof wrote.
     """
@@ -89,12 +89,19 @@ def entries(lines: Iterable[tuple[str, bytes]]) -> list[Entry]:
                     f"reads up to {HISTORY_VERSION}",
                     "upgrade pipeprof",
                 )
-            found[line.strip()] = msgspec.json.decode(line, type=Entry)
+            entry = msgspec.json.decode(line, type=Entry)
         except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
             raise RunError(
                 f"history entry `{where}` is damaged: {error}", "restore the file from git, or remove that line"
             ) from error
+        known = found.get(_run(entry))
+        found[_run(entry)] = msgspec.structs.replace(entry, tag=known.tag) if known and entry.tag is None else entry
     return sorted(found.values(), key=lambda entry: entry.created_at or "")
+
+
+def holds(known: Iterable[Entry], entry: Entry) -> bool:
+    """Whether the run of an entry is among those known, with its tag if it has one."""
+    return any(_run(one) == _run(entry) and entry.tag in (None, one.tag) for one in known)
 
 
 def metrics(known: Sequence[Entry]) -> list[str]:
@@ -119,6 +126,11 @@ def series(known: Sequence[Entry], metric: str) -> list[Mark]:
             Mark(value=value, group=group, created_at=entry.created_at, revision=entry.revision, tag=entry.tag)
         )
     return found
+
+
+def _run(entry: Entry) -> bytes:
+    """What tells runs apart: when, where and of what they were measured; not where the run lies now."""
+    return msgspec.json.encode(msgspec.structs.replace(entry, label="", tag=None))
 
 
 def _medians(measures: Measures) -> dict[str, float]:

@@ -67,6 +67,11 @@ class ObjectPlace:
         self.prefix = prefix
         self.shown = shown
 
+    def exists(self) -> bool:
+        """See Place."""
+        with self._errors(self.prefix, "read"):
+            return bool(self.system.get_file_info(self.prefix).type != fs.FileType.NotFound)
+
     def names(self) -> list[tuple[str, str]]:
         """See Place."""
         return sorted(
@@ -87,8 +92,9 @@ class ObjectPlace:
         for name, data in files.items():
             if name != POINTER:
                 self._put(f"{at}/{named[name]}", data)
-        stamp = dt.datetime.now(dt.timezone.utc).strftime("%Y%m%dT%H%M%S%fZ")
-        self._put(f"{at}/{_ENTRIES}/{stamp}-{hashlib.sha256(entry).hexdigest()[:8]}.jsonl", entry)
+        if entry:
+            stamp = dt.datetime.now(dt.timezone.utc).strftime("%Y%m%dT%H%M%S%fZ")
+            self._put(f"{at}/{_ENTRIES}/{stamp}-{hashlib.sha256(entry).hexdigest()[:8]}.jsonl", entry)
         self._put(f"{at}/{POINTER}", files[POINTER])
         self._prune(at, {POINTER, *named.values()})
 

@@ -30,6 +30,9 @@ class Place(Protocol):
 
     shown: str
 
+    def exists(self) -> bool:
+        """Whether there is such a folder, or anything below such a prefix."""
+
     def names(self) -> list[tuple[str, str]]:
         """(workload, machine) of every baseline, also of damaged ones, sorted; empty when nothing is there."""
 
@@ -37,7 +40,10 @@ class Place(Protocol):
         """One file; None when it is not there. `sha256` is what `baseline.json` says of it."""
 
     def replace(self, workload: str, machine: str, files: Mapping[str, bytes], entry: bytes) -> None:
-        """Write a baseline in place of the one there and add a line to its history, all or nothing. Raises RunError."""
+        """Write a baseline in place of the one there and add a line, or nothing, to its history: all or nothing.
+
+        Raises RunError.
+        """
 
     def history(self, workload: str, machine: str) -> list[tuple[str, bytes]]:
         """(where, line) of every entry of the history."""
@@ -68,6 +74,10 @@ class LocalPlace:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.shown = str(root)
+
+    def exists(self) -> bool:
+        """See Place."""
+        return self.root.is_dir()
 
     def names(self) -> list[tuple[str, str]]:
         """See Place."""

@@ -382,13 +382,6 @@ TABLES: tuple[Table, ...] = (
         ("place", "bigint", "", "position in an order that SQL does not have; null when that is not asked for"),
     ),
     _table(
-        "side_measure",
-        "metric of a repetition on one side of a comparison; empty in a run",
-        ("side", "varchar", "", "base | new"),
-        ("metric", "varchar", "", "such as step_time_median, data_wait, op/NAME; see docs/gate.md"),
-        ("value", "double", "", "in the unit of the metric"),
-    ),
-    _table(
         "side_fact",
         "text that is the same in every repetition of one side of a comparison; empty in a run",
         ("side", "varchar", "", "base | new"),

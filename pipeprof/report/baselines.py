@@ -12,6 +12,7 @@ from pipeprof.record.baseline import document, names, read_history
 from pipeprof.record.baseline_files import NewerBaselineError
 from pipeprof.record.baseline_summary import format_value, spread, unit_of
 from pipeprof.record.history import metrics, series
+from pipeprof.units import format_change
 from pipeprof.verdict.gate.changes import Point, change_points, drift
 
 if TYPE_CHECKING:
@@ -115,15 +116,15 @@ def _history_lines(known: Sequence[dict[str, Any]]) -> list[str]:
     lines = []
     for row in known:
         lines += [
-            f"{row['name']}: {(change['ratio'] - 1) * 100:+.1f} % from {_cell(change['revision'])} "
-            f"({_cell(change['at'])}) on, {change['points_before']} points before, {change['points_after']} after"
+            f"{row['name']}: {format_change(change['ratio'])} from {_cell(change['revision'])} "
+            f"({_cell(change['at'])}) on, {change['points_before']} writes before, {change['points_after']} after"
             for change in row["changes"]
         ]
         past = row["drift"]
         if past is not None:
-            size = "not comparable" if past["ratio"] is None else f"{(past['ratio'] - 1) * 100:+.1f} %"
+            size = "not comparable" if past["ratio"] is None else format_change(past["ratio"])
             lines.append(f"{row['name']}: {size} since {past['tag']} ({past['note']})")
-    return lines or ["no change of level was found, and no earlier entry has a release tag"]
+    return lines or ["no change of level was found, and no earlier write has a release tag to compare with"]
 
 
 def _cell(value: Any) -> str:

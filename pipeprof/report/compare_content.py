@@ -53,6 +53,7 @@ class Cause(_Part):
     ratio: Number = None
     share: Number = None
     text: str = ""
+    proven: bool = True
 
 
 class Difference(_Part):

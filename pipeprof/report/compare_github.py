@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeprof.report import compare_markdown as markdown
 from pipeprof.report import compare_rows as rows
+from pipeprof.report import compare_why as why
 
 SUMMARY_BYTES = 1_000_000  # GitHub refuses more than 1 MiB per step
 COMMENT_BYTES = 60_000  # GitHub refuses more than 65,536; the poster adds a line
@@ -40,10 +41,10 @@ def annotation_lines(content: dict[str, Any]) -> list[str]:
     for metric in content["metrics"]:
         if metric.get("family") != "secondary" and metric["verdict"] in (*rows.FAILURES, "inconclusive"):
             _, base, new, change, verdict, _ = rows.cells(metric)
-            reason = f" ({metric['reason']})" if metric.get("reason") else ""
+            reason = f" ({rows.reason(metric)})" if rows.reason(metric) else ""
             about = f"{rows.clean(metric['name'], rows.LONGEST_NAME)} {verdict}: {base} -> {new}, {change}{reason}"
             lines.append(command("error" if verdict in rows.FAILURES else "warning", verdict, about))
-    lines += [command("notice", "why", one) for one in rows.causes(content)]
+    lines += [command("notice", why.title(content), one.text) for one in why.lines(content)]
     return lines[:ANNOTATIONS]
 
 

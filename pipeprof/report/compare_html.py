@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report import compare_rows as rows
+from pipeprof.report import compare_why as why
 from pipeprof.report.page import page, table, words
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def text(content: dict[str, Any]) -> str:
     """The page; every name and sentence is escaped."""
     parts = [
         f'<p class="headline {_class(content["verdict"])}">{_words(content.get("headline") or content["verdict"])}</p>',
-        *_listed("Why", rows.causes(content)),
+        *_listed(why.title(content), [line.text for line in why.lines(content)]),
     ]
     span = _span(content["metrics"])
     for name, metrics in rows.families(content):
@@ -39,7 +40,7 @@ def _metrics(metrics: Sequence[dict[str, Any]], span: float) -> list[str]:
     body = []
     for one in metrics:
         name, base, new, change, verdict, repetitions = rows.cells(one)
-        reason = f"<br><small>{_words(one['reason'])}</small>" if one.get("reason") else ""
+        reason = f"<br><small>{_words(rows.reason(one))}</small>" if rows.reason(one) else ""
         numbers = "".join(f'<td class="number">{escape(cell)}</td>' for cell in (base, new, change))
         body.append(
             f"<tr><td><code>{escape(name)}</code></td>{numbers}<td>{_picture(one, span)}</td>"
@@ -82,7 +83,7 @@ def _about(content: dict[str, Any]) -> list[str]:
     lines: list[str] = []
     if found:
         body = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in found]
-        lines += ["<h2>Differences between the two machines</h2>", *table(("field", "base", "new", "weight"), body)]
+        lines += ["<h2>Conditions that differ</h2>", *table(("condition", "base", "new", ""), body)]
     lines += _listed("Notes", [*(content.get("notes") or []), *filter(None, [rows.looks(content)])])
     return lines + _listed("Compared", rows.sides(content))
 

@@ -34,8 +34,8 @@ def text(content: dict[str, Any]) -> str:
 
 
 def _case(one: dict[str, Any], group: str, numbers: str, *, failed: bool) -> str:
-    verdict, reason = one["verdict"], rows.clean(one.get("reason") or "")
-    message = quoteattr(": ".join(filter(None, [verdict, reason])))
+    verdict, reason = one["verdict"], rows.reason(one)
+    message = quoteattr(reason if group == "pipeprof" and reason else ": ".join(filter(None, [verdict, reason])))
     if failed and (verdict in rows.FAILURES or group == "pipeprof"):
         inner = f"<failure type={quoteattr(verdict)} message={message}>{escape(numbers)}</failure>"
     elif verdict == "inconclusive":

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report import compare_rows as rows
+from pipeprof.report import compare_why as why
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,9 +19,9 @@ _RIGHT = (1, 2, 3)
 def text(content: dict[str, Any], *, secondary: int | None = None) -> str:
     """The whole comparison; with `secondary` at most so many rows of the metrics that are not primary."""
     lines = [f"## {plain(rows.title(content))}", "", f"**{plain(content.get('headline') or content['verdict'])}**", ""]
-    causes = rows.causes(content)
+    causes = why.lines(content)
     if causes:
-        lines += ["### Why", "", *(f"- {plain(one)}" for one in causes), ""]
+        lines += [f"### {why.title(content)}", "", *(f"- {plain(one.text)}" for one in causes), ""]
     for family, metrics in rows.families(content):
         lines += _family(family, metrics, secondary)
     lines += _about(content)
@@ -81,9 +82,9 @@ def _family(family: str, metrics: Sequence[dict[str, Any]], most: int | None) ->
 
 def _reasons(metrics: Iterable[dict[str, Any]]) -> list[str]:
     given = [
-        f"- {name(one['name'])}: {plain(one['reason'])}"
+        f"- {name(one['name'])}: {plain(rows.reason(one))}"
         for one in metrics
-        if one.get("reason") and one["verdict"] not in ("unchanged", "improved")
+        if rows.reason(one) and one["verdict"] not in ("unchanged", "improved")
     ]
     return [*given, ""] if given else []
 
@@ -92,8 +93,8 @@ def _about(content: dict[str, Any]) -> list[str]:
     differences = rows.differences(content)
     lines: list[str] = []
     if differences:
-        head = ("field", "base", "new", "weight")
-        lines += ["### Differences between the two machines", "", *table(head, differences, ()), ""]
+        head = ("condition", "base", "new", " ")
+        lines += ["### Conditions that differ", "", *table(head, differences, ()), ""]
     notes = [*(content.get("notes") or []), *filter(None, [rows.looks(content)])]
     lines += ["### Notes", "", *(f"- {plain(one)}" for one in notes), ""] if notes else []
     return [*lines, *(f"{plain(one)}  " for one in rows.sides(content))]

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.units import format_bytes, format_ns, format_ratio
+from pipeprof.units import format_bytes, format_change, format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-FAMILIES = {"primary": "Primary metrics", "deterministic": "Counts and sizes", "secondary": "Secondary metrics"}
+FAMILIES = {
+    "primary": "Primary metrics",
+    "deterministic": "Counts and sizes",
+    "secondary": "Secondary metrics",
+}
 LONGEST_NAME = 200
 LONGEST_TEXT = 2000
 
@@ -61,8 +65,12 @@ def change(metric: dict[str, Any]) -> str:
     if ratio is None:
         return "-"
     low, high = metric.get("ci_low"), metric.get("ci_high")
-    interval = "" if low is None or high is None else f" [{_percent(low)}, {_percent(high)}]"
-    return f"{_percent(ratio)} %{interval}"
+    return format_change(ratio) + ("" if low is None or high is None else f" {interval(low, high)}")
+
+
+def interval(low: float, high: float) -> str:
+    """`[+6.9, +9.8]`: both ends in per cent."""
+    return f"[{format_change(low).removesuffix(' %')}, {format_change(high).removesuffix(' %')}]"
 
 
 def cells(metric: dict[str, Any]) -> tuple[str, ...]:
@@ -76,7 +84,7 @@ def repetitions(metric: dict[str, Any]) -> str:
     """`8 + 8`, with the number needed when there were too few."""
     text = f"{metric.get('reps_base', 0)} + {metric.get('reps_new', 0)}"
     needed = metric.get("reps_needed")
-    return f"{text} (needs {needed} each)" if needed else text
+    return f"{text} (needs {needed} per side)" if needed else text
 
 
 def families(content: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -89,23 +97,6 @@ def families(content: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
             rows.sort(key=lambda one: (_rank(one["verdict"]), one["name"]))
             found.append((FAMILIES.get(family or "", "Other metrics"), rows))
     return found
-
-
-def causes(content: dict[str, Any]) -> list[str]:
-    """The explanation, one sentence each."""
-    return [cause(entry) for entry in content.get("explanation") or []]
-
-
-def cause(entry: dict[str, Any]) -> str:
-    """One line of the explanation."""
-    if entry.get("text"):
-        return clean(entry["text"])
-    base, new = values(entry)
-    numbers = "" if (base, new) == ("-", "-") else f": {base} -> {new}"
-    share = entry.get("share")
-    return clean(f"{entry.get('what', '')} {entry.get('change', '')}{numbers}") + (
-        "" if share is None else f" ({format_ratio(share)} of the change)"
-    )
 
 
 def differences(content: dict[str, Any]) -> list[tuple[str, str, str, str]]:
@@ -130,9 +121,9 @@ def sides(content: dict[str, Any]) -> list[str]:
         parts = [words(about.get("label"))]
         parts += [f"workload {words(about['workload'])}"] if about.get("workload") else []
         parts += [f"revision {revision(about['git'])}"] if about.get("git") else []
-        parts += [f"of {words(about['created_at'])}"] if about.get("created_at") else []
+        parts += [f"measured {words(about['created_at'])}"] if about.get("created_at") else []
         if about.get("reps"):
-            parts.append(f"{words(about['reps'])} repetitions")
+            parts.append(format_count(about["reps"], "repetition"))
         lines.append(f"{side}: {', '.join(parts)}")
     return lines
 
@@ -145,9 +136,16 @@ def revision(git: object) -> str:
 
 
 def looks(content: dict[str, Any]) -> str:
-    """When the next look is due; empty when there is none."""
+    """When it is judged again; empty when it is not."""
     following = content.get("next_look")
-    return "" if following is None else f"the next look is due at {following} repetitions per side"
+    return "" if following is None else f"the next check is after {following} repetitions per side"
+
+
+def reason(metric: dict[str, Any]) -> str:
+    """Why a metric has its verdict, and how many repetitions would decide it; empty when there is nothing to say."""
+    needed = metric.get("reps_needed") if metric.get("alpha") is not None else None
+    more = f"about {needed} repetitions per side would decide it" if needed else ""
+    return "; ".join(part for part in (clean(metric.get("reason") or ""), more) if part)
 
 
 def words(what: object) -> str:
@@ -185,10 +183,6 @@ def _family(metric: dict[str, Any], known: list[str]) -> str | None:
 
 def _rank(verdict: str) -> int:
     return ORDER.index(verdict) if verdict in ORDER else -1
-
-
-def _percent(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f}"
 
 
 def _plain(number: float) -> str:

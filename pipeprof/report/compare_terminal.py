@@ -11,13 +11,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeprof.report.compare_rows import LONGEST_NAME, clean, value
+from pipeprof.report import compare_why as why
+from pipeprof.report.compare_rows import LONGEST_NAME, clean, interval, reason, values
 from pipeprof.report.output import PLAIN_WIDTH
+from pipeprof.units import format_change, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    Content = Mapping[str, Any]
+    Content = dict[str, Any]
 
 STYLES = {
     "regressed": "bold red", "improved": "green", "unchanged": "", "acknowledged": "yellow",
@@ -57,25 +59,18 @@ def _print(content: Content, console: Console) -> None:
     if content["fingerprint"]["differences"]:
         _differences(content["fingerprint"]["differences"], console)
     if content["explanation"]:
-        console.print(_explanation(content["explanation"]))
-    reasons = _reasons(primary)
-    needed = [
-        metric["reps_needed"] for metric in primary if metric["verdict"] == "inconclusive" and metric["reps_needed"]
-    ]
-    lines = list(dict.fromkeys([*reasons, *content["notes"]]))
-    if needed:
-        lines.append(f"about {max(needed)} repetitions of each side would decide what is inconclusive")
-    for line in lines:
+        console.print(_explanation(content))
+    for line in dict.fromkeys([*_reasons(primary), *content["notes"]]):
         console.print(Text(f"note: {clean(line)}"), soft_wrap=True)
 
 
-def _reasons(metrics: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Each reason once, with the metrics it is given for."""
+def _reasons(metrics: Sequence[Content]) -> list[str]:
+    """Each reason once, with the metrics it is given for; that of all of them alone."""
     found: dict[str, list[str]] = {}
     for metric in metrics:
-        if metric["reason"]:
-            found.setdefault(metric["reason"], []).append(metric["name"])
-    return [f"{', '.join(names) if len(names) < len(metrics) else 'all'}: {reason}" for reason, names in found.items()]
+        if reason(metric):
+            found.setdefault(reason(metric), []).append(metric["name"])
+    return [f"{', '.join(names)}: {said}" if len(names) < len(metrics) else said for said, names in found.items()]
 
 
 def _sides(content: Content, console: Console) -> None:
@@ -84,11 +79,12 @@ def _sides(content: Content, console: Console) -> None:
         revision = (side["git"] or {}).get("revision")
         at = f", revision {revision[:10]}" if revision else ""
         label = clean(side["label"], LONGEST_NAME)
-        console.print(Text(f"{name}: {label} ({side['kind']}, {side['reps']} repetitions{at})"), soft_wrap=True)
+        reps = format_count(side["reps"], "repetition")
+        console.print(Text(f"{name}: {label} ({side['kind']}, {reps}{at})"), soft_wrap=True)
     console.print()
 
 
-def _metrics(metrics: Sequence[Mapping[str, Any]]) -> Table:
+def _metrics(metrics: Sequence[Content]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column, justify in (
         ("metric", "left"), ("base", "right"), ("new", "right"), ("change", "right"), ("95 % interval", "right"),
@@ -97,43 +93,33 @@ def _metrics(metrics: Sequence[Mapping[str, Any]]) -> Table:
         table.add_column(column, justify=justify, no_wrap=column != "metric")  # type: ignore[arg-type]
     for metric in metrics:
         low, high = metric["ci_low"], metric["ci_high"]
-        interval = f"{_percent(low)} .. {_percent(high)}" if low is not None and high is not None else "-"
         table.add_row(
             Text(clean(metric["name"], LONGEST_NAME)),
-            *(Text(value(metric[side], metric["unit"])) for side in ("base", "new")),
-            _percent(metric["ratio"]),
-            interval,
+            *(Text(one) for one in values(metric)),
+            format_change(metric["ratio"]),
+            interval(low, high) if low is not None and high is not None else "-",
             "-" if metric["p_value"] is None else f"{metric['p_value']:.2g}",
             Text(metric["verdict"], style=STYLES[metric["verdict"]]),
         )
     return table
 
 
-def _explanation(entries: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", title="what changed", title_justify="left")
+def _explanation(content: Content) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", title=why.title(content), title_justify="left")
     for column in ("what", "base", "new", "change", "of the step's change"):
         table.add_column(column, justify="left" if column == "what" else "right", overflow="fold")
-    for entry in entries:
-        share = "-" if entry["share"] is None else f"{entry['share'] * 100:.0f} %"
-        if entry["kind"] == "structure":
-            table.add_row(Text(clean(entry["text"])), "", "", entry["change"], share)
-            continue
-        values = (Text(value(entry[side], entry["unit"])) for side in ("base", "new"))
-        table.add_row(Text(clean(entry["what"])), *values, _percent(entry["ratio"]), share)
+    for line in why.lines(content):
+        table.add_row(*(Text(cell) for cell in line.cells))
     return table
 
 
-def _differences(found: Sequence[Mapping[str, Any]], console: Console) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold", title="conditions that differ", title_justify="left")
-    for column in ("field", "base", "new", ""):
+def _differences(found: Sequence[Content], console: Console) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold", title="Conditions that differ", title_justify="left")
+    for column in ("condition", "base", "new", ""):
         table.add_column(column, overflow="fold")
     for entry in found[:MOST_DIFFERENCES]:
         texts = (Text(clean(entry[key], LONGEST_NAME)) for key in ("name", "base", "new"))
-        table.add_row(*texts, "refused" if entry["hard"] else "noted")
+        table.add_row(*texts, "cannot be compared" if entry["hard"] else "noted")
     console.print(table)
     if len(found) > MOST_DIFFERENCES:
         console.print(f"and {len(found) - MOST_DIFFERENCES} more")
-
-
-def _percent(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"

@@ -108,8 +108,6 @@ def add_samples(add, chance, here):
         ratios = {"user_ratio": chance.choice([0.0, 0.1, 0.7, None]), "sys_ratio": chance.choice([0.0, 0.3])}
         scope = chance.choice(["host", "process", "pipeline_op"])
         add("cpu", scope=scope, idle_ratio=chance.choice([0.2, None]), pipeline_id=0, op_id=1, **ratios, **at, **here)
-        side = chance.choice(["base", "new"])
-        add("side_measure", side=side, metric=chance.choice("ab"), value=chance.choice([0.0, 1.5, 1.5]), **here)
         add("memory", device=chance.choice(["process", "CPU"]), rss_bytes=chance.choice([None, 5, 9]), **at, **here)
 
 

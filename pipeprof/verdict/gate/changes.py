@@ -101,7 +101,7 @@ def drift(points: Sequence[Point]) -> Drift | None:
         since = len(points) - 1 - tagged[-1]
         return Drift(tag, None, since, f"{tag} was measured on another machine or environment: not comparable")
     since = len(points) - 1 - same[-1]
-    note = f"one point against one, {since} later: no test, look at the change points too"
+    note = f"compares two single points, {since} writes apart: not tested, see the changes of level too"
     return Drift(tag, latest.value / points[same[-1]].value, since, note)
 
 

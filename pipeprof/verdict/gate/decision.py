@@ -28,7 +28,7 @@ class Scaled:
     """Two sides on the scale they are judged on. `least` and `margin` are differences on it, (...) as the trials.
 
     `kind`: log; shifted, log of (value + floor) because some values are not positive; linear, relative to the base's
-    mean because there is no floor either.
+    mean, `unit`, because there is no floor either.
     """
 
     base: Array
@@ -36,6 +36,7 @@ class Scaled:
     kind: Kind
     least: Array
     margin: Array
+    unit: Array
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,14 @@ def scaled(base: Array, new: Array, rule: Rule) -> Scaled:
     level = np.exp(np.minimum(moments(logs[0])[0], moments(logs[1])[0]))
     floor = np.log1p(rule.floor / level)
     least, margin = np.maximum(np.log1p(rule.min_effect), floor), np.maximum(np.log1p(rule.margin), floor)
-    return Scaled(*logs, "shifted" if shift else "log", least, margin)
+    return Scaled(*logs, "shifted" if shift else "log", least, margin, np.ones_like(level))
 
 
 def _linear(base: Array, new: Array, rule: Rule) -> Scaled:
     base_mean, new_mean = np.abs(moments(base)[0]), np.abs(moments(new)[0])
     unit = np.where(base_mean > 0, base_mean, np.where(new_mean > 0, new_mean, 1.0))
     least, margin = np.maximum(rule.min_effect, rule.floor / unit), np.maximum(rule.margin, rule.floor / unit)
-    return Scaled(base / unit[..., None], new / unit[..., None], "linear", least, margin)
+    return Scaled(base / unit[..., None], new / unit[..., None], "linear", least, margin, unit)
 
 
 def decide(change: Change, least: Array, margin: Array, alpha: float, family: int) -> Decision:

@@ -7,184 +7,183 @@ large part of a step time that changed, or, unproven, moved by a tenth. Facts ar
 from __future__ import annotations
 
 import math
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from pipeprof.verdict.gate import causes
+from pipeprof.verdict.gate.families import family
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeprof.verdict.gate.result import Verdict
 
-    Row = Mapping[str, Any]
+    Fact = Mapping[str, Any]
 
-KINDS = {"phase/": "phase", "pipeline/": "pipeline_op", "op/": "operator"}
 LARGE = 0.10  # of the change of the step time: worth a line even when it is not proven by itself
-WHOLE = "phase/whole"  # a step without phases: it explains nothing
-MOST = 12  # lines of one kind
+SIGNS = {"regressed", "improved"}
 # Phases that add up to a step. Outside the windows in which operators are recorded the backward pass has no end that is
 # known, so that a run may have both of the first two.
 STEPS = (("data_wait", "compute"), ("data_wait", "forward_backward", "tail"), ("whole",))
-PHASES = {
-    "data_wait": "data wait", "forward_backward": "forward and backward", "tail": "tail (optimizer, all-reduce)",
-    "compute": "compute", "whole": "whole step",
-}  # fmt: skip
+ORDER = ("structure", "pipeline_op", "operator", "phase")  # of equal weight the one that says more goes first
 
 
-def explanation(changes: Sequence[Row], facts: Sequence[Row], verdict: Verdict) -> list[dict[str, Any]]:
-    """What changed, structure first, then by the time it cost: entries as `pipeprof compare --format json` has them.
+@dataclass(frozen=True)
+class Level:
+    """A metric on both sides, None where it was not measured; `proven`: its own test says that it changed."""
 
-    `changes`: rows of compare/metric_change; `facts`: of compare/fact_change. `share` is of the change of the mean
-    step time, negative when the part went the other way; None when the step time hardly changed.
+    base: float | None
+    new: float | None
+    proven: bool = False
+
+    @property
+    def delta(self) -> float:
+        """New - base; a side that lacks it spent nothing on it."""
+        return (self.new or 0.0) - (self.base or 0.0)
+
+    @property
+    def ratio(self) -> float | None:
+        """New / base; None when one is missing or 0."""
+        return self.new / self.base if self.base and self.new is not None else None
+
+    @property
+    def moved(self) -> bool:
+        """Whether it came, went or changed by a tenth."""
+        ratio = self.ratio
+        return ratio is None or abs(ratio - 1) >= LARGE
+
+
+def explanation(verdict: Verdict, appeared: Mapping[str, float], facts: Sequence[Fact]) -> list[dict[str, Any]]:
+    """What changed: the most telling line, then the others by the part of the step's change that they hold.
+
+    `appeared`: levels of metrics that only new has; `facts`: rows of compare/fact_change. `share` is of the change of
+    the mean step time, negative when the part went the other way; None when the step time hardly changed, and for
+    stages of the pipeline, which work beside the training.
     """
-    known = {row["metric"]: row for row in changes}
-    total = _total(known)
-    entries = [_structure(row, known, total) for row in facts]
-    said = {one.name: one.verdict for one in verdict.metrics}
-    changed = verdict.verdict in ("regressed", "improved") or _moved(known, total)
-    for prefix, kind in KINDS.items():
-        found = []
-        for row in changes:
-            if not row["metric"].startswith(prefix) or row["ratio"] is None or row["metric"] == WHOLE:
-                continue
-            entry = _entry(row, kind, total, known.get("phase/data_wait"))
-            proven = said.get(row["metric"]) in ("regressed", "improved")
-            large = (
-                changed and entry["share"] is not None and entry["share"] >= LARGE and abs(row["ratio"] - 1) >= LARGE
-            )
-            if proven or large:
-                entry["proven"] = proven
-                found.append(entry)
-        entries += sorted(found, key=lambda entry: (-abs(entry["new"] - entry["base"]), entry["name"]))[:MOST]
-    return entries
+    known = {one.name: Level(one.base, one.new, one.verdict in SIGNS) for one in verdict.metrics}
+    known |= {name: Level(None, level) for name, level in appeared.items()}
+    total, base = _sum_of_phases(known, "delta"), _sum_of_phases(known, "base")
+    far = total is not None and base is not None and base > 0 and abs(total) >= LARGE * base
+    step = Step(known, total, changed=verdict.verdict in SIGNS or far)
+    entries = [*_structure(step, facts), *_phases(step), *_stages(step), *_operators(step)]
+    entries.sort(key=step.place)
+    lead = causes.lead(verdict)
+    cause = causes.cause(entries, grew=lead is None or lead.ratio is None or lead.ratio > 1)
+    return [cause, *(entry for entry in entries if entry is not cause)] if cause else entries
 
 
-def headline(verdict: Verdict, entries: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> str:
-    """One sentence: how far the worst metric moved, because of what, and the verdict. `labels`: metric -> words."""
-    lead = _lead(verdict)
-    if lead is None:
-        return f"no primary metric could be judged; {verdict.verdict}"
-    name = labels.get(lead.name, lead.name)
-    if lead.ratio is None:
-        return f"{name}: {lead.reason or lead.verdict}; {verdict.verdict}"
-    moved = f"{name} {_percent(lead.ratio)}"
-    if lead.ci_low is not None and lead.ci_high is not None:
-        moved += f" [{_number(lead.ci_low)}, {_number(lead.ci_high)}]"
-    cause = _cause(entries, grew=lead.ratio > 1)
-    because = f", because {cause}" if cause and lead.verdict in ("regressed", "improved", "acknowledged") else ""
-    told = {"incomparable": lead.reason, "missing": lead.reason, "inconclusive": _needed(verdict)}
-    extra = f" ({told[lead.verdict]})" if told.get(lead.verdict) else ""
-    return f"{moved}{because}; {verdict.verdict}{extra}"
+@dataclass(frozen=True)
+class Step:
+    """The metrics of both sides and the change of the mean step time, ns; None when the sides have no phases."""
+
+    known: Mapping[str, Level]
+    total: float | None
+    changed: bool
+
+    def share(self, level: Level) -> float | None:
+        """Part of the change of the step time that a metric holds."""
+        return level.delta / self.total if self.total else None
+
+    @property
+    def waits(self) -> Level:
+        """The data wait."""
+        return self.known.get("phase/data_wait", Level(None, None))
+
+    @property
+    def by_data(self) -> float:
+        """Part of the change that the wait for data holds, 0 at least: what stages of the pipeline can account for."""
+        return max(self.share(self.waits) or 0.0, 0.0) if None not in (self.waits.base, self.waits.new) else 0.0
+
+    def counts(self, level: Level, share: float | None) -> bool:
+        """Whether a metric is worth a line."""
+        return level.proven or (self.changed and share is not None and share >= LARGE and level.moved)
+
+    def counts_beside(self, stage: Level) -> bool:
+        """The same for a stage of the pipeline: its work moved as the data wait did, and by a good part of it."""
+        wait = self.waits.delta
+        enough = stage.moved and stage.delta * wait > 0 and abs(stage.delta) >= LARGE * abs(wait)
+        return stage.proven or (self.changed and self.by_data >= LARGE and enough)
+
+    def place(self, entry: Mapping[str, Any]) -> tuple[float, int, float, str]:
+        """Where an entry stands: by its share; stages by that of the data wait, which they can cause."""
+        stage = entry["kind"] == "pipeline_op" or entry["name"].startswith("stage ")
+        weight = abs(entry["share"] or 0.0) if entry["share"] is not None or not stage else self.by_data
+        delta = 0.0 if entry["kind"] == "structure" else abs((entry["new"] or 0.0) - (entry["base"] or 0.0))
+        return -weight, ORDER.index(entry["kind"]), -delta, entry["name"]
 
 
-def _lead(verdict: Verdict) -> Any:
-    """The primary metric that the sentence is about: of those with the overall verdict the first in policy order."""
-    primary = [one for one in verdict.metrics if one.family == "primary"]
-    same = [one for one in primary if one.verdict == verdict.verdict]
-    return next(iter(same or primary), None)
-
-
-def _needed(verdict: Verdict) -> str:
-    """How many repetitions would decide the primary metrics that are open; empty when no number can be given."""
-    wanted = [one.reps_needed for one in verdict.metrics if one.family == "primary" and one.verdict == "inconclusive"]
-    known = [number for number in wanted if number is not None]
-    return f"about {max(known)} repetitions of each side are needed" if known else ""
-
-
-def _cause(entries: Sequence[Mapping[str, Any]], *, grew: bool) -> str:
-    """The most telling line: an operator that became another one, a setting, a stage, an operator, a phase."""
-    direction = "grew" if grew else "shrank"
-    structure = [entry for entry in entries if entry["kind"] == "structure"]
-    waits = next((e["share"] for e in entries if e["kind"] == "phase" and e["name"] == "data_wait"), None)
-    by_data = (waits or 0.0) >= 0.5
-    for entry in sorted(structure, key=lambda entry: -(entry["share"] or 0.0)):
-        stage = entry["name"].startswith("stage ")
-        if stage == by_data and (stage or (entry["share"] or 0.0) >= LARGE):
-            return str(entry["text"])
-    order = ("pipeline_op", "phase", "operator") if by_data else ("operator", "phase", "pipeline_op")
-    for kind in order:
-        found = [e for e in entries if e["kind"] == kind and e["change"] == direction]
-        if found:
-            return str(found[0]["text"])
-    return ""
-
-
-def _total(known: Mapping[str, Row]) -> float | None:
-    """Change of the mean step time, ns: the sum over phases that make up a step; None when the sides have no such."""
-    return _sum_of_phases(known, "delta")
-
-
-def _moved(known: Mapping[str, Row], total: float | None) -> bool:
-    """Whether the mean step time moved so far that saying where is of use, though it may be chance."""
-    base = _sum_of_phases(known, "base")
-    return total is not None and base is not None and base > 0 and abs(total) >= LARGE * base
-
-
-def _sum_of_phases(known: Mapping[str, Row], column: str) -> float | None:
+def _sum_of_phases(known: Mapping[str, Level], column: str) -> float | None:
     """Over the first of the sets of phases that both sides have whole: a step is made up of each in another way."""
     for phases in STEPS:
         rows = [known.get(f"phase/{phase}") for phase in phases]
-        if all(row is not None and row["delta"] is not None for row in rows):
-            return math.fsum(row[column] for row in rows if row is not None)
+        if all(row is not None and None not in (row.base, row.new) for row in rows):
+            return math.fsum(getattr(row, column) for row in rows)
     return None
 
 
-def _entry(row: Row, kind: str, total: float | None, waits: Row | None) -> dict[str, Any]:
-    """`waits`: the row of the data wait. Stages work beside the training, unless their time is the wait itself."""
-    name = row["metric"].partition("/")[2]
-    beside = kind == "pipeline_op" and (waits is None or any(row[side] != waits[side] for side in ("base", "new")))
-    grew = row["ratio"] > 1
-    stage = f"{'work' if beside else 'data wait'} of `{name}`"
-    words = {"phase": PHASES.get(name, name), "pipeline_op": stage, "operator": f"operator `{name}`"}[kind]
-    return {
-        "what": words,
-        "kind": kind,
-        "name": name,
-        "change": "grew" if grew else "shrank",
-        "base": row["base"],
-        "new": row["new"],
-        "unit": "ns",
-        "ratio": row["ratio"],
-        "share": None if beside else _share(row["delta"], total),
-        "text": f"{words} {'grew' if grew else 'shrank'} {_times(row['ratio'])}",
-    }
+def _phases(step: Step) -> list[dict[str, Any]]:
+    found = []
+    for name, level in _named(step.known, "phase/"):
+        if level.ratio is not None and name != "whole" and step.counts(level, step.share(level)):
+            found.append(causes.phase(name, level, step.share(level)))
+    return found
 
 
-def _structure(row: Row, known: Mapping[str, Row], total: float | None) -> dict[str, Any]:
-    kind, _, name = row["name"].partition(" ")
-    metric = known.get(f"{'op' if kind == 'op' else 'pipeline'}/{name}") or {}
-    base, new = metric.get("base"), metric.get("new")
+def _stages(step: Step) -> list[dict[str, Any]]:
+    """Stages work beside the training, unless their time is the wait itself."""
+    found = []
+    for name, level in _named(step.known, "pipeline/"):
+        beside = (level.base, level.new) != (step.waits.base, step.waits.new)
+        share = None if beside else step.share(level)
+        if level.ratio is not None and (step.counts_beside(level) if beside else step.counts(level, share)):
+            found.append(causes.stage(name, level, share, beside=beside))
+    return found
+
+
+def _operators(step: Step) -> list[dict[str, Any]]:
+    """Operators, GPU kernels by family: which of them runs depends on the version and on the size of the tiles."""
+    families: dict[str, list[str]] = {}
+    for name, _ in _named(step.known, "op/"):
+        families.setdefault(family(name), []).append(name)
+    found = []
+    for kernels, names in families.items():
+        level = _together([step.known[f"op/{name}"] for name in names])
+        share = step.share(level)
+        if (len(names) > 1 or level.ratio is not None) and step.counts(level, share):
+            counted = [step.known.get(f"count/{name}") for name in names]
+            runs = None if None in counted else _together([count for count in counted if count])
+            found.append(causes.operator(kernels, names, level, share, runs))
+    return found
+
+
+def _structure(step: Step, facts: Sequence[Fact]) -> list[dict[str, Any]]:
+    """What came, went or became another one. The time of a kernel whose family has several is in the family's line."""
+    members = Counter(family(name) for name, _ in _named(step.known, "op/"))
+    found = []
+    for row in facts:
+        kind, _, name = row["name"].partition(" ")
+        if kind != "op":
+            found.append(causes.structure(row, name, None, None))
+            continue
+        kernels, level = family(name), step.known.get(f"op/{name}")
+        several = row["change"] != "changed" and members[kernels] > 1
+        share = step.share(level) if level is not None and not several else None
+        found.append(causes.structure(row, kernels, level, share) | ({"family": kernels} if several else {}))
+    return found
+
+
+def _together(levels: Sequence[Level]) -> Level:
+    """The sum; a side that has none of them is missing. Proven when one of them is and went the same way."""
+    base, new = (_sum(values) for values in ([one.base for one in levels], [one.new for one in levels]))
     delta = (new or 0.0) - (base or 0.0)
-    words = f"{'operator' if kind == 'op' else 'stage'} `{name}`"
-    text = {
-        "appeared": f"{words} appeared ({row['new']})",
-        "vanished": f"{words} vanished (was {row['base']})",
-        "changed": f"{words} changed from {row['base']} to {row['new']}",
-    }[row["change"]]
-    return {
-        "what": f"{words} {row['change']}",
-        "kind": "structure",
-        "name": row["name"],
-        "change": row["change"],
-        "base": row["base"],
-        "new": row["new"],
-        "unit": "",
-        "ratio": metric.get("ratio"),
-        "share": _share(delta, total) if kind == "op" and metric else None,
-        "text": text,
-    }
+    return Level(base, new, any(one.proven and one.delta * delta > 0 for one in levels))
 
 
-def _share(delta: float | None, total: float | None) -> float | None:
-    return None if delta is None or not total else delta / total
+def _sum(values: Sequence[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return math.fsum(there) if there else None
 
 
-def _times(ratio: float) -> str:
-    """`2.1x` from twice on, else a percentage."""
-    return f"{ratio:.1f}x" if ratio >= 2 else f"by {abs(ratio - 1) * 100:.1f} %"
-
-
-def _percent(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f} %"
-
-
-def _number(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:.1f}"
+def _named(known: Mapping[str, Level], prefix: str) -> list[tuple[str, Level]]:
+    return [(name.removeprefix(prefix), level) for name, level in known.items() if name.startswith(prefix)]

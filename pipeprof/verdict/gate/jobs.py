@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeprof.units import format_count
 from pipeprof.verdict.gate.statistics import blocked, job_effect, job_means, welch
 
 if TYPE_CHECKING:
@@ -34,31 +35,49 @@ def kept(base: Samples, new: Samples, policy: Policy) -> Kept:
     """
     every = np.ones(len(base.values), dtype=bool), np.ones(len(new.values), dtype=bool)
     if min(len(base.values), len(new.values)) < policy.least_reps:
-        return Kept(*every, None, f"{policy.least_reps} repetitions per side are the least that is judged")
+        return Kept(*every, None, f"at least {policy.least_reps} repetitions per side are needed")
     if bool(base.jobs) != bool(new.jobs):
-        return Kept(*every, None, f"not known in which job {'new' if base.jobs else 'base'} was measured")
+        return Kept(*every, None, f"the job in which {'new' if base.jobs else 'base'} was measured is not known")
     if not base.jobs:
         return Kept(*every, "job")
     if set(base.jobs) & set(new.jobs):
         return _shared(base, new, policy)
     past = len(set(base.jobs))
     if past < policy.least_jobs:
-        return Kept(*every, None, f"other job: {past} of the {policy.least_jobs} past jobs that its spread needs")
-    return Kept(*every, "jobs", f"other job: held against the spread of {past} past ones")
+        held = f"The baseline has {format_count(past, 'CI job')}"
+        return Kept(*every, None, f"{held}; {policy.least_jobs} are needed to compare across jobs")
+    return Kept(*every, "jobs", f"measured in another job: compared with the spread of {past} earlier jobs")
 
 
 def _shared(base: Samples, new: Samples, policy: Policy) -> Kept:
     shared = set(base.jobs) & set(new.jobs)
     here = _within(base, shared), _within(new, shared)
     left_out = sum(int((~side).sum()) for side in here)
-    reason = f"{left_out} repetitions of other jobs left out" if left_out else ""
+    reason = f"without {format_count(left_out, 'repetition')} of other jobs" if left_out else ""
     if min(int(side.sum()) for side in here) < policy.least_reps:
-        return Kept(*here, None, f"{reason}: too few are left")
+        return Kept(*here, None, f"{reason} too few repetitions are left")
     return Kept(*here, "blocks" if len(shared) > 1 else "job", reason)
 
 
 def _within(side: Samples, jobs: set[str]) -> NDArray[np.bool_]:
     return np.array([job in jobs for job in side.jobs], dtype=bool)
+
+
+def weights(sides: tuple[Samples, Samples], chosen: Kept) -> tuple[Array, Array]:
+    """What each kept value of base and of new counts in the difference of `change_between`; each side adds up to 1."""
+    jobs = [np.asarray(side.jobs or ("",) * len(side.values)) for side in sides]
+    kept_jobs = [names[here] for names, here in zip(jobs, (chosen.base, chosen.new), strict=True)]
+    counts = [dict(zip(*np.unique(names, return_counts=True), strict=True)) for names in kept_jobs]
+    if chosen.how == "blocks":
+        blocks = {name: size * counts[1][name] / (size + counts[1][name]) for name, size in counts[0].items()}
+        shares = [{name: one / sum(blocks.values()) for name, one in blocks.items()}] * 2
+    else:
+        shares = [{name: 1 / len(count) for name in count} for count in counts]
+    base, new = (
+        np.array([share[name] / count[name] for name in names.tolist()])
+        for names, count, share in zip(kept_jobs, counts, shares, strict=True)
+    )
+    return base, new
 
 
 def change_between(base: Array, new: Array, sides: tuple[Samples, Samples], chosen: Kept) -> Change:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeprof.units import format_change
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, WORDS, decide, scaled
-from pipeprof.verdict.gate.jobs import change_between, kept
+from pipeprof.verdict.gate.jobs import change_between, kept, weights
+from pipeprof.verdict.gate.levels import LARGEST, level, unjudged, with_interval
 from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict, Word
 from pipeprof.verdict.gate.samples import Samples, taken
@@ -22,25 +23,32 @@ if TYPE_CHECKING:
 
     from pipeprof.verdict.gate.decision import Scaled
     from pipeprof.verdict.gate.jobs import Kept
+    from pipeprof.verdict.gate.levels import Levels
     from pipeprof.verdict.gate.policy import Policy, Rule
     from pipeprof.verdict.gate.statistics import Array, Change
 
 Sides = tuple[Samples, Samples]
 MOST_NAMED = 3  # metrics in one note
-LARGEST = 700.0  # exp of more is no float: the end of an interval that says nothing
+SCALES = {
+    "log": "",
+    "shifted": "judged on log(value + floor), since a value is 0",
+    "linear": "judged on differences and not on logs, since a value is 0",
+}
 
 
 @dataclass(frozen=True)
 class _Case:
-    """One metric that can be judged; `change` is new - base whatever the direction."""
+    """One metric that can be judged; `change` is new - base whatever the direction, `shown` what people see of it."""
 
     name: str
     rule: Rule
     sides: Sides
     scaled: Scaled
     change: Change
+    shown: Levels
     chosen: Kept
     reason: str
+    share_ratio: float | None
 
 
 def judge(
@@ -67,7 +75,7 @@ def judged(base: Mapping[str, Samples], new: Mapping[str, Samples], policy: Poli
     for name, sides in measured.items():
         rule = policy.rule(name)
         if not sides[1].values:
-            found[name] = _entry(name, rule, sides, "missing", reason="measured in base, not in new")
+            found[name] = _entry(name, rule, sides, "missing", reason="measured in base but not in new")
         elif rule.family == "deterministic":
             found[name] = _exact(name, rule, sides)
         else:
@@ -114,15 +122,20 @@ def _case(
         needed = policy.least_reps if few else None
         return _entry(name, rule, sides, "inconclusive", reps_needed=needed, reason=chosen.reason)
     base, new = (np.asarray(side.values, dtype=float) for side in sides)
-    on = scaled(base[chosen.base], new[chosen.new], rule)
-    reason = {"shifted": "judged on log(value + floor)", "linear": "judged on differences, not on logs"}.get(
-        on.kind, ""
-    )
+    base, new = base[chosen.base], new[chosen.new]
+    on = scaled(base, new, rule)
+    change = change_between(on.base, on.new, sides, chosen)
+    counts = weights(sides, chosen)
+    shift = rule.floor if on.kind == "shifted" else 0.0
+    means = [level(side, count, shift, on.kind) for side, count in zip((base, new), counts, strict=True)]
+    shown = with_interval(means[0], means[1], change, float(on.unit), shift, on.kind)
+    reason, share_ratio = SCALES[on.kind], None
     if centred is not None:
         on = replace(on, base=centred[0][chosen.base], new=centred[1][chosen.new])
-        reason = f"as a share of `{prefix_of(name)}`"
-    change = change_between(on.base, on.new, sides, chosen)
-    return _Case(name, rule, sides, on, change, chosen, _joined(chosen.reason, reason))
+        change = change_between(on.base, on.new, sides, chosen)
+        share_ratio = math.exp(min(float(change.difference), LARGEST))
+        reason = f"relative to all `{prefix_of(name)}` metrics together: {format_change(share_ratio)}"
+    return _Case(name, rule, sides, on, change, shown, chosen, _joined(chosen.reason, reason), share_ratio)
 
 
 def _family(cases: Sequence[_Case], policy: Policy, alpha: float, family: int) -> dict[str, MetricVerdict]:
@@ -141,22 +154,11 @@ def _family(cases: Sequence[_Case], policy: Policy, alpha: float, family: int) -
         if code == INCONCLUSIVE:
             needed = _needed(case, policy, policy.alpha / family)
             reason = _why(case, p_value, held)
-        ratio, low, high = _ratios(case)
         found[case.name] = _entry(
-            case.name, case.rule, case.sides, WORDS[code],
-            ratio=ratio, ci_low=low, ci_high=high, p_value=p_value, alpha=held,
-            reps_needed=needed, reason=_joined(case.reason, reason),
+            case.name, case.rule, case.sides, WORDS[code], shown=case.shown, p_value=p_value, alpha=held,
+            reps_needed=needed, reason=_joined(case.reason, reason), share_ratio=case.share_ratio,
         )  # fmt: skip
     return found
-
-
-def _ratios(case: _Case) -> tuple[float, float, float]:
-    low, high = case.change.interval()
-    ends = (float(case.change.difference), float(low), float(high))
-    if case.scaled.kind == "linear":
-        return 1 + ends[0], 1 + ends[1], 1 + ends[2]
-    factor = [math.exp(min(end, LARGEST)) for end in ends]
-    return factor[0], factor[1], factor[2]
 
 
 def _needed(case: _Case, policy: Policy, alpha: float) -> int | None:
@@ -187,30 +189,28 @@ def _why(case: _Case, p_value: float, held: float) -> str:
     least, size = float(case.scaled.least), abs(float(case.change.difference))
     worse_or_better = min(p_value, 1 - p_value)
     if worse_or_better <= held and size < least:
-        shown = size if case.scaled.kind == "linear" else math.expm1(size)
-        return f"a change of {shown:.1%} is too sure for unchanged and too small to count"
-    return f"too noisy: p {worse_or_better:.2g} of a change, {held:.2g} is needed"
+        shown, needed = (size, least) if case.scaled.kind == "linear" else (math.expm1(size), math.expm1(least))
+        return f"a change of {shown:.1%} is certain, but too small to count: {needed:.1%} is the least that does"
+    return f"too noisy to tell: p = {worse_or_better:.2g}, a change needs p <= {held:.2g}"
 
 
 def _exact(name: str, rule: Rule, sides: Sides) -> MetricVerdict:
     if any(len(set(side.values)) > 1 for side in sides):
-        return _entry(name, rule, sides, "inconclusive", reason="differs between repetitions of one side")
+        return _entry(name, rule, sides, "inconclusive", reason="not the same in every repetition of one side")
     base, new = sides[0].values[0], sides[1].values[0]
     worse = new < base if rule.direction == "higher" else new > base
     return _entry(name, rule, sides, "unchanged" if base == new else "regressed" if worse else "improved")
 
 
 def _entry(
-    name: str, rule: Rule, sides: Sides, word: Word, *, ratio: float | None = None, ci_low: float | None = None,
-    ci_high: float | None = None, p_value: float | None = None, alpha: float | None = None,
-    reps_needed: int | None = None, reason: str = "",
+    name: str, rule: Rule, sides: Sides, word: Word, *, shown: Levels | None = None, p_value: float | None = None,
+    alpha: float | None = None, reps_needed: int | None = None, reason: str = "", share_ratio: float | None = None,
 ) -> MetricVerdict:  # fmt: skip
-    base, new = (median(map(float, side.values)) if side.values else None for side in sides)
-    if ratio is None and base is not None and new is not None and base > 0:
-        ratio = new / base
+    base, new = (side.values for side in sides)
+    shown = shown or unjudged(base, new)
     return MetricVerdict(
-        name, rule.unit, rule.direction, rule.family, word, base, new, ratio, ci_low, ci_high, p_value, alpha,
-        rule.min_effect, len(sides[0].values), len(sides[1].values), reps_needed, reason,
+        name, rule.unit, rule.direction, rule.family, word, shown.base, shown.new, shown.ratio, shown.ci_low,
+        shown.ci_high, p_value, alpha, rule.min_effect, len(base), len(new), reps_needed, reason, share_ratio,
     )  # fmt: skip
 
 
@@ -219,13 +219,14 @@ def _joined(*parts: str) -> str:
 
 
 def _notes(measured: Mapping[str, object], new: Mapping[str, Samples], policy: Policy) -> tuple[str, ...]:
-    only_new = sorted(name for name, side in new.items() if side.values and name not in measured)
+    fresh = sorted(name for name, side in new.items() if side.values and name not in measured)
+    only_new = [name for name in fresh if policy.rule(name).family == "primary"]
     nowhere = [
         name
         for name, rule in policy.metrics.items()
         if rule.family == "primary" and name not in measured and name not in only_new
     ]
-    texts = (("only in new, not judged", only_new), ("measured on neither side", nowhere))
+    texts = (("measured only in new, so not judged", only_new), ("measured on neither side", nowhere))
     return tuple(f"{text}: {_named(names)}" for text, names in texts if names)
 
 

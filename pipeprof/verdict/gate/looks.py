@@ -76,7 +76,7 @@ def _cut(side: Mapping[str, Samples], places: Sequence[tuple[int, str]], number:
 def _too_early(verdict: Verdict, first: int) -> Verdict:
     metrics = tuple(
         replace(one, verdict="inconclusive", alpha=None, reps_needed=one.reps_needed or first,
-                reason=f"judged from {first} repetitions per side on")
+                reason=f"the first check is after {first} repetitions per side")
         if one.verdict in DECIDED | {"inconclusive"} and one.family != "deterministic" else one
         for one in verdict.metrics
     )  # fmt: skip

@@ -16,8 +16,10 @@ EXIT: dict[Word, int] = {
 
 @dataclass(frozen=True)
 class MetricVerdict:
-    """One metric. `base` and `new` are medians over repetitions, `ratio` is new / base with its 95 % interval.
+    """One metric. `base` and `new` are geometric means over repetitions, `ratio` is new / base with its 95 % interval.
 
+    Where logarithms cannot be taken they are means on the scale that is judged; `ratio` is None unless base is above 0.
+    `share_ratio`: the ratio that is judged of a metric with `share`, without what all metrics of its prefix did.
     `p_value` is one-sided, of "worse"; `alpha` what it was held against. `reps_needed`: repetitions per side that find
     a change of the policy's `detect`; None when more than can be asked for, or when it is decided.
     """
@@ -39,6 +41,7 @@ class MetricVerdict:
     reps_new: int
     reps_needed: int | None = None
     reason: str = ""
+    share_ratio: float | None = None
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def test_inconclusive_is_a_warning_by_default(runner):
     outcome = runner.run()
     assert outcome.exit_code == 0
     assert [level for level, *_ in outcome.annotations] == ["warning", "warning", "notice"]
-    assert "needs 31 each" in outcome.summary
+    assert "needs 31 per side" in outcome.summary
     assert "too noisy to tell" in outcome.summary
     assert runner.run(fail_on="regressed,inconclusive").exit_code == 4
 

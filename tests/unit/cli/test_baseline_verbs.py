@@ -63,7 +63,7 @@ def test_written_listed_shown_checked_and_dropped(call, given, tmp_path):
     status, out, err = call("write", "RUN", "--workload", "demo")
     assert status == 0
     assert out.startswith("baselines/demo/test-2c-8g-cpu-")
-    assert "wrote 3 repetitions in 1 job(s), 2 metrics" in err
+    assert "wrote 3 repetitions of 1 job, 2 metrics" in err
     machine = out.strip().rpartition("/")[2]
     listing = call("list")[1].splitlines()
     assert listing[0].split()[:2] == ["workload", "machine"]
@@ -140,11 +140,11 @@ def test_history_names_the_change_and_the_drift(call, given):
     pytest.importorskip("ruptures")
     for number in range(16):
         given["RUN"] = made(number)
-        call("write", "RUN", "--workload", "demo", *(["--tag", "v1"] if number == 5 else []))
+        call("write", "RUN", "--workload", "demo", "--force", *(["--tag", "v1"] if number == 5 else []))
     status, out, _ = call("show", "--history")
     assert status == 0
-    assert "step_time_median: +50.1 % from 000000000000 (2026-11-09T10:00:00+00:00) on, 8 points before" in out
-    assert "step_time_median: +50.1 % since v1 (one point against one, 10 later" in out
+    assert "step_time_median: +50.1 % from 000000000000 (2026-11-09T10:00:00+00:00) on, 8 writes before" in out
+    assert "step_time_median: +50.1 % since v1 (compares two single points, 10 writes apart" in out
     document = json.loads(call("show", "--history", "--format", "json")[1])
     assert next(iter(document)) == "schema_version"
     assert len(document["entries"]) == 16
@@ -161,7 +161,7 @@ def test_the_tag_of_a_clean_revision_is_taken_from_git(call, given, tmp_path):
     tags = []
     for dirty in (False, True):
         given["RUN"] = made(int(dirty), git={"revision": revision, "dirty": dirty})
-        call("write", "RUN", "--workload", "demo")
+        call("write", "RUN", "--workload", "demo", "--force")
         (path,) = (tmp_path / "baselines").glob("demo/*/history.jsonl")
         tags.append(json.loads(path.read_text().splitlines()[-1])["tag"])
     assert tags == ["v7", None]
@@ -172,7 +172,7 @@ def test_append_anchor_and_drop_reach_the_baseline(call, given, tmp_path):
     given["NEXT"], given["BASE"] = made(1), made(2)
     status, _, err = call("write", "NEXT", "--workload", "demo", "--append", "--drop", "op/*", "--anchor", "BASE")
     assert status == 0
-    assert "appended 6 repetitions in 2 job(s), 1 metrics" in err
+    assert "appended: 6 repetitions of 2 jobs, 1 metric" in err
     assert "holds repetitions of several revisions" in call("show")[1]
     (path,) = (tmp_path / "baselines").glob("demo/*/history.jsonl")
     last = json.loads(path.read_text().splitlines()[-1])
@@ -185,6 +185,65 @@ def test_a_bad_name_or_root_is_a_usage_error(call, given, tmp_path):
     (tmp_path / "file").write_text("")
     assert call("write", "RUN", "--workload", "demo", "--root", "file")[0] == 2
     assert call("list", "--root", "nosuch://x")[0] == 2
+
+
+def test_another_run_does_not_replace_a_baseline_without_force(call, given, tmp_path):
+    call("write", "RUN", "--workload", "demo")
+    (path,) = (tmp_path / "baselines").glob("demo/*/baseline.json")
+    before = path.read_text()
+    given["NEXT"] = made(1)
+    status, _, message = call("write", "NEXT", "--workload", "demo")
+    assert status == 2
+    assert "holds another baseline already" in message
+    assert path.read_text() == before
+    assert call("write", "NEXT", "--workload", "demo", "--force")[0] == 0
+    assert path.read_text() != before
+    path.write_text("{}")
+    assert call("write", "NEXT", "--workload", "demo")[0] == 2
+    assert call("write", "NEXT", "--workload", "demo", "--force")[0] == 0
+
+
+def test_the_same_run_is_written_to_the_history_once(call, given, tmp_path):
+    call("write", "RUN", "--workload", "demo")
+    status, _, said = call("write", "RUN", "--workload", "demo")
+    assert status == 0
+    assert "its history holds this run already" in said
+    given["RUN"].label = "moved"
+    call("write", "RUN", "--workload", "demo", "--force")
+    (path,) = (tmp_path / "baselines").glob("demo/*/history.jsonl")
+    assert len(path.read_text().splitlines()) == 1
+    call("write", "RUN", "--workload", "demo", "--force", "--tag", "v1")
+    assert len(path.read_text().splitlines()) == 2
+    pytest.importorskip("ruptures")
+    (entry,) = json.loads(call("show", "--history", "--format", "json")[1])["entries"]
+    assert entry["tag"] == "v1"
+
+
+def test_a_list_of_a_place_that_is_not_there_fails(call):
+    status, out, message = call("list", "--root", "nowhere")
+    assert (status, out) == (3, "")
+    assert message == "there is no `nowhere`: no baselines are kept there"
+
+
+def test_show_takes_the_folder_of_a_baseline_that_of_its_workload_an_address_and_a_run(call, given, tmp_path):
+    folder = call("write", "RUN", "--workload", "demo")[1].strip()
+    shown = call("show")[1]
+    assert "# Baseline of demo" in shown
+    for source in (folder, "baselines/demo", f"file://{tmp_path}/{folder}"):
+        assert call("show", source) == (0, shown, "")
+    run = call("show", "RUN")[1]
+    assert run.startswith("# Run of")
+    assert "| step_time_median | 10.0 ms |" in run
+    assert "facts.json" not in run
+    assert call("show", folder, "--workload", "demo")[0] == 2
+    assert call("show", "RUN", "--history")[0] == 2
+
+
+def test_history_is_shown_of_the_folder_that_is_named(call, given):
+    pytest.importorskip("ruptures")
+    folder = call("write", "RUN", "--workload", "demo")[1].strip()
+    assert call("show", folder, "--history") == call("show", "--history")
+    assert "000000000000" in call("show", "baselines/demo", "--history")[1]
 
 
 def test_the_root_can_come_from_the_environment(call, given, monkeypatch, tmp_path):

@@ -56,8 +56,8 @@ def verb(capsys, monkeypatch, tmp_path):
 def test_a_regression_is_exit_1_and_one_sentence_leads(recorded, verb):
     code, out, err = verb("compare", recorded(), recorded(12_000))
     assert code == 1, err
-    assert out.startswith("step time +20.")
-    assert out.splitlines()[0].endswith("; regressed")
+    assert out.startswith("Regressed: step time +20.")
+    assert out.splitlines()[0].startswith("Regressed: ")
     assert "\x1b[" not in out
 
 
@@ -92,7 +92,7 @@ def test_too_few_repetitions_are_exit_4_and_say_how_many(recorded, verb):
     one = recorded(spread=(1.0,))
     code, out, _ = verb("compare", one, one)
     assert code == 4
-    assert "repetitions of each side" in out
+    assert "at least 3 repetitions per side are needed" in out
 
 
 def test_no_baseline_is_exit_3(recorded, verb):

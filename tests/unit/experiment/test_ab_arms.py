@@ -104,7 +104,7 @@ def test_a_changed_working_tree_is_noted_and_another_comparison(repository):
     assert arm_notes(place, clean) == []
     (repository / "jobs" / "train.py").write_text("print(3)\n")
     dirty = arms(ArmWish(ref="HEAD~1"))
-    assert arm_notes(place, dirty) == ["new is a working tree with changes that are not committed"]
+    assert arm_notes(place, dirty) == ["new is the working tree, with changes that are not committed"]
     assert "and changes" in dirty[1].label
     assert pair_hash(place, clean, "p") != pair_hash(place, dirty, "p")
     (repository / "jobs" / "train.py").write_text("print(4)\n")
@@ -140,11 +140,11 @@ def test_the_same_revision_by_another_name_is_the_same_pair(repository):
 @pytest.mark.parametrize(
     ("base", "new", "command", "message"),
     [
-        (ArmWish(), ArmWish(), COMMAND, "both arms are the same"),
+        (ArmWish(), ArmWish(), COMMAND, "both sides are the same code"),
         (ArmWish(ref="nosuch"), ArmWish(), COMMAND, "no revision `nosuch`"),
         (ArmWish(ref="--help"), ArmWish(), COMMAND, "no revision `--help`"),
-        (ArmWish(ref="HEAD~1"), ArmWish(), (), "no command to run in the arm `base`"),
-        (ArmWish(command=("a",)), ArmWish(command=("b",)), COMMAND, "a third after `--`"),
+        (ArmWish(ref="HEAD~1"), ArmWish(), (), "no command to run for `base`"),
+        (ArmWish(command=("a",)), ArmWish(command=("b",)), COMMAND, "there is a third one after `--`"),
         (ArmWish(env=("1X=2",)), ArmWish(), COMMAND, "variable `1X=2`"),
         (ArmWish(env=("X",)), ArmWish(), COMMAND, "variable `X`"),
     ],
@@ -183,7 +183,7 @@ def test_paths_into_the_repository_become_those_of_the_worktree(repository, monk
 def test_an_absolute_script_is_noted_because_both_arms_run_it(repository):
     script = str(repository / "jobs" / "train.py")
     pair = arms(ArmWish(ref="HEAD~1"), command=("python", script))
-    assert any("both arms run" in note for note in arm_notes(Place.here(), pair))
+    assert any("both sides run" in note for note in arm_notes(Place.here(), pair))
 
 
 def test_secrets_do_not_reach_the_session_file():

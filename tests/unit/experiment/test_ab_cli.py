@@ -17,7 +17,7 @@ from pipeprof.verdict.gate.policy import Policy
 
 SIDE = {"label": "x", "kind": "session", "workload": "train", "reps": 5, "git": None, "created_at": None}
 CONTENT = {
-    "schema_version": 1, "verdict": "regressed", "exit_code": 1, "headline": "step time +8.3 %; regressed", "metrics": [],
+    "schema_version": 1, "verdict": "regressed", "exit_code": 1, "headline": "Regressed: step time +8.3 %", "metrics": [],
     "explanation": [], "fingerprint": {"same": True, "differences": []}, "notes": ["a note"], "informational": False,
     "base": SIDE, "new": SIDE, "looks": [5], "next_look": None, "session": {"stopped": "decided"},
 }  # fmt: skip

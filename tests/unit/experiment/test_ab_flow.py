@@ -114,7 +114,7 @@ def test_budget_ends_it_before_a_look_that_would_exceed_it(home):
     assert len(bench.ran) == 8
     assert content["session"]["stopped"] == "budget"
     assert content["session"]["state"] == "open"
-    assert any("budget of 95 s" in note for note in content["notes"])
+    assert any("time budget of 95 s" in note for note in content["notes"])
 
 
 def test_more_budget_goes_on_with_the_same_session(home):
@@ -129,7 +129,7 @@ def test_more_budget_goes_on_with_the_same_session(home):
 
 def test_a_budget_without_a_look_is_an_error_that_says_how_long(home):
     bench = FakeBench(compare=says("unchanged"), seconds=10.0)
-    with pytest.raises(MeasureError, match="look at 3 repetitions needs about 60 s more"):
+    with pytest.raises(MeasureError, match="after 3 runs per side needs about 60 s more"):
         home.call(bench, budget_s=30.0)
     assert len(bench.ran) == 2
 
@@ -145,7 +145,7 @@ def test_progress_tells_pace_and_expected_end(home):
     home.call(FakeBench(compare=says("unchanged", 3)))
     lines = [line for line in home.said if line.startswith(("base-", "new-"))]
     assert lines[0].endswith("discarded (warm-up)")
-    assert "step 1.01 ms; 1 of 6 to the look at 3, about T+" in lines[2] or "1 of 6 to the look at 3" in lines[2]
+    assert "; 1/6 runs, first check after 3 per side, at about T+" in lines[2]
 
 
 def test_running_again_prints_the_result_and_runs_nothing(home):
@@ -175,7 +175,7 @@ def test_new_session_is_told_in_the_result_and_in_the_history(home):
     bench = FakeBench(compare=says("unchanged", 3))
     content = home.call(bench, new_session=True)
     assert len(bench.ran) == 8
-    assert any("session 2 of this pair" in note and "regressed after 3" in note for note in content["notes"])
+    assert any("session 2 of this comparison" in note and "regressed after 3" in note for note in content["notes"])
     assert (home.folder / "earlier-001" / "compare.json").is_file()
     (line,) = (home.folder / "history.jsonl").read_text().splitlines()
     assert json.loads(line)["verdict"] == "regressed"
@@ -272,9 +272,9 @@ def test_another_boot_may_not_go_on_but_may_read_a_finished_one(home):
 
 def test_another_pair_is_refused_in_the_same_folder(home):
     home.call(FakeBench(compare=says("unchanged", 3)))
-    with pytest.raises(UsageError, match="the command of new is another one"):
+    with pytest.raises(UsageError, match="the command of new has changed"):
         home.call(FakeBench(), new=ArmWish(command=("newer",)))
-    with pytest.raises(UsageError, match="the policy is another one"):
+    with pytest.raises(UsageError, match="the policy has changed"):
         home.call(FakeBench(), policy=msgspec.structs.replace(POLICY, alpha=0.05))
 
 
@@ -319,9 +319,9 @@ def test_a_failing_new_arm_is_told_from_a_failing_workload(home):
     with pytest.raises(WorkloadError) as caught:
         home.call(FakeBench(fails=["new-000"]))
     assert caught.value.exit_code == 5
-    assert "arm `new` failed in `new-000`" in caught.value.message
+    assert "the command of `new` failed in `new-000`" in caught.value.message
     assert "no such layer" in caught.value.message
-    assert "the arm `base` works" in caught.value.message
+    assert "that of `base` works" in caught.value.message
 
 
 def test_when_both_arms_fail_it_says_so(home):
@@ -329,9 +329,9 @@ def test_when_both_arms_fail_it_says_so(home):
     with pytest.raises(WorkloadError) as caught:
         home.call(bench)
     if bench.ran[0] == "new-000":
-        assert "so does the other" in caught.value.message
+        assert "so does that of `base`" in caught.value.message
     else:
-        assert "arm `base` failed" in caught.value.message
+        assert "the command of `base` failed" in caught.value.message
 
 
 def test_a_failed_repetition_is_made_again_and_told(home):
@@ -339,8 +339,8 @@ def test_a_failed_repetition_is_made_again_and_told(home):
         home.call(FakeBench(fails=["new-002"]))
     content = home.call(FakeBench(compare=says("unchanged", 3)))
     assert "new-002" not in content["session"]["runs"]["new"]
-    assert any("1 repetitions failed" in note and "new-002" in note for note in content["notes"])
-    assert any("continued 1 times" in note for note in content["notes"])
+    assert any("repeated: 1 failed run: " in note and "new-002" in note for note in content["notes"])
+    assert any("continued 1 time" in note for note in content["notes"])
 
 
 def test_ctrl_c_leaves_a_session_that_goes_on(home):
@@ -352,7 +352,7 @@ def test_ctrl_c_leaves_a_session_that_goes_on(home):
 
     with pytest.raises(KeyboardInterrupt):
         home.call(Interrupted())
-    assert "the same call goes on" in home.said[-1]
+    assert "run the same command again" in home.said[-1]
     bench = FakeBench(compare=says("unchanged", 3))
     assert home.call(bench)["session"]["runs"]["base"]
     assert len(bench.ran) == 2 + 3
@@ -377,5 +377,5 @@ def test_repetitions_of_one_arm_must_belong_together(home):
             found.fingerprint["cpu_model"] = path.name
             return found
 
-    with pytest.raises(MeasureError, match="do not belong together: `cpu_model` differs"):
+    with pytest.raises(MeasureError, match="cannot be put together: `cpu_model` differs"):
         home.call(Moving())

@@ -1,11 +1,14 @@
 """A data loader that stalls is named when traces are compared, whatever category its event is filed under."""
 
+import math
+
 import pytest
-from kineto_files import imported, training, write_trace
+from kineto_files import imported, op, step, training, write_trace
 
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.query.measure import measure
 from pipeprof.record.measures import merged
+from pipeprof.report import compare_terminal
 
 
 @pytest.mark.parametrize("cat", ["cpu_op", "user_annotation"])
@@ -36,3 +39,41 @@ def test_one_trace_a_side_measures_the_growth_in_the_data_wait(tmp_path, cat):
     growth = new["step_time_median"][0] - base["step_time_median"][0]
     assert growth == 850_000
     assert new["phase/data_wait"][0] - base["phase/data_wait"][0] >= 0.9 * growth
+
+
+def kernels(version, copies, steps=6):
+    """Steps on a GPU. Two versions of a library call nearly all kernels otherwise, and take about as long."""
+    names = [
+        f"void f::{'vectorized' if n % 2 else 'unrolled'}_kernel<{n}, f::add{version}<float> >(int)" for n in range(20)
+    ]
+    names += [
+        f"void cutlass::Kernel<cutlass_{80 + version}_gemm_{64 * (1 + n)}x64_{16 + version}x6_nt_align4>(int)"
+        for n in range(20)
+    ]
+    names += [f"triton_poi_fused_add_{10 * version + n}" for n in range(6)]
+    events, at = [], 100
+    for number in range(steps):
+        begin = at
+        for name, dur in [*((name, 40 + version) for name in names), *[("Memcpy DtoD (Device -> Device)", 4)] * copies]:
+            cat = "gpu_memcpy" if name.startswith("Mem") else "kernel"
+            events.append(op(name, at, dur, cat=cat, pid=0, tid=7, device=0, stream=7))
+            at += dur + 1
+        events.append(step(number, begin, at - begin))
+    return events
+
+
+def test_the_one_cause_stands_above_the_kernels_that_another_version_calls_otherwise(tmp_path):
+    base, new = (
+        measure(
+            imported(tmp_path / f"run{version}", write_trace(tmp_path / f"{version}.json", kernels(version, copies)))
+        )
+        for version, copies in ((0, 3), (1, 774))
+    )
+    found = compare_sides(base, new)
+    assert found["explanation"][0]["name"] == "Memcpy DtoD (Device -> Device)"
+    text = compare_terminal.text(found)
+    lines = text.splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("operator"))
+    assert lines[first].startswith("operator `Memcpy DtoD` (3 -> 774 executions per step)")
+    assert "92 operators have other names: another library version?" in text
+    assert sum(max(1, math.ceil(len(line) / 80)) for line in lines) <= 24

@@ -154,7 +154,7 @@ def test_a_folder_with_other_files_among_its_benchmarks_names_one(tmp_path):
     }
     (tmp_path / "1.json").write_text(json.dumps(content))
     (tmp_path / "2.json").write_text("{")
-    with pytest.raises(RunError, match=r"2\.json` is no whole JSON of pytest-benchmark"):
+    with pytest.raises(RunError, match=r"2\.json` is not a complete JSON file of pytest-benchmark"):
         open_measures(tmp_path)
 
 

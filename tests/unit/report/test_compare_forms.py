@@ -9,7 +9,15 @@ from html.parser import HTMLParser
 import pytest
 from comparisons import EXIT, HEADLINE, HOSTILE, comparison, hostile, metric
 
-from pipeprof.report import compare_github, compare_html, compare_junit, compare_markdown, compare_rows
+from pipeprof.report import (
+    compare_github,
+    compare_html,
+    compare_junit,
+    compare_markdown,
+    compare_rows,
+    compare_terminal,
+    compare_why,
+)
 
 FORMS = {
     "markdown": compare_markdown.text, "html": compare_html.text, "junit": compare_junit.text,
@@ -47,8 +55,8 @@ def test_headline_numbers_and_sides_are_there(form):
     assert "+8.3 % [+6.9, +9.8]" in words
     if form != "junit":
         assert HEADLINE.replace("`", "") in words.replace("`", "")
-        assert "grew 2.1x (90 % of the change)" in words
-        assert "revision 0123456789, 8 repetitions" in re.sub(", of [^,]*,", ",", words)
+        assert "grew 2.1x: 1.00 ms -> 2.10 ms, 90 % of the step's change" in words
+        assert "revision 0123456789, 8 repetitions" in re.sub(", measured [^,]*,", ",", words)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -97,9 +105,77 @@ def test_change_without_interval_or_ratio():
     assert compare_rows.change(metric(ratio=None)) == "-"
 
 
+def sentences(*entries, verdict="regressed"):
+    return [line.text for line in compare_why.lines(comparison(verdict, explanation=list(entries)))]
+
+
 def test_cause_without_a_text_is_put_together():
     cause = {"what": "operator Conv2D", "change": "appeared", "base": None, "new": 2e6, "unit": "ns", "share": 0.25}
-    assert compare_rows.cause(cause) == "operator Conv2D appeared: - -> 2.00 ms (25.0 % of the change)"
+    assert sentences(cause) == ["operator Conv2D appeared: - -> 2.00 ms, 25 % of the step's change"]
+
+
+def operator(number, share, **more):
+    what = f"operator `o{number}`"
+    return {"what": what, "kind": "operator", "name": f"o{number}", "change": "grew", "base": 1e6, "new": 2e6, "unit": "ns",
+            "ratio": 2.0, "share": share, "text": f"{what} grew 2.0x"} | more  # fmt: skip
+
+
+def came(number, change="appeared", share=None):
+    return {"what": f"operator `k{number}` {change}", "kind": "structure", "name": f"op k{number}", "change": change,
+            "base": None, "new": "", "unit": "", "ratio": None, "share": share, "text": f"operator `k{number}` {change}"}  # fmt: skip
+
+
+def test_ten_lines_are_shown_and_the_others_counted():
+    found = sentences(*(operator(number, 0.5) for number in range(92)))
+    assert len(found) == 10
+    assert found[-1] == "and 83 more: --format json"
+    assert len(sentences(*(operator(number, 0.5) for number in range(10)))) == 10
+
+
+def test_operators_of_other_names_are_one_line():
+    many = [came(number, "appeared" if number % 2 else "vanished") for number in range(93)]
+    assert sentences(operator(1, 0.9), *many)[1:] == ["93 operators have other names: another library version?"]
+    assert sentences(*(came(number) for number in range(5))) == ["5 operators appeared"]
+    changed = [came(number, "changed") for number in range(5)]
+    assert sentences(*changed) == ["5 operators have other types or shapes: another batch size?"]
+    assert len(sentences(*many[:3])) == 3
+
+
+def test_an_operator_that_came_with_a_large_share_is_not_folded():
+    found = sentences(came(0, share=0.4), *(came(number, share=0.01) for number in range(1, 6)))
+    assert found == ["operator `k0` appeared, 40 % of the step's change", "5 operators appeared"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_not_decided_has_no_cause_in_any_form(form):
+    may = operator(1, 0.9, text="operator `o1` may have grown 2.0x", proven=False)
+    content = comparison("inconclusive", explanation=[may], headline="Inconclusive: step time +2.0 %")
+    text = Page(FORMS[form](content)).words if form == "html" else FORMS[form](content)
+    assert "Why" not in text
+    assert "because" not in text
+    if form != "junit":
+        assert "Possible causes" in text
+        assert "may have grown" in text
+
+
+def test_repetitions_needed_stand_beside_their_own_metric_only():
+    metrics = [
+        metric("a", "inconclusive", reps_needed=12, reason="too noisy"),
+        metric("b", "inconclusive", reason="shaky"),
+    ]
+    text = compare_terminal.text(comparison("inconclusive", metrics=metrics))
+    assert "note: a: too noisy; about 12 repetitions per side would decide it\n" in text
+    assert "note: b: shaky\n" in text
+    assert text.count("12 repetitions") == 1
+
+
+@pytest.mark.parametrize(("ratio", "shown"), [(1.0, "0.0 %"), (0.9999, "0.0 %"), (1.0004, "0.0 %"), (0.95, "-5.0 %")])
+def test_no_change_has_no_sign(ratio, shown):
+    assert compare_rows.change(metric(ratio=ratio, ci_low=None)) == shown
+    assert compare_rows.interval(ratio, ratio) == f"[{shown[:-2]}, {shown[:-2]}]"
+    line = compare_why.lines(comparison(explanation=[operator(1, ratio - 1, ratio=ratio)]))[0]
+    assert "-0 %" not in line.text
+    assert line.cells[3] == shown
 
 
 @pytest.mark.parametrize("verdict", sorted(EXIT))

@@ -3,8 +3,11 @@
 import dataclasses
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pipeprof.verdict.gate.explain import explanation, headline
+from pipeprof.verdict.gate.causes import headline
+from pipeprof.verdict.gate.explain import explanation
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict
 
 LABELS = {"step_time_median": "step time"}
@@ -18,99 +21,186 @@ def metric(name, verdict, family="primary", ratio=1.5, **more):
     return MetricVerdict(name, family=family, verdict=verdict, ratio=ratio, **(facts | more))
 
 
-def change(name, base, new):
-    ratio = new / base if base else None
-    return {"metric": name, "base": base, "new": new, "delta": new - base, "ratio": ratio}
+def level(name, base, new, verdict="inconclusive"):
+    """A secondary metric; `base` or `new` None when it is not there."""
+    ratio = new / base if base and new is not None else None
+    return metric(name, verdict, "secondary", ratio=ratio, base=base, new=new)
 
 
-def regressed(*names):
-    extra = tuple(metric(name, "regressed", "secondary") for name in names)
-    return Verdict("regressed", (metric("step_time_median", "regressed"), *extra))
+def verdict_of(*secondary, word="regressed", ratio=1.5):
+    return Verdict(word, (metric("step_time_median", word, ratio=ratio), *secondary))
+
+
+def appeared(*names):
+    return [{"name": f"op {name}", "base": None, "new": "kernel", "change": "appeared"} for name in names]
+
+
+def vanished(*names):
+    return [{"name": f"op {name}", "base": "kernel", "new": None, "change": "vanished"} for name in names]
 
 
 def test_a_stage_that_grew_is_the_cause_when_the_loop_waits_for_data():
-    changes = [
-        change("phase/data_wait", 2e6, 6e6),
-        change("phase/compute", 8e6, 8e6),
-        change("pipeline/decode", 10e6, 21e6),
-        change("pipeline/batch", 1e6, 1e6),
-    ]
-    verdict = regressed("phase/data_wait", "pipeline/decode")
-    entries = explanation(changes, [], verdict)
+    verdict = verdict_of(
+        level("phase/data_wait", 2e6, 6e6, "regressed"),
+        level("phase/compute", 8e6, 8e6, "unchanged"),
+        level("pipeline/decode", 10e6, 21e6, "regressed"),
+        level("pipeline/batch", 1e6, 1e6, "unchanged"),
+    )
+    entries = explanation(verdict, {}, [])
     assert [(entry["kind"], entry["name"], entry["share"]) for entry in entries] == [
-        ("phase", "data_wait", 1.0),
         ("pipeline_op", "decode", None),
+        ("phase", "data_wait", 1.0),
     ]
     assert headline(verdict, entries, LABELS) == (
-        "step time +50.0 % [40.0, 60.0], because work of `decode` grew 2.1x; regressed"
+        "Regressed: step time +50.0 % (95 % interval +40.0 to +60.0 %), because work of `decode` per batch grew 2.1x"
     )
 
 
+def test_a_stage_that_no_test_of_its_own_proves_is_named_when_the_wait_for_data_grew():
+    verdict = verdict_of(
+        level("phase/data_wait", 100e6, 280e6),
+        level("phase/compute", 40e6, 45e6),
+        level("pipeline/Rows", 1e6, 3e6),
+        level("pipeline/decode", 120e6, 300e6),
+        level("pipeline/BatchOp", 2e6, 1e6),
+    )
+    entries = explanation(verdict, {}, [])
+    assert [entry["name"] for entry in entries] == ["decode", "data_wait"]
+    assert entries[0]["text"] == "work of `decode` per batch may have grown 2.5x"
+    assert headline(verdict, entries, LABELS).endswith(", probably because work of `decode` per batch grew 2.5x")
+
+
+def test_a_stage_is_not_named_for_a_step_that_does_not_wait_for_it():
+    verdict = verdict_of(
+        level("phase/data_wait", 1e6, 1e6),
+        level("phase/compute", 40e6, 90e6, "regressed"),
+        level("pipeline/decode", 20e6, 30e6),
+    )
+    assert [entry["name"] for entry in explanation(verdict, {}, [])] == ["compute"]
+
+
 def test_an_operator_that_became_another_one_is_the_headline():
-    changes = [
-        change("phase/compute", 10e6, 15e6),
-        change("phase/data_wait", 1e6, 1e6),
-        change("op/net/conv", 3e6, 8e6),
-        change("op/net/relu", 1e6, 1.4e6),
-    ]
+    verdict = verdict_of(
+        level("phase/compute", 10e6, 15e6, "regressed"),
+        level("phase/data_wait", 1e6, 1e6),
+        level("op/net/conv", 3e6, 8e6, "regressed"),
+        level("op/net/relu", 1e6, 1.4e6, "regressed"),
+    )
     facts = [{"name": "op net/conv", "base": "Conv2D", "new": "slow_conv2d", "change": "changed"}]
-    verdict = regressed("op/net/conv", "op/net/relu")
-    entries = explanation(changes, facts, verdict)
+    entries = explanation(verdict, {}, facts)
     assert entries[0]["kind"] == "structure"
     assert entries[0]["share"] == 1.0
     assert "because operator `net/conv` changed from Conv2D to slow_conv2d" in headline(verdict, entries, LABELS)
 
 
 def test_a_changed_setting_is_the_cause():
-    changes = [change("phase/data_wait", 1e6, 9e6), change("phase/compute", 8e6, 8e6)]
+    verdict = verdict_of(level("phase/data_wait", 1e6, 9e6), level("phase/compute", 8e6, 8e6))
     facts = [{"name": "stage decode", "base": "MapOp, workers 4", "new": "MapOp, workers 1", "change": "changed"}]
-    verdict = regressed()
-    text = headline(verdict, explanation(changes, facts, verdict), LABELS)
+    text = headline(verdict, explanation(verdict, {}, facts), LABELS)
     assert "because stage `decode` changed from MapOp, workers 4 to MapOp, workers 1" in text
 
 
 def test_noise_is_not_explained():
-    changes = [change("phase/compute", 10e6, 10.4e6), change("op/net/conv", 3e6, 3.9e6)]
-    verdict = Verdict("unchanged", (metric("step_time_median", "unchanged", ratio=1.0),))
-    assert explanation(changes, [], verdict) == []
+    changes = [level("phase/compute", 10e6, 10.4e6), level("op/net/conv", 3e6, 3.9e6)]
+    assert explanation(verdict_of(*changes, word="unchanged", ratio=1.0), {}, []) == []
 
 
 @pytest.mark.parametrize(("new", "share"), [(None, -0.3), ("Mul", 0.2)])
 def test_operators_that_come_and_go(new, share):
-    base = None if new else "Mul"
-    row = {"metric": "op/x", "base": 3e6 if base else None, "new": None if base else 2e6, "delta": None, "ratio": None}
-    facts = [{"name": "op x", "base": base, "new": new, "change": "appeared" if new else "vanished"}]
-    (entry,) = explanation([change("phase/whole", 10e6, 20e6), row], facts, regressed())
+    facts = appeared("x") if new else vanished("x")
+    there = [] if new else [level("op/x", 3e6, None, "missing")]
+    verdict = verdict_of(level("phase/whole", 10e6, 20e6), *there)
+    (entry,) = explanation(verdict, {"op/x": 2e6} if new else {}, facts)
     assert entry["share"] == pytest.approx(share)
     assert entry["change"] in entry["what"]
 
 
 def test_nothing_judged_is_said_so():
-    assert headline(Verdict("missing", ()), [], LABELS) == "no primary metric could be judged; missing"
+    assert headline(Verdict("missing", ()), [], LABELS) == "Missing: no primary metric could be judged"
 
 
-def test_what_is_open_says_how_many_repetitions_it_needs():
+def test_what_is_open_says_how_many_repetitions_it_needs_itself():
     one = metric("step_time_median", "inconclusive", ratio=1.02, ci_low=0.9, ci_high=1.2)
-    open_ = Verdict("inconclusive", (dataclasses.replace(one, reps_needed=12),))
+    other = metric("peak_memory", "inconclusive", ratio=1.02, reps_needed=77)
+    open_ = Verdict("inconclusive", (dataclasses.replace(one, reps_needed=12), other))
     assert headline(open_, [], LABELS) == (
-        "step time +2.0 % [-10.0, 20.0]; inconclusive (about 12 repetitions of each side are needed)"
+        "Inconclusive: step time +2.0 % (95 % interval -10.0 to +20.0 %); about 12 repetitions per side would decide it"
     )
-    assert headline(Verdict("inconclusive", (one,)), [], LABELS).endswith("; inconclusive")
+    assert headline(Verdict("inconclusive", (one, other)), [], LABELS).endswith("+20.0 %)")
+
+
+def test_what_is_open_has_no_cause():
+    verdict = verdict_of(
+        level("phase/data_wait", 2e6, 9e6), level("phase/compute", 8e6, 8e6), level("pipeline/decode", 8e6, 20e6),
+        word="inconclusive",
+    )  # fmt: skip
+    entries = explanation(verdict, {}, [])
+    assert "because" not in headline(verdict, entries, LABELS)
+    assert all(" may have " in entry["text"] for entry in entries)
 
 
 def test_phases_of_windows_and_of_all_steps_are_no_two_steps():
-    changes = [
-        change("phase/compute", 10e6, 16e6),
-        change("phase/data_wait", 2e6, 6e6),
-        change("phase/forward_backward", 8e6, 13e6),
-        change("phase/tail", 2e6, 3e6),
-    ]
-    entries = explanation(changes, [], regressed("phase/data_wait", "phase/compute"))
-    shares = {entry["name"]: entry["share"] for entry in entries}
+    verdict = verdict_of(
+        level("phase/compute", 10e6, 16e6, "regressed"),
+        level("phase/data_wait", 2e6, 6e6, "regressed"),
+        level("phase/forward_backward", 8e6, 13e6),
+        level("phase/tail", 2e6, 3e6),
+    )
+    shares = {entry["name"]: entry["share"] for entry in explanation(verdict, {}, [])}
     assert (shares["data_wait"], shares["compute"]) == (pytest.approx(0.4), pytest.approx(0.6))
 
 
 def test_sides_whose_phases_differ_have_no_shares():
-    lacking = {"metric": "phase/compute", "base": 8e6, "new": None, "delta": None, "ratio": None}
-    (entry,) = explanation([change("phase/data_wait", 1e6, 9e6), lacking], [], regressed("phase/data_wait"))
+    verdict = verdict_of(level("phase/data_wait", 1e6, 9e6, "regressed"), level("phase/compute", 8e6, None, "missing"))
+    (entry,) = explanation(verdict, {}, [])
     assert entry["share"] is None
+
+
+def test_lines_are_sorted_by_their_share_of_the_change_below_the_cause():
+    verdict = verdict_of(
+        level("phase/compute", 10e6, 30e6, "regressed"),
+        level("phase/data_wait", 1e6, 1e6),
+        level("op/small", 1e6, 4e6, "regressed"),
+        level("op/large", 2e6, 12e6, "regressed"),
+        level("op/less", 5e6, 1e6, "improved"),
+    )
+    entries = explanation(verdict, {}, [])
+    assert [entry["name"] for entry in entries] == ["large", "compute", "less", "small"]
+    shares = [abs(entry["share"]) for entry in entries[1:]]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_kernels_of_another_version_are_one_line_and_no_cause():
+    names = [f"void f<{number}, float>(int)" for number in range(4)]
+    old = [level(f"op/{name}", 5e6, None, "missing") for name in names[:2]]
+    copies = [
+        level("op/Memcpy DtoD (Device -> Device)", 1e6, 41e6),
+        level("count/Memcpy DtoD (Device -> Device)", 3.0, 774.0),
+    ]
+    verdict = verdict_of(level("phase/whole", 50e6, 91e6), *old, *copies)
+    facts = [*vanished(*names[:2]), *appeared(*names[2:])]
+    entries = explanation(verdict, {f"op/{name}": 5.2e6 for name in names[2:]}, facts)
+    assert entries[0]["name"] == "Memcpy DtoD (Device -> Device)"
+    assert entries[0]["text"] == "operator `Memcpy DtoD` (3 -> 774 executions per step) may have grown 41x"
+    assert entries[0]["share"] == pytest.approx(40 / 41)
+    rest = entries[1:]
+    assert {(entry["kind"], entry["family"], entry["share"]) for entry in rest} == {("structure", "f", None)}
+
+
+def test_kernels_of_a_family_add_up():
+    old, new = ("void f<1>(int)", "void f<2>(int)"), "void f<3>(int)"
+    verdict = verdict_of(level("phase/whole", 50e6, 70e6), *(level(f"op/{name}", 2e6, None, "missing") for name in old))
+    first = explanation(verdict, {f"op/{new}": 24e6}, [*vanished(*old), *appeared(new)])[0]
+    assert (first["name"], first["members"], first["base"], first["new"]) == ("f", 3, 4e6, 24e6)
+    assert (first["ratio"], first["share"]) == (6.0, 1.0)
+
+
+positive = st.floats(1e3, 1e9)
+
+
+@given(st.dictionaries(st.sampled_from(["phase/data_wait", "phase/compute", "op/a", "op/b", "pipeline/c"]),
+                       st.tuples(positive, positive)))  # fmt: skip
+def test_new_over_base_is_the_ratio_of_every_line(sides):
+    verdict = verdict_of(*(level(name, base, new, "regressed") for name, (base, new) in sides.items()))
+    for entry in explanation(verdict, {}, []):
+        assert entry["new"] / entry["base"] == entry["ratio"]

@@ -91,6 +91,52 @@ def test_swapping_the_sides_mirrors_the_words(base, new):
         assert right.ratio == pytest.approx(1 / left.ratio)
 
 
+anything = st.one_of(st.floats(0.01, 1e12), st.just(0.0), st.floats(-1e6, 1e6), st.integers(0, 100).map(float))
+place = st.tuples(anything, st.sampled_from(["a", "b", "c", ""]))
+MIXED = ("a", "b", "data_wait", "op/x", "op/y", "op/z", "count/x", "phase/compute")
+mixed = st.dictionaries(st.sampled_from(MIXED), st.lists(place, min_size=1, max_size=9), min_size=3)
+
+
+@given(mixed, mixed, st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_new_over_base_is_the_ratio_of_every_metric_and_lies_in_its_interval(base, new, jobs):
+    def samples(values):
+        if not jobs:
+            return {name: [one for one, _ in column] for name, column in values.items()}
+        return {
+            name: Samples(tuple(one for one, _ in column), jobs=tuple(job or "alone" for _, job in column))
+            for name, column in values.items()
+        }
+
+    verdict = judge(samples(base), samples(new), {"least_jobs": 2, "metrics": {"data_wait": {"floor": 50e3}}})
+    for one in verdict.metrics:
+        if one.ratio is None:
+            assert one.base is None or one.new is None or one.base <= 0
+            assert (one.ci_low, one.ci_high) == (None, None)
+            continue
+        assert one.ratio == min(one.new / one.base, math.exp(700))
+        if one.ci_low is not None:
+            assert one.ci_low <= one.ratio <= one.ci_high
+
+
+def test_levels_are_geometric_means_of_the_repetitions_that_are_compared():
+    base = Samples((1.0, 4.0, 2.0, 50.0, 60.0), jobs=("here",) * 3 + ("there",) * 2)
+    one = judge({"a": base}, {"a": Samples((3.0, 12.0, 6.0), jobs=("here",) * 3)}).metrics[0]
+    assert (one.base, one.new, one.ratio) == (pytest.approx(2.0), pytest.approx(6.0), pytest.approx(3.0))
+
+
+def test_an_operator_shows_its_times_and_the_share_it_is_judged_by():
+    """All operators are slower by half, one by less: its time grew, its share shrank."""
+    spread = (1.0, 1.001, 0.999, 1.0005, 0.9995)
+    base = {f"op/{name}": [1e6 * part for part in spread] for name in "abcde"}
+    new = {name: [value * (1.2 if name == "op/a" else 1.5) for value in values] for name, values in base.items()}
+    one = judge(base, new).metric("op/a")
+    assert one.ratio == pytest.approx(1.2)
+    assert one.share_ratio == pytest.approx(0.8)
+    assert one.verdict == "improved"
+    assert "-20.0 %" in one.reason
+
+
 @given(side, st.floats(0.7, 1.4), st.floats(0.7, 1.4))
 @settings(max_examples=60, deadline=None)
 def test_slower_is_never_judged_better(base, some, more):

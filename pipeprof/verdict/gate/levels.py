@@ -1,0 +1,75 @@
+"""Base, new and change of one metric from one estimator: the one that its verdict rests on. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeprof.verdict.gate.decision import Kind
+    from pipeprof.verdict.gate.statistics import Array, Change
+
+LARGEST = 700.0  # exp of more is no float
+MOST = math.exp(LARGEST)  # the end of an interval that says nothing
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What is shown of both sides: `ratio` is new / base, None unless base is above 0; `ci_*` its 95 % interval."""
+
+    base: float | None
+    new: float | None
+    ratio: float | None
+    ci_low: float | None = None
+    ci_high: float | None = None
+
+
+def level(values: Array, weights: Array | None = None, shift: float = 0.0, kind: Kind = "log") -> float:
+    """Mean of `values` on the scale of their kind: geometric for log; of value + `shift`, less it, for shifted.
+
+    Exactly the value where all are equal. `weights` add up to 1; without them each value counts alike.
+    """
+    lowest = float(values.min())
+    parts = np.full(len(values), 1 / len(values)) if weights is None else weights
+    if kind == "linear":
+        return lowest + math.fsum(parts * (values - lowest))
+    if shift == 0.0:
+        return lowest * math.exp(math.fsum(parts * np.log(values / lowest)))
+    low = lowest + shift
+    return low * math.exp(math.fsum(parts * np.log((values + shift) / low))) - shift
+
+
+def usual(values: Sequence[float]) -> float | None:
+    """The geometric mean of values that are not judged; the mean when one is not positive; None for none."""
+    if not values:
+        return None
+    found = np.asarray(values, dtype=float)
+    return level(found, kind="log" if found.min() > 0 else "linear")
+
+
+def unjudged(base: Sequence[float], new: Sequence[float]) -> Levels:
+    """Both sides of a metric that no test was made of."""
+    sides = usual(base), usual(new)
+    return Levels(*sides, _ratio(*sides))
+
+
+def with_interval(base: float, new: float, change: Change, unit: float, shift: float, kind: Kind) -> Levels:
+    """Both levels with the interval of `change`, which is on the judged scale; `unit` is what 1 is on a linear one."""
+    ratio = _ratio(base, new)
+    if ratio is None:
+        return Levels(base, new, None)
+    ends = [float(end) - float(change.difference) for end in change.interval()]
+    if kind == "linear":
+        low, high = (ratio + end * unit / base for end in ends)
+    else:
+        low, high = (((new + shift) * math.exp(min(end, LARGEST)) - shift) / base for end in ends)
+    return Levels(base, new, ratio, min(low, MOST), min(high, MOST))
+
+
+def _ratio(base: float | None, new: float | None) -> float | None:
+    return min(new / base, MOST) if base is not None and new is not None and base > 0 else None
