@@ -50,8 +50,9 @@ def rotate(picture):
 
 def dataset(batches, rotation):
     data = GeneratorDataset(Shapes(batches * 16), ["picture", "label"], shuffle=True)
-    data = data.map(rotate if rotation == "own" else vision.RandomRotation(28.0), ["picture"])
-    data = data.map([vision.Rescale(1 / 127.5, -1.0), vision.HWC2CHW()], ["picture"])
+    turn = rotate if rotation == "own" else vision.RandomRotation(28.0)
+    data = data.map(turn, ["picture"], num_parallel_workers=1)
+    data = data.map([vision.Rescale(1 / 127.5, -1.0), vision.HWC2CHW()], ["picture"], num_parallel_workers=1)
     return data.batch(16, drop_remainder=True)
 
 
@@ -65,7 +66,7 @@ def main():
     ms.set_context(mode=ms.GRAPH_MODE)
     net = nn.SequentialCell(nn.Flatten(), nn.Dense(SIZE * SIZE, 32), nn.ReLU(), nn.Dense(32, 2))
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
-    model = Model(net, loss, nn.Adam(net.trainable_params(), 0.001))
+    model = Model(net, loss, nn.Momentum(net.trainable_params(), 0.01, 0.9))
     model.train(
         options.epochs,
         dataset(options.batches, options.rotation),
