@@ -132,9 +132,14 @@ def _verb_section(command: click.Command, context: click.Context) -> str:
     level = "##" if context.parent and context.parent.parent is None else "###"
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     records = [parameter.get_help_record(context) for parameter in command.params]
-    options = [(f"`{record[0]}`", record[1].replace("\n", " ").replace("  [", " [")) for record in records if record]
+    options = [(f"`{record[0]}`", _meaning(record[1])) for record in records if record]
     table = [_grid(("option", "meaning"), options)] if options else []
     return "\n".join([f"{level} {context.command_path}\n\n```text\n{usage}\n```\n", _help_text(command), *table])
+
+
+def _meaning(text: str) -> str:
+    """The help of an option; its default stands in round brackets, since two pairs of square ones would be a link."""
+    return " ".join(re.sub(r"\[([^\]]*)\]", r"(\1)", text).split())
 
 
 def _help_text(command: click.Command) -> str:

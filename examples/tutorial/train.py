@@ -59,18 +59,18 @@ def dataset(batches, rotation):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rotation", choices=["own", "built-in"], default="own")
-    parser.add_argument("--batches", type=int, default=60)
+    parser.add_argument("--batches", type=int, default=100)
     parser.add_argument("--epochs", type=int, default=1)
     options = parser.parse_args()
     ms.set_seed(1)
     ms.set_context(mode=ms.GRAPH_MODE)
-    net = nn.SequentialCell(nn.Flatten(), nn.Dense(SIZE * SIZE, 32), nn.ReLU(), nn.Dense(32, 2))
+    net = nn.SequentialCell(nn.Flatten(), nn.Dense(SIZE * SIZE, 256), nn.ReLU(), nn.Dense(256, 2))
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
     model = Model(net, loss, nn.Momentum(net.trainable_params(), 0.01, 0.9))
     model.train(
         options.epochs,
         dataset(options.batches, options.rotation),
-        callbacks=[LossMonitor(20)],
+        callbacks=[LossMonitor(50)],
         dataset_sink_mode=False,
     )
 
