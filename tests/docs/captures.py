@@ -13,11 +13,11 @@ from pathlib import Path
 
 from pipeprof.record.schema import BY_NAME
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-sys.path.insert(0, str(HERE.parent / "accuracy"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
 from archive import pack
 
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 SIDES = {"slow": (), "fast": ("--rotation", "built-in")}
 
 
