@@ -11,7 +11,7 @@ BUSY ?= 2
 # Tests that start no training share the cores; trainings disturb each other and run alone.
 TOGETHER := -n auto --dist loadfile --ignore tests/e2e
 
-.PHONY: demo test test-slow timing check lint types floors docs bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel test-wheel clean help
+.PHONY: demo test test-slow timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel test-wheel clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -27,7 +27,7 @@ test-slow: $(READY)  ## long ones: stress, accuracy, fault injection
 timing: $(READY)  ## the tests that compare times of real trainings, TIMES in a row beside BUSY busy loops (2 hours)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/repeat_timing_tests.py --times $(TIMES) --busy $(BUSY)
 
-check: lint types floors test  ## what CI runs
+check: lint types floors site test  ## what CI runs
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -41,8 +41,13 @@ types: $(READY)
 floors: $(READY)
 	$(BIN)/lint-imports
 
-docs: $(READY)  ## table and query reference from schema.py and the query headers
+docs: $(READY)  ## write anew what the program says in docs/: the reference pages, and the outputs that pages show
 	$(BIN)/python tools/make_docs.py
+	$(BIN)/python tests/docs/play.py --write
+
+site: $(READY)  ## docs/ as a site in site/; a broken link, a page outside the navigation, or a script from elsewhere fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file tools/mkdocs.yml
+	! grep -rlE '<(script|link|img|iframe)[^>]+(src|href)="?https?:' site --include='*.html'
 
 bench: $(READY)  ## pytest-benchmark: query and conversion time
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tests/benchmarks --benchmark-enable
@@ -75,7 +80,7 @@ test-wheel: wheel  ## end-to-end tests on the installed wheel, without the sourc
 	bash tests/e2e/on_wheel.sh "$(abspath $(VENV))" "$(abspath dist)"
 
 clean:
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) dist site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -83,5 +88,5 @@ help:
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev]"
+	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,docs]"
 	touch $@

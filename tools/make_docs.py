@@ -1,4 +1,7 @@
-"""Writes docs/tables.md from the record's schema and docs/queries.md from the headers of the .sql files.
+"""Writes the pages of docs/ that say what the program says.
+
+tables.md from the record's schema, queries.md from the headers of the .sql files, cli.md from the verbs' help, and
+decisions/index.md from the headings of the decisions.
 
 python tools/make_docs.py          write them
 python tools/make_docs.py --check  exit with 1 when one of them is not up to date
@@ -6,10 +9,14 @@ python tools/make_docs.py --check  exit with 1 when one of them is not up to dat
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
+from pipeprof.cli import cli
 from pipeprof.query import catalog
 from pipeprof.record.schema import SCHEMA_VERSION, TABLES
 
@@ -39,6 +46,18 @@ The views can be used in `pipeprof sql RUN "SELECT ..."` like tables. The querie
 `Engine.open(run).ask("step/slowest", top=5)`.
 """
 
+_CLI_HEAD = """# Command line
+
+Every verb with its options. Made by `tools/make_docs.py` from what `pipeprof VERB --help` prints.
+
+Data goes to stdout, words about it to stderr. An error is one line `error:`, mostly with a line `hint:`.
+"""
+
+_DECISIONS_HEAD = """# Decisions
+
+Choices that closed other ways, each with its context and its price. Made by `tools/make_docs.py`.
+"""
+
 
 def tables_page() -> str:
     """The text of docs/tables.md."""
@@ -57,9 +76,27 @@ def queries_page() -> str:
     return "\n".join(parts)
 
 
+def cli_page() -> str:
+    """The text of docs/cli.md."""
+    context = click.Context(cli, info_name="pipeprof")
+    return "\n".join([_CLI_HEAD, *_verb_sections(cli, context)])
+
+
+def decisions_page() -> str:
+    """The text of docs/decisions/index.md."""
+    records = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+    headings = ((path, path.read_text(encoding="utf-8").partition("\n")[0]) for path in records)
+    return "\n".join([_DECISIONS_HEAD, *(f"- [{head.removeprefix('# ')}]({path.name})" for path, head in headings), ""])
+
+
 def pages() -> dict[Path, str]:
     """Every page that this program writes, by its path."""
-    return {DOCS / "tables.md": tables_page(), DOCS / "queries.md": queries_page()}
+    return {
+        DOCS / "tables.md": tables_page(),
+        DOCS / "queries.md": queries_page(),
+        DOCS / "cli.md": cli_page(),
+        DOCS / "decisions" / "index.md": decisions_page(),
+    }
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -70,7 +107,7 @@ def main(arguments: Sequence[str]) -> int:
             print(f"not up to date: {path}; run `python tools/make_docs.py`", file=sys.stderr)
         return 1 if stale else 0
     for path in stale:
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(pages()[path], encoding="utf-8")
         print(f"wrote {path}")
     return 0
@@ -78,6 +115,44 @@ def main(arguments: Sequence[str]) -> int:
 
 def _sorted_views() -> list[Query]:
     return sorted(catalog.views(), key=catalog.view_name)
+
+
+def _verb_sections(group: click.Group, context: click.Context) -> Iterator[str]:
+    for name in dict.fromkeys(group.list_commands(context)):
+        command = group.get_command(context, name)
+        if command is None or command.hidden:
+            continue
+        inner = click.Context(command, info_name=name, parent=context)
+        yield _verb_section(command, inner)
+        if isinstance(command, click.Group):
+            yield from _verb_sections(command, inner)
+
+
+def _verb_section(command: click.Command, context: click.Context) -> str:
+    level = "##" if context.parent and context.parent.parent is None else "###"
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    records = [parameter.get_help_record(context) for parameter in command.params]
+    options = [(f"`{record[0]}`", _meaning(record[1])) for record in records if record]
+    table = [_grid(("option", "meaning"), options)] if options else []
+    return "\n".join([f"{level} {context.command_path}\n\n```text\n{usage}\n```\n", _help_text(command), *table])
+
+
+def _meaning(text: str) -> str:
+    """The help of an option; its default stands in round brackets, since two pairs of square ones would be a link."""
+    return " ".join(re.sub(r"\[([^\]]*)\]", r"(\1)", text).split())
+
+
+def _help_text(command: click.Command) -> str:
+    """The help as Markdown. What click must not wrap are commands, with words about them behind at least two blanks."""
+    parts = []
+    for paragraph in (command.help or "").split("\n\n"):
+        mark, unwrapped, lines = paragraph.partition("\b\n")
+        if unwrapped:
+            commands = [re.sub(r"  +(?=[^ #])", "  # ", line.strip(), count=1) for line in lines.strip().splitlines()]
+            parts.append("\n".join(["```sh", *commands, "```", ""]))
+        else:
+            parts.append(" ".join(mark.split()) + "\n")
+    return "\n".join(parts)
 
 
 def _table_section(table: Table) -> str:

@@ -23,10 +23,10 @@ PLACES = ("site", "code")
 XZ = 9 | lzma.PRESET_EXTREME
 
 
-def pack(run: Path, archive: Path) -> int:
+def pack(run: Path, archive: Path, kept: Iterable[str] = KEPT) -> int:
     """Write the archive of a run folder and return its size in bytes. See PROVENANCE.md for what is left out."""
-    files = [("run.json", _manifest(run / "run.json"))]
-    for table in KEPT:
+    files = [("run.json", _manifest(run / "run.json", kept))]
+    for table in kept:
         files += [(str(path.relative_to(run)), _parquet(path)) for path in sorted(run.glob(f"{table}/**/*.parquet"))]
     return _write(files, archive)
 
@@ -54,10 +54,10 @@ def _write(files: Iterable[tuple[str, bytes]], archive: Path) -> int:
     return archive.stat().st_size
 
 
-def _manifest(path: Path) -> bytes:
+def _manifest(path: Path, kept: Iterable[str]) -> bytes:
     manifest = json.loads(path.read_text(encoding="utf-8")) | HIDDEN
     manifest["command"] = [_base(word) for word in manifest["command"]]
-    manifest["tables"] = {name: rows for name, rows in manifest["tables"].items() if name in KEPT}
+    manifest["tables"] = {name: rows for name, rows in manifest["tables"].items() if name in kept}
     manifest["fingerprint"] = {name: value for name, value in manifest["fingerprint"].items() if name not in MACHINE}
     for rank in [rank for rep in manifest["reps"] for rank in rep["ranks"]]:
         rank["host"] = "machine"

@@ -1,0 +1,47 @@
+"""Every command of the README and of docs/ runs, or is at least understood; every output shown is today's."""
+
+from __future__ import annotations
+
+import pytest
+from blocks import blocks, commands
+from play import PAGES, ROOT, parse, play
+from workspace import make
+
+NOT_RUN = 14
+"""Blocks that may be exempt from running: they install, need a network, a server or a repository of the reader's own."""
+
+
+def with_blocks(*languages):
+    return [page for page in PAGES if any(block.language in languages for block in blocks(page))]
+
+
+@pytest.mark.parametrize("page", with_blocks("sh", "console", "python"), ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_commands_of_a_page_run_and_print_what_it_shows(page, tmp_path):
+    played = play(page, make(tmp_path / "pages"))
+    assert played.failures == []
+    assert page.read_text(encoding="utf-8") == played.text, "run `make docs` and read the difference"
+
+
+def test_commands_are_written_where_they_are_run():
+    """A block of plain text is not run, so no command may hide in one."""
+    hidden = [
+        f"{page.relative_to(ROOT)}:{block.start + 1}"
+        for page in PAGES
+        if page.name != "cli.md"  # its plain blocks are usage lines
+        for block in blocks(page)
+        if block.language not in {"sh", "console"} and any(line.startswith(("pipeprof ", "$ ")) for line in block.lines)
+    ]
+    assert hidden == []
+
+
+def test_few_blocks_are_exempt_from_running():
+    exempt = [f"{page.name}: {block.reason}" for page in PAGES for block in blocks(page) if block.remark == "not run"]
+    assert len(exempt) <= NOT_RUN, exempt
+
+
+def test_a_wrong_option_in_a_page_is_noticed(tmp_path):
+    page = ROOT / "docs" / "howto" / "profile.md"
+    known = [command for block in blocks(page) for command in commands(block) if command.trains]
+    assert known
+    with pytest.raises(Exception, match="No such option"):
+        parse([*known[0].calls[0][1:2], "--no-such-option", "--", "python", "train.py"])
