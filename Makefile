@@ -3,12 +3,13 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
+TORCH ?= torch
 BIN := $(VENV)/bin
 READY := $(VENV)/.pipeprof-installed
 # Tests that start no training share the cores; trainings disturb each other and run alone.
 TOGETHER := -n auto --dist loadfile --ignore tests/e2e
 
-.PHONY: demo test test-slow check lint types floors docs bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel test-wheel clean help
+.PHONY: demo test test-slow test-torch check lint types floors docs bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel test-wheel clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -20,6 +21,10 @@ test: $(READY)  ## all tests but the slow ones
 test-slow: $(READY)  ## long ones: stress, accuracy, fault injection
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow $(TOGETHER)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow tests/e2e
+
+test-torch: $(READY)  ## operator tables against the newest torch, or TORCH=torch==2.13.0; with CUDA it takes 5 GB of disk
+	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,torch]" "$(TORCH)"
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tests/oracles/test_kineto_stacks.py -k live
 
 check: lint types floors test  ## what CI runs
 
