@@ -9,7 +9,7 @@ READY := $(VENV)/.pipeprof-installed
 # Tests that start no training share the cores; trainings disturb each other and run alone.
 TOGETHER := -n auto --dist loadfile --ignore tests/e2e
 
-.PHONY: demo test test-slow test-torch check lint types floors docs bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel test-wheel clean help
+.PHONY: demo test test-slow test-torch check lint types floors docs bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -70,7 +70,11 @@ wheel: $(READY)
 	rm -rf dist
 	$(BIN)/python -m build
 
-test-wheel: wheel  ## end-to-end tests on the installed wheel, without the source tree
+release-check: wheel  ## sdist and wheel as a release needs them: TAG=v1.2.3 when there is a tag
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tools/check_release.py dist $(if $(TAG),--tag "$(TAG)")
+
+test-wheel: release-check  ## end-to-end tests on the installed wheel, without the source tree
 	bash tests/e2e/on_wheel.sh "$(abspath $(VENV))" "$(abspath dist)"
 
 clean:
