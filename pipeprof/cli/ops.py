@@ -35,6 +35,11 @@ class _Command(click.Command):
     "--group-by", metavar="name|shape|stack [N]|type|scope|phase", help="Sum up executions.  [default: type or name]"
 )
 @click.option("--stack-depth", type=click.IntRange(1), default=5, show_default=True, help="Frames of --group-by stack.")
+@click.option(
+    "--python-functions/--no-python-functions",
+    default=None,
+    help="Groups with calls of Python functions, or without.  [default: as the torch that wrote the trace]",
+)
 @click.option("--order-by", "--sort-by", metavar="COL", help="Largest first by any column; +COL: smallest first.")
 @click.option("--opr-name", metavar="REGEX", help="Operators whose name matches, from its start.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Operators of exactly this type (repeatable).")

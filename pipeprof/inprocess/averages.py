@@ -96,7 +96,7 @@ def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0) -> K
     group = "shape" if shapes else "stack" if stack_depth else "name"
     run = open_run(path)
     with Engine.open(run) as engine:
-        found = engine.rows("op/key_averages", group_by=group, stack_depth=max(stack_depth, 1))
+        found = engine.rows("op/key_averages", group_by=group, stack_depth=max(stack_depth, 1), python_functions=True)
     sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for row in found:
         key = (type_of(row["key"]), row["in_shapes"] or "" if shapes else "", row["stack"] or "")

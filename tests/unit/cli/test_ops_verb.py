@@ -315,3 +315,34 @@ def test_operators_without_types_are_told_apart_by_name(call, make_run):
     run = make_run({"op_info": info, "op": times}).path
     found = json.loads(call("--format", "json", path=run))["rows"]
     assert [(row["name"], row["self_ns"]) for row in found] == [("aclnn0", 5), ("aclnn1", 5)]
+
+
+PYTHON = trace_op("x.py(1): f", 1, 9, cat="python_function"), trace_op("aten::mm", 2, 5)
+
+
+@pytest.mark.parametrize(
+    ("words", "header", "names"),
+    [
+        ([], {}, ["aten::mm"]),
+        ([], {"host_name": "of torch 2.13"}, ["aten::mm", "x.py(1): f"]),
+        (["--python-functions"], {}, ["aten::mm", "x.py(1): f"]),
+        (["--no-python-functions", "--opr-name", "a|x"], {"host_name": "of torch 2.13"}, ["aten::mm"]),
+        (["--group-by", "shape", "--python-functions"], {}, ["aten::mm", "x.py(1): f"]),
+    ],
+)
+def test_python_functions_count_when_asked_or_as_in_their_torch(tmp_path, words, header, names):
+    trace = write_trace(tmp_path / "x.pt.trace.json", PYTHON, **header)
+    result = CliRunner().invoke(ops, [str(trace), *words, "--format", "json"], catch_exceptions=False)
+    document = json.loads(result.stdout)
+    assert sorted(row["name"] for row in document["rows"]) == names
+    assert document["total"]["self_ns"] == {1: 5000, 2: 9000}[len(names)]
+    assert ("--python-functions shows them" in result.stderr) is (not words and not header)
+
+
+@pytest.mark.parametrize("words", [["--python-functions"], ["--no-python-functions"]])
+def test_python_functions_are_refused_where_there_can_be_none(file, tmp_path, words):
+    with pytest.raises(UsageError, match=r"only traces of torch\.profiler"):
+        CliRunner().invoke(ops, [str(file), *words], catch_exceptions=False)
+    trace = write_trace(tmp_path / "x.pt.trace.json", PYTHON)
+    with pytest.raises(UsageError, match=f"{words[0]} asks for groups"):
+        CliRunner().invoke(ops, [str(trace), *words, "--copy-time"], catch_exceptions=False)
