@@ -7,13 +7,15 @@ from typing import Any
 
 import click
 
+from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.run_argument import RUN
 from pipeprof.cli.told import opened
 
 _ALL = 1 << 40
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@RUN
 @click.option("-t", "--top", type=click.IntRange(0), default=10, show_default=True, help="Operators; 0 shows all.")
 @click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
@@ -27,6 +29,7 @@ _ALL = 1 << 40
     help="Largest blocks in --svg and JSON; 0: all.",
 )
 @click.option("--skip-steps", type=click.IntRange(0), default=0, help="Training steps that growth leaves out.")
+@keeps_files("output", "svg")
 def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: int | None, **asked: Any) -> None:
     """Memory over time, its peak and what was alive then, operators, and whether it grows from step to step.
 

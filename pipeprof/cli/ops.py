@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.run_argument import run_argument
 from pipeprof.cli.told import opened
 
 _FORMATS = ("terminal", "json", "csv", "markdown", "parquet")
@@ -26,7 +28,7 @@ class _Command(click.Command):
 
 
 @click.command(cls=_Command, context_settings=_CONTEXT)
-@click.argument("run", metavar="RUN|FILE", type=click.Path(path_type=Path))
+@run_argument("RUN|FILE")
 @click.option(
     "-t", "--top", type=int, metavar="N", help="Rows; 0 shows all, -N all but the last N.  [default: 20, or 3]"
 )
@@ -62,6 +64,7 @@ class _Command(click.Command):
 @click.option("--confluence", "--wiki", is_flag=True, help="Wiki tables with more columns.")
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="terminal", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
+@keeps_files("output")
 def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_by: str | None, **asked: Any) -> None:
     """Operator table of a run, or of another program's profile: filtered, ordered, added up or grouped.
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import click
 
-from pipeprof.cli.told import RUN, opened
+from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.run_argument import RUN, complete_runs, newest_here
+from pipeprof.cli.told import opened
+from pipeprof.errors import UsageError
+
+_SQL = re.compile(  # what only reads, and what is refused with its reason
+    r"\s*(?:\(|--|/\*|(?:select|with|from|describe|show|summarize|explain|values|pivot|unpivot|table|insert|update|delete|"
+    r"create|drop|alter|copy|attach|pragma|set|call|load|install)\b\s*\S)",
+    re.IGNORECASE,
+)
 
 
 @click.command()
@@ -21,6 +31,7 @@ from pipeprof.cli.told import RUN, opened
 )
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the longest tables.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
+@keeps_files("output")
 def report(run: Path, form: str, top: int, output: Path | None) -> None:
     """Step phases, data pipeline, operators, memory, and what to change.
 
@@ -43,18 +54,31 @@ def report(run: Path, form: str, top: int, output: Path | None) -> None:
 
 
 @click.command()
-@RUN
-@click.argument("query", required=False)
+@click.argument("words", nargs=-1, metavar="[RUN] [SQL]", shell_complete=complete_runs)
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
-def sql(run: Path, query: str | None, form: str) -> None:
-    """Ask the tables of a run in SQL (DuckDB, read-only). Without a query: the tables and views there are.
+def sql(words: tuple[str, ...], form: str) -> None:
+    """Ask the tables of a run in SQL (DuckDB, read-only). Without SQL: the tables and views there are.
 
     \b
       pipeprof sql RUN
       pipeprof sql RUN "SELECT kind, count(*) FROM step GROUP BY kind"
-      echo "SELECT * FROM stage" | pipeprof sql RUN - --format csv
+      pipeprof sql "SELECT * FROM stage" --format csv
+      echo "SELECT * FROM stage" | pipeprof sql RUN -
+
+    RUN is the newest run of the current folder if none is given. Tables and views: docs/tables.md.
     """  # noqa: D301
     from pipeprof.report import rows
 
+    run, query = _run_and_query(words)
     text = sys.stdin.read() if query == "-" else query
     rows.show(opened(run), text, form)
+
+
+def _run_and_query(words: tuple[str, ...]) -> tuple[Path, str | None]:
+    """A word alone is SQL when it is `-`, or when it begins as SQL does and is no path."""
+    if len(words) > 2:
+        raise UsageError(f"expected RUN and SQL, found {len(words)} words", 'in quotes: pipeprof sql RUN "SELECT ..."')
+    if len(words) == 1 and (words[0] == "-" or (_SQL.match(words[0]) and not Path(words[0]).exists())):
+        return newest_here(), words[0]
+    run, query = (*words, None, None)[:2]
+    return newest_here() if run is None else Path(run), query

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
+from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.run_argument import RUN
 from pipeprof.cli.told import opened
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@RUN
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("trace.json.gz"), show_default=True,
     help="The trace; packed when the name ends in .gz.",
@@ -19,6 +21,7 @@ from pipeprof.cli.told import opened
 @click.option("--ranks", metavar="LIST", help="Only these ranks, such as 0,2,4-7.")
 @click.option("--rep", type=click.IntRange(0), metavar="N", help="Only this repetition.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@keeps_files("output")
 def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep: int | None, *, quiet: bool) -> None:
     """Write everything, all ranks on one clock, as a trace for ui.perfetto.dev or chrome://tracing.
 
@@ -46,7 +49,7 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@RUN
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True,
     help="The name says the format: *.speedscope.json, or folded text.",
@@ -61,6 +64,7 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
 )  # fmt: skip
 @click.option("--depth", type=click.IntRange(1), metavar="N", help="Innermost frames of a source location to keep.")
 @click.option("--steps", metavar="A:B", help="Only steps A up to, and without, B.")
+@keeps_files("output")
 def stacks(run: Path, output: Path, way: str | None, weight: str, depth: int | None, steps: str | None) -> None:
     """Write stacks of operators for flame graphs.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,9 +12,9 @@ import click
 from pipeprof.errors import RunError
 
 if TYPE_CHECKING:
-    from pipeprof.record.run import Run
+    from pathlib import Path
 
-RUN = click.argument("run", type=click.Path(path_type=Path))
+    from pipeprof.record.run import Run
 
 
 def opened(path: Path) -> Run:

@@ -7,11 +7,24 @@ from typing import Any
 
 import click
 
-from pipeprof.cli.told import RUN, say
+from pipeprof.cli.run_argument import RUN, newest_here
+from pipeprof.cli.told import say
 from pipeprof.errors import UsageError
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+class _Command(click.Command):
+    """Takes what stands behind `--` as the command, also when no RUN stands before it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            before = args[: args.index("--")]
+            explains = {"-h", "--help"} & set(before)
+            if not explains and not isinstance(self.make_parser(ctx).parse_args(list(before))[0].get("run"), str):
+                args = [*before, str(newest_here()), *args[len(before) :]]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_Command, context_settings={"ignore_unknown_options": False})
 @RUN
 @click.option("--op", required=True, metavar="NAME|ID", help="The dataset operator: its number, name, or type.")
 @click.option("--workers", type=click.IntRange(1), metavar="K", help="num_parallel_workers of the operator.")

@@ -36,16 +36,7 @@ def diagnosis_of(
     """
     main = _main_pipelines(pipelines)
     cores = run.manifest.fingerprint.get("cpu_cores") or 0
-    sink = _of(main, engine.rows("diagnose/sink"))
-    verdict = diagnose(
-        waits,
-        _of(main, engine.rows("diagnose/bottleneck", cores=float(cores))),
-        _of(main, engine.rows("diagnose/load")),
-        sink=sink,
-        cores=float(cores),
-    )
-    if run.manifest.source.startswith("import:"):
-        verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)
+    verdict = data_verdict(engine, run, waits, pipelines)
     verdict["compatible"] = compatible.verdicts(
         mindinsight=_of(main, engine.rows("diagnose/mindinsight")),
         advice=engine.rows("diagnose/mindinsight_advice"),
@@ -55,6 +46,25 @@ def diagnosis_of(
     )
     if verdict["verdict"] != "input_bound":
         verdict["network"] = _network(engine, run)
+    return verdict
+
+
+def data_verdict(
+    engine: Engine, run: Run, waits: list[dict[str, Any]], pipelines: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The part of the diagnosis that says whether the training waits for its data, and for which operator."""
+    main = _main_pipelines(pipelines)
+    cores = float(run.manifest.fingerprint.get("cpu_cores") or 0)
+    sink = _of(main, engine.rows("diagnose/sink"))
+    verdict = diagnose(
+        waits,
+        _of(main, engine.rows("diagnose/bottleneck", cores=cores)),
+        _of(main, engine.rows("diagnose/load")),
+        sink=sink,
+        cores=cores,
+    )
+    if run.manifest.source.startswith("import:"):
+        verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)
     return verdict
 
 

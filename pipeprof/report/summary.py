@@ -24,6 +24,16 @@ def three_lines(run: Run) -> list[str]:
     ]
 
 
+def median_step_ns(summary: list[dict[str, Any]]) -> float | None:
+    """The median training step of the slowest process, after warm-up if it has such steps; None without steps.
+
+    `summary`: rows of step/summary.
+    """
+    training = [row for row in summary if row["kind"] in ("train", "warmup")]
+    steady = [row for row in training if row["kind"] == "train"] or training
+    return max((row["median_ns"] for row in steady), default=None)
+
+
 def _measured(run: Run) -> str:
     with Engine.open(run) as engine:
         summary = engine.rows("step/summary")
@@ -37,9 +47,7 @@ def _measured(run: Run) -> str:
     text = f"{steps} training steps"
     if len(ranks) > 1:
         text += f" in {len(ranks)} processes"
-    steady = [row for row in training if row["kind"] == "train"] or training
-    slowest = max(row["median_ns"] for row in steady)
-    text += f", median step {format_ns(slowest)}"
+    text += f", median step {format_ns(median_step_ns(training))}"
     share = max((row["data_wait_share"] for row in waits if row["data_wait_share"] is not None), default=None)
     return text if share is None else f"{text}; they waited for data {format_ratio(share)} of their time"
 

@@ -7,10 +7,9 @@ import shutil
 import signal
 from typing import TYPE_CHECKING
 
-import psutil
-
 from pipeprof.errors import RunError
 from pipeprof.read.spool.convert import Converted, convert_rep, processes_alive
+from pipeprof.record.launcher import launcher_alive
 from pipeprof.record.run import NotMeasured, Run, load
 from pipeprof.record.schema import BY_NAME
 
@@ -67,7 +66,7 @@ def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text
     run = load(path)
     if run.manifest.state != "running" and not run.spool.is_dir():
         return run
-    if run.manifest.state == "running" and _launcher_alive(run):
+    if run.manifest.state == "running" and launcher_alive(run.manifest):
         raise RunError(f"`{run.path}` is still being recorded", "wait until the command has ended")
     alive = processes_alive(run)
     if alive:
@@ -95,15 +94,6 @@ def _remove_tables(run: Run) -> None:
 
 def _reps(run: Run) -> list[int]:
     return sorted(int(path.name.partition("=")[2]) for path in run.spool.glob("rep=*"))
-
-
-def _launcher_alive(run: Run) -> bool:
-    manifest = run.manifest
-    try:
-        process = psutil.Process(manifest.launcher_pid or 0)
-        return manifest.launcher_start is not None and abs(process.create_time() - manifest.launcher_start) < 1.0
-    except psutil.Error:
-        return False
 
 
 def _describe(run: Run, results: Sequence[Converted]) -> None:

@@ -17,6 +17,7 @@ from rich.console import Console
 from pipeprof.cli.ops import ops
 from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read import foreign, imported
+from pipeprof.record.cache import cache_folder
 from pipeprof.report.ops import terminal
 from pipeprof.report.ops.columns import Order, parse_order
 from pipeprof.report.ops.groups import COLUMNS
@@ -265,7 +266,7 @@ def test_only_the_latest_imports_are_kept(call, tmp_path, monkeypatch):
     monkeypatch.setattr(imported, "KEPT", 2)
     for number in range(4):
         call(path=write(tmp_path / f"p{number}.json", profile()))
-    assert len(list(imported.cache_folder().iterdir())) == 2
+    assert len(list(cache_folder("imports").iterdir())) == 2
 
 
 def test_without_a_place_for_the_cache_the_file_is_read_all_the_same(call, tmp_path, monkeypatch):
