@@ -79,6 +79,10 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
 
     if not command:
         raise UsageError("no command to run", "pipeprof collect -- python train.py")
+    if options["schedule"] is not None and options["ops"] != "window":
+        raise UsageError(
+            f"--schedule says when windows are, and --ops {options['ops']} has none", "leave out one of them"
+        )
     quiet, reps = options["quiet"], options["reps"]
     schedule = parse_schedule(options["schedule"]) if options["schedule"] is not None else None
     kept = {name: options[name] for name in KEPT_OPTIONS} | {"schedule": schedule, "reps": reps}

@@ -10,8 +10,10 @@ import click
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN
 from pipeprof.cli.told import opened
+from pipeprof.errors import UsageError
 
 _ALL = 1 << 40
+_BLOCKS = 2000
 
 
 @click.command()
@@ -24,9 +26,8 @@ _ALL = 1 << 40
 @click.option(
     "--blocks",
     type=click.IntRange(0),
-    default=2000,
-    show_default=True,
-    help="Largest blocks in --svg and JSON; 0: all.",
+    metavar="N",
+    help="Largest blocks in --svg and JSON; 0: all.  [default: 2000]",
 )
 @click.option("--skip-steps", type=click.IntRange(0), default=0, help="Training steps that growth leaves out.")
 @keeps_files("output", "svg")
@@ -41,11 +42,17 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
     from pipeprof.report import json_text, memory_text
     from pipeprof.report import memory as room
     from pipeprof.report.output import write_text
+    from pipeprof.report.timeline_clock import check_stored
 
-    content = room.build(
-        opened(run), top=asked["top"] or _ALL, lifetimes=asked["blocks"] or _ALL, skip_steps=asked["skip_steps"]
-    )
+    if svg is None and rank is not None:
+        raise UsageError("--rank says which rank --svg draws, and there is no --svg", "add --svg lifetimes.svg")
+    if svg is None and form != "json" and asked["blocks"] is not None:
+        raise UsageError("--blocks is for --svg and JSON", "add --svg lifetimes.svg, or --format json")
+    source = opened(run)
+    blocks = _BLOCKS if asked["blocks"] is None else asked["blocks"] or _ALL
+    content = room.build(source, top=asked["top"] or _ALL, lifetimes=blocks, skip_steps=asked["skip_steps"])
     if svg is not None:
+        check_stored("rank", () if rank is None else (rank,), room.ranks(source))
         write_text(_chart(content, rank), svg)
     write_text(json_text.text(content) if form == "json" else memory_text.text(content), output)
 

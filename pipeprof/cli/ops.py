@@ -11,6 +11,7 @@ import click
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import run_argument
 from pipeprof.cli.told import opened
+from pipeprof.errors import UsageError
 
 _FORMATS = ("terminal", "json", "csv", "markdown", "parquet")
 _CONTEXT = {"ignore_unknown_options": False}
@@ -36,7 +37,7 @@ class _Command(click.Command):
 @click.option(
     "--group-by", metavar="name|shape|stack [N]|type|scope|phase", help="Sum up executions.  [default: type or name]"
 )
-@click.option("--stack-depth", type=click.IntRange(1), default=5, show_default=True, help="Frames of --group-by stack.")
+@click.option("--stack-depth", type=click.IntRange(1), metavar="N", help="Frames of --group-by stack.  [default: 5]")
 @click.option(
     "--python-functions/--no-python-functions",
     default=None,
@@ -78,9 +79,14 @@ def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_
     from pipeprof.report.ops import show
     from pipeprof.report.ops.question import Question
 
-    if row_limit is not None and asked["top"] is None:
+    if row_limit is not None and asked["top"] is not None:
+        raise UsageError("--top and --row-limit both say how many rows are shown", "give one of them")
+    if row_limit is not None:
         asked["top"] = max(row_limit, 0)
-    question = Question(**asked)
+    depth = asked.pop("stack_depth")
+    if depth is not None and (group_by or "").split()[:1] != ["stack"]:
+        raise UsageError("--stack-depth is for stacks", f"add --group-by stack: --group-by stack --stack-depth {depth}")
+    question = Question(**asked) if depth is None else Question(**asked, stack_depth=depth)
     if group_by is not None:
         question = question.grouped(group_by)
     question.check()

@@ -63,6 +63,10 @@ def sweep(
     if (file is None) == (table is None):
         raise UsageError("give a sweep file, or a table with --table", "pipeprof sweep sweep.toml -- python train.py")
     if table is not None:
+        if command or folder or budget:
+            raise UsageError(
+                "--table shows published figures and runs nothing", "leave out -o, --budget and the command"
+            )
         from pipeprof.experiment.sweep_table import table_content
 
         show(table_content(table, steps), form, export)

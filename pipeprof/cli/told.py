@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +32,9 @@ def opened(path: Path) -> Run:
         with progress_line("pipeprof: recovering the run", quiet=False) as progress:
             return open_run(path, progress=progress)
     except RunError as error:
-        from pipeprof.read.foreign import holds_known
+        from pipeprof.read.foreign import import_hint
 
-        if not holds_known(path):
-            raise
-        raise RunError(error.message, f"pipeprof import {shlex.quote(str(path))} -o RUN") from error
+        raise import_hint(error, path) from error
 
 
 def progress_line(title: str, *, quiet: bool) -> Any:
@@ -48,11 +45,13 @@ def progress_line(title: str, *, quiet: bool) -> Any:
 
 
 def tell_summary(run: Run) -> None:
-    """Three lines about a new run."""
+    """Three lines about a new run; `pipeprof runs` will know it without asking its tables."""
+    from pipeprof.report.overview import overview
     from pipeprof.report.summary import three_lines
 
     for line in three_lines(run):
         say(line)
+    overview(run)
 
 
 def say(line: str) -> None:

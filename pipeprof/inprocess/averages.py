@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from pipeprof.inprocess.user_spans import user_spans
@@ -23,6 +24,7 @@ NOT_RECORDED = (
     "self_device_memory_bytes", "computation",
 )  # fmt: skip
 USER = "user"
+SHOWN = 20  # rows at a prompt
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,17 @@ class KeyAverages:
         text = render(shown, self.self_ns, len(rows), shapes=self._shapes, stacks=self._stacks)
         return f"{text}{note}\n" if note else text
 
+    def __repr__(self) -> str:
+        return self.table(row_limit=SHOWN).rstrip("\n")
+
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        from pipeprof.inprocess.table import html  # noqa: PLC0415
+
+        note = f"<p>{escape(self._note)}</p>" if self._note else ""
+        return html(self.rows[:SHOWN], self.self_ns, len(self.rows), shapes=self._shapes, stacks=self._stacks) + note
 
 
 def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0) -> KeyAverages:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from pipeprof.errors import RunError
+from pipeprof.errors import RunError, did_you_mean, near_names
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
 
 MANIFEST = "run.json"
@@ -152,7 +152,8 @@ def load(path: str | os.PathLike[str]) -> Run:
     folder = Path(path)
     manifest = folder / MANIFEST
     if not folder.exists():
-        raise RunError(f"no such run: `{folder}`", "record one with `pipeprof collect -o RUN -- python train.py`")
+        hint = did_you_mean(folder.name, near_names(folder.name, _names_beside(folder)))
+        raise RunError(f"no such run: `{folder}`", hint or "record one with `pipeprof collect -o RUN -- python train.py`")
     if not manifest.is_file():
         found = "a file" if folder.is_file() else "a folder without `run.json`"
         raise RunError(
@@ -173,6 +174,13 @@ def load(path: str | os.PathLike[str]) -> Run:
         raise RunError(
             f"damaged manifest `{manifest}`: {error}", "restore the file, or collect the run again"
         ) from error
+
+
+def _names_beside(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.parent.iterdir() if path.joinpath(MANIFEST).is_file()]
+    except OSError:
+        return []
 
 
 class _Version(msgspec.Struct):

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pipeprof.errors import UsageError
+from pipeprof.errors import UsageError, did_you_mean
 
 GROUPS = ("name", "shape", "stack", "type", "scope", "phase")
 AGGREGATES = ("max", "min", "sum", "mean")
@@ -50,7 +50,8 @@ class Question:
         name, _, depth = text.strip().lower().partition(" ")
         known = name in GROUPS and (not depth or (name == "stack" and depth.strip().isdecimal() and int(depth) > 0))
         if not known:
-            raise UsageError(f"no groups by `{text}`", f"group by {', '.join(GROUPS)}; stack 3: three frames")
+            frames = "only `stack` takes a number, of 1 or more frames: --group-by stack 3"
+            raise UsageError(f"unknown --group-by `{text}`", frames if name in GROUPS else did_you_mean(name, GROUPS))
         return replace(self, group_by=name, stack_depth=int(depth) if depth else self.stack_depth)
 
     def check(self) -> None:
