@@ -18,21 +18,27 @@ _BLOCKS = 2000
 
 @click.command()
 @RUN
-@click.option("-t", "--top", type=click.IntRange(0), default=10, show_default=True, help="Operators; 0 shows all.")
+@click.option("-t", "--top", type=click.IntRange(0), default=10, show_default=True, help="Rows of each table; 0: all.")
 @click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
-@click.option("--svg", type=click.Path(path_type=Path), help="Draw the lifetimes of blocks: time x address.")
-@click.option("--rank", type=click.IntRange(0), metavar="N", help="Rank that --svg draws.  [default: the first]")
+@click.option(
+    "--svg",
+    type=click.Path(path_type=Path),
+    help="Draw the lifetime of each block: time to the right, address upwards.",
+)
+@click.option("--rank", type=click.IntRange(0), metavar="N", help="Rank to draw with --svg.  [default: the first]")
 @click.option(
     "--blocks",
     type=click.IntRange(0),
     metavar="N",
-    help="Largest blocks in --svg and JSON; 0: all.  [default: 2000]",
+    help="Blocks in --svg and JSON, largest first; 0: all.  [default: 2000]",
 )
-@click.option("--skip-steps", type=click.IntRange(0), default=0, help="Training steps that growth leaves out.")
+@click.option(
+    "--skip-steps", type=click.IntRange(0), default=0, help="Leave out so many training steps when judging growth."
+)
 @keeps_files("output", "svg")
 def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: int | None, **asked: Any) -> None:
-    """Memory over time, its peak and what was alive then, operators, and whether it grows from step to step.
+    """Memory over time: its peak, what was alive then, what each operator took, and whether it keeps growing.
 
     \b
       pipeprof memory RUN
@@ -45,7 +51,7 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
     from pipeprof.report.timeline_clock import check_stored
 
     if svg is None and rank is not None:
-        raise UsageError("--rank says which rank --svg draws, and there is no --svg", "add --svg lifetimes.svg")
+        raise UsageError("--rank chooses the rank that --svg draws, and there is no --svg", "add --svg lifetimes.svg")
     if svg is None and form != "json" and asked["blocks"] is not None:
         raise UsageError("--blocks is for --svg and JSON", "add --svg lifetimes.svg, or --format json")
     source = opened(run)

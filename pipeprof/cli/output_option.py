@@ -24,6 +24,6 @@ def keeps_files(*options: str) -> Callable[[Callable[..., None]], Callable[..., 
                     check_free(given[option], force=force)
             verb(**given)
 
-        return click.option("--force", is_flag=True, help="Replace the file if it exists.")(checked)
+        return click.option("--force", is_flag=True, help="Replace the output file if it exists.")(checked)
 
     return around

@@ -57,7 +57,7 @@ def report(run: Path, form: str, top: int, output: Path | None) -> None:
 @click.argument("words", nargs=-1, metavar="[RUN] [SQL]", shell_complete=complete_runs)
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 def sql(words: tuple[str, ...], form: str) -> None:
-    """Ask the tables of a run in SQL (DuckDB, read-only). Without SQL: the tables and views there are.
+    """Ask the tables of a run in SQL (DuckDB, read-only). Without SQL, list its tables and views.
 
     \b
       pipeprof sql RUN
@@ -65,7 +65,7 @@ def sql(words: tuple[str, ...], form: str) -> None:
       pipeprof sql "SELECT * FROM stage" --format csv
       echo "SELECT * FROM stage" | pipeprof sql RUN -
 
-    RUN is the newest run of the current folder if none is given. Tables and views: docs/tables.md.
+    Without RUN, the newest run of the current folder is asked. Tables and views: docs/tables.md.
     """  # noqa: D301
     from pipeprof.report import rows
 

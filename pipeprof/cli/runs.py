@@ -21,7 +21,7 @@ def runs(folder: Path, form: str) -> None:
       pipeprof runs --format json | jq '.runs[0].path'
 
     FOLDER is the current folder if none is given. The step time is the median training step of the slowest process.
-    Damaged runs are listed, too. Verbs that need a RUN take the newest one of the current folder when none is given.
+    Damaged runs are listed, too. Verbs without RUN take the newest run of the current folder.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.listing import folders_of_runs, runs_in
     from pipeprof.report import runs as room

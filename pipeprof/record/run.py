@@ -153,7 +153,9 @@ def load(path: str | os.PathLike[str]) -> Run:
     manifest = folder / MANIFEST
     if not folder.exists():
         hint = did_you_mean(folder.name, near_names(folder.name, _names_beside(folder)))
-        raise RunError(f"no such run: `{folder}`", hint or "record one with `pipeprof collect -o RUN -- python train.py`")
+        raise RunError(
+            f"no such run: `{folder}`", hint or "record one with `pipeprof collect -o RUN -- python train.py`"
+        )
     if not manifest.is_file():
         found = "a file" if folder.is_file() else "a folder without `run.json`"
         raise RunError(

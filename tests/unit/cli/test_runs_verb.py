@@ -167,7 +167,7 @@ def test_whatif_takes_the_newest_run_also_in_front_of_a_command(recorded, words)
     recorded("run", 1)
     answer = CliRunner().invoke(cli, ["whatif", "--op", "1", "--workers", "2", *words])
     assert "newest run, `run`" in answer.stderr
-    assert "`run` has no training pipeline" in str(answer.exception)
+    assert "`run` holds no dataset pipeline" in str(answer.exception)
 
 
 @pytest.mark.parametrize("sql", ["SELECT count(*) AS n FROM step", "from step select count(*) as n", "-"])
