@@ -72,7 +72,7 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
       pipeprof collect -- python train.py --epochs 3
       pipeprof collect -o base --reps 5 -- python -m mypkg.train
       pipeprof collect -- msrun --worker_num=2 --local_worker_num=2 train.py
-      pipeprof collect --schedule skip_first=10,wait=5,warmup=1,active=3 -- bash run.sh
+      pipeprof collect --schedule skip_first=10,wait=5,active=3 -- bash run.sh
 
     Put it in front of the command that you type anyway. The command keeps its input, output, signals, working directory
     and exit code. The newest run is what `pipeprof report` and other verbs take when none is named.

@@ -12,8 +12,8 @@ def completion(context: click.Context, shell: str) -> None:
     """Print the completion script of a shell.
 
     \b
-      eval "$(pipeprof completion bash)"                                  in ~/.bashrc
-      eval "$(pipeprof completion zsh)"                                   in ~/.zshrc
+      eval "$(pipeprof completion bash)"                    # in ~/.bashrc
+      eval "$(pipeprof completion zsh)"                     # in ~/.zshrc
       pipeprof completion fish > ~/.config/fish/completions/pipeprof.fish
 
     It completes verbs, options, their values, and the runs of the current folder.

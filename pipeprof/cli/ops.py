@@ -73,7 +73,7 @@ def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_
       pipeprof ops RUN
       pipeprof ops RUN --group-by name --top 50 --order-by count
       pipeprof ops profile.json -t 5 --opr-name "conv.*" --order-by FLOPS
-      pipeprof ops profile.json --aggregate-by type --aggregate sum --min-time 1e-5
+      pipeprof ops profile.json --aggregate-by type --aggregate sum
       pipeprof ops RUN --format csv > ops.csv
     """  # noqa: D301
     from pipeprof.report.ops import show

@@ -45,7 +45,7 @@ def whatif(run: Path, path: Path | None, form: str, pairs: int, command: tuple[s
 
     \b
       pipeprof whatif RUN --op mask_from_storage --workers 2
-      pipeprof whatif RUN --op 3 --workers 4 --processes -- python train.py --epochs 2
+      pipeprof whatif RUN --op 3 --workers 4 --processes -- python train.py
       pipeprof whatif RUN --op GeneratorOp --prefetch 64
 
     Runs the command (that of RUN if none is given) in turn without and with the new settings. Its script needs no

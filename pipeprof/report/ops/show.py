@@ -11,7 +11,7 @@ import click
 
 from pipeprof.errors import UsageError
 from pipeprof.report.ops.answer import answer
-from pipeprof.report.ops.unmatched import check_matched
+from pipeprof.report.ops.unmatched import why_empty
 from pipeprof.report.output import PLAIN_WIDTH, write_text
 
 if TYPE_CHECKING:
@@ -26,12 +26,11 @@ FORMATS = ("terminal", "json", "csv", "markdown", "parquet")
 
 
 def show(run: Run, question: Question, form: str, output: Path | None) -> None:
-    """Print or write the operator table of a run in one of FORMATS. Raises UsageError for a filter without a match."""
+    """Print or write the operator table of a run in one of FORMATS."""
     if form == "parquet" and output is None:
         raise UsageError("Parquet is no text for a terminal", "give a file: -o ops.parquet")
     content = answer(run, question)
-    check_matched(run, question, content)
-    for note in content.notes:
+    for note in [*content.notes, *why_empty(run, question, content)]:
         click.echo(f"note: {note}", err=True)
     if question.dump_only_opr:
         write_text(_names(content), output)
