@@ -17,7 +17,7 @@ def runs(folder: Path, form: str) -> None:
 
     \b
       pipeprof runs
-      pipeprof runs experiments/
+      pipeprof runs --format csv > runs.csv
       pipeprof runs --format json | jq '.runs[0].path'
 
     FOLDER is the current folder if none is given. The step time is the median training step of the slowest process.
