@@ -132,7 +132,10 @@ def _notes(base: Measures, new: Measures) -> list[str]:
         notes.append(NOT_INTERLEAVED)
     if base.jobs and new.jobs and not base.jobs & new.jobs:
         notes.append(OTHER_JOB)
-    if base.workload != new.workload:
+    if base.workload != new.workload and "baseline" not in (
+        base.kind,
+        new.kind,
+    ):  # the name of one is the user's choice
         notes.append(f"the workloads have different names: `{base.workload}` and `{new.workload}`")
     if base.git and new.git and base.git == new.git and not base.git.get("dirty"):
         notes.append("both sides are of the same git revision")
