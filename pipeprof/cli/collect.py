@@ -106,6 +106,9 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
             tell_summary(run)
     except PipeprofError as error:  # ours, not the command's: its exit code stands
         tell_error(error.message, error.hint)
+    cure = next((warning.message for warning in run.manifest.warnings if warning.code == "numpy"), None)
+    if cure is not None:
+        say(f"hint: {cure}")
     status = next((outcome.status for outcome in outcomes if outcome.status), 0)
     if status < 0:
         die_like(status)

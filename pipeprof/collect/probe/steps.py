@@ -7,7 +7,7 @@ import atexit
 import sys
 import types
 
-from . import recorder, windows
+from . import numpy_two, recorder, windows
 
 OPTIMIZER, GRAPH, JIT, GRADIENT = 0, 1, 2, 3  # flags of UPDATE and CALL; GRADIENT: a PyNative forward begins
 SEARCH_LIMIT = 400
@@ -86,6 +86,8 @@ def install_package(module):
         rec.warn(
             "version", "MindSpore %s is outside the supported range 2.7 to 2.10: some tables may be missing" % version
         )
+    if len(number) == 2:
+        numpy_two.watch(number, version)
     _when_opened(rec)
 
 

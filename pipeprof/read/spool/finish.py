@@ -111,6 +111,9 @@ def _describe(run: Run, results: Sequence[Converted]) -> None:
                 "numpy": context.get("numpy"),
             }
             manifest.fingerprint.update({name: value for name, value in found.items() if value is not None})
+            cure = next((event["message"] for event in process.all("warning") if event["code"] == "numpy"), None)
+            if cure and all(warning.code != "numpy" for warning in manifest.warnings):
+                manifest.warn("numpy", cure)  # also of a process that died before its first step, and has no rank
     warned = {warning.code: warning.message for warning in manifest.warnings}
     reasons = {"op_service": warned.get("service_off"), "queue": warned.get("queues_off"), "op": warned.get("ops_off")}
     if manifest.options.get("ops") == "off":
