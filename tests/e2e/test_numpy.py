@@ -21,9 +21,11 @@ def test_the_versions_that_a_user_gets_go_together():
 
 def test_a_training_that_dies_of_numpy_2_is_told_the_cure(pipeprof, tmp_path):
     """MindSpore and NumPy are stand-ins: what counts is what they say of themselves, and how the script ends."""
+    folder = tmp_path / "app"  # not where pipeprof itself starts
+    folder.mkdir()
     for name, version in {"mindspore": "2.10.0", "numpy": "2.4.6"}.items():
-        (tmp_path / f"{name}.py").write_text(f'__version__ = "{version}"\n', encoding="utf-8")
-    script = tmp_path / "train.py"
+        (folder / f"{name}.py").write_text(f'__version__ = "{version}"\n', encoding="utf-8")
+    script = folder / "train.py"
     script.write_text("import numpy\nimport mindspore\nraise SystemError('returned a result with an exception set')\n")
     recording = pipeprof.collect([PYTHON, str(script)])
     assert recording.done.returncode == 1
