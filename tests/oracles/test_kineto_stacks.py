@@ -28,6 +28,33 @@ PYTHON = re.compile(r"\(\d+\): |^<built-in |^nn\.Module: ")
 UNITS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 
 
+RECORDINGS = 8
+
+
+def record(folder):
+    """Let torch write a trace and what it makes of it.
+
+    Torch 2.13 fails in one of four recordings on names of its own that are no UTF-8: then there is nothing to compare.
+    """
+    for _ in range(RECORDINGS):
+        done = subprocess.run(
+            [sys.executable, HERE / "train.py", "."], cwd=folder, check=False, capture_output=True, text=True
+        )
+        if done.returncode == 0 and is_json(folder / "trace.json"):
+            folder.joinpath("trace.json").rename(folder / "trace.pt.trace.json")
+            return
+        assert "UnicodeDecodeError" in done.stderr or not is_json(folder / "trace.json"), done.stderr
+    pytest.fail(f"torch could not read its own trace in {RECORDINGS} recordings")
+
+
+def is_json(path):
+    try:
+        json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 @pytest.fixture(scope="module", params=["torch-2.13", "torch-2.15", "live"])
 def recorded(request, tmp_path_factory):
     """A run made of the trace, and the folder of what torch said."""
@@ -36,8 +63,7 @@ def recorded(request, tmp_path_factory):
         if importlib.util.find_spec("torch") is None:
             pytest.skip("torch is not installed: make test-torch")
         folder = tmp_path_factory.mktemp("live")
-        subprocess.run([sys.executable, HERE / "train.py", "."], cwd=folder, check=True, capture_output=True)
-        folder.joinpath("trace.json").rename(folder / "trace.pt.trace.json")
+        record(folder)
     trace = next(folder.glob("trace.pt.trace.json*"))
     run = imported(tmp_path_factory.mktemp("torch") / "run", trace)
     assert run.manifest.state == "complete"
