@@ -168,3 +168,11 @@ def test_operators_at_the_edge_of_those_that_are_named_have_not_vanished():
     gone = ops("a", "b")
     del gone.facts["op net/c"]
     assert by_name(compare_sides(ops("a", "b", "c"), gone))["op/net/c"]["verdict"] == "missing"
+
+
+def test_workloads_of_different_names_are_noted_unless_one_is_a_baseline_s():
+    notes = [
+        [note for note in compare_sides(side(workload="resnet", kind=kind), side())["notes"] if "names" in note]
+        for kind in ("run", "baseline")
+    ]
+    assert notes == [["the workloads have different names: `resnet` and `train`"], []]
