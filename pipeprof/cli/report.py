@@ -19,6 +19,21 @@ _SQL = re.compile(  # what only reads, and what is refused with its reason
     re.IGNORECASE,
 )
 
+SECTIONS = (
+    "run",
+    "diagnosis",
+    "steps",
+    "split",
+    "ranks",
+    "across",
+    "pipeline",
+    "queues",
+    "operators",
+    "communication",
+    "resources",
+    "missing",
+)  # of pipeprof.report.sections, whose import takes longer than `--help` may
+
 
 @click.command()
 @RUN
@@ -30,13 +45,19 @@ _SQL = re.compile(  # what only reads, and what is refused with its reason
     show_default=True,
 )
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the longest tables.")
+@click.option("--full", is_flag=True, help="Everything: evidence, other programs' verdicts, all tables.")
+@click.option("--section", "names", type=click.Choice(SECTIONS), multiple=True, help="One part alone (again for more).")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @keeps_files("output")
-def report(run: Path, form: str, top: int, output: Path | None) -> None:
-    """Step phases, data pipeline, operators, memory, and what to change.
+def report(run: Path, form: str, top: int, output: Path | None, *, full: bool, names: tuple[str, ...]) -> None:
+    """What limits the training, why, and what to change; with --full all that was measured.
+
+    HTML, Markdown and JSON hold everything.
 
     \b
       pipeprof report RUN
+      pipeprof report RUN --full
+      pipeprof report RUN --section pipeline --section steps
       pipeprof report RUN --format html -o report.html
       pipeprof report RUN --format markdown -o report.md
       pipeprof report RUN --format json | jq .diagnosis
@@ -44,13 +65,18 @@ def report(run: Path, form: str, top: int, output: Path | None) -> None:
     from pipeprof.report import build, html, json_text, markdown, terminal
     from pipeprof.report.output import write_text
 
+    if form != "terminal" and (full or names):
+        given = "--full" if full else "--section"
+        raise UsageError(f"{given} is for the terminal: {form} holds everything", f"leave {given} out")
     content = build.build(opened(run), top=top)
     if form == "terminal" and output is None:
-        terminal.show(content)
+        terminal.show(content, full=full, names=names)
         return
-    forms = {"terminal": terminal.text, "html": html.text, "markdown": markdown.text, "json": json_text.text}
-    text = forms[form](content)
-    write_text(text, output)
+    if form == "terminal":
+        write_text(terminal.text(content, full=not names, names=names), output)
+        return
+    forms = {"html": html.text, "markdown": markdown.text, "json": json_text.text}
+    write_text(forms[form](content), output)
 
 
 @click.command()

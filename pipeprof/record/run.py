@@ -56,6 +56,16 @@ class Rank(msgspec.Struct, kw_only=True):
     missing_queue_s: float | None = None
 
 
+class Failure(msgspec.Struct, kw_only=True):
+    """The exception that ended a process: its last line, where in the program's own code, and the traceback's end."""
+
+    pid: int
+    error: str
+    place: str | None = None
+    code: str | None = None
+    lines: list[str] = []
+
+
 class Rep(msgspec.Struct, kw_only=True):
     """One execution of the command. `exit_code` is negative for a signal (as in `subprocess`); None when unknown."""
 
@@ -64,6 +74,7 @@ class Rep(msgspec.Struct, kw_only=True):
     zero_monotonic_ns: int
     dur_ns: int | None = None
     exit_code: int | None = None
+    failure: Failure | None = None
     ranks: list[Rank] = []
 
 

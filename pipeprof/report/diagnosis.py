@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.answer import command, doubts
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
 from pipeprof.verdict.interval import judge_interval
@@ -46,6 +47,15 @@ def diagnosis_of(
     )
     if verdict["verdict"] != "input_bound":
         verdict["network"] = _network(engine, run)
+    return _worded(verdict)
+
+
+def _worded(verdict: dict[str, Any]) -> dict[str, Any]:
+    """With the doubts as clauses; their codes and numbers are kept as `doubt_facts`."""
+    for part in (verdict, verdict["network"]):
+        if part is not None:
+            part["doubt_facts"] = part["doubts"]
+            part["doubts"] = doubts.clauses(part["doubt_facts"])
     return verdict
 
 
@@ -68,6 +78,13 @@ def data_verdict(
     return verdict
 
 
+def complete_commands(run: dict[str, Any], verdict: dict[str, Any]) -> None:
+    """Put the run and its command into the checks of the suggestions."""
+    for item in verdict["suggestions"]:
+        if item["verify"]:
+            item["verify"] = command.verification(run, item["verify"])
+
+
 def _network(engine: Engine, run: Run) -> dict[str, Any]:
     """What limits the step: by its recorded operators, else as its profiler divided it."""
     imported = run.manifest.source.startswith("import:")
@@ -82,12 +99,13 @@ def _network(engine: Engine, run: Run) -> dict[str, Any]:
         engine.rows("diagnose/op_growth", top=50),
         () if imported else engine.rows("diagnose/warmup_share"),  # a profile is no whole run
         engine.rows("comm/summary"),
+        types=engine.rows("diagnose/network_types", top=20),
         mode=run.manifest.fingerprint.get("mode"),
         origin=origin,
     )
     found["suggestions"] += _stage_advice(split)
     if not phases and imported:
-        found["suggestions"] = [OPERATORS_ALONE if run.files("op") else NOTHING_IMPORTED]
+        found["actions"], found["suggestions"] = [], [OPERATORS_ALONE if run.files("op") else NOTHING_IMPORTED]
     return found
 
 
@@ -98,7 +116,7 @@ def _stage_advice(rows: list[dict[str, Any]]) -> list[str]:
     if share < BUBBLE_SHARE:
         return []
     what = f"{format_ratio(share)} of a step is receiving from other pipeline stages"
-    return [f"{what}: more micro-batches in a step, or stages that take equally long"]
+    return [f"use more micro-batches in a step, or stages that take equally long: {what}"]
 
 
 def _divided(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

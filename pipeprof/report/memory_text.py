@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 32
 _GROWTH = {
-    "growing": "memory GROWS from step to step",
-    "unclear": "memory: not clear whether it grows from step to step",
-    "shrinking": "memory shrinks from step to step",
-    "steady": "memory does not grow from step to step",
-    "not_measured": "growth from step to step: not measured",
+    "growing": "Memory grows from step to step: a leak",
+    "unclear": "Too few samples to detect a leak",
+    "shrinking": "Memory shrinks from step to step",
+    "steady": "No leak: memory does not grow from step to step",
+    "not_measured": "Not measured: whether memory grows from step to step",
 }
 _MEMORY = ("self_memory_bytes", "memory_bytes", "self_device_memory_bytes", "device_memory_bytes")
 

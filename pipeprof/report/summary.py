@@ -14,12 +14,10 @@ if TYPE_CHECKING:
 
 def three_lines(run: Run) -> list[str]:
     """The lines, without colour."""
-    manifest = run.manifest
-    state = manifest.state + (f": {manifest.reason}" if manifest.reason else "")
     name = shlex.quote(str(run.path))
     return [
         f"pipeprof: {_measured(run)}",
-        f"pipeprof: the run is {state}",
+        f"pipeprof: {_state(run)}",
         f"pipeprof: next: pipeprof report {name}",
     ]
 
@@ -32,6 +30,15 @@ def median_step_ns(summary: list[dict[str, Any]]) -> float | None:
     training = [row for row in summary if row["kind"] in ("train", "warmup")]
     steady = [row for row in training if row["kind"] == "train"] or training
     return max((row["median_ns"] for row in steady), default=None)
+
+
+def _state(run: Run) -> str:
+    manifest = run.manifest
+    reason = f": {manifest.reason}" if manifest.reason else ""
+    if manifest.state != "failed":
+        return f"the run is {manifest.state}{reason}"
+    error = next((rep.failure.error for rep in manifest.reps if rep.failure), None)
+    return (manifest.reason or "the run failed") + (f" ({error})" if error else "")
 
 
 def _measured(run: Run) -> str:
@@ -48,8 +55,8 @@ def _measured(run: Run) -> str:
     if len(ranks) > 1:
         text += f" in {len(ranks)} processes"
     text += f", median step {format_ns(median_step_ns(training))}"
-    share = max((row["data_wait_share"] for row in waits if row["data_wait_share"] is not None), default=None)
-    return text if share is None else f"{text}; they waited for data {format_ratio(share)} of their time"
+    shares = [row["data_wait_share"] for row in waits if row["kind"] == "train" and row["data_wait_share"] is not None]
+    return f"{text}; they waited for data {format_ratio(max(shares))} of their time" if shares else text
 
 
 def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:

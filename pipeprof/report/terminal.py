@@ -12,24 +12,24 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeprof.report.output import PLAIN_WIDTH
-from pipeprof.report.sections import Block, Section, sections
+from pipeprof.report.sections import Block, Section, chosen, first_lines, sections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
 RULE = 4  # least columns of the line behind a title
 
 
-def show(content: dict[str, Any]) -> None:
-    """Print the report to stdout."""
+def show(content: dict[str, Any], *, full: bool = False, names: Collection[str] = ()) -> None:
+    """Print the report: its first screen; with `full` all sections behind it; or the sections `names` alone."""
     width = None if sys.stdout.isatty() else PLAIN_WIDTH
-    _print(Console(width=width, highlight=False, soft_wrap=False), sections(content))
+    _report(Console(width=width, highlight=False, soft_wrap=False), content, full=full, names=names)
 
 
-def text(content: dict[str, Any]) -> str:
-    """The report as plain text, 120 columns wide."""
+def text(content: dict[str, Any], *, full: bool = True, names: Collection[str] = ()) -> str:
+    """The same as plain text, 120 columns wide."""
     buffer = io.StringIO()
-    _print(Console(file=buffer, width=PLAIN_WIDTH, highlight=False, no_color=True), sections(content))
+    _report(Console(file=buffer, width=PLAIN_WIDTH, highlight=False, no_color=True), content, full=full, names=names)
     return buffer.getvalue()
 
 
@@ -60,8 +60,21 @@ def print_section(console: Console, section: Section) -> None:
         print_block(console, block)
 
 
+def _report(console: Console, content: dict[str, Any], *, full: bool, names: Collection[str]) -> None:
+    if not names:
+        _first(console, first_lines(content))
+    if names or full:
+        _print(console, chosen(content, names) if names else sections(content))
+
+
 def _print(console: Console, found: Iterable[Section]) -> None:
     for section in found:
         console.print()
         print_section(console, section)
     console.print()
+
+
+def _first(console: Console, lines: Sequence[str]) -> None:
+    """As they are: they fit 80 columns, and a command must stay as it is to be pasted."""
+    for number, line in enumerate(lines):
+        console.print(Text(line, style="bold" if number == 0 else ""), soft_wrap=True)

@@ -295,13 +295,17 @@ def _timed(original, self, args, kwargs, key, flag, decide):
         return original(self, *args, **kwargs)
     LOOP.inside += 1
     begin = recorder.now()
+    done = False
     try:
-        return original(self, *args, **kwargs)
+        result = original(self, *args, **kwargs)
+        done = True
+        return result
     finally:
         LOOP.inside -= 1
         if updates and windows.WINDOWS.folder is not None and not LOOP.model:
             windows.WINDOWS.settle()
-        rec.mark(recorder.UPDATE if updates else recorder.CALL, flag, number, 0, begin, recorder.now())
+        if done:  # a call that raised leaves its step unfinished
+            rec.mark(recorder.UPDATE if updates else recorder.CALL, flag, number, 0, begin, recorder.now())
         if updates:
             LOOP.after_update(number)
 
