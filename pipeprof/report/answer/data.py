@@ -108,7 +108,7 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
         given.gain = f"The training becomes about {faster(best['gain'])}{apart}"
         given.then = _then(content, best["then"])
     elif bound is not None and found["op_id"] is not None:
-        given.gain = f"The training becomes at most {faster(bound['gain_high'])}"
+        given.gain = f"The training becomes at most {faster(bound['gain_high'])}, whatever is done about it"
         given.then = _then(content, bound["then"])
     elif found["data_wait_share"] < 1:
         given.gain = f"The training becomes at most {faster(1 / (1 - found['data_wait_share']))}, if it never waits"
