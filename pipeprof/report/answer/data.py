@@ -115,7 +115,8 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
     if best is not None and best["verify"]:
         given.next_command = best["verify"]
     elif command.is_repeatable(run):
-        given.next_command = command.again(run, ["headspace"])
+        quiet = ["collect", "-o", command.path_from_there(run, "-quiet")]
+        given.next_command = command.again(run, quiet if found["kind"] == "host_saturated" else ["headspace"])
     else:
         part = ["--section", "pipeline"] if content["pipeline"]["pipelines"] else ["--full"]
         given.next_command = command.own(run, "report", *part)
