@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 # Bands of the share of the step time spent waiting for data, as TensorFlow's input-pipeline analyzer draws them.
 MODERATE, HIGH = 0.05, 0.20
-LEAST_BATCHES = 5  # fewer in the window: nothing is said of a pipeline
-LEAST_STEPS = 5  # fewer: the share of waiting stands, with a doubt
+LEAST_STEPS = 5  # that were finished and no warm-up; fewer are a doubt
 FACTS = ("workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "longest_ns", "idle_share")
 GRADES = ("high", "medium", "low")
 
@@ -81,7 +80,7 @@ def _judged(ranked: Sequence[Row], waits: Sequence[Row]) -> dict[Place, list[Row
     groups: dict[Place, list[Row]] = {}
     for row in ranked:
         place = (row["rep"], row["rank"])
-        if place not in warmup_only and (row["batches"] or 0) >= LEAST_BATCHES:
+        if place not in warmup_only:
             groups.setdefault(place, []).append(row)
     worst: dict[int, Place] = {}
     for place, rows in groups.items():
@@ -117,6 +116,8 @@ def _doubts(ranked: Sequence[Row], loads: Sequence[Row], agree: int, of: int) ->
         "indirect": {"op": _who(first), "rule": first["rule"]},
     }
     doubts = [{"code": code, **facts.get(code, {})} for code in first["doubts"].split(", ") if code]
+    if (first["batches"] or 0) < LEAST_STEPS:
+        doubts.append({"code": "few_steps", "steps": first["batches"] or 0})
     if agree < of:
         doubts.append({"code": "repetitions_differ", "agree": agree, "of": of})
     return doubts

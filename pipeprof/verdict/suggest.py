@@ -57,6 +57,12 @@ class Suggestion:
 def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
     """What to do about the stage of this row of diagnose/load: largest gain first, the bound of all last."""
     found: list[Suggestion] = []
+    if kind == "host_saturated":
+        found.append(
+            Suggestion(
+                "stop the other programs that keep the CPU busy, or measure on a quiet machine", op_id=row["op_id"]
+            )
+        )
     if row["op_type"] == SOURCE:
         found += _source(row, kind, loop)
     elif row["op_type"] in SCALING:

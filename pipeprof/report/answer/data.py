@@ -108,14 +108,15 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
         given.gain = f"The training becomes about {faster(best['gain'])}{apart}"
         given.then = _then(content, best["then"])
     elif bound is not None and found["op_id"] is not None:
-        given.gain = f"The training becomes at most {faster(bound['gain_high'])}"
+        given.gain = f"The training becomes at most {faster(bound['gain_high'])}, whatever is done about it"
         given.then = _then(content, bound["then"])
     elif found["data_wait_share"] < 1:
         given.gain = f"The training becomes at most {faster(1 / (1 - found['data_wait_share']))}, if it never waits"
     if best is not None and best["verify"]:
         given.next_command = best["verify"]
     elif command.is_repeatable(run):
-        given.next_command = command.again(run, ["headspace"])
+        quiet = ["collect", "-o", command.path_from_there(run, "-quiet")]
+        given.next_command = command.again(run, quiet if found["kind"] == "host_saturated" else ["headspace"])
     else:
         part = ["--section", "pipeline"] if content["pipeline"]["pipelines"] else ["--full"]
         given.next_command = command.own(run, "report", *part)

@@ -15,7 +15,11 @@ LIMIT_NAMES = {
     "compute": "computing", "communication": "communication", "optimizer": "the optimizer",
     "host_gap": "time without an operator", "imbalance": "waiting for the slowest rank",
 }  # fmt: skip
-MERGED = {"indirect": {"not_busy", "none_busy"}, "none_busy": {"not_busy"}}  # said already by one of these
+MERGED = {
+    "indirect": {"not_busy", "none_busy"},
+    "none_busy": {"not_busy"},
+    "few_batches": {"few_steps"},
+}  # said already by one of these
 
 
 def clauses(doubts: Sequence[Doubt]) -> list[str]:

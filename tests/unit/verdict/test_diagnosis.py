@@ -168,9 +168,10 @@ def test_a_training_of_which_only_warm_up_was_seen_is_not_measured():
         assert (found["verdict"], found["data_wait_share"], found["op_id"]) == ("not_measured", None, None)
 
 
-@pytest.mark.parametrize(("batches", "verdict"), [(4, "not_measured"), (5, "input_bound")])
-def test_fewer_than_five_batches_name_no_operator(batches, verdict):
-    assert diagnose([], [judged(1, batches=batches)], [load(1)])["verdict"] == verdict
+@pytest.mark.parametrize(("batches", "confidence"), [(4, "low"), (5, "medium")])
+def test_fewer_than_five_batches_make_the_confidence_low(batches, confidence):
+    found = diagnose([], [judged(1, batches=batches, doubts="few_batches, ")], [load(1)])
+    assert (found["op_id"], found["confidence"]) == (1, confidence)
 
 
 @pytest.mark.parametrize(("steps", "doubtful"), [(4, True), (5, False)])

@@ -134,3 +134,9 @@ def test_nothing_is_suggested_that_is_predicted_to_be_a_loss(
         assert item.gain_high is None or item.gain_high >= 1.0
         assert item.text
         json.dumps(item.as_dict())
+
+
+def test_on_a_machine_that_is_busy_with_other_programs_the_first_advice_is_to_stop_them():
+    row = stage(kind="cpu", idle_share=0.02)
+    found = suggestions(row, "host_saturated", loop_of([row], 8.0))
+    assert found[0].text.startswith("stop the other programs")
