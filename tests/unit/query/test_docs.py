@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeprof.cli import VERBS
+from pipeprof.cli.verbs import VERBS
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -42,7 +42,7 @@ def test_a_bar_in_a_description_stays_inside_its_cell(make_docs):
 def test_the_command_line_s_page_has_every_verb_once_with_its_options_and_examples(make_docs):
     page = make_docs.cli_page()
     verbs = [line for line in page.splitlines() if line.startswith("## ")]
-    assert verbs == [f"## pipeprof {name}" for name in sorted([*VERBS, "completion"]) if name != "render"]
+    assert verbs == [f"## pipeprof {name}" for name in sorted(VERBS) if name != "render"]
     collect = page.partition("## pipeprof collect\n")[2].partition("\n## ")[0]
     assert "pipeprof collect -- python train.py --epochs 3" in collect
     assert "| `-o, --output PATH` |" in collect
