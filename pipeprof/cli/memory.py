@@ -44,6 +44,9 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
     )
     if svg is not None:
         write_text(_chart(content, rank), svg)
+    if form == "terminal" and output is None:
+        memory_text.show(content)
+        return
     write_text(json_text.text(content) if form == "json" else memory_text.text(content), output)
 
 

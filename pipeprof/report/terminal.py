@@ -1,47 +1,31 @@
-"""The report for a terminal; readable without colour, and at any width from 80 columns on."""
+"""The report for a terminal; readable without colour, and at any width from 60 columns on."""
 
 from __future__ import annotations
 
-import io
-import sys
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from pipeprof.report.output import PLAIN_WIDTH
-from pipeprof.report.sections import Block, Section, sections
+from pipeprof.report.screen import plain_text, stdout_console
+from pipeprof.report.sections import Section, sections
+from pipeprof.report.table import print_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from rich.console import Console
 
 RULE = 4  # least columns of the line behind a title
 
 
 def show(content: dict[str, Any]) -> None:
     """Print the report to stdout."""
-    width = None if sys.stdout.isatty() else PLAIN_WIDTH
-    _print(Console(width=width, highlight=False, soft_wrap=False), sections(content))
+    _print(stdout_console(), sections(content))
 
 
 def text(content: dict[str, Any]) -> str:
     """The report as plain text, 120 columns wide."""
-    buffer = io.StringIO()
-    _print(Console(file=buffer, width=PLAIN_WIDTH, highlight=False, no_color=True), sections(content))
-    return buffer.getvalue()
-
-
-def print_block(console: Console, block: Block) -> None:
-    """One table; cells fold rather than being cut."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-    for index, title in enumerate(block.head):
-        right = index in block.right
-        table.add_column(title, justify="right" if right else "left", no_wrap=right, overflow="fold")
-    for row in block.rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
+    return plain_text(lambda console: _print(console, sections(content)))
 
 
 def print_section(console: Console, section: Section) -> None:
