@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from pipeprof.cli.format_option import format_option
 from pipeprof.cli.told import opened
 
 _ALL = 1 << 40
@@ -15,7 +16,7 @@ _ALL = 1 << 40
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("-t", "--top", type=click.IntRange(0), default=10, show_default=True, help="Operators; 0 shows all.")
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@format_option("json")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @click.option("--svg", type=click.Path(path_type=Path), help="Draw the lifetimes of blocks: time x address.")
 @click.option("--rank", type=click.IntRange(0), metavar="N", help="Rank that --svg draws.  [default: the first]")

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from pipeprof.cli.format_option import format_option
 from pipeprof.cli.told import opened
 
-_FORMATS = ("terminal", "json", "csv", "markdown", "parquet")
 _CONTEXT = {"ignore_unknown_options": False}
 
 
@@ -55,7 +55,7 @@ class _Command(click.Command):
 @click.option("--print-only", type=click.Choice(["summary", "device", "host"]), help="One part only.")
 @click.option("--dump-only-opr", is_flag=True, help="Name, type and id, one operator per line.")
 @click.option("--confluence", "--wiki", is_flag=True, help="Wiki tables with more columns.")
-@click.option("--format", "form", type=click.Choice(_FORMATS), default="terminal", show_default=True)
+@format_option("json", "csv", "markdown", "parquet")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_by: str | None, **asked: Any) -> None:
     """Operator table of a run, or of another program's profile: filtered, ordered, added up or grouped.

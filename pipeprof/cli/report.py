@@ -7,18 +7,13 @@ from pathlib import Path
 
 import click
 
+from pipeprof.cli.format_option import format_option
 from pipeprof.cli.told import RUN, opened
 
 
 @click.command()
 @RUN
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["terminal", "html", "markdown", "json"]),
-    default="terminal",
-    show_default=True,
-)
+@format_option("html", "markdown", "json")
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the longest tables.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 def report(run: Path, form: str, top: int, output: Path | None) -> None:
@@ -45,7 +40,7 @@ def report(run: Path, form: str, top: int, output: Path | None) -> None:
 @click.command()
 @RUN
 @click.argument("query", required=False)
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+@format_option("csv", "json")
 def sql(run: Path, query: str | None, form: str) -> None:
     """Ask the tables of a run in SQL (DuckDB, read-only). Without a query: the tables and views there are.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from pipeprof.cli.format_option import format_option
 from pipeprof.cli.told import RUN, say
 from pipeprof.errors import UsageError
 
@@ -21,7 +22,7 @@ from pipeprof.errors import UsageError
 @click.option(
     "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-whatif-TIME]"
 )
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def whatif(run: Path, path: Path | None, form: str, pairs: int, command: tuple[str, ...], **wish: Any) -> None:
     """Predict what another setting of a dataset operator would buy, then measure it.
@@ -47,7 +48,7 @@ def whatif(run: Path, path: Path | None, form: str, pairs: int, command: tuple[s
 @click.option(
     "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-headspace-TIME]"
 )
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def headspace(path: Path | None, form: str, pairs: int, command: tuple[str, ...]) -> None:
     """Measure how fast the training would be with a perfect data pipeline.

@@ -17,21 +17,13 @@ if TYPE_CHECKING:
     Draw = Callable[[Console], None]
 
 
-class _Console(Console):
-    """Raises BrokenPipeError when nobody reads stdout any more."""
-
-    def on_broken_pipe(self) -> None:
-        """Not with exit code 1, as the class above does: that means `regressed`."""
-        raise BrokenPipeError
-
-
 def stdout_console() -> Console:
     """Stdout: as wide as COLUMNS says, else as the terminal, else as plain text is."""
     columns = os.environ.get("COLUMNS", "")
     width = int(columns) if columns.isdecimal() and int(columns) else None
     if width is None and not sys.stdout.isatty():
         width = PLAIN_WIDTH
-    return _Console(width=width, highlight=False, file=sys.stdout)
+    return Console(width=width, highlight=False, file=sys.stdout)
 
 
 def plain_text(draw: Draw, width: int = PLAIN_WIDTH) -> str:

@@ -71,7 +71,7 @@ def draw(block: Block, width: int, shows_all: str = SHOWS_ALL) -> Drawn:
 
 
 def printable(text: str) -> str:
-    """The text with blanks for tabs, and what would move the cursor written as in Python, such as `\\x1b`."""
+    """The text with blanks for tabs, and what would move the cursor written as Python does (ESC as backslash x1b)."""
     if text.isprintable():
         return text
     text = text.replace("\r\n", "\n").replace("\t", " ")

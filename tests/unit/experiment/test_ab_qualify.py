@@ -12,10 +12,10 @@ import pytest
 from ab_bench import STEP, FakeBench
 
 from pipeprof.errors import MeasureError, WorkloadError
-from pipeprof.experiment import qualify_text
 from pipeprof.experiment.draws import Draws
 from pipeprof.experiment.pool import Order, Pool, collect_pool
 from pipeprof.experiment.qualify import evaluate, exit_code, run_qualify, sees, wilson
+from pipeprof.report import qualify_text
 from pipeprof.verdict.gate.policy import Policy, Rule
 
 POLICY = Policy(looks=(3, 5), metrics={STEP: Rule(unit="ns")})
