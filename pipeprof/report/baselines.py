@@ -13,7 +13,7 @@ from pipeprof.record.baseline import document, names, read_history
 from pipeprof.record.baseline_files import NewerBaselineError
 from pipeprof.record.baseline_summary import about_lines, flat, format_value, ordered, spread, unit_of
 from pipeprof.record.history import metrics, series
-from pipeprof.report.screen import stdout_console
+from pipeprof.report.screen import print_drawn
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
 from pipeprof.units import format_change, format_ratio
@@ -21,6 +21,8 @@ from pipeprof.verdict.gate.changes import Point, change_points, drift
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rich.console import Console
 
     from pipeprof.record.baseline import Saved
     from pipeprof.record.baseline_files import Document
@@ -59,8 +61,9 @@ def show_states(rows: Sequence[dict[str, Any]]) -> None:
     head = ("workload", "machine class", "reps", "jobs", "metrics", "revision", "measured", "state")
     keys = ("workload", "machine", "reps", "jobs", "metrics", "revision", "created_at", "state")
     cells = [[_cell(row[key]) for key in keys] for row in rows]
+    block = Block(head, cells, frozenset((2, 3, 4)), spare=(6, 4, 5, 3))
     if rows:
-        print_block(stdout_console(), Block(head, cells, frozenset((2, 3, 4)), spare=(6, 4, 5, 3)), shows_all=SHOWS_ALL)
+        print_drawn(lambda console: print_block(console, block, shows_all=SHOWS_ALL))
 
 
 def history(root: str, workload: str, machine: str) -> dict[str, Any]:
@@ -87,13 +90,16 @@ def history(root: str, workload: str, machine: str) -> dict[str, Any]:
 
 def show_history(content: dict[str, Any]) -> None:
     """Print what `history` gives, for people: a table of medians, then changes of level and drift."""
+    print_drawn(lambda console: _print_history(console, content))
+
+
+def _print_history(console: Console, content: dict[str, Any]) -> None:
     known = content["metrics"]
     head = ("measured", "revision", "tag", "reps", *(row["name"] for row in known))
     rows = [[_cell(entry[key]) for key in ("created_at", "revision", "tag", "reps")] for entry in content["entries"]]
     for cells, entry in zip(rows, content["entries"], strict=True):
         medians = entry["medians"]
         cells += [format_value(row["name"], medians[row["name"]]) if row["name"] in medians else "-" for row in known]
-    console = stdout_console()
     print_block(console, Block(head, rows, frozenset(range(3, len(head)))), shows_all=SHOWS_ALL)
     console.print()
     for line in _history_lines(known):
@@ -102,7 +108,10 @@ def show_history(content: dict[str, Any]) -> None:
 
 def show_one(about: Document, measures: Measures, kind: str) -> None:
     """Print a baseline, or a run, for people: what it is of, its metrics, the primary ones first, and its machine."""
-    console = stdout_console()
+    print_drawn(lambda console: _print_one(console, about, measures, kind))
+
+
+def _print_one(console: Console, about: Document, measures: Measures, kind: str) -> None:
     console.print(Text(f"{kind} of {about.workload}", style="bold"))
     for line in about_lines(measures, msgspec.to_builtins(about)):
         console.print(Text(line))

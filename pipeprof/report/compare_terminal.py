@@ -8,7 +8,7 @@ from rich.text import Text
 
 from pipeprof.report import compare_why as why
 from pipeprof.report.compare_rows import LONGEST_NAME, clean, interval, reason, values
-from pipeprof.report.screen import plain_text, stdout_console
+from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
 from pipeprof.units import format_change, format_count
@@ -29,7 +29,7 @@ MOST_DIFFERENCES = 12
 
 def show(content: Content) -> None:
     """Print it, in colour where the terminal has any."""
-    _print(content, stdout_console())
+    print_drawn(lambda console: _print(content, console))
 
 
 def text(content: Content) -> str:

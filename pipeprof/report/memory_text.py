@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from pipeprof.report.screen import plain_text, stdout_console
+from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
 from pipeprof.units import format_bytes, format_ns, format_ratio
@@ -32,7 +32,7 @@ _MEMORY = ("self_memory_bytes", "memory_bytes", "self_device_memory_bytes", "dev
 
 def show(content: dict[str, Any]) -> None:
     """Print the content of `memory.build` to stdout."""
-    _print(stdout_console(), content)
+    print_drawn(lambda console: _print(console, content))
 
 
 def text(content: dict[str, Any]) -> str:

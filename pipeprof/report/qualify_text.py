@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from pipeprof.report.screen import plain_text, stdout_console
+from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def show(content: Mapping[str, Any]) -> None:
     """Print it to stdout."""
-    _print(stdout_console(), content)
+    print_drawn(lambda console: _print(console, content))
 
 
 def text(content: Mapping[str, Any]) -> str:

@@ -9,12 +9,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.query.engine import Engine
-from pipeprof.report.screen import stdout_console
+from pipeprof.report.screen import print_drawn
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from rich.console import Console
 
     from pipeprof.record.run import Run
 
@@ -46,11 +47,10 @@ def show_rows(data: pa.Table, form: str) -> None:
         )
         sys.stdout.write("\n")
     else:
-        _table(data)
+        print_drawn(lambda console: _print(console, data))
 
 
-def _table(data: pa.Table) -> None:
-    console = stdout_console()
+def _print(console: Console, data: pa.Table) -> None:
     shown = data.slice(0, MOST_ROWS) if console.is_terminal else data
     columns = [["" if value is None else str(value) for value in column.to_pylist()] for column in shown.columns]
     numbers = frozenset(at for at, field in enumerate(data.schema) if str(field.type).startswith(_NUMBERS))

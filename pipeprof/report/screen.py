@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     Draw = Callable[[Console], None]
 
 
-def stdout_console() -> Console:
-    """Stdout: as wide as COLUMNS says, else as the terminal, else as plain text is."""
+def print_drawn(draw: Draw) -> None:
+    """Print to stdout: as wide as COLUMNS says, else as the terminal, else as plain text is."""
     columns = os.environ.get("COLUMNS", "")
     width = int(columns) if columns.isdecimal() and int(columns) else None
-    if width is None and not sys.stdout.isatty():
-        width = PLAIN_WIDTH
-    return Console(width=width, highlight=False, file=sys.stdout)
+    console = Console(width=width, highlight=False, file=sys.stdout)
+    if console.is_terminal:
+        draw(console)
+    else:
+        sys.stdout.write(plain_text(draw, width or PLAIN_WIDTH))
 
 
 def plain_text(draw: Draw, width: int = PLAIN_WIDTH) -> str:
-    """What `draw` prints, without colours and blanks at the ends of lines."""
+    """What `draw` prints, without colours, and without blanks at the ends of lines."""
     buffer = io.StringIO()
     draw(Console(file=buffer, width=width, highlight=False, no_color=True, force_terminal=False))
     return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())

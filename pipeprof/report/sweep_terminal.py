@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.screen import plain_text, stdout_console
+from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sweep_rows import sections
 from pipeprof.report.terminal import print_section
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def show(content: Mapping[str, Any]) -> None:
     """Print the result to stdout."""
-    _print(stdout_console(), content)
+    print_drawn(lambda console: _print(console, content))
 
 
 def text(content: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from pipeprof.report.screen import plain_text, stdout_console
+from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sections import Section, sections
 from pipeprof.report.table import print_block
 
@@ -20,7 +20,7 @@ RULE = 4  # least columns of the line behind a title
 
 def show(content: dict[str, Any]) -> None:
     """Print the report to stdout."""
-    _print(stdout_console(), sections(content))
+    print_drawn(lambda console: _print(console, sections(content)))
 
 
 def text(content: dict[str, Any]) -> str:

@@ -61,10 +61,10 @@ def _terminal(run: Run, content: Content, output: Path | None) -> None:
         write_text(f"no operators: {why}\n", output)
         return
     from pipeprof.report.ops import terminal  # noqa: PLC0415 - slow to import; other formats do without
-    from pipeprof.report.screen import plain_text, stdout_console  # noqa: PLC0415
+    from pipeprof.report.screen import plain_text, print_drawn  # noqa: PLC0415
 
     if output is None:
-        terminal.show(stdout_console(), content)
+        print_drawn(lambda console: terminal.show(console, content))
     else:
         write_text(plain_text(lambda console: terminal.show(console, content)), output)
 
