@@ -229,11 +229,11 @@ def test_a_list_of_a_place_that_is_not_there_fails(call):
 def test_show_takes_the_folder_of_a_baseline_that_of_its_workload_an_address_and_a_run(call, given, tmp_path):
     folder = call("write", "RUN", "--workload", "demo")[1].strip()
     shown = call("show")[1]
-    assert "# Baseline of demo" in shown
+    assert "Baseline of demo" in shown
     for source in (folder, "baselines/demo", f"file://{tmp_path}/{folder}"):
         assert call("show", source) == (0, shown, "")
     run = call("show", "RUN")[1]
-    assert run.startswith("# Run of")
+    assert run.startswith("Run of")
     assert "| step_time_median | 10.0 ms |" in run
     assert "facts.json" not in run
     assert call("show", folder, "--workload", "demo")[0] == 2
