@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from pipeprof.cli.told import opened
+from pipeprof.units import format_count
 
 
 @click.command()
@@ -40,9 +41,11 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
         written = write(found, output, choice, progress)
     if quiet:
         return
-    click.echo(f"{written.events:,} events of {written.ranks} ranks in `{output}`", err=True)
+    click.echo(f"{written.events:,} events of {format_count(written.ranks, 'rank')} in `{output}`", err=True)
     if written.left_out:
-        click.echo(f"note: {written.left_out:,} rows without a time or a duration are not in it", err=True)
+        rows = "1 row" if written.left_out == 1 else f"{written.left_out:,} rows"
+        was = "was" if written.left_out == 1 else "were"
+        click.echo(f"note: {rows} without a time or a duration {was} left out", err=True)
 
 
 @click.command()

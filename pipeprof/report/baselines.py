@@ -112,7 +112,7 @@ def show_one(about: Document, measures: Measures, kind: str) -> None:
 
 
 def _print_one(console: Console, about: Document, measures: Measures, kind: str) -> None:
-    console.print(Text(f"{kind} of {about.workload}", style="bold"))
+    console.print(Text(f"{kind} of {about.workload}" if about.workload else kind, style="bold"))
     for line in about_lines(measures, msgspec.to_builtins(about)):
         console.print(Text(line))
     rows = []

@@ -21,11 +21,11 @@ SHOWS_ALL = "--format json"
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 32
 _GROWTH = {
-    "growing": "memory GROWS from step to step",
-    "unclear": "memory: not clear whether it grows from step to step",
-    "shrinking": "memory shrinks from step to step",
-    "steady": "memory does not grow from step to step",
-    "not_measured": "growth from step to step: not measured",
+    "growing": "Memory GROWS from step to step: probably a leak",
+    "unclear": "Too little data to detect or rule out a memory leak",
+    "shrinking": "Memory shrinks from step to step",
+    "steady": "No memory leak: memory does not grow from step to step",
+    "not_measured": "Memory leaks: not measured",
 }
 _MEMORY = ("self_memory_bytes", "memory_bytes", "self_device_memory_bytes", "device_memory_bytes")
 
@@ -110,7 +110,9 @@ def _growth(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
         for row in content["growth"]
         if is_own(row) or row["verdict"] == GROWING
     ]
-    return "growth over the training steps", Block(head, rows, frozenset(range(first + 2, first + 5)))
+    return "growth over the training steps", Block(
+        head, rows, frozenset(range(first + 2, first + 5)), spare=(first + 2, first + 3, first + 4)
+    )
 
 
 def _peaks(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:

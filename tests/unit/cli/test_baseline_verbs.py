@@ -233,8 +233,8 @@ def test_show_takes_the_folder_of_a_baseline_that_of_its_workload_an_address_and
     for source in (folder, "baselines/demo", f"file://{tmp_path}/{folder}"):
         assert call("show", source) == (0, shown, "")
     run = call("show", "RUN")[1]
-    assert run.startswith("Run of")
-    assert "| step_time_median | 10.0 ms |" in run
+    assert run.startswith("Run")
+    assert "step_time_median   10.0 ms" in run
     assert "facts.json" not in run
     assert call("show", folder, "--workload", "demo")[0] == 2
     assert call("show", "RUN", "--history")[0] == 2
