@@ -3,6 +3,7 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
+TORCH ?= torch
 BIN := $(VENV)/bin
 READY := $(VENV)/.pipeprof-installed
 # For `make timing`.
@@ -11,7 +12,7 @@ BUSY ?= 2
 # Tests that start no training share the cores; trainings disturb each other and run alone.
 TOGETHER := -n auto --dist loadfile --ignore tests/e2e
 
-.PHONY: demo test test-slow timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel test-wheel clean help
+.PHONY: demo test test-slow test-torch timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -23,6 +24,10 @@ test: $(READY)  ## all tests but the slow ones
 test-slow: $(READY)  ## long ones: stress, accuracy, fault injection
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow $(TOGETHER)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow tests/e2e
+
+test-torch: $(READY)  ## operator tables against the newest torch, or TORCH=torch==2.13.0; with CUDA it takes 5 GB of disk
+	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,torch]" "$(TORCH)"
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tests/oracles/test_kineto_stacks.py -k live
 
 timing: $(READY)  ## the tests that compare times of real trainings, TIMES in a row beside BUSY busy loops (2 hours)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/repeat_timing_tests.py --times $(TIMES) --busy $(BUSY)
@@ -76,7 +81,11 @@ wheel: $(READY)
 	rm -rf dist
 	$(BIN)/python -m build
 
-test-wheel: wheel  ## end-to-end tests on the installed wheel, without the source tree
+release-check: wheel  ## sdist and wheel as a release needs them: TAG=v1.2.3 when there is a tag
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tools/check_release.py dist $(if $(TAG),--tag "$(TAG)")
+
+test-wheel: release-check  ## end-to-end tests on the installed wheel, without the source tree
 	bash tests/e2e/on_wheel.sh "$(abspath $(VENV))" "$(abspath dist)"
 
 clean:

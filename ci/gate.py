@@ -214,7 +214,7 @@ def publish(data: bytes, folder: Path, env: dict[str, str]) -> None:
     """Writes every form into the folder, the summary into the job's, and prints the annotations."""
     source = folder / "compare.json"
     source.write_bytes(data)
-    code, tail = run(["render", str(source), "-o", str(folder)], None)
+    code, tail = run(["render", str(source), "-o", str(folder), "--force"], None)
     if code:
         raise GateError("the comparison could not be rendered", NOT_JUDGED, tail)
     append(env.get("GITHUB_STEP_SUMMARY"), (folder / "summary.md").read_text(encoding="utf-8"))

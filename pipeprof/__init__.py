@@ -44,4 +44,9 @@ _PLACES = {  # imported for those who ask: pandas and DuckDB with the first two,
 def __getattr__(name: str) -> Any:
     if name in _PLACES:
         return getattr(importlib.import_module(_PLACES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from pipeprof.errors import did_you_mean, near_names  # noqa: PLC0415 - `import pipeprof` loads nothing
+
+    near = [] if name.startswith("_") else near_names(name, __all__)
+    raise AttributeError(
+        f"module {__name__!r} has no attribute {name!r}" + (f": {did_you_mean(name, near)}" if near else "")
+    )

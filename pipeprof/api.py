@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.errors import RunError, did_you_mean, near_names
 from pipeprof.query.engine import Engine
+from pipeprof.read.foreign import import_hint
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record.schema import BY_NAME
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
     from pipeprof.record.measures import Measures
     from pipeprof.record.run import Manifest, Run
+    from pipeprof.report.notebook import Comparison
     from pipeprof.report.ops.frame import OpsFrame
     from pipeprof.verdict.gate.policy import Policy
 
@@ -71,7 +75,9 @@ class OpenRun:
     def __getattr__(self, name: str) -> pd.DataFrame:
         if name in BY_NAME:
             return self.table(name)
-        raise AttributeError(name)
+        near = [] if name.startswith("_") else near_names(name, dir(self))
+        hint = f": {did_you_mean(name, near)}" if near else ""
+        raise AttributeError(f"a run has no table or attribute `{name}`{hint}")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *BY_NAME]
@@ -84,6 +90,16 @@ class OpenRun:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        from pipeprof.report.notebook import run_text
+
+        return run_text(self._run)
+
+    def _repr_html_(self) -> str:
+        from pipeprof.report.notebook import run_html
+
+        return run_html(self._run)
+
     @staticmethod
     def _frame(data: Any) -> pd.DataFrame:
         frame: pd.DataFrame = data.to_pandas()
@@ -94,8 +110,10 @@ def compare(
     base: str | os.PathLike[str] | Measures,
     new: str | os.PathLike[str] | Measures,
     policy: Policy | Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+) -> Comparison:
     """What `pipeprof compare --format json` prints, as a dict: a verdict per metric, and what explains it.
+
+    At a prompt and in a notebook it shows itself as a table.
 
     Each side is a run, a baseline, a JSON file or a folder of JSON files of pytest-benchmark, or Measures. `policy` may
     be a table, as in a policy file. Raises RunError when a side cannot be read, UsageError for a policy that cannot be.
@@ -103,12 +121,19 @@ def compare(
     from pipeprof.experiment.compare import compare_sides
     from pipeprof.query.measure import open_base, open_measures
     from pipeprof.record.measures import Measures
+    from pipeprof.report.notebook import Comparison
 
     newer = new if isinstance(new, Measures) else open_measures(str(new))
     older = base if isinstance(base, Measures) else open_base(str(base), newer)
-    return compare_sides(older, newer, policy)
+    return Comparison(compare_sides(older, newer, policy))
 
 
 def open(path: str | os.PathLike[str]) -> OpenRun:  # noqa: A001 - `pipeprof.open(path)` is what users expect
-    """Open a run folder, recovering it first when its recording was cut off. Raises RunError when it is no run."""
-    return OpenRun(open_run(str(path)))
+    """Open a run folder, recovering it first when its recording was cut off.
+
+    Raises RunError when it is not a run; of another profiler's files the hint is the import.
+    """
+    try:
+        return OpenRun(open_run(str(path)))
+    except RunError as error:
+        raise import_hint(error, Path(path)) from error

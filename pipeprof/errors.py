@@ -1,4 +1,39 @@
-"""The one error root. Raised anywhere, caught once, in `cli.py`."""
+"""The one error root. Raised anywhere, caught once, in `cli/__init__.py`. And what a misspelt name gets as its hint."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST_NAMES = 12  # of what there is, in a hint
+_NEAR = 0.6  # share of letters that two names have in common: one or two slips of the finger
+
+
+def near_names(wrong: str, known: Iterable[str]) -> list[str]:
+    """Up to three of the names that `wrong` may stand for, the nearest first; upper and lower case are the same."""
+    names = {name.lower(): name for name in known}
+    return [names[name] for name in difflib.get_close_matches(wrong.lower(), names, n=3, cutoff=_NEAR)]
+
+
+def did_you_mean(wrong: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The hint for an unknown name: `did you mean ...?`; without a near name, all there are.
+
+    `otherwise` is the hint instead of more than MOST_NAMES names.
+    """
+    names = list(known)
+    near = near_names(wrong, names)
+    if near:
+        return f"did you mean {_either([f'`{name}`' for name in near])}?"
+    if not names or (otherwise and len(names) > MOST_NAMES):
+        return otherwise
+    return f"choose from {', '.join(f'`{name}`' for name in names)}"
+
+
+def _either(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 class PipeprofError(Exception):

@@ -1,7 +1,4 @@
-"""The verbs, one file each, loaded when they are asked. They parse words, call a room, and set the exit code.
-
-Errors are caught here, once.
-"""
+"""The command line. Verbs parse words, call a room, and set the exit code; errors are caught here, once."""
 
 from __future__ import annotations
 
@@ -9,73 +6,41 @@ import os
 import signal
 import sys
 import traceback
-from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from pipeprof import __version__
+from pipeprof.cli.misuse import words_of
 from pipeprof.cli.streams import StdoutClosed, StdoutError, guard_streams
 from pipeprof.cli.told import tell_error
+from pipeprof.cli.verbs import Verbs
 from pipeprof.errors import PipeprofError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-VERBS = {
-    "collect": "collect", "report": "report", "sql": "report", "ops": "ops", "timeline": "timeline", "memory": "memory",
-    "stacks": "timeline", "demo": "demo", "whatif": "whatif", "headspace": "whatif", "import": "foreign",
-    "compare": "compare", "ab": "ab", "sweep": "sweep", "baseline": "baseline", "qualify": "ab", "render": "render",
-}  # fmt: skip
-"""The file of each verb."""
 DEFECT = 70  # exit code of what should never happen, as in sysexits.h
 
 
-class _Verbs(click.Group):
-    """Loads a verb's file when it is used or explained: each start would otherwise wait for all of them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*VERBS, *super().list_commands(ctx)])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in VERBS and cmd_name not in self.commands:
-            file = import_module(f"pipeprof.cli.{VERBS[cmd_name]}")
-            found = (one for one in vars(file).values() if isinstance(one, click.Command) and one.name == cmd_name)
-            self.add_command(next(found))
-        return super().get_command(ctx, cmd_name)
-
-
-@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="`pipeprof COMMAND --help` shows examples and options.",
+)
 @click.version_option(__version__, prog_name="pipeprof")
-@click.option("--no-color", is_flag=True, help="No colours (also: the NO_COLOR variable).")
+@click.option("--no-color", is_flag=True, help="No colours (as with the variable NO_COLOR).")
 def cli(*, no_color: bool) -> None:
     """Why is my MindSpore training slow, and did this change make it slower?
 
     \b
-      pipeprof demo                                 the whole story on a small training
-      pipeprof collect -o slow -- python train.py   profile an unchanged script
-      pipeprof report slow                          phases, data pipeline, operators, diagnosis
-      pipeprof compare base new                     did this change make it slower?
-      pipeprof ab --base-ref main -- python train.py   both in turn, until it is sure
-      pipeprof sql slow "SELECT * FROM step"        the tables behind it
+      pipeprof demo                                 see it all on a small training
+      pipeprof collect -o slow -- python train.py   profile your own
+      pipeprof report slow                          read what limits it
+      pipeprof compare slow fixed                   check that a change helped
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     if no_color:
         os.environ["NO_COLOR"] = "1"
-
-
-@cli.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
-    """Print the shell's completion script.
-
-    \b
-      eval "$(pipeprof completion bash)"
-    """  # noqa: D301
-    from click.shell_completion import get_completion_class
-
-    found = get_completion_class(shell)
-    if found is not None:
-        click.echo(found(cli, {}, "pipeprof", "_PIPEPROF_COMPLETE").source())
 
 
 def main() -> NoReturn:
@@ -108,8 +73,7 @@ def _run() -> NoReturn:
         click.echo(error.ctx.get_help() if error.ctx else str(error))
         sys.exit(0)
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        tell_error(error.format_message().rstrip("."), f"see `{context.command_path} --help`" if context else "")
+        tell_error(*words_of(error))
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(128 + signal.SIGINT)

@@ -27,13 +27,13 @@ KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "
     type=click.Choice(["off", "window", "all"]),
     default="window",
     show_default=True,
-    help="Record operator executions: never, in windows, or in every step.",
+    help="Record operators: never, in windows of a few steps, or in every step.",
 )
 @click.option(
     "--schedule",
     metavar="SPEC",
-    help="Windows as skip_first=,wait=,warmup=,active=,repeat= (steps).  "
-    "[default: a few steps early on, then ever more rarely, at most 1 % of the time]",
+    help="Steps of the windows, such as skip_first=10,wait=5,warmup=1,active=3,repeat=2.  "
+    "[default: a few steps early on, then more and more rarely, in at most 1 % of the time]",
 )
 @click.option(
     "--queue-interval",
@@ -41,7 +41,7 @@ KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "
     default=100,
     show_default=True,
     metavar="MS",
-    help="Queue sampling interval; 0 switches it off.",
+    help="Time between two samples of the dataset's queues; 0: no samples.",
 )
 @click.option(
     "--host-interval",
@@ -49,36 +49,43 @@ KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "
     default=1.0,
     show_default=True,
     metavar="S",
-    help="Interval of host and process samples.",
-)
-@click.option("--service/--no-service", default=True, show_default=True, help="Service time of each dataset operator.")
-@click.option("--memory/--no-memory", default=True, show_default=True, help="Memory pool samples inside op windows.")
-@click.option(
-    "--fp-point", metavar="OP", help="Full name of the operator that starts the forward pass (also: FP_POINT)."
+    help="Time between two samples of CPU and memory.",
 )
 @click.option(
-    "--bp-point", metavar="OP", help="Full name of the operator that ends the backward pass (also: BP_POINT)."
+    "--service/--no-service", default=True, show_default=True, help="Measure the service time of dataset operators."
 )
-@click.option("--force", is_flag=True, help="Replace the run if it exists.")
-@click.option("--keep-spool", is_flag=True, help="Keep the raw files that the tables were made from.")
+@click.option("--memory/--no-memory", default=True, show_default=True, help="Sample the memory pool in windows.")
+@click.option(
+    "--fp-point", metavar="OP", help="Full name of the first operator of the forward pass (or variable FP_POINT)."
+)
+@click.option(
+    "--bp-point", metavar="OP", help="Full name of the last operator of the backward pass (or variable BP_POINT)."
+)
+@click.option("--force", is_flag=True, help="Replace the run if the folder holds one.")
+@click.option("--keep-spool", is_flag=True, help="Keep the raw files that the tables are made from.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None:  # fmt: skip
-    """Profile an unchanged MindSpore script.
+    """Profile a MindSpore training without changing its script.
 
     \b
       pipeprof collect -- python train.py --epochs 3
       pipeprof collect -o base --reps 5 -- python -m mypkg.train
       pipeprof collect -- msrun --worker_num=2 --local_worker_num=2 train.py
-      pipeprof collect --schedule skip_first=10,wait=5,warmup=1,active=3 -- bash run.sh
+      pipeprof collect --schedule skip_first=10,wait=5,active=3 -- bash run.sh
 
-    Input, output, signals, working directory and exit code of the command pass through untouched.
+    Put it in front of the command that you type anyway. The command keeps its input, output, signals, working directory
+    and exit code. The newest run is what `pipeprof report` and other verbs take when none is named.
     """  # noqa: D301
     from pipeprof.collect.launch import ProbeOptions, die_like
     from pipeprof.collect.session import create_run, default_name, parse_schedule, record
 
     if not command:
         raise UsageError("no command to run", "pipeprof collect -- python train.py")
+    if options["schedule"] is not None and options["ops"] != "window":
+        raise UsageError(
+            f"--schedule says when windows are, and --ops {options['ops']} has none", "leave out one of them"
+        )
     quiet, reps = options["quiet"], options["reps"]
     schedule = parse_schedule(options["schedule"]) if options["schedule"] is not None else None
     kept = {name: options[name] for name in KEPT_OPTIONS} | {"schedule": schedule, "reps": reps}
@@ -99,6 +106,9 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
             tell_summary(run)
     except PipeprofError as error:  # ours, not the command's: its exit code stands
         tell_error(error.message, error.hint)
+    cure = next((warning.message for warning in run.manifest.warnings if warning.code == "numpy"), None)
+    if cure is not None:
+        say(f"hint: {cure}")
     status = next((outcome.status for outcome in outcomes if outcome.status), 0)
     if status < 0:
         die_like(status)

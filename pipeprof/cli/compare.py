@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.streams import StdoutClosed
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ comparison_format = format_option("json", "markdown", "junit")
     help="Compare across machines or versions all the same; where they differ the exit code is 0.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
+@keeps_files("output")
 def compare(
     base: str, new: str, policy_file: Path | None, form: str, output: Path | None, *, allow_cross_machine: bool
 ) -> None:

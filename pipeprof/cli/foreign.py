@@ -10,24 +10,26 @@ from pipeprof.cli.told import progress_line, tell_summary
 
 
 @click.command("import")
-@click.argument("source", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("source", metavar="PATH", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder of the run.  [default: pipeprof-run-TIME]"
 )
 @click.option(
     "--kind",
     type=click.Choice(["ascend", "minddata", "megengine", "kineto"]),
-    help="Read only files of this kind.  [default: all known]",
+    help="Read only files of this kind.  [default: all]",
 )
-@click.option("--force", is_flag=True, help="Replace the run if it exists.")
+@click.option("--force", is_flag=True, help="Replace the run if the folder holds one.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def import_files(source: Path, path: Path | None, kind: str | None, *, force: bool, quiet: bool) -> None:
-    """Read another profiler's files into a run: MindInsight, Ascend, MindSpore, MegEngine, PyTorch (Kineto).
+    """Read the files of another profiler into a run: MindInsight, Ascend, MindSpore, MegEngine, PyTorch (Kineto).
 
     \b
       pipeprof import profiler/ -o old
       pipeprof import resnet.pt.trace.json.gz -o torch
       pipeprof report old
+
+    PATH is a folder, with the folders in it, or one file. Files are recognised by their content.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
     from pipeprof.read.foreign import import_path

@@ -8,28 +8,38 @@ from typing import Any
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.run_argument import RUN
 from pipeprof.cli.told import opened
+from pipeprof.errors import UsageError
 
 _ALL = 1 << 40
+_BLOCKS = 2000
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("-t", "--top", type=click.IntRange(0), default=10, show_default=True, help="Operators; 0 shows all.")
+@RUN
+@click.option("-t", "--top", type=click.IntRange(0), default=10, show_default=True, help="Rows of each table; 0: all.")
 @format_option("json")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
-@click.option("--svg", type=click.Path(path_type=Path), help="Draw the lifetimes of blocks: time x address.")
-@click.option("--rank", type=click.IntRange(0), metavar="N", help="Rank that --svg draws.  [default: the first]")
+@click.option(
+    "--svg",
+    type=click.Path(path_type=Path),
+    help="Draw the lifetime of each block: time to the right, address upwards.",
+)
+@click.option("--rank", type=click.IntRange(0), metavar="N", help="Rank to draw with --svg.  [default: the first]")
 @click.option(
     "--blocks",
     type=click.IntRange(0),
-    default=2000,
-    show_default=True,
-    help="Largest blocks in --svg and JSON; 0: all.",
+    metavar="N",
+    help="Blocks in --svg and JSON, largest first; 0: all.  [default: 2000]",
 )
-@click.option("--skip-steps", type=click.IntRange(0), default=0, help="Training steps that growth leaves out.")
+@click.option(
+    "--skip-steps", type=click.IntRange(0), default=0, help="Leave out so many training steps when judging growth."
+)
+@keeps_files("output", "svg")
 def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: int | None, **asked: Any) -> None:
-    """Memory over time, its peak and what was alive then, operators, and whether it grows from step to step.
+    """Memory over time: its peak, what was alive then, what each operator took, and whether it keeps growing.
 
     \b
       pipeprof memory RUN
@@ -39,11 +49,17 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
     from pipeprof.report import json_text, memory_text
     from pipeprof.report import memory as room
     from pipeprof.report.output import write_text
+    from pipeprof.report.timeline_clock import check_stored
 
-    content = room.build(
-        opened(run), top=asked["top"] or _ALL, lifetimes=asked["blocks"] or _ALL, skip_steps=asked["skip_steps"]
-    )
+    if svg is None and rank is not None:
+        raise UsageError("--rank chooses the rank that --svg draws, and there is no --svg", "add --svg lifetimes.svg")
+    if svg is None and form != "json" and asked["blocks"] is not None:
+        raise UsageError("--blocks is for --svg and JSON", "add --svg lifetimes.svg, or --format json")
+    source = opened(run)
+    blocks = _BLOCKS if asked["blocks"] is None else asked["blocks"] or _ALL
+    content = room.build(source, top=asked["top"] or _ALL, lifetimes=blocks, skip_steps=asked["skip_steps"])
     if svg is not None:
+        check_stored("rank", () if rank is None else (rank,), room.ranks(source))
         write_text(_chart(content, rank), svg)
     if form == "terminal" and output is None:
         memory_text.show(content)

@@ -9,7 +9,10 @@ from typing import Any
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.run_argument import run_argument
 from pipeprof.cli.told import opened
+from pipeprof.errors import UsageError
 
 _CONTEXT = {"ignore_unknown_options": False}
 
@@ -26,7 +29,7 @@ class _Command(click.Command):
 
 
 @click.command(cls=_Command, context_settings=_CONTEXT)
-@click.argument("run", metavar="RUN|FILE", type=click.Path(path_type=Path))
+@run_argument("RUN|FILE")
 @click.option(
     "-t", "--top", type=int, metavar="N", help="Rows; 0 shows all, -N all but the last N.  [default: 20, or 3]"
 )
@@ -34,7 +37,12 @@ class _Command(click.Command):
 @click.option(
     "--group-by", metavar="name|shape|stack [N]|type|scope|phase", help="Sum up executions.  [default: type or name]"
 )
-@click.option("--stack-depth", type=click.IntRange(1), default=5, show_default=True, help="Frames of --group-by stack.")
+@click.option("--stack-depth", type=click.IntRange(1), metavar="N", help="Frames of --group-by stack.  [default: 5]")
+@click.option(
+    "--python-functions/--no-python-functions",
+    default=None,
+    help="Groups with calls of Python functions, or without.  [default: as the torch that wrote the trace]",
+)
 @click.option("--order-by", "--sort-by", metavar="COL", help="Largest first by any column; +COL: smallest first.")
 @click.option("--opr-name", metavar="REGEX", help="Operators whose name matches, from its start.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Operators of exactly this type (repeatable).")
@@ -57,6 +65,7 @@ class _Command(click.Command):
 @click.option("--confluence", "--wiki", is_flag=True, help="Wiki tables with more columns.")
 @format_option("json", "csv", "markdown", "parquet")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
+@keeps_files("output")
 def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_by: str | None, **asked: Any) -> None:
     """Operator table of a run, or of another program's profile: filtered, ordered, added up or grouped.
 
@@ -64,15 +73,20 @@ def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_
       pipeprof ops RUN
       pipeprof ops RUN --group-by name --top 50 --order-by count
       pipeprof ops profile.json -t 5 --opr-name "conv.*" --order-by FLOPS
-      pipeprof ops profile.json --aggregate-by type --aggregate sum --min-time 1e-5
+      pipeprof ops profile.json --aggregate-by type --aggregate sum
       pipeprof ops RUN --format csv > ops.csv
     """  # noqa: D301
     from pipeprof.report.ops import show
     from pipeprof.report.ops.question import Question
 
-    if row_limit is not None and asked["top"] is None:
+    if row_limit is not None and asked["top"] is not None:
+        raise UsageError("--top and --row-limit both say how many rows are shown", "give one of them")
+    if row_limit is not None:
         asked["top"] = max(row_limit, 0)
-    question = Question(**asked)
+    depth = asked.pop("stack_depth")
+    if depth is not None and (group_by or "").split()[:1] != ["stack"]:
+        raise UsageError("--stack-depth is for stacks", f"add --group-by stack: --group-by stack --stack-depth {depth}")
+    question = Question(**asked) if depth is None else Question(**asked, stack_depth=depth)
     if group_by is not None:
         question = question.grouped(group_by)
     question.check()

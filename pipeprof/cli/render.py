@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.errors import UsageError
+from pipeprof.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,22 +34,27 @@ def forms() -> dict[str, tuple[str, Callable[[dict[str, Any]], str]]]:
 @click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--to", "form", help="markdown, html, junit, github-summary, github-comment, github-annotations.")
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder: write every form into it.")
-def render(source: Path, form: str | None, folder: Path | None) -> None:
+@click.option("--force", is_flag=True, help="Replace the files if they exist.")
+def render(source: Path, form: str | None, folder: Path | None, *, force: bool) -> None:
     """Show a saved comparison (`pipeprof compare --format json`) in another form.
 
     \b
       pipeprof render compare.json --to html > compare.html
       pipeprof render compare.json -o folder
     """  # noqa: D301
+    from pipeprof.report.output import check_free
+
     known = forms()
     if (form is None) == (folder is None):
         raise UsageError("render needs one of --to and -o", "pipeprof render compare.json --to markdown")
     if form is not None and form not in known:
-        raise UsageError(f"unknown form `{form}`", f"one of {', '.join(known)}")
+        raise UsageError(f"unknown form `{form}`", did_you_mean(form, known))
     content = _read(source)
     if folder is None:
         click.echo(known[str(form)][1](content), nl=False)
         return
+    for name, _ in known.values():
+        check_free(folder / name, force=force)
     for name, text in known.values():
         _write(folder / name, text(content))
 

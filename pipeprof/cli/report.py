@@ -2,25 +2,57 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import click
 
 from pipeprof.cli.format_option import format_option
-from pipeprof.cli.told import RUN, opened
+from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.run_argument import RUN, complete_runs, newest_here
+from pipeprof.cli.told import opened
+from pipeprof.errors import UsageError
+
+_SQL = re.compile(  # what only reads, and what is refused with its reason
+    r"\s*(?:\(|--|/\*|(?:select|with|from|describe|show|summarize|explain|values|pivot|unpivot|table|insert|update|delete|"
+    r"create|drop|alter|copy|attach|pragma|set|call|load|install)\b\s*\S)",
+    re.IGNORECASE,
+)
+
+SECTIONS = (
+    "run",
+    "diagnosis",
+    "steps",
+    "split",
+    "ranks",
+    "across",
+    "pipeline",
+    "queues",
+    "operators",
+    "communication",
+    "resources",
+    "missing",
+)  # of pipeprof.report.sections, whose import takes longer than `--help` may
 
 
 @click.command()
 @RUN
 @format_option("html", "markdown", "json")
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the longest tables.")
+@click.option("--full", is_flag=True, help="Everything: evidence, other programs' verdicts, all tables.")
+@click.option("--section", "names", type=click.Choice(SECTIONS), multiple=True, help="One part alone (again for more).")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
-def report(run: Path, form: str, top: int, output: Path | None) -> None:
-    """Step phases, data pipeline, operators, memory, and what to change.
+@keeps_files("output")
+def report(run: Path, form: str, top: int, output: Path | None, *, full: bool, names: tuple[str, ...]) -> None:
+    """What limits the training, why, and what to change; with --full all that was measured.
+
+    HTML, Markdown and JSON hold everything.
 
     \b
       pipeprof report RUN
+      pipeprof report RUN --full
+      pipeprof report RUN --section pipeline --section steps
       pipeprof report RUN --format html -o report.html
       pipeprof report RUN --format markdown -o report.md
       pipeprof report RUN --format json | jq .diagnosis
@@ -28,28 +60,46 @@ def report(run: Path, form: str, top: int, output: Path | None) -> None:
     from pipeprof.report import build, html, json_text, markdown, terminal
     from pipeprof.report.output import write_text
 
+    if form != "terminal" and (full or names):
+        given = "--full" if full else "--section"
+        raise UsageError(f"{given} is for the terminal: {form} holds everything", f"leave {given} out")
     content = build.build(opened(run), top=top)
     if form == "terminal" and output is None:
-        terminal.show(content)
+        terminal.show(content, full=full, names=names)
         return
-    forms = {"terminal": terminal.text, "html": html.text, "markdown": markdown.text, "json": json_text.text}
-    text = forms[form](content)
-    write_text(text, output)
+    if form == "terminal":
+        write_text(terminal.text(content, full=not names, names=names), output)
+        return
+    forms = {"html": html.text, "markdown": markdown.text, "json": json_text.text}
+    write_text(forms[form](content), output)
 
 
 @click.command()
-@RUN
-@click.argument("query", required=False)
+@click.argument("words", nargs=-1, metavar="[RUN] [SQL]", shell_complete=complete_runs)
 @format_option("csv", "json")
-def sql(run: Path, query: str | None, form: str) -> None:
-    """Ask the tables of a run in SQL (DuckDB, read-only). Without a query: the tables and views there are.
+def sql(words: tuple[str, ...], form: str) -> None:
+    """Ask the tables of a run in SQL (DuckDB, read-only). Without SQL, list its tables and views.
 
     \b
       pipeprof sql RUN
       pipeprof sql RUN "SELECT kind, count(*) FROM step GROUP BY kind"
-      echo "SELECT * FROM stage" | pipeprof sql RUN - --format csv
+      pipeprof sql "SELECT * FROM stage" --format csv
+      echo "SELECT * FROM stage" | pipeprof sql RUN -
+
+    Without RUN, the newest run of the current folder is asked. Tables and views: docs/tables.md.
     """  # noqa: D301
     from pipeprof.report import rows
 
+    run, query = _run_and_query(words)
     text = sys.stdin.read() if query == "-" else query
     rows.show(opened(run), text, form)
+
+
+def _run_and_query(words: tuple[str, ...]) -> tuple[Path, str | None]:
+    """A word alone is SQL when it is `-`, or when it begins as SQL does and is no path."""
+    if len(words) > 2:
+        raise UsageError(f"expected RUN and SQL, found {len(words)} words", 'in quotes: pipeprof sql RUN "SELECT ..."')
+    if len(words) == 1 and (words[0] == "-" or (_SQL.match(words[0]) and not Path(words[0]).exists())):
+        return newest_here(), words[0]
+    run, query = (*words, None, None)[:2]
+    return newest_here() if run is None else Path(run), query

@@ -34,12 +34,16 @@ def _budget(_ctx: click.Context, _param: click.Parameter, text: str | None) -> f
     "table",
     type=click.Path(path_type=Path),
     metavar="CSV",
-    help="Show published tables of option sets instead of measuring.",
+    help="Show a published table of option sets; nothing is run.",
 )
-@click.option("--steps", type=click.IntRange(0), help="Choose for a run of that many steady steps.")
-@click.option("--budget", metavar="TIME", callback=_budget, help="Time for all repetitions, such as 600 or 10m.")
+@click.option("--steps", type=click.IntRange(0), help="Recommend for a training of that many steps after warm-up.")
+@click.option("--budget", metavar="TIME", callback=_budget, help="Time for all repetitions, for example 600 or 10m.")
 @click.option(
-    "-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-sweep-HASH]"
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Folder of the sweep.  [default: pipeprof-sweep-HASH]",
 )
 @format_option("json", "markdown", "csv")
 @click.option("--export", "export", type=click.Choice(EXPORTS), help="Print only the recommended option set.")
@@ -48,7 +52,7 @@ def sweep(
     file: Path | None, table: Path | None, steps: int | None, budget: float | None, folder: Path | None, form: str,
     export: str | None, command: tuple[str, ...],
 ) -> None:  # fmt: skip
-    """Which options make this command faster, and from how many steps on do they pay?
+    """Measure which options make a command faster, and after how many steps they pay off.
 
     \b
       pipeprof sweep sweep.toml -- python train.py
@@ -56,13 +60,18 @@ def sweep(
       pipeprof sweep sweep.toml --export env -- python train.py
       pipeprof sweep --table option_tables.csv
 
-    FILE holds the option sets (docs/sweep.md, examples/sweep.toml). They are run in turn with the base, in fresh
-    processes, until each is decided or the time is over. The same call again continues a sweep that was interrupted,
-    and prints the result of one that is finished. Exit codes: 0 measured, 3 could not be measured, 5 the base failed.
+    FILE holds the option sets (docs/sweep.md, examples/sweep.toml). Each is run in turn with the base, in fresh
+    processes, until its verdict is clear or the time is over. The same command again continues a sweep that was
+    interrupted, and prints the result of one that is finished. Exit codes: 0 measured, 3 could not be measured, 5 the
+    base failed.
     """  # noqa: D301
     if (file is None) == (table is None):
         raise UsageError("give a sweep file, or a table with --table", "pipeprof sweep sweep.toml -- python train.py")
     if table is not None:
+        if command or folder or budget:
+            raise UsageError(
+                "--table shows published figures and runs nothing", "leave out -o, --budget and the command"
+            )
         from pipeprof.experiment.sweep_table import table_content
 
         show(table_content(table, steps), form, export)

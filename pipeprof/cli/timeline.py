@@ -6,22 +6,25 @@ from pathlib import Path
 
 import click
 
+from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.run_argument import RUN
 from pipeprof.cli.told import opened
 from pipeprof.units import format_count
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@RUN
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("trace.json.gz"), show_default=True,
-    help="The trace; packed when the name ends in .gz.",
+    help="File of the trace; compressed when it ends in .gz.",
 )  # fmt: skip
-@click.option("--steps", metavar="A:B", help="Only steps A up to, and without, B.")
-@click.option("--ranks", metavar="LIST", help="Only these ranks, such as 0,2,4-7.")
+@click.option("--steps", metavar="A:B", help="Only steps from A to B, B not included.")
+@click.option("--ranks", metavar="LIST", help="Only these ranks, for example 0,2,4-7.")
 @click.option("--rep", type=click.IntRange(0), metavar="N", help="Only this repetition.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@keeps_files("output")
 def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep: int | None, *, quiet: bool) -> None:
-    """Write everything, all ranks on one clock, as a trace for ui.perfetto.dev or chrome://tracing.
+    """Write all events of all ranks, on one clock, as a trace for ui.perfetto.dev or chrome://tracing.
 
     \b
       pipeprof timeline RUN
@@ -43,29 +46,28 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
         return
     click.echo(f"{written.events:,} events of {format_count(written.ranks, 'rank')} in `{output}`", err=True)
     if written.left_out:
-        rows = "1 row" if written.left_out == 1 else f"{written.left_out:,} rows"
-        was = "was" if written.left_out == 1 else "were"
-        click.echo(f"note: {rows} without a time or a duration {was} left out", err=True)
+        click.echo(f"note: left out {written.left_out:,} rows that have no time or duration", err=True)
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@RUN
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True,
-    help="The name says the format: *.speedscope.json, or folded text.",
+    help="File: *.json for speedscope, any other name for folded text.",
 )  # fmt: skip
 @click.option(
     "--by", "way", type=click.Choice(["stack", "call", "scope"]),
-    help="Source locations, operators that call operators, or modules.  [default: the first that the run has]",
+    help="By source lines, operators that call operators, or modules.  [default: the first that the run has]",
 )  # fmt: skip
 @click.option(
     "--weight", type=click.Choice(["host", "device", "count", "memory"]), default="host", show_default=True,
-    help="Own time on the host, device time, executions, or bytes allocated.",
+    help="What counts: own time on the host, time on the device, executions, or bytes allocated.",
 )  # fmt: skip
-@click.option("--depth", type=click.IntRange(1), metavar="N", help="Innermost frames of a source location to keep.")
-@click.option("--steps", metavar="A:B", help="Only steps A up to, and without, B.")
+@click.option("--depth", type=click.IntRange(1), metavar="N", help="Keep only the N innermost source lines of a stack.")
+@click.option("--steps", metavar="A:B", help="Only steps from A to B, B not included.")
+@keeps_files("output")
 def stacks(run: Path, output: Path, way: str | None, weight: str, depth: int | None, steps: str | None) -> None:
-    """Write stacks of operators for flame graphs.
+    """Write the call stacks of operators for flame graphs.
 
     \b
       pipeprof stacks RUN -o run.folded

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,9 +11,9 @@ import click
 from pipeprof.errors import RunError
 
 if TYPE_CHECKING:
-    from pipeprof.record.run import Run
+    from pathlib import Path
 
-RUN = click.argument("run", type=click.Path(path_type=Path))
+    from pipeprof.record.run import Run
 
 
 def opened(path: Path) -> Run:
@@ -34,11 +32,9 @@ def opened(path: Path) -> Run:
         with progress_line("pipeprof: recovering the run", quiet=False) as progress:
             return open_run(path, progress=progress)
     except RunError as error:
-        from pipeprof.read.foreign import holds_known
+        from pipeprof.read.foreign import import_hint
 
-        if not holds_known(path):
-            raise
-        raise RunError(error.message, f"pipeprof import {shlex.quote(str(path))} -o RUN") from error
+        raise import_hint(error, path) from error
 
 
 def progress_line(title: str, *, quiet: bool) -> Any:
@@ -49,11 +45,13 @@ def progress_line(title: str, *, quiet: bool) -> Any:
 
 
 def tell_summary(run: Run) -> None:
-    """Three lines about a new run."""
+    """Three lines about a new run; `pipeprof runs` will know it without asking its tables."""
+    from pipeprof.report.overview import overview
     from pipeprof.report.summary import three_lines
 
     for line in three_lines(run):
         say(line)
+    overview(run)
 
 
 def say(line: str) -> None:

@@ -8,31 +8,49 @@ from typing import Any
 import click
 
 from pipeprof.cli.format_option import format_option
-from pipeprof.cli.told import RUN, say
+from pipeprof.cli.run_argument import RUN, newest_here
+from pipeprof.cli.told import say
 from pipeprof.errors import UsageError
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+class _Command(click.Command):
+    """Takes what stands behind `--` as the command, also when no RUN stands before it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            before = args[: args.index("--")]
+            explains = {"-h", "--help"} & set(before)
+            if not explains and not isinstance(self.make_parser(ctx).parse_args(list(before))[0].get("run"), str):
+                args = [*before, str(newest_here()), *args[len(before) :]]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_Command, context_settings={"ignore_unknown_options": False})
 @RUN
-@click.option("--op", required=True, metavar="NAME|ID", help="The dataset operator: its number, name, or type.")
-@click.option("--workers", type=click.IntRange(1), metavar="K", help="num_parallel_workers of the operator.")
-@click.option("--prefetch", type=click.IntRange(1), metavar="P", help="Prefetch size (of every operator).")
-@click.option("--processes/--threads", default=None, help="Run its Python in worker processes, or in threads.")
-@click.option("--pairs", type=click.IntRange(1), default=3, show_default=True, help="Pairs of runs.")
+@click.option("--op", required=True, metavar="NAME|ID", help="The dataset operator: its number, name or type.")
+@click.option("--workers", type=click.IntRange(1), metavar="K", help="New num_parallel_workers of the operator.")
+@click.option("--prefetch", type=click.IntRange(1), metavar="P", help="New prefetch size, of every operator.")
+@click.option("--processes/--threads", default=None, help="Run its Python code in processes or in threads.")
+@click.option("--pairs", type=click.IntRange(1), default=3, show_default=True, help="Runs with and without the change.")
 @click.option(
-    "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-whatif-TIME]"
+    "-o",
+    "--output",
+    "path",
+    type=click.Path(path_type=Path),
+    help="New folder for the runs.  [default: pipeprof-whatif-TIME]",
 )
 @format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def whatif(run: Path, path: Path | None, form: str, pairs: int, command: tuple[str, ...], **wish: Any) -> None:
-    """Predict what another setting of a dataset operator would buy, then measure it.
+    """Predict what other settings of a dataset operator would gain, then measure it.
 
     \b
       pipeprof whatif RUN --op mask_from_storage --workers 2
-      pipeprof whatif RUN --op 3 --workers 4 --processes --pairs 5 -- python train.py --epochs 2
+      pipeprof whatif RUN --op 3 --workers 4 --processes -- python train.py
       pipeprof whatif RUN --op GeneratorOp --prefetch 64
 
-    Runs the command (that of RUN, if none is given) unchanged and unprofiled, in turn without and with the change.
+    Runs the command (that of RUN if none is given) in turn without and with the new settings. Its script needs no
+    change, and only step times are recorded.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
     from pipeprof.experiment import runs
@@ -44,9 +62,13 @@ def whatif(run: Path, path: Path | None, form: str, pairs: int, command: tuple[s
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
-@click.option("--pairs", type=click.IntRange(1), default=2, show_default=True, help="Pairs of runs.")
+@click.option("--pairs", type=click.IntRange(1), default=2, show_default=True, help="Runs with and without the change.")
 @click.option(
-    "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-headspace-TIME]"
+    "-o",
+    "--output",
+    "path",
+    type=click.Path(path_type=Path),
+    help="New folder for the runs.  [default: pipeprof-headspace-TIME]",
 )
 @format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -57,7 +79,8 @@ def headspace(path: Path | None, form: str, pairs: int, command: tuple[str, ...]
       pipeprof headspace -- python train.py --epochs 2
       pipeprof headspace -o bound --pairs 3 --format json -- python train.py
 
-    Runs the command unchanged, and with training iterators that hand out one cached batch for ever, in turn.
+    Runs the command in turn as it is, and with its first batch repeated so that no step waits for data. No fix of the
+    data pipeline can make the training faster than that.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
     from pipeprof.experiment import headspace as room

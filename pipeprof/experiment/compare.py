@@ -31,9 +31,14 @@ LABELS = {
     "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": "data wait",
     "first_step_time": "time to first step", "peak_memory": "peak memory",
 }  # fmt: skip
+INFORMS = "the conditions differ, so this comparison informs and cannot fail"
 NOT_INTERLEAVED = (
     "the two sides were measured one after the other, so a drift of the machine looks like a change: "
-    "`pipeprof ab` takes them in turn"
+    "`pipeprof ab` runs them in turn"
+)
+OTHER_JOB = (
+    "the two sides were measured in different CI jobs, or before and after a restart of the machine: `pipeprof ab` "
+    "runs both in one"
 )
 
 
@@ -59,7 +64,11 @@ def compare_sides(
         day = today or dt.date.today().isoformat()  # noqa: DTZ011 - the user's day
         verdict = acknowledged(verdict, policy, (base.workload, new.workload), day)
         entries = _explained(base, new, verdict)
-    notes = [*verdict.notes, *_notes(base, new), *(["informational: the conditions differ"] if informational else [])]
+    notes = [
+        *verdict.notes,
+        *_notes(base, new),
+        *([INFORMS] if informational else []),
+    ]
     return {
         "schema_version": SCHEMA_VERSION,
         "verdict": verdict.verdict,
@@ -121,10 +130,15 @@ def _notes(base: Measures, new: Measures) -> list[str]:
     notes = [*base.notes, *new.notes]
     if not (base.interleaved and new.interleaved) and base.jobs == new.jobs and len(base.jobs) == 1:
         notes.append(NOT_INTERLEAVED)
-    if base.workload != new.workload:
-        notes.append(f"the workloads have other names: `{base.workload}`, `{new.workload}`")
+    if base.jobs and new.jobs and not base.jobs & new.jobs:
+        notes.append(OTHER_JOB)
+    if base.workload != new.workload and "baseline" not in (
+        base.kind,
+        new.kind,
+    ):  # the name of one is the user's choice
+        notes.append(f"the workloads have different names: `{base.workload}` and `{new.workload}`")
     if base.git and new.git and base.git == new.git and not base.git.get("dirty"):
-        notes.append("both sides were recorded from the same revision")
+        notes.append("both sides are of the same git revision")
     return notes
 
 

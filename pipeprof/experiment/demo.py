@@ -119,10 +119,10 @@ def _compare(slow: dict[str, Any], fixed: dict[str, Any]) -> bool:
     ]
     for name, one, other in rows:
         print(f"  {name:<28}{one:>20}{other:>20}")
-    if after < before * FASTER:
+    if before is not None and after is not None and after < before * FASTER:
         _say(f"The fix is confirmed: a training step is {before / after:.1f} times as fast.")
         return True
-    _say(f"The fix is not confirmed: a step did not get {1 - FASTER:.0%} faster. The machine may be very busy.")
+    _say(f"The fix is not confirmed: a step did not get {1 - FASTER:.0%} shorter. The machine may be very busy.")
     return False
 
 
@@ -138,9 +138,10 @@ def _mask_work(slow: dict[str, Any], fixed: dict[str, Any]) -> tuple[str, str]:
     return one, other
 
 
-def _median_step(content: dict[str, Any]) -> float:
+def _median_step(content: dict[str, Any]) -> float | None:
+    """None when the training was stopped in its warm-up."""
     rows = [row for row in content["steps"]["summary"] if row["kind"] == "train"]
-    return float(rows[0]["median_ns"]) if rows else float("nan")
+    return float(rows[0]["median_ns"]) if rows else None
 
 
 def _outside_training(content: dict[str, Any]) -> float:

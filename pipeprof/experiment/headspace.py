@@ -40,7 +40,10 @@ def run_headspace(command: Sequence[str], pairs: int, folder: Path, say: Callabl
 
     runs = measure_pairs(folder, command, pairs, probe_of, say)
     if not all(run.events("cached") for run in runs if run.side == "b"):
-        raise MeasureError("the training's iterators were not found again", "does the script make them at random?")
+        raise MeasureError(
+            "the dataset iterators of the first run were not found in the second",
+            "does the script make them at random?",
+        )
     content = {"schema_version": SCHEMA_VERSION} | measured_facts(runs, command=command)
     content["measured"]["verdict"] = verdict(content["measured"])
     content["notes"] = notes(runs)
@@ -99,7 +102,7 @@ def epoch_lengths(process: Process, number: int) -> list[int]:
 def notes(runs: Sequence[Measured]) -> list[str]:
     """What the reader should know about the bound."""
     steps = {run.training_steps for run in runs}
-    said = ["the same batch every time: effects of its content on the training's speed are not in the bound"]
+    said = ["every step got the same batch, so what its content does to the speed is not included"]
     if len(steps) > 1:
         said.append(f"the runs had different numbers of training steps: {', '.join(map(str, sorted(steps)))}")
     return said
@@ -118,7 +121,7 @@ def text(content: Mapping[str, Any]) -> str:
     rates = {side: [run["steps_per_second"] for run in content["runs"] if run["side"] == side] for side in ("a", "b")}
     lines = [
         *_bound(measured),
-        f"  unchanged {_listed(rates['a'])}, with one cached batch {_listed(rates['b'])} steps/s",
+        f"  steps/s now {_listed(rates['a'])}; with one cached batch {_listed(rates['b'])}",
     ]
     lines += [f"  note: {note}" for note in content["notes"]]
     return "\n".join(lines) + "\n"

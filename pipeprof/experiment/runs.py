@@ -90,9 +90,7 @@ def run_once(folder: Path, command: Sequence[str], side: Side, pair: int, probe:
         raise KeyboardInterrupt
     if outcome.status:
         how = f"exit code {outcome.status}" if outcome.status > 0 else f"signal {-outcome.status}"
-        raise WorkloadError(
-            f"the command failed in run `{path}`: {how}{_last_words(log)}", f"all it said is in `{log}`"
-        )
+        raise WorkloadError(f"the command failed in run `{path}`: {how}{_last_words(log)}", f"its output is in `{log}`")
     rate = steady_rate(rows)
     if rate is None:
         train = sum(row["kind"] == "train" for row in rows)
@@ -132,7 +130,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise MeasureError(f"cannot write `{path}`: {error.strerror}", "free some space; the runs are there") from error
+        raise MeasureError(f"cannot write `{path}`: {error.strerror}", "free some space; the runs are kept") from error
 
 
 @contextlib.contextmanager

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.errors import UsageError
+from pipeprof.errors import UsageError, did_you_mean, near_names
 from pipeprof.verdict import loop as measured
 
 if TYPE_CHECKING:
@@ -65,10 +64,10 @@ def find_op(pipelines: Sequence[Pipeline], text: str) -> tuple[Pipeline, Mapping
             raise UsageError(f"`{text}` names {len(matching)} operators: {listed}", "give the number with --op")
     known = [op for pipeline in pipelines for op in pipeline.ops]
     names = [str(op[part]) for op in known for part in ("name", "op_type") if op[part]]
-    near = difflib.get_close_matches(text, names, n=3, cutoff=0.5) or [
-        f"{op['op_id']} ({op['name'] or op['op_type']})" for op in known
-    ]
-    raise UsageError(f"the training pipeline has no operator `{text}`", f"it has {', '.join(near)}")
+    listed = ", ".join(f"{op['op_id']} ({op['name'] or op['op_type']})" for op in known)
+    near = near_names(text, names)
+    hint = did_you_mean(text, names) if near else f"choose from {listed}"
+    raise UsageError(f"the training pipeline has no operator `{text}`", hint)
 
 
 def _matching(ops: Sequence[Mapping[str, Any]], text: str) -> list[Mapping[str, Any]]:

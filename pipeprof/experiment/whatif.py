@@ -130,11 +130,13 @@ def text(content: Mapping[str, Any]) -> str:
     measured = content["measured"]
     low, high = measured["low"], measured["high"]
     lines = prediction_lines(content)
-    lines.append(f"measured    x{measured['ratio']:.2f} (pairs x{low:.2f} to x{high:.2f}): {measured['verdict']}")
+    speed = f"{measured['ratio']:.2f} times the speed ({low:.2f} to {high:.2f} in single pairs)"
+    lines.append(f"measured    {speed}: {measured['verdict']}")
     rates = {side: [run["steps_per_second"] for run in content["runs"] if run["side"] == side] for side in ("a", "b")}
-    lines.append(f"  unchanged {_listed(rates['a'])}, changed {_listed(rates['b'])} steps/s")
+    lines.append(f"  steps/s before {_listed(rates['a'])}; after {_listed(rates['b'])}")
     if content["error"] is not None:
-        lines.append(f"error       {content['error'] * 100:+.1f} % of the measured ratio")
+        side = "high" if content["error"] > 0 else "low"
+        lines.append(f"error       the prediction is {abs(content['error']) * 100:.1f} % too {side}")
     return "\n".join(lines) + "\n"
 
 
@@ -144,13 +146,17 @@ def prediction_lines(content: Mapping[str, Any]) -> list[str]:
     change = ", ".join(f"{name} {old} -> {new}" for name, (old, new) in content["change"].items())
     lines = [f"change      {op['op_type']} {op['op_id']} `{op['name'] or ''}`: {change}"]
     if predicted["ratio"] is not None:
-        lines.append(f"predicted   x{predicted['ratio']:.2f} (x{predicted['low']:.2f} to x{predicted['high']:.2f})")
+        lines.append(
+            f"predicted   {predicted['ratio']:.2f} times the speed ({predicted['low']:.2f} to {predicted['high']:.2f})"
+        )
     else:
-        lines.append(f"predicted   no number: {predicted['reason']}")
+        lines.append(f"predicted   nothing: {predicted['reason']}")
     lines += [f"  {basis}" for basis in predicted["basis"]]
     if predicted["limited_by"] is not None:
         limit = predicted["limited_by"]
-        lines.append("  then limited by " + ("the training itself" if limit == "consumer" else f"operator {limit}"))
+        lines.append(
+            "  after that the limit is " + ("the training itself" if limit == "consumer" else f"operator {limit}")
+        )
     return lines
 
 
@@ -163,7 +169,9 @@ def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:
     with Engine.open(run) as engine:
         pipelines = training_pipelines(engine)
         if not pipelines:
-            raise MeasureError(f"`{path}` has no training pipeline", "record a training that iterates a dataset")
+            raise MeasureError(
+                f"`{path}` holds no dataset pipeline that fed a training", "record a training that iterates a dataset"
+            )
         pipeline, op = find_op(pipelines, wish.op)
         loop = loop_of(pipeline)
     change = _change(wish, op, loop)
@@ -188,17 +196,20 @@ def _change(wish: Wish, op: Mapping[str, Any], loop: Loop) -> Change:
     if workers is None and wish.prefetch is None and wish.processes is None:
         workers = enough_workers(loop, op["op_id"])
         if workers is None or workers == op["workers"]:
-            raise UsageError(f"no better number of workers is known for `{name}`", "say what to try: --workers 2")
+            raise UsageError(
+                f"no number of workers is predicted to be better for `{name}`",
+                "name a setting to try, such as --workers 2",
+            )
     if workers is not None and not 1 <= workers <= limit:
         raise UsageError(
-            f"{workers} workers: MindSpore takes 1 to {limit} on this machine", "num_parallel_workers <= CPU count"
+            f"--workers {workers}: MindSpore takes 1 to {limit} on this machine", "it allows one worker for each CPU"
         )
     if wish.processes is not None and (op["op_type"] not in HAVE_PROCESSES or op["is_python"] is False):
         raise UsageError(f"`{name}` runs no Python that could be moved to processes", "try --workers")
     unchanged = workers in (None, op["workers"]) and wish.processes in (None, bool(op["uses_processes"]))
     if wish.prefetch is None and unchanged:
         raise UsageError(
-            f"`{name}` has these settings already: {op['workers']} workers", "say what to try: --workers 2"
+            f"`{name}` already has these settings ({op['workers']} workers)", "name another setting to try"
         )
     return Change(op["op_id"], workers, wish.prefetch, wish.processes)
 

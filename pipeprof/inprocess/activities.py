@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.errors import UsageError
+from pipeprof.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +41,10 @@ def chosen(activities: Iterable[Any] | None) -> tuple[frozenset[ProfilerActivity
         elif name in ProfilerActivity.__members__:
             found |= ALL if name == "CPU" else {ProfilerActivity[name]}
         else:
-            raise UsageError(f"no activity `{item}`, expected one of {', '.join(ProfilerActivity.__members__)}")
+            raise UsageError(
+                f"unknown activity `{item}`",
+                did_you_mean(str(item), (name.lower() for name in ProfilerActivity.__members__)),
+            )
     if not found and not notes:
         raise UsageError("no activity is left to record", "leave out activities= to record all")
     return frozenset(found or ALL), notes

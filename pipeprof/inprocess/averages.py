@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from pipeprof.inprocess.user_spans import user_spans
@@ -23,6 +24,7 @@ NOT_RECORDED = (
     "self_device_memory_bytes", "computation",
 )  # fmt: skip
 USER = "user"
+SHOWN = 20  # rows at a prompt
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,17 @@ class KeyAverages:
         text = render(shown, self.self_ns, len(rows), shapes=self._shapes, stacks=self._stacks)
         return f"{text}{note}\n" if note else text
 
+    def __repr__(self) -> str:
+        return self.table(row_limit=SHOWN).rstrip("\n")
+
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        from pipeprof.inprocess.table import html  # noqa: PLC0415
+
+        note = f"<p>{escape(self._note)}</p>" if self._note else ""
+        return html(self.rows[:SHOWN], self.self_ns, len(self.rows), shapes=self._shapes, stacks=self._stacks) + note
 
 
 def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0) -> KeyAverages:
@@ -96,7 +107,7 @@ def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0) -> K
     group = "shape" if shapes else "stack" if stack_depth else "name"
     run = open_run(path)
     with Engine.open(run) as engine:
-        found = engine.rows("op/key_averages", group_by=group, stack_depth=max(stack_depth, 1))
+        found = engine.rows("op/key_averages", group_by=group, stack_depth=max(stack_depth, 1), python_functions=True)
     sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for row in found:
         key = (type_of(row["key"]), row["in_shapes"] or "" if shapes else "", row["stack"] or "")

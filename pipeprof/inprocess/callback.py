@@ -25,7 +25,7 @@ class ProfileCallback(Callback):  # type: ignore[misc]
     def __init__(self, profile: Profile | None = None, **settings: Any) -> None:
         super().__init__()
         if profile is not None and settings:
-            raise UsageError(f"give a profile or its settings, not both: found {', '.join(settings)}")
+            raise UsageError(f"give either a profile or settings, found a profile and {', '.join(settings)}")
         self.profile = profile if profile is not None else Profile(**settings)
         self._on = False
         self._entered = 0  # Model.fit enters its callbacks again for each evaluation

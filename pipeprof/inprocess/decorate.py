@@ -23,7 +23,7 @@ def around(function: F, block: Callable[[], AbstractContextManager[Any]]) -> F:
     Raises UsageError for what cannot be called.
     """
     if not callable(function):
-        raise UsageError(f"only what can be called can be decorated, found {type(function).__name__}")
+        raise UsageError(f"only a function or class can be decorated, found {type(function).__name__}")
     made = next((make for is_kind, make in _KINDS if is_kind(function)), _plain)(function, block)
     return functools.wraps(function)(made)  # type: ignore[return-value]
 

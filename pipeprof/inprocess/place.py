@@ -66,7 +66,7 @@ def check_cycles(folder: Path, *, force: bool, add: bool) -> None:
     """
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
-        raise UsageError(f"cannot write `{folder}`: `{there}` is no folder that can be written", "give another out=")
+        raise UsageError(f"cannot write `{folder}`: `{there}` is not a folder that can be written", "give another out=")
     held = [
         path
         for path in sorted(folder.glob("cycle-*"))
@@ -101,10 +101,10 @@ def further_place(path: Path, options: dict[str, Any]) -> tuple[Run, Before]:
     }
     for what, same in mine.items():
         if not same():
-            raise UsageError(f"`{path}` is of {what}: it cannot get a further repetition; give another out=")
+            raise UsageError(f"`{path}` was recorded with {what}, so no repetition can be added; give another out=")
     here = psutil.Process()
     if manifest.launcher_pid == here.pid and manifest.launcher_start == here.create_time():
-        raise UsageError(f"`{path}` was recorded by this process: repetitions are executions of the program")
+        raise UsageError(f"`{path}` was recorded by this process: a repetition is a new execution of the program")
     before = Before(
         max((rep.rep for rep in manifest.reps), default=-1) + 1, manifest.state, manifest.reason,
         dict(manifest.tables), list(manifest.warnings),

@@ -37,7 +37,7 @@ def plan_of(
     if queue_interval_ms < 1:
         raise UsageError(f"queue_interval_ms is {queue_interval_ms}, expected at least 1 ms")
     if schedule is not None and not callable(schedule):
-        raise UsageError("schedule is no function", "use pipeprof.schedule(wait=..., warmup=..., active=...)")
+        raise UsageError("schedule is not a function", "use pipeprof.schedule(wait=..., warmup=..., active=...)")
     ops, pipeline = ProfilerActivity.OPS in parts, ProfilerActivity.PIPELINE in parts
     mode = "off" if not ops else "all" if schedule is None else "hand"
     probe = {

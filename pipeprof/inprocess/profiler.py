@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 NONE, WARMUP, SAVE = ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD_AND_SAVE
-NESTED = "profile() inside another profile, or under `pipeprof collect`, marks a span: it writes no run of its own"
+NESTED = "a profile() inside another one, or under `pipeprof collect`, writes no run of its own: it is a span there"
 
 
 class profile(Results):  # noqa: N801 - the name that users of other profilers know
@@ -100,7 +100,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         """Begin the block. Raises UsageError when it has begun already, or the run's folder cannot be made."""
         with self._lock:
             if self._started == os.getpid():
-                raise UsageError("this profile is running already", "make another one: profile(...)")
+                raise UsageError("this profile is already running", "make another one: profile(...)")
             self._nested = not owner.claim(self)
             self._started, self.step_num = os.getpid(), 0
             self._block = self._boundary = time.monotonic_ns()
@@ -241,7 +241,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
             if not self._begun:
                 raise
             self._gave_up, self._action = True, NONE
-            say(f"cannot record cycle {self._cycles - 1}: {told(error)}; the program goes on, without a recorder")
+            say(f"cannot record cycle {self._cycles - 1}: {told(error)}; the program goes on, unrecorded")
 
     def _save(self, *, status: int = 0, reason: str | None = None) -> None:
         """The recording under way is whole: hand it over."""

@@ -23,6 +23,10 @@ class Results:
         self._recordings: list[Recording] = []
         self._opened: tuple[Path, OpenRun] | None = None
 
+    def __repr__(self) -> str:
+        found = [str(recording.path) for recording in self._recordings]
+        return f"<pipeprof.profile: {', '.join(found[-3:]) if found else 'no run yet'}>"
+
     def _add(self, recording: Recording) -> None:
         self._recordings.append(recording)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING
 
+from pipeprof.report import page
 from pipeprof.report.ops import cells
 from pipeprof.report.sections import Block
 from pipeprof.report.table import draw
@@ -36,6 +38,17 @@ def render(rows: Sequence[Average], all_ns: int, count: int, *, shapes: bool = F
     if count > len(rows):
         text.append(f"{count - len(rows)} more rows: row_limit=-1 shows all")
     return "\n".join(text) + "\n"
+
+
+def html(rows: Sequence[Average], all_ns: int, count: int, *, shapes: bool = False, stacks: bool = False) -> str:
+    """The rows of `render` as an HTML table, for notebooks."""
+    head = [*HEAD, *(["Input Shapes"] if shapes else []), *(["Source Location"] if stacks else [])]
+    body = []
+    for row in rows:
+        cells_of_row = [*_figures(row, all_ns), *([row.in_shapes] if shapes else []), *([row.stack] if stacks else [])]
+        body.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells_of_row) + "</tr>")
+    more = [f"<p>{count - len(rows)} more rows</p>"] if count > len(rows) else []
+    return "\n".join([*page.table(head, body), *more])
 
 
 def _figures(row: Average, all_ns: int) -> list[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 from pathlib import Path
 
 import pipeprof
-from pipeprof.errors import QueryError
+from pipeprof.errors import QueryError, did_you_mean
 from pipeprof.query.header import Query, parse
 
 VIEWS = "views"
@@ -76,6 +75,6 @@ def _find(root: Path, name: str) -> Query:
     path = root / f"{name}.sql"
     if not all(part.isidentifier() for part in name.split("/")) or not path.is_file():
         known = sorted(_name(root, path) for path in root.rglob("*.sql"))
-        near = difflib.get_close_matches(name, known, n=3) or known
-        raise QueryError(f"no such query: `{name}`", f"there is {', '.join(f'`{other}`' for other in near)}")
+        asked = [other for other in known if not other.startswith(f"{VIEWS}/")]
+        raise QueryError(f"no such query: `{name}`", did_you_mean(name, asked, "docs/queries.md lists all queries"))
     return parse(path, name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from pipeprof.errors import PipeprofError, QueryError, RunError
+from pipeprof.errors import PipeprofError, QueryError, RunError, did_you_mean, near_names
 from pipeprof.query import catalog, statement
 from pipeprof.query.tables import absolute, damaged, make_tables, quoted
 from pipeprof.record.schema import BY_NAME, TABLES
@@ -244,7 +244,9 @@ def _checked(query: Query, params: Mapping[str, Any]) -> dict[str, Any]:
     takes = ", ".join(f"${parameter.name} ({parameter.type})" for parameter in query.takes) or "no parameters"
     hint = f"it takes {takes}"
     names = [parameter.name for parameter in query.takes]
-    _refuse(query, "unknown", [name for name in params if name not in names], hint)
+    unknown = [name for name in params if name not in names]
+    near = did_you_mean(unknown[0], names) if unknown and near_names(unknown[0], names) else hint
+    _refuse(query, "unknown", unknown, near)
     _refuse(query, "missing", [name for name in names if name not in params], hint)
     for parameter in query.takes:
         value = params[parameter.name]

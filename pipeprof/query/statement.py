@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from pipeprof.errors import QueryError
+from pipeprof.errors import QueryError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +17,7 @@ _EXPLAIN = re.compile(
     r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*EXPLAIN(?:\s+ANALYZE\b|\s*\([^()]*\))?(?P<explained>.*)",
     re.IGNORECASE | re.DOTALL,
 )
+_NO_TABLE = re.compile(r"Table with name (?P<name>.+) does not exist")
 _READS_ONLY = "only SELECT, WITH, EXPLAIN, DESCRIBE, SHOW and SUMMARIZE are possible: a run is never changed"
 
 
@@ -48,8 +49,12 @@ def explained(error: duckdb.Error, tables: Sequence[str]) -> QueryError:
     kind, _, rest = (lines or ["failed"])[0].partition(" Error: ")
     message = rest or kind
     hint = next((line for line in lines[1:] if line.startswith(("Candidate", "Did you mean"))), "")
-    if isinstance(error, duckdb.CatalogException) and message.startswith("Table"):
-        hint = f"there is {', '.join(sorted(tables))}"
+    table = _NO_TABLE.match(message)
+    if isinstance(error, duckdb.CatalogException) and table:
+        message = f"no such table: `{table['name']}`"
+        hint = did_you_mean(table["name"], sorted(tables), "`pipeprof sql RUN` lists tables and columns")
+    elif hint.startswith("Candidate"):
+        hint = f"near names are {hint.partition(': ')[2]}"
     elif isinstance(error, duckdb.PermissionException):
         hint = "only the run's own tables and files can be read"
     elif isinstance(error, duckdb.OutOfMemoryException):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -56,15 +57,21 @@ def recognise(path: Path, kind: str | None = None) -> str | None:
     return next((reader.kind for reader in READERS if kind in (None, reader.kind) and reader.recognise(path)), None)
 
 
-def holds_known(folder: Path) -> bool:
-    """Whether a folder, or its `profiler` folder, has a file that some reader knows. Never raises."""
-    for place in (folder, folder / "profiler"):
+def holds_known(path: Path) -> bool:
+    """Whether a file, or a file in a folder or its `profiler` folder, is one that some reader knows. Never raises."""
+    for place in (path, path / "profiler"):
         try:
-            if any(recognise(path) for path in sorted(place.iterdir()) if path.is_file()):
+            files = [place] if place.is_file() else sorted(inside for inside in place.iterdir() if inside.is_file())
+            if any(recognise(file) for file in files):
                 return True
         except (OSError, SourceError):
             continue
     return False
+
+
+def import_hint(error: RunError, path: Path) -> RunError:
+    """The error about a path that is not a run; with the import as its hint when another profiler wrote it."""
+    return RunError(error.message, f"pipeprof import {shlex.quote(str(path))} -o RUN") if holds_known(path) else error
 
 
 def import_path(

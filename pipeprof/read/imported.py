@@ -16,20 +16,16 @@ import msgspec
 
 from pipeprof import __version__
 from pipeprof.errors import PipeprofError, SourceError, UsageError
+from pipeprof.record.cache import cache_folder
 from pipeprof.record.run import Run, load
 from pipeprof.record.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+IMPORTS = "imports"  # in the cache
 KEPT = 20  # imports that are kept
 BIG = 64 << 20  # bytes
-
-
-def cache_folder() -> Path:
-    """Where imports are kept: `$XDG_CACHE_HOME/pipeprof/imports`, or below ~/.cache."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "pipeprof" / "imports"
 
 
 def imported(file: Path, progress: Callable[[str], None] = lambda _text: None) -> Run:
@@ -48,7 +44,7 @@ def imported(file: Path, progress: Callable[[str], None] = lambda _text: None) -
 
 
 def _found(file: Path) -> Run | None:
-    place = cache_folder() / _key(file)
+    place = cache_folder(IMPORTS) / _key(file)
     try:
         run = load(place)
         os.utime(place)
@@ -118,7 +114,7 @@ def _child(file: Path, place: Path, progress: Callable[[str], None], writer: int
 
 
 def _writable() -> Path:
-    folder = cache_folder()
+    folder = cache_folder(IMPORTS)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from pipeprof.errors import RunError
+from pipeprof.errors import RunError, did_you_mean, near_names
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
 
 MANIFEST = "run.json"
@@ -56,6 +56,16 @@ class Rank(msgspec.Struct, kw_only=True):
     missing_queue_s: float | None = None
 
 
+class Failure(msgspec.Struct, kw_only=True):
+    """The exception that ended a process: its last line, where in the program's own code, and the traceback's end."""
+
+    pid: int
+    error: str
+    place: str | None = None
+    code: str | None = None
+    lines: list[str] = []
+
+
 class Rep(msgspec.Struct, kw_only=True):
     """One execution of the command. `exit_code` is negative for a signal (as in `subprocess`); None when unknown."""
 
@@ -64,6 +74,7 @@ class Rep(msgspec.Struct, kw_only=True):
     zero_monotonic_ns: int
     dur_ns: int | None = None
     exit_code: int | None = None
+    failure: Failure | None = None
     ranks: list[Rank] = []
 
 
@@ -152,7 +163,10 @@ def load(path: str | os.PathLike[str]) -> Run:
     folder = Path(path)
     manifest = folder / MANIFEST
     if not folder.exists():
-        raise RunError(f"no such run: `{folder}`", "record one with `pipeprof collect -o RUN -- python train.py`")
+        hint = did_you_mean(folder.name, near_names(folder.name, _names_beside(folder)))
+        raise RunError(
+            f"no such run: `{folder}`", hint or "record one with `pipeprof collect -o RUN -- python train.py`"
+        )
     if not manifest.is_file():
         found = "a file" if folder.is_file() else "a folder without `run.json`"
         raise RunError(
@@ -173,6 +187,13 @@ def load(path: str | os.PathLike[str]) -> Run:
         raise RunError(
             f"damaged manifest `{manifest}`: {error}", "restore the file, or collect the run again"
         ) from error
+
+
+def _names_beside(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.parent.iterdir() if path.joinpath(MANIFEST).is_file()]
+    except OSError:
+        return []
 
 
 class _Version(msgspec.Struct):

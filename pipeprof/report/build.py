@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.query.engine import Engine
-from pipeprof.report.diagnosis import diagnosis_of
+from pipeprof.report.answer import answer_of
+from pipeprof.report.diagnosis import complete_commands, diagnosis_of
 from pipeprof.report.ranks import ranks_of
 from pipeprof.report.sections.block import focus_of
 
@@ -62,14 +63,27 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
         steps["curve"] = engine.rows("step/curve", points=CURVE_POINTS, rep=rep, rank=rank)
         several = len({row["rank"] for row in (*steps["summary"], *steps["split"])}) > 1
         content["ranks"] = ranks_of(engine, top=top, several=several)
-        return content
+    complete_commands(content["run"], content["diagnosis"])
+    content["first_screen"] = answer_of(content).as_dict()
+    return content
 
 
 def _run_facts(run: Run) -> dict[str, Any]:
     manifest = run.manifest
     facts = {
         name: getattr(manifest, name)
-        for name in ("run_id", "state", "reason", "source", "command", "started_at", "git", "fingerprint", "tables")
+        for name in (
+            "run_id",
+            "state",
+            "reason",
+            "source",
+            "command",
+            "workdir",
+            "started_at",
+            "git",
+            "fingerprint",
+            "tables",
+        )
     }
     return {
         "path": str(run.path),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.answer import command, doubts
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
 from pipeprof.verdict.interval import judge_interval
@@ -36,16 +37,7 @@ def diagnosis_of(
     """
     main = _main_pipelines(pipelines)
     cores = run.manifest.fingerprint.get("cpu_cores") or 0
-    sink = _of(main, engine.rows("diagnose/sink"))
-    verdict = diagnose(
-        waits,
-        _of(main, engine.rows("diagnose/bottleneck", cores=float(cores))),
-        _of(main, engine.rows("diagnose/load")),
-        sink=sink,
-        cores=float(cores),
-    )
-    if run.manifest.source.startswith("import:"):
-        verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)
+    verdict = data_verdict(engine, run, waits, pipelines)
     verdict["compatible"] = compatible.verdicts(
         mindinsight=_of(main, engine.rows("diagnose/mindinsight")),
         advice=engine.rows("diagnose/mindinsight_advice"),
@@ -55,7 +47,42 @@ def diagnosis_of(
     )
     if verdict["verdict"] != "input_bound":
         verdict["network"] = _network(engine, run)
+    return _worded(verdict)
+
+
+def _worded(verdict: dict[str, Any]) -> dict[str, Any]:
+    """With the doubts as clauses; their codes and numbers are kept as `doubt_facts`."""
+    for part in (verdict, verdict["network"]):
+        if part is not None:
+            part["doubt_facts"] = part["doubts"]
+            part["doubts"] = doubts.clauses(part["doubt_facts"])
     return verdict
+
+
+def data_verdict(
+    engine: Engine, run: Run, waits: list[dict[str, Any]], pipelines: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The part of the diagnosis that says whether the training waits for its data, and for which operator."""
+    main = _main_pipelines(pipelines)
+    cores = float(run.manifest.fingerprint.get("cpu_cores") or 0)
+    sink = _of(main, engine.rows("diagnose/sink"))
+    verdict = diagnose(
+        waits,
+        _of(main, engine.rows("diagnose/bottleneck", cores=cores)),
+        _of(main, engine.rows("diagnose/load")),
+        sink=sink,
+        cores=cores,
+    )
+    if run.manifest.source.startswith("import:"):
+        verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)
+    return verdict
+
+
+def complete_commands(run: dict[str, Any], verdict: dict[str, Any]) -> None:
+    """Put the run and its command into the checks of the suggestions."""
+    for item in verdict["suggestions"]:
+        if item["verify"]:
+            item["verify"] = command.verification(run, item["verify"])
 
 
 def _network(engine: Engine, run: Run) -> dict[str, Any]:
@@ -72,12 +99,13 @@ def _network(engine: Engine, run: Run) -> dict[str, Any]:
         engine.rows("diagnose/op_growth", top=50),
         () if imported else engine.rows("diagnose/warmup_share"),  # a profile is no whole run
         engine.rows("comm/summary"),
+        types=engine.rows("diagnose/network_types", top=20),
         mode=run.manifest.fingerprint.get("mode"),
         origin=origin,
     )
     found["suggestions"] += _stage_advice(split)
     if not phases and imported:
-        found["suggestions"] = [OPERATORS_ALONE if run.files("op") else NOTHING_IMPORTED]
+        found["actions"], found["suggestions"] = [], [OPERATORS_ALONE if run.files("op") else NOTHING_IMPORTED]
     return found
 
 
@@ -88,7 +116,7 @@ def _stage_advice(rows: list[dict[str, Any]]) -> list[str]:
     if share < BUBBLE_SHARE:
         return []
     what = f"{format_ratio(share)} of a step is receiving from other pipeline stages"
-    return [f"{what}: more micro-batches in a step, or stages that take equally long"]
+    return [f"use more micro-batches in a step, or stages that take equally long: {what}"]
 
 
 def _divided(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

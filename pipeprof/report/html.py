@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.answer import answer_of
+from pipeprof.report.answer.screen import labelled
 from pipeprof.report.page import page, table, words
 from pipeprof.report.sections import Block, Section, sections
 from pipeprof.report.sections.block import PHASES, focus_of, rows_at
@@ -27,13 +29,24 @@ svg { max-width: 100%; height: auto; }
 
 def text(content: dict[str, Any]) -> str:
     """The page; every name and sentence in it is escaped."""
-    first, *others = sections(content)
-    body = _section(first)
-    for section in others:
+    body = _first(content)
+    for section in sections(content):
         body += [f"<h2>{escape(section.title)}</h2>", *_section(section)]
         if section.title == "Steps":
             body += _pictures(content)
-    return page(first.title, body, _STYLE)
+    return page(f"pipeprof report {content['run']['path']}", body, _STYLE)
+
+
+def _first(content: dict[str, Any]) -> list[str]:
+    """The first screen's answer."""
+    answer = answer_of(content)
+    lines = [f'<p class="headline"><strong>{words(answer.sentence)}</strong></p>']
+    body = [f"<tr><th>{escape(label)}</th><td>{words(said)}</td></tr>" for label, said in labelled(answer)]
+    if answer.extra:
+        body.append(f"<tr><th>Its last words</th><td><pre>{escape(chr(10).join(answer.extra))}</pre></td></tr>")
+    if answer.next_command:
+        body.append(f"<tr><th>Next</th><td><code>{escape(answer.next_command)}</code></td></tr>")
+    return [*lines, "<table>", "<tbody>", *body, "</tbody>", "</table>"]
 
 
 def _section(section: Section) -> list[str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeprof.report.answer import answer_of
+from pipeprof.report.answer.screen import labelled
 from pipeprof.report.sections import Block, sections
 
 
 def text(content: dict[str, Any]) -> str:
     """The whole report; the first heading is of level 1."""
-    lines: list[str] = []
-    for level, section in enumerate(sections(content)):
-        lines += [f"{'#' if level == 0 else '##'} {_escape(section.title)}", ""]
+    lines = _first(content)
+    for section in sections(content):
+        lines += [f"## {_escape(section.title)}", ""]
         lines += [f"**{_escape(sentence)}**  " for sentence in section.strong]
         lines += [""] if section.strong else []
         lines += [f"- {_escape(sentence.strip())}" for sentence in section.notes]
@@ -19,6 +21,18 @@ def text(content: dict[str, Any]) -> str:
         for block in section.blocks:
             lines += [*table(block), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _first(content: dict[str, Any]) -> list[str]:
+    """The first screen's answer."""
+    answer = answer_of(content)
+    lines = ["# pipeprof report", "", f"**{_escape(answer.sentence)}**", ""]
+    lines += [f"- **{label}:** {_escape(words)}" for label, words in labelled(answer)]
+    if answer.extra:
+        lines += ["", "```text", *answer.extra, "```"]
+    if answer.next_command:
+        lines += ["", "Next:", "", "```sh", answer.next_command, "```"]
+    return [*lines, ""]
 
 
 def table(block: Block) -> list[str]:

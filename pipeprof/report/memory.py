@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.errors import UsageError
 from pipeprof.query.engine import Engine
+from pipeprof.record.schema import BY_NAME
+from pipeprof.report.timeline_clock import stored_ranks
 from pipeprof.verdict.memory import Z, judge_growth, worst
 
 if TYPE_CHECKING:
@@ -20,10 +23,12 @@ def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[st
 
     Curves have at most POINTS points, with the least and the most memory between one and the next; `source` says
     whether they come from samples or from lifetimes. `top` operators and `lifetimes` blocks of each rank, largest
-    first.
+    first. Raises UsageError when `skip_steps` leaves out every training step.
     """
     with Engine.open(run) as engine:
         growth = engine.rows("memory/growth", skip_steps=skip_steps, blocks=BLOCKS, z=Z)
+        if skip_steps and not growth and engine.rows("memory/growth", skip_steps=0, blocks=BLOCKS, z=Z):
+            raise UsageError(f"--skip-steps {skip_steps} leaves no training step", "skip fewer")
         judged = [judge_growth(row) for row in growth]
         curves = _curves(engine)
         content = {
@@ -39,6 +44,11 @@ def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[st
         }
     content["not_measured"] = _not_measured(run, content)
     return content
+
+
+def ranks(run: Run) -> list[int]:
+    """The ranks of a run."""
+    return sorted({rank for _, rank in stored_ranks(run, list(BY_NAME))})
 
 
 def _curves(engine: Engine) -> list[dict[str, Any]]:

@@ -21,11 +21,11 @@ SHOWS_ALL = "--format json"
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 32
 _GROWTH = {
-    "growing": "Memory GROWS from step to step: probably a leak",
-    "unclear": "Too little data to detect or rule out a memory leak",
+    "growing": "Memory grows from step to step: a leak",
+    "unclear": "Too few samples to detect a leak",
     "shrinking": "Memory shrinks from step to step",
-    "steady": "No memory leak: memory does not grow from step to step",
-    "not_measured": "Memory leaks: not measured",
+    "steady": "No leak: memory does not grow from step to step",
+    "not_measured": "Not measured: whether memory grows from step to step",
 }
 _MEMORY = ("self_memory_bytes", "memory_bytes", "self_device_memory_bytes", "device_memory_bytes")
 

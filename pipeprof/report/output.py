@@ -27,3 +27,12 @@ def write_text(text: str, output: Path | None) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise UsageError(f"cannot write `{output}`: {error.strerror}", "choose another file with -o") from error
+
+
+def check_free(output: Path, *, force: bool) -> None:
+    """Raise UsageError when a file is there that `force` does not allow to replace, or something that is no file."""
+    if output.is_dir() or (output.exists() and not output.is_file()):
+        what = "a folder" if output.is_dir() else "not a file"
+        raise UsageError(f"cannot write `{output}`: it is {what}", "give the name of a file")
+    if not force and (output.exists() or output.is_symlink()):
+        raise UsageError(f"`{output}` exists", "give another name, or --force to replace it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.answer import doubts
 from pipeprof.verdict.slow_link import slow_links
 from pipeprof.verdict.straggler import stragglers
 
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
     from pipeprof.query.engine import Engine
 
 CURVE_POINTS = 200
+WHY = {
+    "few_steps": "too few steps of each rank to see what varies from step to step",
+    "varies": "steps vary too much for so few of them",
+}
 
 
 def ranks_of(engine: Engine, *, top: int, several: bool) -> dict[str, Any]:
@@ -19,7 +24,7 @@ def ranks_of(engine: Engine, *, top: int, several: bool) -> dict[str, Any]:
     arrivals = engine.rows("rank/last_arrival") if several else []
     links = engine.rows("rank/link", top=top)
     return {
-        "straggler": stragglers(phases, arrivals),
+        "straggler": _worded(stragglers(phases, arrivals)),
         "phase_diff": phases,
         "last_arrival": arrivals,
         "collective_wait": engine.rows("rank/collective_wait", top=top) if several else [],
@@ -28,3 +33,12 @@ def ranks_of(engine: Engine, *, top: int, several: bool) -> dict[str, Any]:
         "link": links,
         "curve": engine.rows("rank/curve", points=CURVE_POINTS) if several else [],
     }
+
+
+def _worded(found: dict[str, Any]) -> dict[str, Any]:
+    """With doubts and reasons as clauses; codes and numbers are kept as `doubt_facts`."""
+    found["why"] = WHY.get(found["why"])
+    for item in found["found"]:
+        item["doubt_facts"] = item["doubts"]
+        item["doubts"] = doubts.clauses(item["doubt_facts"])
+    return found

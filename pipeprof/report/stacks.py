@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pipeprof.errors import RunError, UsageError
 from pipeprof.query.engine import Engine
 from pipeprof.report.stacks_calls import Steps, call_stacks
-from pipeprof.report.timeline_clock import stored_ranks
+from pipeprof.report.timeline_clock import no_such_steps, stored_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -60,9 +60,14 @@ def stacks(run: Run, question: Question) -> tuple[str, Profiles]:
     first, last = question.steps or (None, None)
     steps = Steps(-1 if question.steps is None else first or 0, _LAST if last is None else last - 1)
     way = question.way or _best(run)
+    if question.depth is not None and way != "stack":
+        raise UsageError(
+            f"--depth keeps frames of source locations, and these stacks are by {way}", "leave --depth out"
+        )
     found = _by_call(run, question, steps) if way == "call" else _by_location(run, way, question, steps)
     profiles = _summed(found)
     if not profiles:
+        _check_steps(run, steps)
         raise UsageError(f"no stacks: no operator has a weight of kind `{question.weight}`", _hint(question))
     return way, profiles
 
@@ -159,6 +164,13 @@ def _best(run: Run) -> str:
     if any(row["located"] for row in rows):
         return "stack"
     return "call" if any(row["called"] for row in rows) else "scope"
+
+
+def _check_steps(run: Run, steps: Steps) -> None:
+    """Raise UsageError when the run has none of these steps."""
+    with Engine.open(run, lazily=True) as engine:
+        if steps.first >= 0 and not engine.rows("timeline/step_window", first=steps.first, last=steps.last):
+            raise no_such_steps(engine)
 
 
 def _summed(found: Iterable[_Found]) -> Profiles:

@@ -14,14 +14,31 @@ if TYPE_CHECKING:
 
 def three_lines(run: Run) -> list[str]:
     """The lines, without colour."""
-    manifest = run.manifest
-    state = manifest.state + (f": {manifest.reason}" if manifest.reason else "")
     name = shlex.quote(str(run.path))
     return [
         f"pipeprof: {_measured(run)}",
-        f"pipeprof: the run is {state}",
+        f"pipeprof: {_state(run)}",
         f"pipeprof: next: pipeprof report {name}",
     ]
+
+
+def median_step_ns(summary: list[dict[str, Any]]) -> float | None:
+    """The median training step of the slowest process, after warm-up if it has such steps; None without steps.
+
+    `summary`: rows of step/summary.
+    """
+    training = [row for row in summary if row["kind"] in ("train", "warmup")]
+    steady = [row for row in training if row["kind"] == "train"] or training
+    return max((row["median_ns"] for row in steady), default=None)
+
+
+def _state(run: Run) -> str:
+    manifest = run.manifest
+    reason = f": {manifest.reason}" if manifest.reason else ""
+    if manifest.state != "failed":
+        return f"the run is {manifest.state}{reason}"
+    error = next((rep.failure.error for rep in manifest.reps if rep.failure), None)
+    return (manifest.reason or "the run failed") + (f" ({error})" if error else "")
 
 
 def _measured(run: Run) -> str:
@@ -37,11 +54,9 @@ def _measured(run: Run) -> str:
     text = f"{steps} training steps"
     if len(ranks) > 1:
         text += f" in {len(ranks)} processes"
-    steady = [row for row in training if row["kind"] == "train"] or training
-    slowest = max(row["median_ns"] for row in steady)
-    text += f", median step {format_ns(slowest)}"
-    share = max((row["data_wait_share"] for row in waits if row["data_wait_share"] is not None), default=None)
-    return text if share is None else f"{text}; they waited for data {format_ratio(share)} of their time"
+    text += f", median step {format_ns(median_step_ns(training))}"
+    shares = [row["data_wait_share"] for row in waits if row["kind"] == "train" and row["data_wait_share"] is not None]
+    return f"{text}; they waited for data {format_ratio(max(shares))} of their time" if shares else text
 
 
 def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:

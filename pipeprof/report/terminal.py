@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from pipeprof.report.screen import plain_text, print_drawn
-from pipeprof.report.sections import Section, sections
+from pipeprof.report.sections import Section, chosen, first_lines, sections
 from pipeprof.report.table import print_block
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from rich.console import Console
 
 RULE = 4  # least columns of the line behind a title
 
 
-def show(content: dict[str, Any]) -> None:
-    """Print the report to stdout."""
-    print_drawn(lambda console: _print(console, sections(content)))
+def show(content: dict[str, Any], *, full: bool = False, names: Collection[str] = ()) -> None:
+    """Print the report: its first screen; with `full` all sections behind it; or the sections `names` alone."""
+    print_drawn(lambda console: _report(console, content, full=full, names=names))
 
 
-def text(content: dict[str, Any]) -> str:
-    """The report as plain text, 120 columns wide."""
-    return plain_text(lambda console: _print(console, sections(content)))
+def text(content: dict[str, Any], *, full: bool = True, names: Collection[str] = ()) -> str:
+    """The same as plain text, 120 columns wide."""
+    return plain_text(lambda console: _report(console, content, full=full, names=names))
 
 
 def print_section(console: Console, section: Section) -> None:
@@ -44,8 +44,21 @@ def print_section(console: Console, section: Section) -> None:
         print_block(console, block)
 
 
+def _report(console: Console, content: dict[str, Any], *, full: bool, names: Collection[str]) -> None:
+    if not names:
+        _first(console, first_lines(content))
+    if names or full:
+        _print(console, chosen(content, names) if names else sections(content))
+
+
 def _print(console: Console, found: Iterable[Section]) -> None:
     for section in found:
         console.print()
         print_section(console, section)
     console.print()
+
+
+def _first(console: Console, lines: Sequence[str]) -> None:
+    """As they are: they fit 80 columns, and a command must stay as it is to be pasted."""
+    for number, line in enumerate(lines):
+        console.print(Text(line, style="bold" if number == 0 else ""), soft_wrap=True)

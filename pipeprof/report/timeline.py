@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipeprof.errors import UsageError
 from pipeprof.query.engine import Engine
 from pipeprof.report import timeline_counters, timeline_slices
-from pipeprof.report.timeline_clock import FIRST, LAST, Place, aligned, stored_ranks, within_steps
+from pipeprof.report.timeline_clock import (
+    FIRST,
+    LAST,
+    Place,
+    aligned,
+    check_stored,
+    numbers_text,
+    stored_ranks,
+    within_steps,
+)
 from pipeprof.report.timeline_counters import PipelineNames, counter_texts, counters, flow_texts, source_counter_texts
 from pipeprof.report.timeline_read import merged
 from pipeprof.report.timeline_sink import Sink
@@ -60,15 +69,16 @@ def chosen_places(run: Run, choice: Choice) -> tuple[int, list[Place]]:
     stored = stored_ranks(run, _TABLES)
     if not stored:
         raise UsageError(f"nothing to draw: `{run.path}` has no tables with times", "see `pipeprof report` for why")
+    check_stored("repetition", () if choice.rep is None else (choice.rep,), (rep for rep, _ in stored))
+    check_stored("rank", choice.ranks or (), (rank for _, rank in stored))
     kept = [
         (rep, rank)
         for rep, rank in stored
         if choice.rep in (None, rep) and (choice.ranks is None or rank in choice.ranks)
     ]
     if not kept:
-        ranks = ", ".join(str(rank) for rank in sorted({rank for _, rank in stored}))
-        reps = ", ".join(str(rep) for rep in sorted({rep for rep, _ in stored}))
-        raise UsageError(f"no such rank: the run has ranks {ranks} of repetitions {reps}", "choose among these")
+        ranks = numbers_text(rank for rep, rank in stored if rep == choice.rep)
+        raise UsageError(f"repetition {choice.rep} has none of these ranks: it has {ranks}", "choose among these")
     base, places = aligned(run.manifest, kept)
     if choice.steps is None:
         return base, places

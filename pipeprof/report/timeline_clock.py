@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pipeprof.query.engine import Engine
     from pipeprof.record.run import Manifest, Rank, Run
@@ -53,6 +53,26 @@ def parse_ranks(text: str) -> frozenset[int]:
     return frozenset(chosen)
 
 
+def numbers_text(numbers: Iterable[int]) -> str:
+    """Numbers in order, neighbours as a range: `0-3, 7`."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def check_stored(what: str, wanted: Iterable[int], stored: Iterable[int]) -> None:
+    """Raise UsageError when a repetition or rank is wanted that the run does not have."""
+    there = set(stored)
+    missing = set(wanted) - there
+    if missing:
+        lack, have = (f"{what}{'' if len(set(some)) == 1 else 's'} {numbers_text(some)}" for some in (missing, there))
+        raise UsageError(f"the run has no {lack}: it has {have}", "choose among these")
+
+
 def aligned(manifest: Manifest, stored: Sequence[tuple[int, int]]) -> tuple[int, list[Place]]:
     """Wall-clock time (ns) of the trace's zero, and the place of each (rep, rank) in `stored`.
 
@@ -94,13 +114,19 @@ def within_steps(places: Sequence[Place], engine: Engine, steps: tuple[int | Non
         if (key := (place.rep, place.rank)) in found
     ]
     if not kept:
-        there = engine.rows("timeline/step_window", first=0, last=LAST)
-        held = f"has steps {min(row['first_step'] for row in there)} to {max(row['last_step'] for row in there)}"
-        raise UsageError(
-            f"no step of the run is within --steps: the run {held if there else 'has no steps'}",
-            "choose among these, or leave --steps out",
-        )
+        raise no_such_steps(engine)
     return kept
+
+
+def no_such_steps(engine: Engine) -> UsageError:
+    """The error for --steps that a run does not have."""
+    there = engine.rows("timeline/step_window", first=0, last=LAST)
+    if not there:
+        return UsageError("--steps: the run has no steps", "leave --steps out")
+    first, last = min(row["first_step"] for row in there), max(row["last_step"] for row in there)
+    return UsageError(
+        f"--steps matches no step: the run has steps {first} to {last}", f"for all: --steps {first}:{last + 1}"
+    )
 
 
 def stored_ranks(run: Run, tables: Sequence[str]) -> list[tuple[int, int]]:

@@ -26,11 +26,15 @@ def of_waiting(first: Row, whole_share: float | None) -> Iterator[dict[str, Any]
     batches = f"{first['batches']} batches, after the first quarter"
     yield evidence("time waiting for data", first["wait_share"], "share", "diagnose/load", batches)
     if whole_share is not None and abs(whole_share - first["wait_share"]) > 0.05:
-        yield evidence("the same, start included", whole_share, "share", "step/data_wait", "all training steps")
-    yield evidence("pace of the training", first["loop_rate"], "batches/s", "diagnose/load", batches)
+        yield evidence("time waiting for data, start included", whole_share, "share", "step/data_wait", "all steps")
+    yield evidence("throughput of the training", first["loop_rate"], "batches/s", "diagnose/load", batches)
     if first["consumer_rate"] is not None:
         yield evidence(
-            "pace without waiting for data", first["consumer_rate"], "batches/s", "diagnose/load", "time not waited"
+            "maximum throughput of the training itself",
+            first["consumer_rate"],
+            "batches/s",
+            "diagnose/load",
+            "without its wait for data",
         )
 
 
@@ -39,15 +43,23 @@ def of_stage(row: Row, rule: str) -> Iterator[dict[str, Any]]:
     who = label(row)
     if row["work_ns"] is not None:
         basis = f"{SOURCES.get(row['source'], row['source'])}, {row['timed_batches']} batches"
-        workers = f"{row['workers']} worker(s)"
-        yield evidence(f"work of {who} for a batch", row["work_ns"], "ns", "diagnose/load", basis)
-        yield evidence(f"what {who} could make", row["rate"], "batches/s", "diagnose/load", workers)
+        workers = f"{row['workers']} worker{'' if row['workers'] == 1 else 's'}"
+        yield evidence(f"work per batch in {who}", row["work_ns"], "ns", "diagnose/load", basis)
+        yield evidence(f"maximum throughput of {who}", row["rate"], "batches/s", "diagnose/load", workers)
         yield evidence(
-            f"used of what {who} could make", row["utilisation"], "share", "diagnose/load", "pace / what it could make"
+            f"utilisation of {who}",
+            row["utilisation"],
+            "share",
+            "diagnose/load",
+            "throughput of the training / its maximum throughput",
         )
     else:
         yield evidence(
-            f"fill drop at {who}", row["drop_ratio"] or 0.0, "share", "diagnose/load", "it has no service times"
+            f"drop in queue fill at {who}",
+            row["drop_ratio"] or 0.0,
+            "share",
+            "diagnose/load",
+            "it has no service times",
         )
     for side in ("input", "output"):
         if row[f"{side}_ratio"] is not None:
@@ -64,7 +76,11 @@ def of_stage(row: Row, rule: str) -> Iterator[dict[str, Any]]:
 def _of_computing(row: Row, who: str, rule: str) -> Iterator[dict[str, Any]]:
     if row["cpu_share"] is not None:
         yield evidence(
-            f"computing, of the time {who} works", row["cpu_share"], "share", "diagnose/load", "thread CPU time"
+            f"computing, of the time {who} is busy",
+            row["cpu_share"],
+            "share",
+            "diagnose/load",
+            "thread CPU time",
         )
     if row["cores"] is not None and (rule in ("gil", "contention") or row["kind"] in ("gil", "cpu")):
         yield evidence(f"CPU of {who}", row["cores"], "cores", "diagnose/load", "mean")
@@ -75,7 +91,7 @@ def _of_computing(row: Row, who: str, rule: str) -> Iterator[dict[str, Any]]:
     if row["kind"] in ("burst", "poll") and row["longest_ns"] is not None:
         yield evidence(f"usual longest row of {who}", row["longest_ns"], "ns", "diagnose/load", "per interval or batch")
     if row["kind"] == "poll" and row["law_row_ns"] is not None:
-        yield evidence("rows cannot come faster than every", row["law_row_ns"], "ns", "diagnose/load", "100 ms polls")
+        yield evidence("least time between two rows", row["law_row_ns"], "ns", "diagnose/load", "100 ms polls")
     if row["idle_share"] is not None and row["kind"] in ("cpu", "gil"):
         yield evidence("idle part of the machine", row["idle_share"], "share", "diagnose/load", "host samples")
 

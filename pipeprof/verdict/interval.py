@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 ENOUGH_BATCHES = 20
-_DOUBT = "no batch was recorded: the time up to the forward pass holds the wait for data and work on the host"
 
 
 def judge_interval(verdict: dict[str, Any], phases: Sequence[Row], sink: Sequence[Row] = ()) -> dict[str, Any]:
@@ -46,14 +45,15 @@ def judge_interval(verdict: dict[str, Any], phases: Sequence[Row], sink: Sequenc
             "verdict": "consumer_bound",
             "data_wait_share": share,
             "confidence": "medium",
-            "doubts": [_DOUBT],
+            "doubts": [{"code": "no_batches"}],
         }
     if late is None:
         return judged
-    few = [f"fewer than {ENOUGH_BATCHES} batches in the queues"] if (late["batches"] or 0) < ENOUGH_BATCHES else []
+    batches = late["batches"] or 0
+    few = [{"code": "few_queue_batches", "batches": batches}] if batches < ENOUGH_BATCHES else []
     return judged | {
         "verdict": "input_bound", "severity": "high" if share >= HIGH else "moderate", "stage": late["stage"],
-        "data_wait_share": share, "confidence": "low" if few else "medium", "doubts": [_DOUBT, *few],
+        "data_wait_share": share, "confidence": "low" if few else "medium", "doubts": [{"code": "no_batches"}, *few],
         "evidence": [*judged["evidence"], *_queues(late)],
     }  # fmt: skip
 

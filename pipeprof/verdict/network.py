@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.units import format_ns
 from pipeprof.verdict import network_advice as advice
-from pipeprof.verdict.network_ops import TESTED_SHARE, growing_ops, growth_was_measured, top_ops
+from pipeprof.verdict.network_ops import TESTED_SHARE, growing_ops, growth_was_measured, top_ops, top_types
 from pipeprof.verdict.network_ranks import slowest_rank, waiting_share
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ STRONG = 0.50  # for high confidence
 WARMUP_SHARE = 0.50  # of the time in training steps: more went to warm-up than to all other steps
 LEAST_STEPS, ENOUGH_STEPS = 3, 10
 INFLATED, MUCH_INFLATED = 1.2, 1.5  # a step inside op windows against one outside, both without the wait for data
-
-COMPILED = "Gradients/"  # so begin names of backward operators in a compiled step, also under jit in PyNative mode
 
 RECORDED = ("diagnose/network_phase", "steps with recorded operators")
 
@@ -43,8 +41,8 @@ NAMES = {
     "compute": "operators of the forward and backward pass",
     "communication": "exposed communication",
     "optimizer": "operators of the optimizer",
-    "host_gap": "no operator runs (Python and framework code on the host)",
-    "imbalance": "what the slowest rank takes longer than the others",
+    "host_gap": "no operator runs, only Python and framework code on the host",
+    "imbalance": "waiting for the slowest rank",
 }
 
 
@@ -56,33 +54,38 @@ def diagnose_network(
     warmups: Sequence[Row] = (),
     comm: Sequence[Row] = (),
     *,
+    types: Sequence[Row] = (),
     mode: str | None = None,
     origin: tuple[str, str] = RECORDED,
 ) -> dict[str, Any]:
     """What the step is limited by, over all repetitions and ranks.
 
     `phases`: rows of diagnose/network_phase; `spread`: diagnose/rank_imbalance; `top`: diagnose/network_top; `growth`:
-    diagnose/op_growth; `warmups`: diagnose/warmup_share; `comm`: comm/summary; `mode`: pynative or graph, if known;
-    `origin`: the query that `phases` are from, and what its steps are.
+    diagnose/op_growth; `warmups`: diagnose/warmup_share; `comm`: comm/summary; `types`: diagnose/network_types; `mode`:
+    pynative or graph, if known; `origin`: the query that `phases` are from, and what its steps are.
     """
     found = _empty()
-    found["top_ops"] = top_ops(top)
+    found["top_ops"], found["top_types"] = top_ops(top), top_types(types)
     found["growing_ops"] = growing_ops(growth) if growth_was_measured(growth) else None
     found["warmup_share"] = _worst(warmups)
     slow = slowest_rank(spread)
     found["slowest_rank"] = slow
     found["waiting_share"] = waiting_share(spread)
-    chosen = [row for row in phases if slow is None or row["rank"] == slow["rank"]]
+    steady = [row for row in phases if row["kind"] == "train"]  # warm-up steps say nothing about the others
+    chosen = [row for row in steady if slow is None or row["rank"] == slow["rank"]]
     shares = _shares(chosen)
     if shares and shares["data_wait"] < 1:
         found["shares"] = shares
         _weigh(found, chosen, slow)
         _step_evidence(found, chosen, slow, origin)
-        _advise(found, comm, mode)
+        advice.advise(found, comm, mode)
     _judge_warmup(found, warmups)
     _judge_growth(found, growth)
     if found["limit"] == "not_measured":
-        found["suggestions"].append("no operators were recorded in training steps: collect a longer run, or --ops all")
+        found["actions"].append(advice.Advice("record the operators of more steps: a longer run, or collect --ops all"))
+    found["actions"] = list(dict.fromkeys(found["actions"]))
+    found["suggestions"] = [advice.stated(item) for item in found["actions"]]
+    found["actions"] = [item._asdict() for item in found["actions"]]
     return found
 
 
@@ -120,23 +123,41 @@ def _weigh(found: dict[str, Any], rows: Sequence[Row], slow: Row | None) -> None
         "inflation": _inflation(rows),
         "steps": _steps(rows),
     }
-    found["confidence"] = _confidence(found, rows, first if clear else 0.0)
+    found["confidence"] = _confidence(found, first if clear else 0.0)
+    found["doubts"] = _doubts(found, first, clear=clear)
 
 
-def _confidence(found: Row, rows: Sequence[Row], share: float) -> str:
+def _confidence(found: Row, share: float) -> str:
     """`share` is the limit's share of the work, 0 when it is not clearly ahead."""
     inflation, steps = found["inflation"], found["steps"]
-    typical = all(row["kind"] == "train" for row in rows) and (inflation is None or inflation < MUCH_INFLATED)
+    typical = inflation is None or inflation < MUCH_INFLATED
     if not share or not typical or steps < LEAST_STEPS:
         return "low"
     sure = share >= STRONG and steps >= ENOUGH_STEPS and inflation is not None and inflation < INFLATED
     return "high" if sure else "medium"
 
 
+def _doubts(found: Row, share: float, *, clear: bool) -> list[dict[str, Any]]:
+    """What is missing for high confidence, as codes with their numbers. `share`: the limit's, of the work."""
+    doubts: list[dict[str, Any]] = []
+    if not clear:
+        second = found["candidates"][1]
+        doubts.append({"code": "second_close", "limit": second, "share": found["weights"][second]})
+    elif share < STRONG:
+        doubts.append({"code": "not_most", "share": share})
+    if found["steps"] < ENOUGH_STEPS:
+        doubts.append({"code": "few_steps", "steps": found["steps"]})
+    if found["inflation"] is None:
+        doubts.append({"code": "no_other_steps"})
+    elif found["inflation"] >= INFLATED:
+        doubts.append({"code": "inflated", "times": found["inflation"]})
+    return doubts
+
+
 def _step_evidence(found: dict[str, Any], rows: Sequence[Row], slow: Row | None, origin: tuple[str, str]) -> None:
     query, steps = origin
     ranks = len({(row["rep"], row["rank"]) for row in rows})
-    where = f"rank {slow['rank']}, the slowest" if slow is not None else f"{ranks} rank(s)"
+    where = f"rank {slow['rank']}, the slowest" if slow is not None else f"{ranks} rank{'' if ranks == 1 else 's'}"
     basis = f"{found['steps']} {steps}, {where}"
     for limit in [*found["candidates"], *(limit for limit in found["weights"] if limit not in found["candidates"])]:
         if limit != "imbalance" and found["weights"][limit] >= 0.01:
@@ -180,31 +201,6 @@ def _rank_evidence(found: dict[str, Any], slow: Row | None) -> None:
     ]
 
 
-def _advise(found: dict[str, Any], comm: Sequence[Row], mode: str | None) -> None:
-    shares, ops = found["shares"], found["top_ops"]
-    for limit in found["candidates"]:
-        share = found["weights"][limit]
-        if limit == "imbalance":
-            found["suggestions"] += advice.imbalance(found["slowest_rank"])
-        elif limit == "communication":
-            found["suggestions"] += advice.communication(
-                share, comm, shares["communication_overlapped"], found["waiting_share"]
-            )
-        elif limit == "optimizer":
-            found["suggestions"] += advice.optimizer(share, ops)
-        elif limit == "host_gap":
-            compiled = any(str(op["name"]).startswith(COMPILED) for op in ops)
-            found["suggestions"] += advice.host_gap(share, "graph" if compiled else mode)
-        else:
-            found["suggestions"] += advice.compute(share, ops)
-    slow = found["slowest_rank"]
-    if slow is not None and "imbalance" not in found["candidates"]:
-        found["suggestions"] += advice.imbalance(slow)
-    if any(row["kind"] in ("send", "receive") for row in comm):
-        found["confidence"] = "low"
-        found["suggestions"].append("ranks send to each other: in pipeline parallelism ranks differ by design")
-
-
 def _judge_warmup(found: dict[str, Any], warmups: Sequence[Row]) -> None:
     """More warm-up than training makes it the limit; what limits a single step stays a candidate."""
     share = found["warmup_share"]
@@ -213,18 +209,21 @@ def _judge_warmup(found: dict[str, Any], warmups: Sequence[Row]) -> None:
     rows = [row for row in warmups if row["share"] is not None]
     worst = max(rows, key=lambda row: row["share"])
     basis = (
-        f"{worst['warmup_steps']} warm-up steps ({worst['compiles']} graphs compiled in "
+        f"{worst['warmup_steps']} in warm-up ({worst['compiles']} compilations took "
         f"{format_ns(worst['compile_ns'])}), {worst['train_steps']} others; worst rank, median of the repetitions"
     )
     what = "warm-up steps, graph compilation included"
     found["evidence"].append(_evidence(what, share, "share of the time in training steps", _WARMUP, basis))
-    if share >= WARMUP_SHARE:
+    if share >= WARMUP_SHARE and worst["train_steps"]:
         steps_limit = [] if found["limit"] == "not_measured" else [found["limit"]]
         found |= {"limit": "compile", "limit_share": share, "candidates": ["compile", *steps_limit]}
-        found["confidence"] = "high" if worst["train_steps"] >= ENOUGH_STEPS else "medium"
-        found["suggestions"] = advice.warmup(rows) + found["suggestions"]
+        few = worst["train_steps"] < ENOUGH_STEPS
+        found["confidence"] = "medium" if few else "high"
+        found["doubts"] = [{"code": "few_steps", "steps": worst["train_steps"]}] if few else []
+        found["warmup"] = {name: worst[name] for name in ("warmup_steps", "warmup_ns", "compiles", "compile_ns")}
+        found["actions"] = advice.warmup(rows) + found["actions"]
     elif worst["later_steps"]:
-        found["suggestions"] += advice.warmup(rows)[:1]
+        found["actions"] += advice.warmup(rows)[:1]
 
 
 def _judge_growth(found: dict[str, Any], growth: Sequence[Row]) -> None:
@@ -238,7 +237,7 @@ def _judge_growth(found: dict[str, Any], growth: Sequence[Row]) -> None:
         what = f"`{op['name']}` takes longer from step to step"
         found["evidence"].append(_evidence(what, op["slope_ns"], "ns per step", "diagnose/op_growth", basis))
     tested = {(row["name"], row["phase"]) for row in growth if (row["share"] or 0) >= TESTED_SHARE}
-    found["suggestions"] += advice.growth(ops, len(tested))
+    found["actions"] += advice.growth(ops, len(tested))
 
 
 def _worst(warmups: Sequence[Row]) -> float | None:
@@ -283,6 +282,10 @@ def _empty() -> dict[str, Any]:
         "waiting_share": None,
         "slowest_rank": None,
         "top_ops": [],
+        "top_types": [],
+        "warmup": None,
+        "doubts": [],
+        "actions": [],
         "growing_ops": None,
         "evidence": [],
         "suggestions": [],

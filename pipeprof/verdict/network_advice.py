@@ -1,9 +1,9 @@
-"""What to do about each limit of the step, in sentences whose numbers were measured or follow from measured ones."""
+"""What to do about each limit of the step: sentences with measured numbers, and the most that each can bring."""
 
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.units import format_ns, format_ratio
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+COMPILED = "Gradients/"  # so begin names of backward operators in a compiled step, also under jit in PyNative mode
+COMPILES = 0.3  # of the warm-up spent compiling: from here on a compile cache is worth a word
 FEW = 0.10  # a warm-up below this share of the training time is no longer worth a word
 PHASE_NAMES = {
     "data_wait": "waiting for data", "forward": "the forward pass", "backward": "the backward pass",
@@ -25,121 +27,197 @@ RANK_ADVICE = {
 }
 
 
+class Advice(NamedTuple):
+    """What to do, and the share of the step that it can take away at most; None where that is not known."""
+
+    text: str
+    share: float | None = None
+
+
+def stated(item: Advice) -> str:
+    """The advice with the most that it can bring."""
+    return item.text if item.share is None else f"{item.text}; {bound(item.share)}"
+
+
 def bound(share: float) -> str:
     """The most that taking a part away altogether can bring."""
     if share >= 1:
         return "it is the whole step"
-    return f"without it a step is at most {1 / (1 - share):.2f}x as fast"
+    return f"a step is at most {1 / (1 - share):.2f}x as fast"
 
 
-def compute(share: float, ops: Sequence[Row]) -> list[str]:
-    """Suggestions for a step that consists of operators."""
-    found = [
-        f"make this operator cheaper: {described(op)}; {bound(op['share'])}"
-        for op in [op for op in ops if op["phase"] in ("forward", "backward", "other")][:2]
-    ]
+def advise(found: dict[str, Any], comm: Sequence[Row], mode: str | None) -> None:
+    """Advice on the limit, then on what is nearly as large; on each first what can bring most."""
+    for limit in found["candidates"]:
+        found["actions"] += sorted(_advice_on(limit, found, comm, mode), key=lambda item: -(item.share or 0.0))
+    slow = found["slowest_rank"]
+    if slow is not None and "imbalance" not in found["candidates"]:
+        found["actions"] += imbalance(slow)
+    if any(row["kind"] in ("send", "receive") for row in comm):
+        found["confidence"] = "low"
+        found["doubts"].append({"code": "pipeline_parallel"})
+        found["actions"].append(Advice("ranks send to each other: in pipeline parallelism ranks differ by design"))
+
+
+def _advice_on(limit: str, found: Row, comm: Sequence[Row], mode: str | None) -> list[Advice]:
+    share, shares, ops = found["weights"][limit], found["shares"], found["top_ops"]
+    if limit == "imbalance":
+        return imbalance(found["slowest_rank"])
+    if limit == "communication":
+        return communication(share, comm, shares["communication_overlapped"], found["waiting_share"])
+    if limit == "optimizer":
+        return optimizer(share, ops)
+    if limit == "host_gap":
+        compiled = any(str(op["name"]).startswith(COMPILED) for op in ops)
+        return host_gap(share, "graph" if compiled else mode)
+    return compute(share, found["top_types"], ops)
+
+
+def compute(share: float, types: Sequence[Row], ops: Sequence[Row]) -> list[Advice]:
+    """Suggestions for a step that consists of operators: types before single ones."""
+    phases = ("forward", "backward", "other")
+    mine = [op for op in ops if op["phase"] in phases]
+    found = [Advice(_cheaper(kind, mine), kind["share"]) for kind in types if kind["phase"] in phases][:2]
+    single = [op for op in mine if not any(kind["type"] == op["type"] for kind in types)]
+    found += [Advice(f"make this operator cheaper: {described(op)}", op["share"]) for op in single[: 2 - len(found)]]
     found.append(
-        "fewer bits (float16 or bfloat16 by mindspore.amp) or a faster device help only here: operators of the forward "
-        f"and backward pass are {format_ratio(share)} of the step"
+        Advice(
+            "compute with fewer bits (float16 or bfloat16 by mindspore.amp), or on a faster device: operators of the "
+            f"forward and backward pass are {format_ratio(share)} of the step"
+        )
     )
     return found
 
 
-def communication(share: float, comm: Sequence[Row], overlapped: float, waiting: float | None) -> list[str]:
+def _cheaper(kind: Row, ops: Sequence[Row]) -> str:
+    """Fewer or cheaper operators of a type; of several the largest is named."""
+    per_step = kind["count_per_step"]
+    many = per_step >= 1.5
+    what = f"{per_step:,.0f} {kind['type']} per step" if many else f"`{kind['type']}`"
+    largest = next((op for op in ops if (op["type"], op["phase"]) == (kind["type"], kind["phase"])), None)
+    named = largest is not None and (largest["in_shapes"] or largest["name"] != kind["type"])
+    which = f"; the largest: {described(largest)}" if largest is not None and named else ""
+    phase = "" if kind["phase"] == "other" else f", {kind['phase']}"
+    if many:
+        return (
+            f"use fewer or cheaper {kind['type']}, such as fused ones on larger tensors: {what} take "
+            f"{format_ratio(kind['share'])} of it{phase}{which}"
+        )
+    return f"make {what} cheaper: {format_ratio(kind['share'])} of the step{phase}{which}"
+
+
+def communication(share: float, comm: Sequence[Row], overlapped: float, waiting: float | None) -> list[Advice]:
     """Suggestions for exposed communication."""
     found = []
     if waiting is not None and waiting >= share / 2:
         found.append(
-            f"{format_ratio(waiting)} of the step is waiting for another rank, not transfer: first make the ranks "
-            "equally fast (equal batches and shapes, no work on one rank only, cores of their own)"
+            Advice(
+                "make the ranks equally fast (equal batches and shapes, no work on one rank only, cores of their own): "
+                f"{format_ratio(waiting)} of the step is waiting for another rank, not transfer",
+                waiting,
+            )
         )
     per_step: dict[str, float] = {}
     for row in comm:
         if row["events_per_step"] is not None and row["kind"] not in ("send", "receive"):
             per_step[row["kind"]] = max(per_step.get(row["kind"], 0.0), row["events_per_step"])
-    for kind, events in sorted(per_step.items()):
-        if events >= 2:
-            found.append(
-                f"{events:.0f} {kind} per step: fuse them into fewer, larger ones (graph mode: comm_fusion of "
-                "set_auto_parallel_context; by hand: concatenate gradients before reducing them)"
-            )
+    found += [
+        Advice(
+            f"fuse the {events:.0f} {kind} per step into fewer, larger ones (graph mode: comm_fusion of "
+            "set_auto_parallel_context; by hand: concatenate gradients before reducing them)"
+        )
+        for kind, events in sorted(per_step.items())
+        if events >= 2
+    ]
     if overlapped < share:
         found.append(
-            "let communication run beside the backward pass: reduce gradients as they become ready; collectives that "
-            "block, as on CPU, cannot overlap"
+            Advice(
+                "overlap communication with the backward pass: reduce gradients as they become ready; collectives that "
+                "block, as on CPU, cannot overlap"
+            )
         )
-    found.append(
-        f"communicate less often: accumulate gradients over several batches, or a larger batch; {bound(share)}"
-    )
+    found.append(Advice("communicate less often: accumulate gradients over several batches, or a larger batch", share))
     return found
 
 
-def optimizer(share: float, ops: Sequence[Row]) -> list[str]:
+def optimizer(share: float, ops: Sequence[Row]) -> list[Advice]:
     """Suggestions for a step that the optimizer rules."""
     mine = [op for op in ops if op["phase"] == "optimizer"]
-    found = [f"the largest of its operators: {described(mine[0])}"] if mine else []
-    found.append(
-        "update fewer, larger tensors: a fused optimizer, or parameters kept together; or accumulate gradients and "
-        f"update less often; {bound(share)}"
-    )
+    found = [
+        Advice(
+            "update fewer, larger tensors: a fused optimizer, or parameters kept together; or accumulate gradients and "
+            "update less often",
+            share,
+        )
+    ]
+    found += [Advice(f"the largest of its operators: {described(op)}") for op in mine[:1]]
     return found
 
 
-def host_gap(share: float, mode: str | None) -> list[str]:
+def host_gap(share: float, mode: str | None) -> list[Advice]:
     """Suggestions for a step in which mostly no operator runs."""
     eager = mode is None or "pynative" in mode.lower()
     found = []
     if eager:
         condition = "" if mode else "if the step runs in PyNative mode: "
         found.append(
-            f"{condition}compile the whole step, gradients and optimizer included, with ms.jit, so that Python no "
-            "longer launches each operator"
+            Advice(
+                f"{condition}compile the whole step, gradients and optimizer included, with ms.jit, so that Python no "
+                "longer launches each operator",
+                share,
+            )
         )
-    if not eager:
-        found.append("on a device, Model.train with dataset_sink_mode=True runs many steps without returning to Python")
+    else:
+        found.append(
+            Advice("on a device, Model.train with dataset_sink_mode=True runs many steps without returning to Python")
+        )
     found += [
-        "move Python out of the step: do logging, callbacks, .asnumpy() and float(loss) only every n-th step",
-        f"a larger batch spreads the same host time over more rows; {bound(share)}",
+        Advice("move Python out of the step: logging, callbacks, .asnumpy() and float(loss) only every n-th step"),
+        Advice("a larger batch spreads the same host time over more rows"),
     ]
     return found
 
 
-def imbalance(slow: Row) -> list[str]:
+def imbalance(slow: Row) -> list[Advice]:
     """Suggestions for one rank that holds the others up."""
     advice = RANK_ADVICE.get(slow["phase"], RANK_ADVICE["other"])
     excess, phase = format_ns(slow["excess_ns"]), PHASE_NAMES[slow["phase"]]
-    return [
-        f"rank {slow['rank']} works {excess} per step longer than the others, most of it in {phase}: {advice}",
-        f"with rank {slow['rank']} as fast as the others a step is at most {1 / (1 - slow['share']):.2f}x as fast",
-    ]
+    text = f"rank {slow['rank']} works {excess} per step longer than the others, most of it in {phase}: {advice}"
+    return [Advice(text, slow["share"])]
 
 
-def warmup(rows: Sequence[Row]) -> list[str]:
+def warmup(rows: Sequence[Row]) -> list[Advice]:
     """Suggestions for a training that is mostly warm-up."""
     found = []
     worst = max(rows, key=lambda row: row["share"])
     if worst["later_steps"]:
         found.append(
-            f"{worst['later_steps']} steps behind the first compiled a graph again ({format_ns(worst['later_ns'])}): "
-            "keep shapes and types of the inputs fixed (pad, drop_remainder=True), pass tensors instead of Python "
-            "numbers, and build cells and jit functions once"
+            Advice(
+                "keep shapes and types of the inputs fixed (pad, drop_remainder=True), pass tensors instead of Python "
+                f"numbers, and build cells and jit functions once: {worst['later_steps']} steps behind the first "
+                f"compiled a graph again ({format_ns(worst['later_ns'])})"
+            )
         )
     first = worst["warmup_ns"] - worst["later_ns"]
     if worst["train_mean_ns"]:
         steps = ceil(first * (1 - FEW) / FEW / worst["train_mean_ns"])
         if steps > worst["train_steps"]:
             found.append(
-                f"the run is short: the first step costs as much as {first / worst['train_mean_ns']:.0f} others; from "
-                f"{steps} steps on it is less than {FEW:.0%} of the training"
+                Advice(
+                    f"train longer: the first step costs as much as {first / worst['train_mean_ns']:.0f} others; from "
+                    f"{steps} steps on it is less than {FEW:.0%} of the training"
+                )
             )
-    found.append("several short runs of the same graph: keep the compiled graph (jit_config or enable_compile_cache)")
+    if worst["compile_ns"] >= COMPILES * worst["warmup_ns"]:
+        found.append(Advice("for several short runs of the same graph, keep it compiled (enable_compile_cache)"))
     return found
 
 
-def growth(ops: Sequence[Row], tested: int) -> list[str]:
+def growth(ops: Sequence[Row], tested: int) -> list[Advice]:
     """What growing operators hint at."""
     if len(ops) >= 3 and 2 * len(ops) >= tested:
-        return [f"{len(ops)} of {tested} operators take longer from step to step: the machine slows down (load, heat)"]
+        text = f"{len(ops)} of {tested} operators take longer from step to step: the machine slows down (load, heat)"
+        return [Advice(text)]
     found = []
     for op in ops[:3]:
         cause = (
@@ -147,10 +225,8 @@ def growth(ops: Sequence[Row], tested: int) -> list[str]:
             if op["shapes"] > 1
             else "its input shapes stay the same: look for what it accumulates or shares"
         )
-        found.append(
-            f"`{op['name']}` grows by {format_ns(op['slope_ns'])} per step "
-            f"({format_ns(op['slope_low_ns'])} to {format_ns(op['slope_high_ns'])}): {cause}"
-        )
+        slope = f"{format_ns(op['slope_low_ns'])} to {format_ns(op['slope_high_ns'])}"
+        found.append(Advice(f"`{op['name']}` grows by {format_ns(op['slope_ns'])} per step ({slope}): {cause}"))
     return found
 
 

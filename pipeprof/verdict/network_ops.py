@@ -36,6 +36,21 @@ def top_ops(rows: Sequence[Row], limit: int = 10) -> list[dict[str, Any]]:
     return sorted(found, key=lambda op: (-op["share"], str(op["name"]), str(op["in_shapes"])))[:limit]
 
 
+def top_types(rows: Sequence[Row], limit: int = 10) -> list[dict[str, Any]]:
+    """Operator types of diagnose/network_types over all repetitions and ranks: mean share of a step, largest first."""
+    found = [
+        {
+            "type": kind,
+            "phase": phase,
+            "operators": max(row["operators"] for row in members),
+            "share": _mean(members, "share"),
+            "count_per_step": sum(row["count"] for row in members) / sum(row["steps"] for row in members),
+        }
+        for (kind, phase), members in _grouped(rows, ("type", "phase"))
+    ]
+    return sorted(found, key=lambda item: (-item["share"], str(item["type"]), str(item["phase"])))[:limit]
+
+
 def growing_ops(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Operators of diagnose/op_growth whose time per step grows, largest growth first.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict import evidence as shown
 from pipeprof.verdict.loop import CONSUMER, loop_of
-from pipeprof.verdict.suggest import for_consumer, suggestions
+from pipeprof.verdict.suggest import Suggestion, for_consumer, suggestions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 # Bands of the share of the step time spent waiting for data, as TensorFlow's input-pipeline analyzer draws them.
 MODERATE, HIGH = 0.05, 0.20
+LEAST_BATCHES = 5  # fewer in the window: nothing is said of a pipeline
+LEAST_STEPS = 5  # fewer: the share of waiting stands, with a doubt
+FACTS = ("workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "longest_ns", "idle_share")
 GRADES = ("high", "medium", "low")
 
 
@@ -39,10 +42,11 @@ def diagnose(
     `cores`: of the machine, 0 when not known. Every rank waits for the slowest one, so a repetition counts with the
     rank that waits most. Repetitions vote; the one in the middle of the winners is shown.
     """
-    whole = _worst_per_rep(waits)
-    groups = _judged(ranked)
+    steady = [row for row in waits if row["kind"] == "train"]
+    whole = _worst_per_rep(steady)
+    groups = _judged(ranked, waits)
     if not groups:
-        found = _without_pipeline(waits, whole)
+        found = _without_pipeline(steady, whole)
         late = [row for row in sink if row["stage"]] if found["verdict"] == "input_bound" else []
         found["stage"] = _side(found, late)
         return found
@@ -50,7 +54,9 @@ def diagnose(
     first, *others = groups[place]
     rows = [row for row in loads if (row["rep"], row["rank"]) == place]
     found = _empty(first["verdict"], first["wait_share"])
-    found["confidence"], found["doubts"] = _confidence(first, agree, of)
+    found["doubts"] = _doubts(groups[place], rows, agree, of)
+    found["confidence"] = GRADES[min(len(found["doubts"]), 2)]
+    found["rank"] = place[1]
     found["repetitions"] = {"agree": agree, "of": of}
     found["severity"] = _severity(first)
     found["evidence"] += shown.of_waiting(_head(rows, first), whole.get(place[0]))
@@ -69,11 +75,14 @@ def diagnose(
     return found
 
 
-def _judged(ranked: Sequence[Row]) -> dict[Place, list[Row]]:
-    """Rows of each repetition's rank that waits most, in their order."""
+def _judged(ranked: Sequence[Row], waits: Sequence[Row]) -> dict[Place, list[Row]]:
+    """Rows of each repetition's rank that waits most, in their order; only of ranks whose steady state was seen."""
+    warmup_only = {(row["rep"], row["rank"]) for row in waits if row["kind"] != "train"}
     groups: dict[Place, list[Row]] = {}
     for row in ranked:
-        groups.setdefault((row["rep"], row["rank"]), []).append(row)
+        place = (row["rep"], row["rank"])
+        if place not in warmup_only and (row["batches"] or 0) >= LEAST_BATCHES:
+            groups.setdefault(place, []).append(row)
     worst: dict[int, Place] = {}
     for place, rows in groups.items():
         best = worst.get(place[0])
@@ -90,12 +99,31 @@ def _vote(groups: Mapping[Place, list[Row]]) -> tuple[Place, int, int]:
     return same[(len(same) - 1) // 2][1], agree, len(groups)
 
 
-def _confidence(first: Row, agree: int, of: int) -> tuple[str, list[str]]:
-    """High without a doubt, medium with one, low with more; repetitions that disagree are one."""
-    doubts = [text for text in first["doubts"].split(", ") if text]
+def _doubts(ranked: Sequence[Row], loads: Sequence[Row], agree: int, of: int) -> list[dict[str, Any]]:
+    """What is missing for high confidence, as codes with the numbers that a sentence about them needs.
+
+    Without a doubt confidence is high, with one medium, with more low; repetitions that disagree are one.
+    """
+    first = ranked[0]
+    others = [row for row in ranked if row["op_id"] != first["op_id"] and row["utilisation"] is not None]
+    runner_up = max(others, key=lambda row: row["utilisation"], default=None)
+    facts: dict[str, dict[str, Any]] = {
+        "not_busy": {"op": _who(first), "utilisation": first["utilisation"]},
+        "close": {"op": _who(runner_up), "utilisation": runner_up["utilisation"] if runner_up else None},
+        "queues_elsewhere": {"op": _who(shown.stage_rows(ranked, first["drop_id"]))},
+        "few_batches": {"batches": first["batches"]},
+        "holds_lock": {"share": first["gil_share"]},
+        "other_load": {"idle_share": loads[0]["idle_share"] if loads else None},
+        "indirect": {"op": _who(first), "rule": first["rule"]},
+    }
+    doubts = [{"code": code, **facts.get(code, {})} for code in first["doubts"].split(", ") if code]
     if agree < of:
-        doubts.append(f"only {agree} of {of} repetitions say so")
-    return GRADES[min(len(doubts), 2)], doubts
+        doubts.append({"code": "repetitions_differ", "agree": agree, "of": of})
+    return doubts
+
+
+def _who(row: Row | None) -> dict[str, Any] | None:
+    return {name: row[name] for name in ("op_id", "op_type", "name")} if row else None
 
 
 def _severity(first: Row) -> str | None:
@@ -123,6 +151,7 @@ def _name(found: dict[str, Any], ranked: Sequence[Row], rows: Sequence[Row]) -> 
         "rule": ranked[0]["rule"],
         "candidates": [operator["op_id"] for operator in operators],
         "place": {"call": row.get("site"), "code": row.get("code")},
+        "facts": {name: row.get(name) for name in FACTS},
     }
 
 
@@ -141,8 +170,8 @@ def _side(found: dict[str, Any], sink: Sequence[Row]) -> str | None:
             )
     stage: str | None = row["stage"]
     if stage == "data_transmission" and found["verdict"] == "input_bound":
-        text = "the batches are ready on the host but late on the device: transfer fewer bytes, such as smaller types"
-        found["suggestions"].append({"text": text})
+        text = "transfer fewer bytes, such as smaller types: the batches are ready on the host but late on the device"
+        found["suggestions"].append(Suggestion(text).as_dict())
     return stage
 
 
@@ -161,10 +190,12 @@ def _without_pipeline(waits: Sequence[Row], whole: Mapping[int, float]) -> dict[
         return _empty("not_measured", None)
     share = median(whole.values())
     found = _empty("consumer_bound" if share < MODERATE else "input_bound", share)
+    steps = sum(row["steps"] for row in waits)
     if share >= MODERATE:
         found["severity"] = "high" if share >= HIGH else "moderate"
-        found["doubts"] = ["no batches of a known pipeline, so no operator can be named"]
-    steps = sum(row["steps"] for row in waits)
+        found["doubts"].append({"code": "no_pipeline"})
+    if steps < LEAST_STEPS:
+        found["doubts"].append({"code": "few_steps", "steps": steps})
     found["evidence"].append(
         shown.evidence("time waiting for data", share, "share", "step/data_wait", f"{steps} steps")
     )
@@ -183,6 +214,7 @@ def _empty(verdict: str, share: float | None) -> dict[str, Any]:
     return {
         "verdict": verdict,
         "severity": None,
+        "rank": None,
         "op_id": None,
         "op_type": None,
         "op_name": None,
@@ -193,6 +225,7 @@ def _empty(verdict: str, share: float | None) -> dict[str, Any]:
         "doubts": [],
         "candidates": [],
         "place": None,
+        "facts": None,
         "data_wait_share": share,
         "headroom": None,
         "repetitions": None,

@@ -75,9 +75,9 @@ def _overall(result: Row) -> tuple[str, str | None]:
     if result["found"]:
         return "straggler", None
     if result["steps"] < LEAST_STEPS:
-        return "cannot_tell", "too few steps of each rank to see what varies from step to step"
+        return "cannot_tell", "few_steps"
     if detectable is None or detectable > BLIND_SHARE:
-        return "cannot_tell", "steps vary too much for so few of them"
+        return "cannot_tell", "varies"
     return "even", None
 
 
@@ -214,25 +214,22 @@ def _in_most(judged: Sequence[Row], arrivals: Sequence[Row]) -> list[dict[str, A
     return sorted(found, key=lambda item: (-item["share"], item["rank"]))
 
 
-def _confidence(item: Row) -> tuple[str, list[str]]:
-    """`high`, `medium` or `low`, and why not more."""
-    doubts, weak = [], False
+def _confidence(item: Row) -> tuple[str, list[dict[str, Any]]]:
+    """`high`, `medium` or `low`, and why not more: codes with their numbers."""
+    doubts: list[dict[str, Any]] = []
+    weak = item["kind"] == "once" or item["steps"] < FEW_STEPS
     if item["kind"] == "once":
-        doubts.append(f"{item['steps']} step{'' if item['steps'] == 1 else 's'}: it may not happen again")
-        weak = True
-    elif item["steps"] < FEW_STEPS:
-        doubts.append(f"only {item['steps']} steps")
-        weak = True
+        doubts.append({"code": "once", "steps": item["steps"]})
     elif item["steps"] < MANY_STEPS:
-        doubts.append(f"fewer than {MANY_STEPS} steps")
+        doubts.append({"code": "some_steps", "steps": item["steps"]})
     if item["kind"] == "steady" and item["excess_ns"] < 1.5 * item["needed_ns"]:
-        doubts.append("close to the limit")
+        doubts.append({"code": "near_limit"})
     arrival = item["arrival"]
     if arrival and arrival["last_share"] is not None and arrival["last_share"] < arrival["expected_share"]:
-        doubts.append("it is not the last to arrive at collectives")
+        doubts.append({"code": "not_last"})
         weak = True
     if item["source"] == "phase":
-        doubts.append("communication was not recorded")
+        doubts.append({"code": "no_communication"})
     if item["source"] == "trace" and item["measure"] == "own":
-        doubts.append("communication beside operators counts as if it stopped them")
+        doubts.append({"code": "overlap_counted"})
     return ("low" if weak or len(doubts) > 2 else "medium" if doubts else "high"), doubts

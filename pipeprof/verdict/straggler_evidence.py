@@ -1,4 +1,4 @@
-"""What led to the name of a rank that holds the others up: each number with its query and what it was measured on."""
+"""What led to the name of a straggler: each number with its query and what it was measured on."""
 
 from __future__ import annotations
 
@@ -85,5 +85,5 @@ def suggestions(item: Row) -> list[str]:
     found = [f"rank {item['rank']}: {advice}"]
     if item["share"] < 1:
         gain = 1 / (1 - item["share"])
-        found.append(f"with rank {item['rank']} as fast as the others a step is at most {gain:.2f}x as fast")
+        found.append(f"with rank {item['rank']} as fast as the others a step is at most {gain:.2f} times as fast")
     return found

@@ -22,17 +22,20 @@ if TYPE_CHECKING:
 
 LOCK = 0.25  # of the time, from which a lock of the interpreter that the pipeline holds is spoken of
 WORTH = 1.02  # a smaller predicted gain is not suggested
-LEAF_ADVICE = "read fewer, larger files (MindRecord), from faster storage, or raise its num_parallel_workers"
+CPU_SHORT = 0.10  # of the machine idle; where more is, workers that have nothing to do harm nobody
 
 
 @dataclass(frozen=True)
 class Suggestion:
     """One change. `gain` is the predicted speed-up of the loop, within [`gain_low`, `gain_high`]; None: not known.
 
-    `old` and `new` are values of `parameter`; `place` is the file:line to edit; `not_when` the counter-indication.
+    `text` says it in one sentence, gain included; `action` what to do alone. `old` and `new` are values of `parameter`;
+    `place` is the file:line to edit; `not_when` the counter-indication; `then` what limits afterwards: an op_id or
+    "consumer".
     """
 
     text: str
+    action: str | None = None
     op_id: int | None = None
     parameter: str | None = None
     old: Any = None
@@ -44,14 +47,15 @@ class Suggestion:
     not_when: str | None = None
     place: str | None = None
     verify: str | None = None
+    then: int | str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self) | {"basis": list(self.basis)}
+        return asdict(self) | {"basis": list(self.basis), "action": self.action or self.text}
 
 
 def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
-    """What to do about the stage of this row of diagnose/load; the best founded first."""
+    """What to do about the stage of this row of diagnose/load: largest gain first, the bound of all last."""
     found: list[Suggestion] = []
     if row["op_type"] == SOURCE:
         found += _source(row, kind, loop)
@@ -60,49 +64,49 @@ def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
     elif row["op_type"] == "ShuffleOp":
         found.append(
             Suggestion(
-                "make the shuffle's buffer smaller: it must be filled before the first batch, "
-                "in buffer size / rate of the source",
-                row["op_id"], "buffer_size", place=row["site"],
+                "make the shuffle's buffer smaller: all of it is read before the first batch",
+                None, row["op_id"], "buffer_size", place=row["site"],
             )
         )  # fmt: skip
     else:
         found.append(
-            Suggestion(f"{LEAF_ADVICE}", row["op_id"], "num_parallel_workers", row["workers"], place=row["site"])
-        )
+            Suggestion(
+                "read fewer, larger files (MindRecord), use faster storage, or raise num_parallel_workers of "
+                f"{label(row)} (now {row['workers']})",
+                None, row["op_id"], "num_parallel_workers", row["workers"], place=row["site"],
+            )
+        )  # fmt: skip
+    found.sort(key=lambda item: -(item.gain or 0.0))
     bound = most(row, loop)
     if bound is not None and bound >= WORTH:
-        limit = _next(row, loop)
+        limit, then = _next(row, loop)
         found.append(
             Suggestion(
-                f"whatever makes {label(row)} faster brings at most x{bound:.2f}; then {limit} limits",
-                row["op_id"], gain_high=bound, basis=("capacity of the next stage / of this one",), place=row["code"],
+                f"no change of {label(row)} makes the training more than {bound:.2f} times as fast: "
+                f"then {limit} limits",
+                op_id=row["op_id"], gain_high=bound, basis=("capacity of the next stage / of this one",),
+                place=row["code"], then=then,
             )
         )  # fmt: skip
     return found
 
 
 def for_consumer(rows: Sequence[Row], loop: Loop) -> list[Suggestion]:
-    """A loop that does not wait: what its data pipeline could give up, or takes from it."""
-    found = []
-    for row in rows:
-        spare = _fewer(row, loop)
-        if spare is not None:
-            found.append(spare)
-        if (row["python_cores"] or 0) >= 0.3 and (row["gil_share"] or 0) >= LOCK:
-            found.append(_lock_holder(row))
+    """A loop that does not wait: what its data pipeline takes from it; where CPU is short, what that could give up."""
+    found = [_lock_holder(row) for row in rows if (row["python_cores"] or 0) >= 0.3 and (row["gil_share"] or 0) >= LOCK]
+    if loop.free_cores is not None and loop.free_cores < CPU_SHORT * loop.cpu_count:
+        found += [spare for row in rows if (spare := _fewer(row, loop)) is not None]
     return found
 
 
 def _lock_holder(row: Row) -> Suggestion:
-    holds = (
-        f"{label(row)} computes in Python and holds the interpreter's lock, which the training's own Python needs too: "
-    )
+    holds = f"{label(row)} computes in Python and holds the interpreter's lock (GIL), which the training needs too: "
     if row["op_type"] not in SCALING:
         text = "do it ahead of time (MindRecord), or in a map with python_multiprocessing=True"
-        return Suggestion(holds + text, row["op_id"], place=row["code"])
+        return Suggestion(holds + text, op_id=row["op_id"], place=row["code"])
     return Suggestion(
         holds + "move it to processes, or use a C++ operation",
-        row["op_id"], "python_multiprocessing", old=False, new=True, place=row["site"],
+        None, row["op_id"], "python_multiprocessing", old=False, new=True, place=row["site"],
         not_when="rows are large: each one is copied to the process and back",
     )  # fmt: skip
 
@@ -118,12 +122,17 @@ def most(row: Row, loop: Loop) -> float | None:
     return min(others) / min(now, row["rate"] or math.inf)
 
 
-def _next(row: Row, loop: Loop) -> str:
-    rated = [(stage.rate, f"{stage.op_type} {stage.op_id}") for stage in loop.stages
-             if stage.rate is not None and stage.op_id != row["op_id"]]  # fmt: skip
+def _next(row: Row, loop: Loop) -> tuple[str, int | str]:
+    """What limits when this stage no longer does: in words, and its op_id."""
+    rated: list[tuple[float | None, str, int | str]] = [
+        (stage.rate, f"{stage.op_type} {stage.op_id}", stage.op_id)
+        for stage in loop.stages
+        if stage.rate is not None and stage.op_id != row["op_id"]
+    ]
     if loop.consumer is not None:
-        rated.append((loop.consumer, "the training itself"))
-    return min(rated, key=lambda item: item[0] or math.inf)[1]
+        rated.append((loop.consumer, "the training itself", "consumer"))
+    _, words, then = min(rated, key=lambda item: item[0] or math.inf)
+    return words, then
 
 
 def _workers(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
@@ -138,18 +147,22 @@ def _workers(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     if wanted is not None and wanted > now:
         change = Change(row["op_id"], workers=wanted)
         yield from _predicted(
-            row, change, loop, f"num_parallel_workers of {who}: {now} -> {wanted}", "num_parallel_workers", now, wanted,
+            row, change, loop, _workers_text(who, now, wanted), "num_parallel_workers", now, wanted,
             "the machine's cores are busy" if kind == "cpu" else f"the machine has fewer than {wanted} CPUs",
         )  # fmt: skip
     elif now >= loop.cpu_count:
         yield Suggestion(
-            f"{who} has {now} workers, and MindSpore allows no more than the {loop.cpu_count} CPUs of this machine: "
-            + ("make a row cheaper, or move the work out of the training" if kind == "cpu"
-               else "wait for several rows at once inside the function, or in batch's per_batch_map"),
-            row["op_id"], "num_parallel_workers", now, now, place=row["code"],
+            ("make a row cheaper, or do the work ahead of time" if kind == "cpu"
+             else "wait for several rows at once inside the function, or in batch's per_batch_map")
+            + f": {who} has {now} workers, and MindSpore allows no more than the {loop.cpu_count} CPUs of this machine",
+            None, row["op_id"], "num_parallel_workers", now, now, place=row["code"],
         )  # fmt: skip
     if kind == "cpu" and row["is_python"] and not row["uses_processes"]:
         yield from _processes(row, loop)
+
+
+def _workers_text(who: str, now: int, wanted: int) -> str:
+    return f"set num_parallel_workers of {who} to {wanted} (now {now})"
 
 
 def _processes(row: Row, loop: Loop) -> Iterator[Suggestion]:
@@ -159,15 +172,18 @@ def _processes(row: Row, loop: Loop) -> Iterator[Suggestion]:
     workers = max(row["workers"], min(2, loop.cpu_count))
     prediction = predict(loop, Change(row["op_id"], workers=workers, processes=True))
     sure = prediction.ratio is not None and (prediction.low or 0.0) >= 1.0
+    action = (
+        f"run {who} in worker processes (python_multiprocessing=True, num_parallel_workers={workers}), or replace it "
+        "by an operation of MindSpore in C++: it computes in Python, and threads take turns with the interpreter's "
+        "lock (GIL)"
+    )
     yield Suggestion(
-        f"{who} computes in Python, and threads take turns with the interpreter's lock (GIL): "
-        f"python_multiprocessing=True with num_parallel_workers={workers}, or a C++ operation of MindSpore instead"
-        + (f": {_stated(prediction)}" if sure else ""),
+        action + (f": {_stated(prediction)}" if sure else ""), action,
         row["op_id"], "python_multiprocessing", old=False, new=True, place=row["site"],
         not_when="rows are large: each one is copied to the process and back; more threads never help",
         verify=_verify(row, f"--workers {workers} --processes"),
         gain=prediction.ratio if sure else None, gain_low=prediction.low if sure else None,
-        gain_high=prediction.high if sure else None,
+        gain_high=prediction.high if sure else None, then=prediction.limited_by if sure else None,
     )  # fmt: skip
 
 
@@ -181,23 +197,24 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     if wanted is not None and wanted < now:
         yield from _predicted(
             row, Change(row["op_id"], workers=wanted), loop,
-            f"num_parallel_workers of {who}: {now} -> {wanted}: its master sleeps 100 ms whenever the next row is not "
-            f"there, so it makes at most {rows_s or 160 * now:.0f} rows/s",
+            f"{_workers_text(who, now, wanted)}: with several workers a source sleeps 100 ms whenever the next row is "
+            f"not there yet, which limits it to {rows_s or 160 * now:.0f} rows/s",
             "num_parallel_workers", now, wanted, None,
         )  # fmt: skip
     elif kind == "gil":
         yield Suggestion(
-            f"{who} computes in Python: do it ahead of time (MindRecord), in a C++ operation, or in a map with "
-            "python_multiprocessing=True; more threads of the source take turns with the interpreter's lock (GIL)",
-            row["op_id"], place=row["code"], not_when="more num_parallel_workers with threads never help here",
+            f"do the work of {who} ahead of time (MindRecord), in a C++ operation, or in a map with "
+            "python_multiprocessing=True: it computes in Python, and threads take turns with the interpreter's lock "
+            "(GIL)",
+            op_id=row["op_id"], place=row["code"], not_when="more num_parallel_workers with threads never help here",
         )  # fmt: skip
     elif wanted is not None and wanted > now:
         yield from _predicted(
-            row, Change(row["op_id"], workers=wanted), loop, f"num_parallel_workers of {who}: {now} -> {wanted}",
+            row, Change(row["op_id"], workers=wanted), loop, _workers_text(who, now, wanted),
             "num_parallel_workers", now, wanted, f"a row takes less than {100 / 16 / wanted:.1f} ms",
         )  # fmt: skip
     yield Suggestion(
-        f"make the rows of {who} cheaper: read in blocks, or store the data as MindRecord", row["op_id"],
+        f"make the rows of {who} cheaper: read in blocks, or store the data as MindRecord", op_id=row["op_id"],
         place=row["code"], not_when=None if now > 1 else "do not just add workers to a source with fast rows: from two "
         "on, its master polls and makes at most 160 rows/s for each thread",
     )  # fmt: skip
@@ -208,17 +225,17 @@ def _deeper(row: Row, loop: Loop) -> Iterator[Suggestion]:
     mean = row["rate"] or 0.0
     if row["longest_ns"] is None or loop.consumer is None or mean < loop.consumer:
         yield Suggestion(
-            f"{label(row)} stalls now and then and is too slow even on average: depth cannot help, "
-            "make the stalls rarer",
-            row["op_id"], place=row["code"],
+            f"make the stalls of {label(row)} rarer: it is too slow even on average, so a longer queue cannot help",
+            op_id=row["op_id"], place=row["code"],
         )  # fmt: skip
         return
     depth = math.ceil(row["longest_ns"] * loop.consumer / 1e9) + 1
     yield Suggestion(
-        f"{label(row)} stalls for {row['longest_ns'] / 1e6:.0f} ms now and then: a prefetch_size of {depth} batches "
-        "lives through that; more workers do not remove a stall",
-        row["op_id"], "prefetch_size", row["capacity"], max(depth, row["capacity"] or 0), place=row["site"],
+        f"raise the prefetch size to {depth} batches (ds.config.set_prefetch_size): {label(row)} stalls for "
+        f"{row['longest_ns'] / 1e6:.0f} ms now and then, and a queue of that length outlasts it; more workers do not",
+        None, row["op_id"], "prefetch_size", row["capacity"], max(depth, row["capacity"] or 0), place=row["site"],
         not_when="memory is short: that many batches are held",
+        verify=_verify(row, f"--prefetch {max(depth, row['capacity'] or 0)}"),
     )  # fmt: skip
 
 
@@ -232,20 +249,20 @@ def _predicted(
     if prediction.ratio is None and (prediction.high or 0) < WORTH and prediction.high is not None:
         return
     yield Suggestion(
-        f"{text}: {_stated(prediction)}", row["op_id"], parameter, old, new,
+        f"{text}: {_stated(prediction)}", text, row["op_id"], parameter, old, new,
         gain=prediction.ratio, gain_low=prediction.low, gain_high=prediction.high,
         basis=prediction.basis, not_when=not_when, place=row["site"],
-        verify=_verify(row, f"--workers {new}"),
+        verify=_verify(row, f"--workers {new}"), then=prediction.limited_by,
     )  # fmt: skip
 
 
 def _stated(prediction: Prediction) -> str:
     if prediction.ratio is None:
-        return f"gain not predictable ({prediction.reason})"
+        return f"the gain cannot be predicted ({prediction.reason})"
     low, high = prediction.low or prediction.ratio, prediction.high or prediction.ratio
     if high / low > 1.25:
-        return f"x{low:.2f} to x{high:.2f} expected"
-    return f"about x{prediction.ratio:.2f} expected"
+        return f"{low:.2f} to {high:.2f} times as fast"
+    return f"about {prediction.ratio:.2f} times as fast"
 
 
 def _fewer(row: Row, loop: Loop) -> Suggestion | None:
@@ -256,7 +273,8 @@ def _fewer(row: Row, loop: Loop) -> Suggestion | None:
     if enough >= row["workers"]:
         return None
     return Suggestion(
-        f"{label(row)} could do with {max(1, enough)} of its {row['workers']} workers", row["op_id"],
+        f"give {label(row)} {max(1, enough)} instead of {row['workers']} workers: CPU is short, and these are enough",
+        None, row["op_id"],
         "num_parallel_workers", row["workers"], max(1, enough), place=row["site"],
         not_when="the training is about to become faster",
     )  # fmt: skip

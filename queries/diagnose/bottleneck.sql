@@ -30,7 +30,11 @@
 --   drop_ratio    double   -1..1  of this stage
 --   margin        double   utilisation of the first stage over the next one's; null when one is not measured
 --   holds_lock    boolean  the loop comes first, but the operator behind it holds the interpreter's lock
---   doubts        varchar  what is missing for high confidence, each with a comma behind it; empty when nothing is
+--   drop_id       bigint   operator with the largest drop in queue fill; null without queue samples
+--   gil_share     double   0..1  of the time Python code held the interpreter's lock; null when not measured
+--   doubts        varchar  codes of what is missing for high confidence, each with a comma behind it: not_busy |
+--                          close | no_queues | queues_elsewhere | few_batches | holds_lock | other_load |
+--                          indirect | none_busy; empty when nothing is
 WITH fact AS (
   SELECT
     pipeline_load.rep,
@@ -220,27 +224,27 @@ doubted AS (
     placed.*,
     lead_stage.margin,
     CASE
-      WHEN lead_stage.first_utilisation >= 0.8e0 OR placed.rule IN ('gil', 'untimed') THEN '' ELSE 'not fully used, '
+      WHEN lead_stage.first_utilisation >= 0.8e0 OR placed.rule IN ('gil', 'untimed') THEN '' ELSE 'not_busy, '
     END
     || CASE
       WHEN lead_stage.margin > 0.2e0 OR placed.rule IN ('gil', 'untimed') OR placed.wait_share < 0.05e0 THEN ''
-      ELSE 'another stage is close, '
+      ELSE 'close, '
     END
     || CASE
       WHEN placed.drop_id = placed.chosen_id OR placed.rule = 'gil' OR placed.wait_share < 0.05e0 THEN ''
-      WHEN placed.drop_id IS NULL THEN 'no queue samples, '
-      ELSE 'the queues point elsewhere, '
+      WHEN placed.drop_id IS NULL THEN 'no_queues, '
+      ELSE 'queues_elsewhere, '
     END
-    || CASE WHEN placed.batches >= 20 THEN '' ELSE 'fewer than 20 batches, ' END
-    || CASE WHEN placed.holds_lock THEN 'Python of the pipeline holds the lock of the interpreter, ' ELSE '' END
-    || CASE WHEN placed.is_saturated THEN 'the machine is busy with other work, ' ELSE '' END
+    || CASE WHEN placed.batches >= 20 THEN '' ELSE 'few_batches, ' END
+    || CASE WHEN placed.holds_lock THEN 'holds_lock, ' ELSE '' END
+    || CASE WHEN placed.is_saturated THEN 'other_load, ' ELSE '' END
     || CASE
       WHEN placed.rule = 'untimed' AND NOT (placed.chosen_drop >= 0.8e0 AND placed.busy > 0 AND placed.busy < 0.5e0)
         THEN 'indirect, '
       WHEN placed.rule = 'gil' AND placed.gil_share IS NULL THEN 'indirect, '
       ELSE ''
     END
-    || CASE WHEN placed.rule IN ('contention', 'weak') THEN 'indirect, no stage is busy, ' ELSE '' END
+    || CASE WHEN placed.rule IN ('contention', 'weak') THEN 'indirect, none_busy, ' ELSE '' END
       AS doubts
   FROM placed
   INNER JOIN lead_stage
@@ -270,6 +274,8 @@ SELECT
   drop_ratio,
   margin,
   holds_lock,
+  drop_id,
+  gil_share,
   doubts
 FROM doubted
 ORDER BY rep, rank, pipeline_key, position

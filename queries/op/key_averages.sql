@@ -2,12 +2,14 @@
 --
 -- As PyTorch's `key_averages()`: total times nest, so they add up to more than the run; own times add up to it. A row
 -- of a device (a kernel) has device time alone. Operators carry the device time of what they launched, too, so sum up
--- device_self_ns over the rows with on_device, or over the others. All that was recorded counts, not steps alone.
+-- device_self_ns over the rows with on_device, or over the others. All that was recorded counts, not steps alone. Time
+-- in Python functions is never own time of the operator that called them, also where they have no rows.
 --
 -- Reads: op, op_info, stack
 -- Takes:
---   $group_by     varchar  name | shape | stack | type | scope | phase
---   $stack_depth  integer  innermost frames that count when $group_by is stack
+--   $group_by          varchar  name | shape | stack | type | scope | phase
+--   $stack_depth       integer  innermost frames that count when $group_by is stack
+--   $python_functions  boolean  calls of Python functions have rows, too
 -- Gives, one row per (rep, rank, key, category, on_device, in_shapes, stack), in that order:
 --   rep                       bigint   repetition
 --   rank                      bigint   process rank
@@ -99,6 +101,7 @@ keyed AS (
     ON executed.rep = op_info.rep AND executed.rank = op_info.rank AND executed.op_id = op_info.op_id
   LEFT JOIN location
     ON op_info.rep = location.rep AND op_info.rank = location.rank AND op_info.stack_id = location.stack_id
+  WHERE $python_functions OR coalesce(op_info.category, '') <> 'python_function'
 )
 
 SELECT

@@ -20,6 +20,7 @@ REMARK = re.compile(r"^ *<!-- (not run|only compiled): (\S.*) -->$")
 EXIT = re.compile(r"#.*\bexit code (\d+)")
 PROMPT = "$ "
 LISTS = {"|", "||", "&&", ";", "&"}
+VERDICTS = {0, 1, 4}
 TRAINS = {"collect", "ab", "whatif", "headspace", "sweep", "qualify", "demo"}
 """Verbs that start trainings. The pages' trainings are made in tests/e2e/test_docs_tutorial.py; here they are parsed."""
 
@@ -36,8 +37,10 @@ class Block(NamedTuple):
 
 
 class Command(NamedTuple):
+    """A line that a reader types, and the exit codes that it may have."""
+
     text: str
-    exit_code: int
+    exit_codes: set[int]
 
     @property
     def calls(self) -> list[list[str]]:
@@ -83,7 +86,15 @@ def commands(block: Block) -> list[Command]:
         lines = [line.removeprefix(PROMPT) for line in lines if line.startswith(PROMPT)]
     whole = re.sub(r"\\\n\s*", "", "\n".join(lines)).splitlines()
     typed = [line for line in whole if line.strip() and not line.lstrip().startswith("#")]
-    return [Command(line, int(found[1]) if (found := EXIT.search(line)) else 0) for line in typed]
+    return [Command(line, _exit_codes(line)) for line in typed]
+
+
+def _exit_codes(line: str) -> set[int]:
+    """The one that the page states; else 0, and of a comparison those that are verdicts."""
+    stated = EXIT.search(line)
+    if stated:
+        return {int(stated[1])}
+    return VERDICTS if line.startswith("pipeprof compare") else {0}
 
 
 def _without_redirection(call: list[str]) -> list[str]:

@@ -21,6 +21,7 @@ from blocks import PROMPT, Block, Command, blocks, commands
 
 ROOT = workspace.ROOT
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LIMIT = "300s"
 SHOWN = 30
 """Lines of an output that a page shows; longer ones end with an ellipsis."""
 
@@ -58,8 +59,8 @@ def _typed(block: Block, folder: Path, *, parse_only: bool) -> tuple[list[str], 
         if parse_only or command.trains or command.text.startswith("make "):
             continue
         code, output = run(command.text, folder)
-        if code != command.exit_code:
-            problems.append(f"`{command.text}` ended with {code}, not {command.exit_code}:\n{output}")
+        if code not in command.exit_codes:
+            problems.append(f"`{command.text}` ended with {code}, not {command.exit_codes}:\n{output}")
         shown += output.splitlines() if len(output.splitlines()) <= SHOWN else [*output.splitlines()[:SHOWN], "..."]
     return shown, problems
 
@@ -72,7 +73,12 @@ def run(text: str, folder: Path) -> tuple[int, str]:
     environment = kept | {"PATH": path, "COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1", "HOME": str(folder / "home")}
     outer, inner = pty.openpty()  # what a page shows is what a reader sees, and a pipe is not a terminal
     with subprocess.Popen(
-        ["bash", "-o", "pipefail", "-c", text], cwd=folder, env=environment, stdin=inner, stdout=inner, stderr=inner
+        ["timeout", LIMIT, "bash", "-o", "pipefail", "-c", text],
+        cwd=folder,
+        env=environment,
+        stdin=inner,
+        stdout=inner,
+        stderr=inner,
     ) as process:
         os.close(inner)
         output = b"".join(_read(outer))

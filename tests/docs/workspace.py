@@ -60,5 +60,5 @@ def _foreign(folder: Path) -> None:
         sys.path.remove(str(TESTS))
     minddata_files.write_feed(folder / "profiler")
     (folder / "profile.json").write_text(json.dumps(megengine_files.profile()), encoding="utf-8")
-    trace = TESTS / "real" / "key_averages" / "trace.pt.trace.json.gz"
+    trace = TESTS / "real" / "key_averages" / "torch-2.13" / "trace.pt.trace.json.gz"
     shutil.copy(trace, folder / "resnet.pt.trace.json.gz")

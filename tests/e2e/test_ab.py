@@ -89,7 +89,8 @@ def project(pipeprof_in):
 
 
 def ab(home, *words):
-    return home.run("ab", *words, "--format", "json", "--", home.python, "train.py")
+    """A session: up to ten trainings, each of which takes half a minute when many programs share the cores."""
+    return home.run("ab", *words, "--format", "json", "--", home.python, "train.py", timeout=550)
 
 
 @pytest.mark.measures

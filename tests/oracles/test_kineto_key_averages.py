@@ -25,7 +25,7 @@ def cycle(request, tmp_path_factory):
     tables = {}
     with Engine.open(run) as engine:
         for title, group in GROUPS.items():
-            found = engine.rows("op/key_averages", group_by=group, stack_depth=0)
+            found = engine.rows("op/key_averages", group_by=group, stack_depth=0, python_functions=True)
             tables[title] = {(row["key"], shapes(row["in_shapes"])): row for row in found}
             assert len(found) == len(tables[title])
     return name, run, tables
@@ -163,7 +163,7 @@ def test_cuda_operators_are_exact(cuda):
     _, facts, engine = cuda
     ours = {
         row["key"]: row
-        for row in engine.rows("op/key_averages", group_by="name", stack_depth=0)
+        for row in engine.rows("op/key_averages", group_by="name", stack_depth=0, python_functions=True)
         if not row["on_device"]
     }
     for row in facts["ops_top50_by_self"]:

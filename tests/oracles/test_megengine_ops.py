@@ -24,7 +24,7 @@ DONE = [case for case in CASES if case["rc"] == 0]
 FAILED = [case for case in CASES if case["rc"] != 0]
 TITLES = {"device": "device self time", "host": "host self time"}
 REFUSED = {
-    "--order-by ++time": "no column",
+    "--order-by ++time": "unknown column",
     "--aggregate-by type": "--aggregate sum",
     "--opr-name [": "regular expression",
 }

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not TORCH.is_dir(), reason="the traces of shared
 
 def totals(run):
     with Engine.open(run) as engine:
-        rows = engine.rows("op/key_averages", group_by="name", stack_depth=0)
+        rows = engine.rows("op/key_averages", group_by="name", stack_depth=0, python_functions=True)
     return {
         (row["key"], row["category"]): (row["count"], row["self_ns"], row["total_ns"]) for row in rows
     }  # fmt: skip

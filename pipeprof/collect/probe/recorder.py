@@ -230,6 +230,18 @@ class Recorder:
         self.pid, self.started = os.getpid(), now()
 
 
+def _tell_failure(root):
+    """Record the exception that ended this process; one that was caught is not there."""
+    if getattr(sys, "last_value", None) is None:
+        return
+    try:
+        from . import failure
+
+        failure.tell(root)
+    except Exception:
+        REC.failed("failure")
+
+
 def open_recorder(root, options):
     """Make the one recorder of this process and leave a trace that this Python is watched."""
     global REC
@@ -241,6 +253,7 @@ def open_recorder(root, options):
     finally:
         os.close(fd)
     atexit.register(REC.close)
+    atexit.register(_tell_failure, root)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=REC.forked)
     return REC

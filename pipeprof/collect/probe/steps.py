@@ -7,7 +7,7 @@ import atexit
 import sys
 import types
 
-from . import recorder, windows
+from . import numpy_two, recorder, windows
 
 OPTIMIZER, GRAPH, JIT, GRADIENT = 0, 1, 2, 3  # flags of UPDATE and CALL; GRADIENT: a PyNative forward begins
 SEARCH_LIMIT = 400
@@ -86,6 +86,8 @@ def install_package(module):
         rec.warn(
             "version", "MindSpore %s is outside the supported range 2.7 to 2.10: some tables may be missing" % version
         )
+    if len(number) == 2:
+        numpy_two.watch(number, version)
     _when_opened(rec)
 
 
@@ -293,13 +295,17 @@ def _timed(original, self, args, kwargs, key, flag, decide):
         return original(self, *args, **kwargs)
     LOOP.inside += 1
     begin = recorder.now()
+    done = False
     try:
-        return original(self, *args, **kwargs)
+        result = original(self, *args, **kwargs)
+        done = True
+        return result
     finally:
         LOOP.inside -= 1
         if updates and windows.WINDOWS.folder is not None and not LOOP.model:
             windows.WINDOWS.settle()
-        rec.mark(recorder.UPDATE if updates else recorder.CALL, flag, number, 0, begin, recorder.now())
+        if done:  # a call that raised leaves its step unfinished
+            rec.mark(recorder.UPDATE if updates else recorder.CALL, flag, number, 0, begin, recorder.now())
         if updates:
             LOOP.after_update(number)
 

@@ -80,7 +80,7 @@ def _place(mine: Files, rank: int, item: Found, manifest: Manifest) -> None:
         manifest.warn("left_out", f"`{other}` was left out: `{chosen}` of the same capture is of the same kind")
         return
     raise SourceError(
-        f"two files of the same kind for rank {rank}: `{others[0]}` and `{item.path}`, expected the files of one training",
+        f"two files of the same kind for rank {rank}: `{others[0]}` and `{item.path}`, expected those of one training",
         "import one of their folders",
     )
 

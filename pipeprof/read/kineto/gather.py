@@ -42,6 +42,8 @@ class Gathered:
         self.steps: list[Marks] = []
         self.loads: list[Marks] = []
         self.with_stacks = False
+        self.with_python_functions = False
+        self.with_call_lines = False  # of Python functions: which line called them
         self.events = 0
         self.dropped: Counter[str] = Counter()
         self.overlaps = 0  # events that overlap another only partly; known after the second pass
@@ -52,6 +54,7 @@ class Gathered:
         """Take in one batch."""
         events = batch.events
         self.events += len(events)
+        self.with_call_lines = self.with_call_lines or b'"CallFrom"' in batch.text
         BatchRows(self, times_ns([event.ts for event in events])).add(events)
         if b'"C"' in batch.text:
             self._add_counters(batch.text)

@@ -36,6 +36,7 @@ _TRACE_VIEW = re.compile(
     rb'|"name"\s*:\s*"(?:CANN|Ascend Hardware|Overlap Analysis|CPU OP|Scope Layer)"'
     rb'|"pid"\s*:\s*"(?:CPU|CUDA) functions"'
 )
+_OTHER_TORCH = "2.11 or earlier, or a relative"
 _NAMED_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})")
 
 _MISSING = {
@@ -215,7 +216,21 @@ def _decide(manifest: Manifest, read: Sequence[_Read]) -> None:
                 f"`{one.path.name}`: {found.launches.unlinked} device events without the call that launched them",
                 **where,
             )
+    _note_torch(manifest, read)
     manifest.tables = {table: count for table, count in manifest.tables.items() if count}
     manifest.not_measured = [
         NotMeasured(what=table, why=text) for table, text in _MISSING.items() if not manifest.tables.get(table)
     ]
+
+
+def _note_torch(manifest: Manifest, read: Sequence[_Read]) -> None:
+    """Note which torch wrote the traces when they have Python functions, which its versions count differently.
+
+    No trace says it in words, but it has the lines that called Python functions since torch 2.14, and the host's name
+    since 2.12 (Kineto of March 2026), when `key_averages()` began to count Python functions.
+    """
+    theirs = [one for one in read if one.found.with_python_functions]
+    if theirs:
+        lines = any(one.found.with_call_lines for one in theirs)
+        named = any("host_name" in one.trace.header.fields for one in theirs)
+        manifest.options["torch"] = "2.14 or later" if lines else "2.12 or 2.13" if named else _OTHER_TORCH

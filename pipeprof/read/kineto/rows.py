@@ -172,6 +172,8 @@ class BatchRows:
         found = self.found
         if len(key.stack) > 2:
             found.with_stacks = True
+        if key.category == "python_function":
+            found.with_python_functions = True
         texts = {name: getattr(key, name)[:8000] for name in ("dims", "types", "extra")}
         kept = key._replace(name=shortened(key.name), **texts)
         if kept in found.infos.numbers:

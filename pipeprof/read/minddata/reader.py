@@ -88,7 +88,7 @@ def _place(mine: dict[str, Path], rank: int, item: Found) -> None:
     other = mine.get(item.kind)
     if other is not None:
         raise SourceError(
-            f"two files of the same kind for rank {rank}: `{other}` and `{item.path}`, expected the files of one training",
+            f"two files of the same kind for rank {rank}: `{other}` and `{item.path}`, expected those of one training",
             "import one of their folders",
         )
     mine[item.kind] = item.path
@@ -173,5 +173,5 @@ def _clocks(manifest: Manifest, read: dict[int, RankFiles]) -> None:
             hours = (start - end) / _APART_NS
             manifest.warn(
                 "clocks",
-                f"{one} end {hours:.0f} h before {other} begin: they have different clocks, or are of different trainings",
+                f"{one} end {hours:.0f} h before {other} begin: their clocks differ, or they are of two trainings",
             )

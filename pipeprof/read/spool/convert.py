@@ -10,6 +10,7 @@ import psutil
 
 from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.spool import host, operators, pipelines, spans
+from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.rank import RankRows
 from pipeprof.read.spool.steps import Step, Steps, find_steps
@@ -51,6 +52,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     entry = Rep(
         rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=end - zero, exit_code=ended.get("status")
     )
+    entry.failure = failure_of(spool, [int(process.about["pid"]) for process in processes]) if entry.exit_code else None
     result = Converted(entry, processes=processes, hello=_count_lines(spool / "hello.jsonl"))
     result.problem, result.reason = ended.get("problem"), ended.get("reason")
     ranks = assign_ranks(processes, run.manifest, rep)

@@ -7,10 +7,9 @@ import shutil
 import signal
 from typing import TYPE_CHECKING
 
-import psutil
-
 from pipeprof.errors import RunError
 from pipeprof.read.spool.convert import Converted, convert_rep, processes_alive
+from pipeprof.record.launcher import launcher_alive
 from pipeprof.record.run import NotMeasured, Run, load
 from pipeprof.record.schema import BY_NAME
 
@@ -67,7 +66,7 @@ def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text
     run = load(path)
     if run.manifest.state != "running" and not run.spool.is_dir():
         return run
-    if run.manifest.state == "running" and _launcher_alive(run):
+    if run.manifest.state == "running" and launcher_alive(run.manifest):
         raise RunError(f"`{run.path}` is still being recorded", "wait until the command has ended")
     alive = processes_alive(run)
     if alive:
@@ -97,15 +96,6 @@ def _reps(run: Run) -> list[int]:
     return sorted(int(path.name.partition("=")[2]) for path in run.spool.glob("rep=*"))
 
 
-def _launcher_alive(run: Run) -> bool:
-    manifest = run.manifest
-    try:
-        process = psutil.Process(manifest.launcher_pid or 0)
-        return manifest.launcher_start is not None and abs(process.create_time() - manifest.launcher_start) < 1.0
-    except psutil.Error:
-        return False
-
-
 def _describe(run: Run, results: Sequence[Converted]) -> None:
     """Fill in what only the recorded processes knew, and what is missing."""
     manifest = run.manifest
@@ -121,6 +111,9 @@ def _describe(run: Run, results: Sequence[Converted]) -> None:
                 "numpy": context.get("numpy"),
             }
             manifest.fingerprint.update({name: value for name, value in found.items() if value is not None})
+            cure = next((event["message"] for event in process.all("warning") if event["code"] == "numpy"), None)
+            if cure and all(warning.code != "numpy" for warning in manifest.warnings):
+                manifest.warn("numpy", cure)  # also of a process that died before its first step, and has no rank
     warned = {warning.code: warning.message for warning in manifest.warnings}
     reasons = {"op_service": warned.get("service_off"), "queue": warned.get("queues_off"), "op": warned.get("ops_off")}
     if manifest.options.get("ops") == "off":

@@ -226,9 +226,14 @@ class _LoopReader:
                 self._update(mark)
             elif mark.kind == Kind.CALL:
                 self._call(mark)
-        self._close(None)
+        if not self._unfinished():
+            self._close(None)
         self._close_eval(None)
         return self.steps
+
+    def _unfinished(self) -> bool:
+        """Whether the last rows were fetched but nothing came of them: the loop was left, or it raised."""
+        return self.by_rows and bool(self.fetches) and self.last_end <= self.fetches[-1].end
 
     def _fetch(self, mark: Mark) -> None:
         self._close_eval(mark.begin)

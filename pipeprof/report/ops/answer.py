@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipeprof.query.engine import Engine
-from pipeprof.report.ops import groups, single
+from pipeprof.report.ops import groups, python_functions, single
 from pipeprof.report.ops.totals import has_totals
 
 if TYPE_CHECKING:
@@ -27,4 +27,7 @@ def answer(run: Run, question: Question) -> Content:
             if (question.one_by_one or question.aggregate) or not has_totals(engine):
                 return single.build(engine, question, either_side=groups.PROFILE not in run.manifest.options)
             question = replace(question, group_by="type" if question.types and not question.opr_name else "name")
-        return groups.build(engine, question, training=not run.manifest.source.startswith(TRACES))
+        counted = replace(question, python_functions=python_functions.are_counted(run, question))
+        content = groups.build(engine, counted, training=not run.manifest.source.startswith(TRACES))
+        content.notes += python_functions.notes(run, question)
+        return content

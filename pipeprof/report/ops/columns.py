@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeprof.errors import UsageError
+from pipeprof.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,4 +61,4 @@ def parse_order(text: str, columns: Sequence[str]) -> Order:
     for name in (wanted, _ALIASES.get(wanted, ""), f"{wanted}_ns", f"{wanted}_bytes"):
         if name in columns:
             return Order(name, ascending)
-    raise UsageError(f"no column `{text}` to order by", f"columns: {', '.join(columns)}; + in front: smallest first")
+    raise UsageError(f"unknown column `{text}` to order by", did_you_mean(wanted, columns))

@@ -39,16 +39,19 @@ class OpsFrame(pd.DataFrame):
         sort_by: str | None = None,
         row_limit: int | None = None,
         stack_depth: int = 5,
+        include_python_functions: bool | None = None,
     ) -> pd.DataFrame:
         """Executions summed up by `name`, `shape`, `stack` (or `stack 3`: three frames), `type`, `scope` or `phase`.
 
         Without `group_by` a recorded training is grouped by type, a trace by name. `sort_by` is any column, ours or
         torch's name for it, largest first (`+` in front: smallest first); `row_limit` counts rows of each rank, all of
-        them for None and -1. Times in ns, memory in bytes; null is not known. Raises UsageError for what cannot be
-        asked.
+        them for None and -1. `include_python_functions` is torch's, and None does what the torch that wrote the trace
+        does. Times in ns, memory in bytes; null is not known. Raises UsageError for what cannot be asked.
         """
         top = 0 if row_limit is None else max(row_limit, 0)
-        asked = Question(top=top, order_by=sort_by, stack_depth=stack_depth, groups=True)
+        asked = Question(
+            top=top, order_by=sort_by, stack_depth=stack_depth, groups=True, python_functions=include_python_functions
+        )
         if group_by is not None:
             asked = asked.grouped(group_by)
         frame: pd.DataFrame = arrow(answer(self._run, asked)).to_pandas()

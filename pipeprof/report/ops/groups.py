@@ -40,7 +40,7 @@ _MEANS = (("mean_ns", "total_ns"), ("device_mean_ns", "device_total_ns"))
 
 def is_single(run: Run, question: Question) -> bool:
     """Whether a question is answered operator by operator: when its options say so, or the run is such a profile."""
-    return question.single or (not (question.group_by or question.groups) and PROFILE in run.manifest.options)
+    return question.single or (not (question.grouping or question.groups) and PROFILE in run.manifest.options)
 
 
 def usual_top(run: Run, question: Question) -> int:
@@ -49,7 +49,9 @@ def usual_top(run: Run, question: Question) -> int:
 
 
 def build(engine: Engine, question: Question, *, training: bool) -> Content:
-    """The table of groups. `training`: the run was recorded from a training, not imported from a profiler's trace.
+    """The table of groups; Python functions count where the question does not say `False`.
+
+    `training`: the run was recorded from a training, not imported from a profiler's trace.
 
     Raises UsageError for an unknown column, and for --type with groups that have no type.
     """
@@ -85,7 +87,10 @@ def _training_rows(engine: Engine, group: str) -> list[dict[str, Any]]:
 
 
 def _key_rows(engine: Engine, question: Question, group: str) -> list[dict[str, Any]]:
-    rows = engine.rows("op/key_averages", group_by=group, stack_depth=question.stack_depth)
+    python_functions = question.python_functions is not False
+    rows = engine.rows(
+        "op/key_averages", group_by=group, stack_depth=question.stack_depth, python_functions=python_functions
+    )
     sides = any(row["on_device"] for row in rows)
     for row in rows:
         row["name"] = row["key"]

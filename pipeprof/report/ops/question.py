@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pipeprof.errors import UsageError
+from pipeprof.errors import UsageError, did_you_mean
 
 GROUPS = ("name", "shape", "stack", "type", "scope", "phase")
 AGGREGATES = ("max", "min", "sum", "mean")
@@ -19,6 +19,7 @@ class Question:
     """Options of `pipeprof ops`. Times are in seconds; `top` 0 is all, a negative one all but that many last rows.
 
     `groups` asks for groups of executions also where single operators are usual, by what is usual then.
+    `python_functions` None counts them where the torch that wrote the trace does.
     """
 
     top: int | None = None
@@ -39,6 +40,7 @@ class Question:
     group_by: str | None = None
     stack_depth: int = 5
     groups: bool = False
+    python_functions: bool | None = None
 
     def grouped(self, text: str) -> Question:
         """The same question for groups by one of GROUPS; `stack N` also says how many frames make a stack.
@@ -48,7 +50,8 @@ class Question:
         name, _, depth = text.strip().lower().partition(" ")
         known = name in GROUPS and (not depth or (name == "stack" and depth.strip().isdecimal() and int(depth) > 0))
         if not known:
-            raise UsageError(f"no groups by `{text}`", f"group by {', '.join(GROUPS)}; stack 3: three frames")
+            frames = "only `stack` takes a number, of 1 or more frames: --group-by stack 3"
+            raise UsageError(f"unknown --group-by `{text}`", frames if name in GROUPS else did_you_mean(name, GROUPS))
         return replace(self, group_by=name, stack_depth=int(depth) if depth else self.stack_depth)
 
     def check(self) -> None:
@@ -57,10 +60,10 @@ class Question:
             raise UsageError(
                 "--aggregate-by says what is added up, but not how", "add --aggregate sum (or max, min, mean)"
             )
-        if self.group_by and (self.aggregate or self.one_by_one):
+        if self.grouping and (self.aggregate or self.one_by_one):
             raise UsageError(
-                "--group-by makes groups of executions, which do not go with options for single operators",
-                "leave one of them out: --group-by, or --aggregate and its companions",
+                f"{self.grouping} asks for groups of executions, which do not go with options for single operators",
+                f"leave one of them out: {self.grouping}, or --aggregate and its companions",
             )
         self.pattern()
 
@@ -77,6 +80,15 @@ class Question:
             ) from error
 
     @property
+    def grouping(self) -> str | None:
+        """The option that asks for groups of executions, if one was given."""
+        if self.group_by:
+            return "--group-by"
+        if self.python_functions is None:
+            return None
+        return "--python-functions" if self.python_functions else "--no-python-functions"
+
+    @property
     def one_by_one(self) -> bool:
         """Whether an option was given that only the table of single operators has."""
         return bool(
@@ -87,7 +99,7 @@ class Question:
     @property
     def single(self) -> bool:
         """Whether the options ask for the table of single operators, also where groups are the default."""
-        return not (self.group_by or self.groups) and bool(
+        return not (self.grouping or self.groups) and bool(
             self.one_by_one or self.aggregate or self.opr_name or self.types
         )
 

@@ -9,6 +9,7 @@ import click
 
 from pipeprof.errors import UsageError
 from pipeprof.report.ops.answer import answer
+from pipeprof.report.ops.unmatched import why_empty
 from pipeprof.report.output import write_text
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def show(run: Run, question: Question, form: str, output: Path | None) -> None:
     if form == "parquet" and output is None:
         raise UsageError("Parquet is no text for a terminal", "give a file: -o ops.parquet")
     content = answer(run, question)
-    for note in content.notes:
+    for note in [*content.notes, *why_empty(run, question, content)]:
         click.echo(f"note: {note}", err=True)
     if question.dump_only_opr:
         write_text(_names(content), output)

@@ -73,7 +73,7 @@ def _chosen(engine: Engine, question: Question, order: Order, kind: str | None =
             (not types or row["type"] in types)
             and (kind is None or row["type"] == kind)
             and (pattern is None or pattern.match(row["name"] or ""))
-            and (dtype is None or dtype in _listed(row["in_types"]))
+            and (dtype is None or dtype in listed(row["in_types"]))
         ):
             kept.append(tuple(row[name] for name in _CHOSEN[:-1]))
             if order.column in PLACED:
@@ -90,7 +90,8 @@ def _table(columns: dict[str, list[int | None]]) -> pa.Table:
 
 
 @lru_cache(maxsize=4096)
-def _listed(text: str | None) -> Sequence[Any]:
+def listed(text: str | None) -> Sequence[Any]:
+    """The entries of a list that a source wrote as text."""
     try:
         found = msgspec.json.decode(text or "[]")
     except msgspec.MsgspecError:
@@ -111,7 +112,7 @@ def _id_key(text: str) -> tuple[Any, ...]:
 
 
 def _shape_key(text: str) -> tuple[Any, ...]:
-    found = _listed(text)
+    found = listed(text)
     if all(isinstance(shape, list) and all(isinstance(size, int) for size in shape) for shape in found):
         return (0, tuple(tuple(shape) for shape in found), "")
     return (1, (), text)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.answer import answer_of
+from pipeprof.report.answer.ended import has_failed
+from pipeprof.report.answer.screen import lines
+from pipeprof.report.answer.shape import measured
 from pipeprof.report.sections.across import across_section
-from pipeprof.report.sections.block import Block, Section, focus_of
+from pipeprof.report.sections.block import Block, Section, counted, focus_of
 from pipeprof.report.sections.communication import communication_section
 from pipeprof.report.sections.diagnosis import diagnosis_section
 from pipeprof.report.sections.operators import operators_section
@@ -17,30 +21,78 @@ from pipeprof.report.sections.run import run_section
 from pipeprof.report.sections.split import split_section
 from pipeprof.report.sections.steps import steps_section
 
-__all__ = ["Block", "Section", "sections"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+__all__ = ["NAMES", "Block", "Section", "chosen", "first_lines", "sections"]
 
 
-def sections(content: dict[str, Any]) -> list[Section]:
-    """All sections that have something to say, the answer first."""
-    focus = focus_of(content)
-    found = [
-        run_section(content, focus),
-        diagnosis_section(content),
-        steps_section(content, focus),
-        split_section(content),
-        ranks_section(content),
-        across_section(content),
-        pipeline_section(content, focus),
-        queues_section(content, focus),
-        operators_section(content, focus),
-        communication_section(content, focus),
-        resources_section(content, focus),
-        _missing(content),
-    ]
-    return [section for section in found if section.strong or section.notes or section.blocks]
-
-
-def _missing(content: dict[str, Any]) -> Section:
+def _missing(content: dict[str, Any], _focus: tuple[int, int]) -> Section:
     section = Section("Not measured")
     section.notes += [f"{item['what']}: {item['why']}" for item in content["not_measured"]]
     return section
+
+
+_SECTIONS: dict[str, Callable[[dict[str, Any], tuple[int, int]], Section]] = {
+    "run": run_section,
+    "diagnosis": lambda content, _: diagnosis_section(content),
+    "steps": steps_section,
+    "split": lambda content, _: split_section(content),
+    "ranks": lambda content, _: ranks_section(content),
+    "across": lambda content, _: across_section(content),
+    "pipeline": pipeline_section,
+    "queues": queues_section,
+    "operators": operators_section,
+    "communication": communication_section,
+    "resources": resources_section,
+    "missing": _missing,
+}
+NAMES = tuple(_SECTIONS)
+
+
+def sections(content: dict[str, Any]) -> list[Section]:
+    """All sections that have something to say, each sentence once."""
+    return chosen(content, NAMES)
+
+
+def chosen(content: dict[str, Any], names: Collection[str]) -> list[Section]:
+    """The sections of these names that have something to say, in the report's order."""
+    focus = focus_of(content)
+    found = []
+    said: set[str] = set()
+    for name in NAMES:
+        if name in names:
+            section = _SECTIONS[name](content, focus)
+            section.name = name
+            section.strong = _new(section.strong, said)
+            section.notes = _new(section.notes, said)
+            found.append(section)
+    return [section for section in found if section.strong or section.notes or section.blocks]
+
+
+def _new(sentences: list[str], said: set[str]) -> list[str]:
+    kept = []
+    for sentence in sentences:
+        if sentence not in said:
+            said.add(sentence)
+            kept.append(sentence)
+    return kept
+
+
+def first_lines(content: dict[str, Any]) -> list[str]:
+    """The first screen: at most 20 lines of 80 columns."""
+    names = [section.name for section in sections(content)]
+    more = f"More: --full shows everything, --section NAME one part: {', '.join(names)}."
+    return lines(answer_of(content), _state(content), more)
+
+
+def _state(content: dict[str, Any]) -> str:
+    """What the lines above rest on, and what was out of order."""
+    run = content["run"]
+    said = f"{run['path']}: {measured(content) or 'no training step in its steady state'}"
+    if run["state"] != "complete" and not has_failed(run):
+        said += f"; {run['state']}" + (f": {run['reason']}" if run["reason"] else "")
+    warnings = len({warning["message"] for warning in run["warnings"]})
+    if warnings:
+        said += f"; {counted(warnings, 'warning')} (--section run)"
+    return said + "."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, format_rate, short_name
 from pipeprof.units import format_ns, format_ratio
 from pipeprof.verdict.straggler_evidence import PHASES
@@ -42,12 +43,12 @@ def straggler_sentences(found: Row) -> list[str]:
     largest = found["largest"]
     limit = ""
     if found["detectable_share"] is not None and found["detectable_share"] < 1:
-        limit = f"; named would be a rank that takes {format_ratio(found['detectable_share'])} of a step longer"
+        limit = f". Only a rank at least {format_ratio(found['detectable_share'])} slower could be detected"
     amount = "less than 0.1 %" if abs(largest["share"]) < 0.001 else format_ratio(largest["share"])
     seen = f"largest difference: rank {largest['rank']}, {format_ns(largest['excess_ns'])} ({amount} of a step)"
     if found["verdict"] == "even":
-        return [f"no rank holds the others up: {seen}{limit}"]
-    return [f"whether a rank holds the others up cannot be told from noise ({found['why']}): {seen}{limit}"]
+        return [f"No straggler. {capital(seen)}{limit}"]
+    return [f"Whether a rank is a straggler cannot be told from noise: {found['why']}. {capital(seen)}{limit}"]
 
 
 def _named(item: Row) -> str:
@@ -58,9 +59,9 @@ def _named(item: Row) -> str:
     }[item["kind"]]
     doubts = f": {'; '.join(item['doubts'])}" if item["doubts"] else ""
     return (
-        f"rank {item['rank']} holds the others up: {format_ns(item['excess_ns'])} per step "
-        f"({format_ratio(item['share'])}) more than they take{often}, most of it in {PHASES[item['phase']]} "
-        f"(confidence: {item['confidence']}{doubts})"
+        f"Rank {item['rank']} is a straggler: {format_ns(item['excess_ns'])} per step "
+        f"({format_ratio(item['share'])}) longer than the others{often}, most of it in {PHASES[item['phase']]} "
+        f"({item['confidence']} confidence{doubts})"
     )
 
 
@@ -74,7 +75,7 @@ def _reasons(found: Row) -> list[str]:
 
 
 def _suggestions(found: Row) -> list[str]:
-    return [f"try: {text}" for rank in found["found"][:MOST_ROWS] for text in rank["suggestions"]]
+    return [f"Try: {text}" for rank in found["found"][:MOST_ROWS] for text in rank["suggestions"]]
 
 
 def _slow_link(link: Row) -> str:

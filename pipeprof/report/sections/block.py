@@ -34,12 +34,13 @@ class Block:
 
 @dataclass
 class Section:
-    """A title, sentences, and tables. `strong` sentences are the ones to read first."""
+    """A title, sentences, and tables. `strong` sentences are the ones to read first; `name` is for `--section`."""
 
     title: str
     strong: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
+    name: str = ""
 
 
 def focus_of(content: dict[str, Any]) -> tuple[int, int]:

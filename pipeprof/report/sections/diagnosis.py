@@ -4,38 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeprof.report.answer import command, doubts
+from pipeprof.report.answer.shape import capital
+from pipeprof.report.answer.step import LIMITS, NAMES, PHASES
 from pipeprof.report.sections.across import straggler_sentences
 from pipeprof.report.sections.block import Section
 from pipeprof.units import format_ns, format_ratio
 
 VERDICTS = {
-    "input_bound": "INPUT-BOUND: the training waits for its data",
-    "consumer_bound": "not input-bound: the data is ready in time",
-    "balanced": "BALANCED: the data pipeline and the training are equally fast",
-    "not_measured": "not measured: no training step that fetches from a dataset was seen",
+    "input_bound": "Input-bound: the training waits for its data",
+    "consumer_bound": "Not input-bound: the data is ready in time",
+    "balanced": "Balanced: the data pipeline and the training are equally fast",
+    "not_measured": "Not measured: whether the training waits for its data",
 }
-LOCKED = "BALANCED: the data is ready in time, but its Python holds the interpreter's lock that the training needs too"
+LOCKED = (
+    "Balanced: the data is ready in time, but its Python holds the interpreter's lock (GIL) that the training needs too"
+)
 
 KINDS = {
-    "cpu": "busy computing",
+    "cpu": "computing",
     "wait": "waiting (storage, network, sleep)",
     "gil": "computing in Python under the interpreter's lock (GIL)",
     "burst": "stalling now and then",
     "poll": "limited by the 100 ms polls of a source with several workers",
-    "host_saturated": "short of CPU: the machine is busy with other work",
-}
-LIMITS = {
-    "compute": "forward and backward operators take most of it",
-    "communication": "exposed communication takes most of it",
-    "optimizer": "the optimizer takes most of it",
-    "host_gap": "most of the time no operator runs: Python and framework on the host",
-    "imbalance": "the ranks wait for the slowest one",
-    "compile": "graph compilation and the first steps take most of the run",
-    "not_measured": "what it does was not measured",
+    "host_saturated": "short of CPU: other programs keep the machine busy",
 }
 SINK_STAGES = {
-    "data_processing": "late: the dataset pipeline on the host",
-    "data_transmission": "late: the way from the host to the device",
+    "data_processing": "Late: the data pipeline on the host",
+    "data_transmission": "Late: the transfer from the host to the device",
 }
 HIGH_WAIT = 0.2
 PROGRAMS = {
@@ -56,16 +52,15 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
     if found["op_id"] is not None:
         name = f" `{found['op_name']}`" if found["op_name"] else ""
         kind = f", {KINDS[found['kind']]}" if found["kind"] else ""
-        section.strong.append(f"bottleneck: {found['op_type']} {found['op_id']}{name}{kind}")
+        section.strong.append(f"Bottleneck: {found['op_type']} {found['op_id']}{name}{kind}")
     if found["stage"] and found["verdict"] != "consumer_bound":
         section.strong.append(SINK_STAGES[found["stage"]])
-    doubts = f" ({'; '.join(found['doubts'])})" if found["doubts"] else ""
     if found["verdict"] == "not_measured":
         _data_wait(section, found)
     else:
-        section.notes.append(f"confidence: {found['confidence']}{doubts}")
+        section.strong.append(_confidence(found))
     section.notes += [_evidence(item) for item in found["evidence"]]
-    section.notes += [_suggestion(item, content["run"]["path"]) for item in found["suggestions"]]
+    section.notes += [_suggestion(item) for item in found["suggestions"]]
     _network(section, found["network"])
     _stragglers(section, content)
     for program, title in PROGRAMS.items():
@@ -86,7 +81,7 @@ def _data_wait(section: Section, found: dict[str, Any]) -> None:
     wait = next((item["value"] for item in found["evidence"] if item["source"] == "step/phase_summary"), 0.0)
     if wait >= HIGH_WAIT:
         section.strong.append(
-            f"before the forward pass a step waits {format_ratio(wait)} of its time, for data or for the host"
+            f"Before the forward pass a step waits {format_ratio(wait)} of its time, for data or for the host"
         )
 
 
@@ -94,15 +89,21 @@ def _network(section: Section, found: dict[str, Any] | None) -> None:
     """What limits the step itself, when it is not its data."""
     if found is None:
         return
-    section.strong.append(f"the step itself: {LIMITS[found['limit']]} (confidence: {found['confidence']})")
-    if len(found["candidates"]) > 1 and found["limit"] != "compile":
-        section.strong.append(f"nearly as much: {LIMITS[found['candidates'][1]]}")
     slow = found["slowest_rank"]
+    if found["limit"] in LIMITS:
+        share = format_ratio(found["limit_share"])
+        section.strong.append(LIMITS[found["limit"]].format(share, rank=slow["rank"] if slow else None).rstrip("."))
+        section.strong.append(_confidence(found))
+    else:
+        section.strong.append("Not measured: what each step spends its time on")
+    if len(found["candidates"]) > 1 and found["limit"] != "compile":
+        second = found["candidates"][1]
+        section.strong.append(f"Nearly as much: {NAMES[second]} ({format_ratio(found['weights'][second])})")
     if slow:
-        extra = format_ns(slow["excess_ns"])
-        section.strong.append(f"rank {slow['rank']} holds the others up: {extra} more for a step, in {slow['phase']}")
+        phase = PHASES.get(slow["phase"], slow["phase"])
+        section.strong.append(f"Rank {slow['rank']} takes {format_ns(slow['excess_ns'])} longer for a step, in {phase}")
     section.notes += [_evidence(item) for item in found["evidence"]]
-    section.notes += [f"try: {text}" for text in found["suggestions"]]
+    section.notes += [f"Try: {text}" for text in found["suggestions"]]
 
 
 def _stragglers(section: Section, content: dict[str, Any]) -> None:
@@ -114,7 +115,7 @@ def _stragglers(section: Section, content: dict[str, Any]) -> None:
 
 
 def _evidence(item: dict[str, Any]) -> str:
-    return f"{item['what']}: {_value(item)} ({item['basis']}; query {item['source']})"
+    return f"{capital(item['what'])}: {_value(item)} ({item['basis']}; query {item['source']})"
 
 
 def _value(item: dict[str, Any]) -> str:
@@ -130,17 +131,21 @@ def _value(item: dict[str, Any]) -> str:
     return f"{value:.3g} {item['unit']}"
 
 
-def _suggestion(item: dict[str, Any], run: str) -> str:
-    parts = [f"try: {item['text']}"]
-    if item.get("place"):
+def _suggestion(item: dict[str, Any]) -> str:
+    parts = [f"Try: {item['text']}"]
+    if item["place"]:
         parts.append(f"at {item['place']}")
-    if item.get("not_when"):
-        parts.append(
-            f"not when {item['not_when']}" if not item["not_when"].startswith(("do not", "more")) else item["not_when"]
-        )
-    if item.get("verify"):
-        parts.append("verify: " + item["verify"].replace("RUN", run) + " -- COMMAND")
+    if item["not_when"]:
+        reason = item["not_when"]
+        parts.append(reason if reason.startswith(("do not", "more")) else f"not when {reason}")
+    if item["verify"]:
+        parts.append(f"verify: {command.without_command(item['verify']) or item['verify']}")
     return "; ".join(parts)
+
+
+def _confidence(found: dict[str, Any]) -> str:
+    said = doubts.reason(found["doubt_facts"])
+    return f"{found['confidence'].capitalize()} confidence" + (f": {said}" if said else "")
 
 
 def _named(content: dict[str, Any], ops: list[int]) -> str:

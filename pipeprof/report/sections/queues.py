@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, rows_at
 from pipeprof.units import format_ns, format_ratio
 
@@ -11,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 STAGES = {
-    "data_processing": "the dataset pipeline on the host is slow: the host queue runs empty",
-    "data_transmission": "the way from the host to the device is slow: the host queue is filled, the device's is not",
+    "data_processing": "the data pipeline on the host is slow: the host queue runs empty",
+    "data_transmission": "the transfer from host to device is slow: the host queue is filled, the device's is not",
 }
 MINDINSIGHT = {
     "data_processing": "the data processing is slow",
@@ -52,7 +53,7 @@ def _said(content: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[str]:
     ours = STAGES[stage] if stage else "no queue runs empty"
     if stage and content["diagnosis"]["verdict"] == "consumer_bound":
         ours += ", but the training does not wait for it"
-    said = [f"ours: {ours}"]
+    said = [capital(ours)]
     theirs = content["diagnosis"]["compatible"].get("mindinsight") or {}
     queues = theirs.get("queues")
     if queues is not None:

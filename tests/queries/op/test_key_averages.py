@@ -20,7 +20,7 @@ def test_times_and_memory_are_summed_by_name(ask):
         ],
     }
     give = "key count self_ns total_ns self_memory_bytes memory_bytes device_self_ns in_shapes stack"
-    assert ask("op/key_averages", tables, give=give, group_by="name", stack_depth=0) == [
+    assert ask("op/key_averages", tables, give=give, group_by="name", stack_depth=0, python_functions=True) == [
         ("aten::add", 1, 5, 5, None, None, None, None, None),
         ("aten::mm", 2, 30, 40, 2, 6, None, None, None),
     ]
@@ -31,7 +31,14 @@ def test_shapes_split_a_name(ask):
         "op_info": [info(1, "mm", in_shapes="[[1]]"), info(2, "mm", in_shapes="[[2]]"), info(3, "mm")],
         "op": [op(1, 30, 20), op(2, 10, 10), op(3, 5, 5), op(1, 1, 1)],
     }
-    assert ask("op/key_averages", tables, give="key in_shapes count total_ns", group_by="shape", stack_depth=0) == [
+    assert ask(
+        "op/key_averages",
+        tables,
+        give="key in_shapes count total_ns",
+        group_by="shape",
+        stack_depth=0,
+        python_functions=True,
+    ) == [
         ("mm", "[[1]]", 2, 31),
         ("mm", "[[2]]", 1, 10),
         ("mm", "[]", 1, 5),
@@ -55,7 +62,14 @@ def test_the_innermost_frames_split_a_name(ask):
     }
 
     def by_stack(depth):
-        return ask("op/key_averages", tables, give="stack count total_ns", group_by="stack", stack_depth=depth)
+        return ask(
+            "op/key_averages",
+            tables,
+            give="stack count total_ns",
+            group_by="stack",
+            stack_depth=depth,
+            python_functions=True,
+        )
 
     assert by_stack(1) == [("", 1, 4), ("conv", 2, 3), ("main", 1, 8)]
     assert by_stack(2) == [("", 1, 4), ("conv\neval", 1, 2), ("conv\ntrain", 1, 1), ("main", 1, 8)]
@@ -68,7 +82,9 @@ def test_operations_are_those_of_all_executions(ask):
         "op_info": [info(1, "mm", flops=100), info(2, "mm", flops=10), info(3, "relu"), info(4, "mm")],
         "op": [op(1, 1, 1), op(1, 1, 1), op(2, 1, 1), op(3, 1, 1), op(4, 1, 1)],
     }
-    found = ask("op/key_averages", tables, give="key computation", group_by="name", stack_depth=0)
+    found = ask(
+        "op/key_averages", tables, give="key computation", group_by="name", stack_depth=0, python_functions=True
+    )
     assert found == [("mm", 210.0), ("relu", None)]
 
 
@@ -81,7 +97,7 @@ def test_device_rows_have_device_time_alone(ask):
         ],
     }
     give = "key category on_device self_ns total_ns device_self_ns device_total_ns"
-    assert ask("op/key_averages", tables, give=give, group_by="name", stack_depth=0) == [
+    assert ask("op/key_averages", tables, give=give, group_by="name", stack_depth=0, python_functions=True) == [
         ("aten::mm", "cpu_op", False, 30, 30, 7, 7),
         ("gemm", "kernel", True, 0, 0, 7, 7),
     ]
@@ -98,7 +114,14 @@ def test_type_scope_and_phase_are_keys(ask):
     }
 
     def keys(group):
-        return ask("op/key_averages", tables, give="key category count total_ns", group_by=group, stack_depth=0)
+        return ask(
+            "op/key_averages",
+            tables,
+            give="key category count total_ns",
+            group_by=group,
+            stack_depth=0,
+            python_functions=True,
+        )
 
     assert keys("type") == [("", None, 2, 12), ("mm", None, 2, 3)]
     assert keys("scope") == [("", None, 2, 12), ("a", None, 1, 1), ("b", None, 1, 2)]
@@ -110,7 +133,28 @@ def test_ranks_and_repetitions_stay_apart(ask):
         "op_info": [info(1, "mm"), {**info(1, "add"), "rank": 1}],
         "op": [op(1, 1, 1), {**op(1, 2, 2), "rank": 1}],
     }
-    assert ask("op/key_averages", tables, give="rank key total_ns", group_by="name", stack_depth=0) == [
+    assert ask(
+        "op/key_averages", tables, give="rank key total_ns", group_by="name", stack_depth=0, python_functions=True
+    ) == [
         (0, "mm", 1),
         (1, "add", 2),
     ]
+
+
+def test_python_functions_are_left_out_and_no_own_time_changes(ask):
+    tables = {
+        "op_info": [
+            info(1, "forward", "user_annotation"),
+            info(2, "a.py(1): f", "python_function"),
+            info(3, "mm", None),
+        ],
+        "op": [op(1, 10, 2), op(2, 8, 3), op(3, 5, 5)],
+    }
+
+    def rows(group, python_functions):
+        asked = {"group_by": group, "stack_depth": 0, "python_functions": python_functions}
+        return ask("op/key_averages", tables, give="key self_ns total_ns", **asked)
+
+    assert rows("name", python_functions=True) == [("a.py(1): f", 3, 8), ("forward", 2, 10), ("mm", 5, 5)]
+    assert rows("name", python_functions=False) == [("forward", 2, 10), ("mm", 5, 5)]
+    assert rows("phase", python_functions=False) == [("forward", 7, 15)]

@@ -1,6 +1,12 @@
-"""Records a trace of torch.profiler and what key_averages() says of it: python train.py FOLDER (torch 2.13, CPU)."""
+"""Records a trace of torch.profiler and what key_averages() says of it: python train.py FOLDER (torch on a CPU).
 
+`key_averages.json` has the groups by default; `python_functions.json` and `no_python_functions.json` those with the
+parameter of that name, from the version on that has it (2.14). `torch.json` has the version and the total of each table.
+"""
+
+import inspect
 import json
+import re
 import sys
 import threading
 from pathlib import Path
@@ -102,8 +108,17 @@ def main():
         step()
         profiler.step()
     profiler.export_chrome_trace(str(folder / "trace.json"))
-    said = {group: [row(one, group) for one in profiler.key_averages(**how)] for group, how in GROUPS.items()}
-    folder.joinpath("key_averages.json").write_text(json.dumps(said))
+    asked = {"key_averages": {}}
+    if "include_python_functions" in inspect.signature(profiler.key_averages).parameters:
+        asked["python_functions"] = {"include_python_functions": True}
+        asked["no_python_functions"] = {"include_python_functions": False}
+    totals = {}
+    for name, more in asked.items():
+        averages = {group: profiler.key_averages(**how, **more) for group, how in GROUPS.items()}
+        said = {group: [row(one, group) for one in found] for group, found in averages.items()}
+        folder.joinpath(f"{name}.json").write_text(json.dumps(said))
+        totals[name] = re.search(r"Self CPU time total: (\S+)", averages["name"].table()).group(1)
+    folder.joinpath("torch.json").write_text(json.dumps({"version": torch.__version__, "totals": totals}))
 
 
 if __name__ == "__main__":

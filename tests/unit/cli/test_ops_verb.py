@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +18,7 @@ from rich.console import Console
 from pipeprof.cli.ops import ops
 from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read import foreign, imported
+from pipeprof.record.cache import cache_folder
 from pipeprof.report.ops import terminal
 from pipeprof.report.ops.columns import Order, parse_order
 from pipeprof.report.ops.groups import COLUMNS
@@ -71,6 +73,22 @@ def test_a_row_has_its_time_share_and_what_it_computed(call):
     assert (row["computation"], row["memory"], row["in_shapes"]) == (9000, 4096, [[1, 3]])
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--opr-name", "py"], "--opr-name py matches the beginning of no operator's name"),
+        (["--type", "copy"], "--type copy matches no operator; did you mean `Copy`?"),
+        (["--type", "copy", "--group-by", "type"], "--type copy matches no operator; did you mean `Copy`?"),
+        (["--input-dtype", "Int"], "--input-dtype Int matches no operator; did you mean `Int8`?"),
+        (["--type", "Copy"], None),
+    ],
+)
+def test_an_empty_table_says_which_filter_matches_nothing(file, words, why):
+    result = CliRunner().invoke(ops, [str(file), *words, "--format", "json"], catch_exceptions=False)
+    assert (json.loads(result.stdout)["rows"] == []) is (why is not None)
+    assert result.stderr.splitlines() == ([] if why is None else [f"note: {why}"])
+
+
 def test_totals_are_of_both_sides(call):
     total = json.loads(call("--format", "json"))["total"]
     assert total["device_ns"] == pytest.approx(13_000)
@@ -83,11 +101,8 @@ def test_totals_are_of_both_sides(call):
     [
         (["--opr-name", "conv*"], ["4", "2"]),
         (["--opr-name", "co"], ["4", "2", "8"]),
-        (["--opr-name", "py"], []),
         (["--type", "Copy", "--type", "Reshape"], ["8", "6"]),
-        (["--type", "copy"], []),
         (["--input-dtype", "Int8"], ["4"]),
-        (["--input-dtype", "Int"], []),
         (["--min-time", "1.9e-6"], ["4", "2", "8"]),
         (["--max-time", "1.5e-6"], ["6"]),
         (["--min-time", "1e-6", "--max-time", "3e-6", "--opr-name", "c"], ["8"]),
@@ -107,6 +122,21 @@ def test_totals_are_of_both_sides(call):
 )
 def test_filters_and_orders(call, words, found):
     assert ids(call, *words) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (["--group-by", "nme"], "unknown --group-by `nme`", "did you mean `name`"),
+        (["--order-by", "slef_ns"], "unknown column `slef_ns`", "did you mean `self_ns`"),
+        (["--stack-depth", "3"], "--stack-depth is for stacks", "--group-by stack"),
+        (["--top", "3", "--row-limit", "3"], "both say how many rows", "one of them"),
+    ],
+)
+def test_an_option_that_cannot_be_or_does_nothing_is_refused(call, words, message, hint):
+    with pytest.raises(UsageError, match=message) as refused:
+        call(*words)
+    assert re.search(hint, refused.value.hint)
 
 
 def test_operators_are_added_up_by_type(call):
@@ -221,15 +251,15 @@ def test_the_number_of_frames_may_stand_behind_stack(call, words, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--order-by", "nonsense"], "columns: self_ns"),
-        (["--order-by", "++time"], "no column `\\+\\+time`"),
+        (["--order-by", "nonsense"], "unknown column `nonsense` to order by; choose from `self_ns`"),
+        (["--order-by", "++time"], "unknown column `\\+\\+time`"),
         (["--opr-name", "["], "not a regular expression"),
         (["--aggregate-by", "type"], "add --aggregate sum"),
         (["--group-by", "name", "--aggregate", "sum"], "do not go with"),
-        (["--group-by", "name", "--order-by", "bandwidth"], "no column `bandwidth`"),
-        (["--group-by", "nonsense"], "group by name, shape"),
-        (["--group-by", "stack 0"], "no groups by `stack 0`"),
-        (["--group-by", "name 3"], "no groups by `name 3`"),
+        (["--group-by", "name", "--order-by", "bandwidth"], "unknown column `bandwidth`"),
+        (["--group-by", "nonsense"], "choose from `name`, `shape`"),
+        (["--group-by", "stack 0"], "unknown --group-by `stack 0`; .*1 or more frames"),
+        (["--group-by", "name 3"], "unknown --group-by `name 3`; only `stack`"),
         (["--group-by", "scope", "--type", "x"], "have no type"),
         (["--format", "parquet"], "give a file"),
     ],
@@ -265,7 +295,7 @@ def test_only_the_latest_imports_are_kept(call, tmp_path, monkeypatch):
     monkeypatch.setattr(imported, "KEPT", 2)
     for number in range(4):
         call(path=write(tmp_path / f"p{number}.json", profile()))
-    assert len(list(imported.cache_folder().iterdir())) == 2
+    assert len(list(cache_folder("imports").iterdir())) == 2
 
 
 def test_without_a_place_for_the_cache_the_file_is_read_all_the_same(call, tmp_path, monkeypatch):
@@ -305,7 +335,7 @@ def test_the_side_of_a_trace_that_has_what_is_meant_is_shown(call, tmp_path):
 
     assert sides("--opr-name", "aten::") == [("host", "aten::mm", 9000)]
     assert sides("--opr-name", ".*mm") == [("device", "gemm", 5000)]
-    assert sides("--opr-name", "x") == sides("--opr-name", "aten", "--print-only", "device") == []
+    assert sides("--opr-name", "aten", "--print-only", "device") == []
     assert call("--opr-name", "gemm", path=trace).count("gemm") == 1
 
 
@@ -315,3 +345,34 @@ def test_operators_without_types_are_told_apart_by_name(call, make_run):
     run = make_run({"op_info": info, "op": times}).path
     found = json.loads(call("--format", "json", path=run))["rows"]
     assert [(row["name"], row["self_ns"]) for row in found] == [("aclnn0", 5), ("aclnn1", 5)]
+
+
+PYTHON = trace_op("x.py(1): f", 1, 9, cat="python_function"), trace_op("aten::mm", 2, 5)
+
+
+@pytest.mark.parametrize(
+    ("words", "header", "names"),
+    [
+        ([], {}, ["aten::mm"]),
+        ([], {"host_name": "of torch 2.13"}, ["aten::mm", "x.py(1): f"]),
+        (["--python-functions"], {}, ["aten::mm", "x.py(1): f"]),
+        (["--no-python-functions", "--opr-name", "a|x"], {"host_name": "of torch 2.13"}, ["aten::mm"]),
+        (["--group-by", "shape", "--python-functions"], {}, ["aten::mm", "x.py(1): f"]),
+    ],
+)
+def test_python_functions_count_when_asked_or_as_in_their_torch(tmp_path, words, header, names):
+    trace = write_trace(tmp_path / "x.pt.trace.json", PYTHON, **header)
+    result = CliRunner().invoke(ops, [str(trace), *words, "--format", "json"], catch_exceptions=False)
+    document = json.loads(result.stdout)
+    assert sorted(row["name"] for row in document["rows"]) == names
+    assert document["total"]["self_ns"] == {1: 5000, 2: 9000}[len(names)]
+    assert ("--python-functions shows them" in result.stderr) is (not words and not header)
+
+
+@pytest.mark.parametrize("words", [["--python-functions"], ["--no-python-functions"]])
+def test_python_functions_are_refused_where_there_can_be_none(file, tmp_path, words):
+    with pytest.raises(UsageError, match=r"only traces of torch\.profiler"):
+        CliRunner().invoke(ops, [str(file), *words], catch_exceptions=False)
+    trace = write_trace(tmp_path / "x.pt.trace.json", PYTHON)
+    with pytest.raises(UsageError, match=f"{words[0]} asks for groups"):
+        CliRunner().invoke(ops, [str(trace), *words, "--copy-time"], catch_exceptions=False)

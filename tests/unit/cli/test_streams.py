@@ -23,7 +23,8 @@ ENDS_LIKE_ITS_COMMAND = "collect"
 PRINTS_NOTHING = frozenset(["import", "timeline", "stacks"])  # on stdout
 TRAINS = frozenset(["ab", "demo", "headspace", "qualify", "whatif"])  # prints as the verbs below do
 CASES = {
-    "report": ["report RUN", "report RUN --format json"],
+    "report": ["report RUN", "report RUN --full", "report RUN --format json"],
+    "runs": ["runs", "runs --format json"],
     "sql": ["sql RUN", "sql RUN --format csv", "sql RUN --format json"],
     "ops": ["ops RUN", "ops RUN --format markdown", "ops RUN --dump-only-opr"],
     "memory": ["memory RUN", "memory RUN --format json"],

@@ -12,12 +12,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pipeprof import cli as verbs
+from pipeprof import cli as program
 from pipeprof.cli import cli, main
+from pipeprof.cli.verbs import SECTIONS, VERBS
 from pipeprof.record.run import NotMeasured
 
 MS = 1_000_000
-VERBS = cli.list_commands(click.Context(cli))
 
 
 @pytest.fixture
@@ -72,11 +72,22 @@ def test_help_explains_and_shows_an_example(verb):
     assert f"pipeprof {verb}" in result.output.split("Options:")[0].replace(f"Usage: cli {verb}", "")
 
 
-def test_help_of_the_program_lists_every_verb():
-    output = CliRunner().invoke(cli, ["--help"]).output
+def test_help_of_the_program_has_a_line_of_its_own_for_every_verb_at_80_columns(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = call("--help")[1].splitlines()
     shown = [verb for verb in VERBS if not cli.get_command(click.Context(cli), verb).hidden]
-    assert len(shown) > 10
-    assert all(f"\n  {verb} " in output for verb in shown)
+    assert len(shown) > 15
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if line.endswith("...") and "[ARGS]" not in line]
+    for verb in shown:
+        assert [line.split(maxsplit=1)[1] for line in lines if line.split()[:1] == [verb]] == [VERBS[verb].line]
+
+
+def test_help_of_the_program_groups_the_verbs_by_question(call):
+    lines = [line.strip() for line in call("--help")[1].splitlines()]
+    places = [lines.index(question) for question in SECTIONS]
+    assert places == sorted(places)
+    assert "Did a change make it slower?" in SECTIONS
 
 
 def test_a_verb_loads_its_own_file_only():
@@ -85,14 +96,33 @@ def test_a_verb_loads_its_own_file_only():
         "print(sorted(name for name in sys.modules if name.startswith('pipeprof.cli.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    others = "'pipeprof.cli.format_option', 'pipeprof.cli.report', 'pipeprof.cli.streams', 'pipeprof.cli.told'"
-    assert done.stdout.splitlines()[-1] == f"[{others}]"
+    names = ("format_option", "misuse", "output_option", "report", "run_argument", "streams", "told", "verbs")
+    assert done.stdout.splitlines()[-1] == str([f"pipeprof.cli.{name}" for name in names])
 
 
-def test_without_words_the_program_shows_its_help(call):
-    status, out, _ = call()
-    assert status == 0
-    assert "pipeprof demo" in out
+def test_without_words_the_program_shows_its_help_once(call):
+    assert call() == (0, call("--help")[1], "")
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "near"),
+    [
+        (["reprot", "x"], "no such command: `pipeprof reprot`", "`report`"),
+        (["Timelin"], "no such command: `pipeprof Timelin`", "`timeline`"),
+        (["baseline", "wrote"], "no such command: `pipeprof baseline wrote`", "`write`"),
+        (["memory", "--rnk", "7", "x"], "no such option: `--rnk`", "`--rank`"),
+        (["whatif", "--op", "1", "--worker", "2", "x"], "no such option: `--worker`", "`--workers`"),
+    ],
+)
+def test_a_typo_is_answered_with_near_names(call, words, message, near):
+    lines = failed(call(*words), 2).splitlines()
+    assert lines[0] == f"error: {message}"
+    assert lines[1].startswith("hint: did you mean ")
+    assert near in lines[1]
+
+
+def test_what_is_near_nothing_is_answered_with_the_help(call):
+    assert failed(call("xyzzy"), 2).splitlines()[1] == "hint: see `pipeprof --help`"
 
 
 def test_the_version_is_told(call):
@@ -244,6 +274,26 @@ def test_completion_prints_a_script(call, shell):
     assert "_PIPEPROF_COMPLETE" in out
 
 
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("pipeprof r", ["plain,report", "plain,runs"]),
+        ("pipeprof runs --format ", ["plain,terminal", "plain,csv", "plain,json"]),
+        ("pipeprof timeline ru", ["plain,run0"]),
+        ("pipeprof sql ru", ["plain,run0"]),
+        ("pipeprof memory nosuch", ["file,nosuch"]),
+        ("pipeprof memory --sv", ["plain,--svg"]),
+    ],
+)
+def test_the_shell_completes_verbs_options_and_runs(call, run, monkeypatch, typed, expected):
+    monkeypatch.chdir(run.path.parent)
+    monkeypatch.setenv("_PIPEPROF_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split(" ")) - 1))
+    _, out, err = call()
+    assert (out.split(), err) == (expected, "")
+
+
 def test_names_in_rows_are_not_taken_for_markup(call, run):
     assert "[bold]x[/bold]" in call("sql", run.path, "SELECT '[bold]x[/bold]' AS a")[1]
 
@@ -251,4 +301,4 @@ def test_names_in_rows_are_not_taken_for_markup(call, run):
 def test_no_color_reaches_the_renderer(call, run, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "")
     call("--no-color", "report", run.path)
-    assert verbs.os.environ["NO_COLOR"] == "1"
+    assert program.os.environ["NO_COLOR"] == "1"

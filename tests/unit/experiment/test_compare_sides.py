@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pipeprof.experiment.compare import NOT_INTERLEAVED, compare_sides
+from pipeprof.experiment.compare import NOT_INTERLEAVED, OTHER_JOB, compare_sides
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.verdict.gate.policy import Acknowledgement, Policy
 
@@ -68,6 +68,7 @@ def test_another_job_is_inconclusive_without_a_measured_job_effect():
     content = compare_sides(side(), side(12.0, job="boot:2"))
     assert (content["verdict"], content["exit_code"]) == ("inconclusive", 4)
     assert "job" in by_name(content)["step_time_median"]["reason"]
+    assert OTHER_JOB in content["notes"]
 
 
 def test_unknown_jobs_are_not_taken_for_the_same():
@@ -167,3 +168,11 @@ def test_operators_at_the_edge_of_those_that_are_named_have_not_vanished():
     gone = ops("a", "b")
     del gone.facts["op net/c"]
     assert by_name(compare_sides(ops("a", "b", "c"), gone))["op/net/c"]["verdict"] == "missing"
+
+
+def test_workloads_of_different_names_are_noted_unless_one_is_a_baseline_s():
+    notes = [
+        [note for note in compare_sides(side(workload="resnet", kind=kind), side())["notes"] if "names" in note]
+        for kind in ("run", "baseline")
+    ]
+    assert notes == [["the workloads have different names: `resnet` and `train`"], []]

@@ -60,3 +60,11 @@ def test_both_sides_show_the_work_of_the_same_operator(capsys):
 def test_a_gain_that_may_be_chance_confirms_nothing(capsys, step_ms):
     assert not demo._compare(SLOW, report("MaskFromMemory", step_ms, 0.5, 0.5))
     assert "not confirmed" in capsys.readouterr().out
+
+
+def test_a_training_that_was_stopped_in_its_warm_up_confirms_nothing(capsys):
+    fixed = report("MaskFromMemory", 10.0, 0.5, 0.02)
+    fixed["steps"]["summary"] = [{"kind": "warmup", "median_ns": 9 * MS}]
+    assert not demo._compare(SLOW, fixed)
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "median step" in line)
+    assert line.split()[-3:] == ["40.0", "ms", "-"]

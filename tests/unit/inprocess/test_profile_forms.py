@@ -102,7 +102,7 @@ def test_any_callable_can_be_decorated(folder):
     with pipeprof.profile(out="run", with_stack=True, **ONE):
         assert pipeprof.record_function("built in")(len)([1]) == 1
         assert pipeprof.record_function("lambda")(lambda: 3)() == 3
-        with pytest.raises(UsageError, match="only what can be called can be decorated, found int"):
+        with pytest.raises(UsageError, match="only a function or class can be decorated, found int"):
             pipeprof.record_function("number")(3)
     assert spans("run") == ["built in", "lambda"]
 
@@ -138,7 +138,7 @@ def test_a_folder_that_is_no_run_is_never_replaced(folder):
         steps(pipeprof.profile(out="runs", schedule=plan, force=True, **ONE), 1)
     assert folder.joinpath("runs", "cycle-0", "notes.txt").read_text() == "mine"
     folder.joinpath("file").write_text("x")
-    with pytest.raises(UsageError, match="is no folder that can be written"):
+    with pytest.raises(UsageError, match="is not a folder that can be written"):
         steps(pipeprof.profile(out="file/runs", schedule=plan, **ONE), 1)
 
 
@@ -232,7 +232,7 @@ def test_a_column_that_is_not_recorded_orders_nothing_and_says_so(column):
     text = averages.table(sort_by=column)
     assert text.index("long") < text.index("short")
     assert f"{column} is not recorded here: sorted by Self CPU\n" in text
-    with pytest.raises(UsageError, match="no column `colour`"):
+    with pytest.raises(UsageError, match="unknown column `colour`"):
         averages.table(sort_by="colour")
 
 

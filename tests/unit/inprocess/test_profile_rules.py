@@ -175,7 +175,7 @@ def test_step_and_results_belong_to_a_block():
 
 
 def test_starting_twice_is_refused(folder):
-    with pipeprof.profile(out="run") as profile, pytest.raises(UsageError, match="running already"):
+    with pipeprof.profile(out="run") as profile, pytest.raises(UsageError, match="already running"):
         profile.start()
 
 
@@ -208,10 +208,10 @@ def test_steps_may_come_from_another_thread(folder):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"activities": ["tpu"]}, "no activity `tpu`"),
+        ({"activities": ["tpu"]}, "unknown activity `tpu`"),
         ({"activities": []}, "no activity is left"),
         ({"queue_interval_ms": 0}, "at least 1 ms"),
-        ({"schedule": 3}, "schedule is no function"),
+        ({"schedule": 3}, "schedule is not a function"),
     ],
 )
 def test_impossible_settings_are_refused(settings, words):
@@ -258,7 +258,7 @@ def test_other_settings_are_no_further_repetition(folder):
     text = "import pipeprof\nwith pipeprof.profile(out='run', add=True):\n    pass\n"
     subprocess.run([sys.executable, "-c", text], check=True)
     with (
-        pytest.raises(UsageError, match="is of other settings"),
+        pytest.raises(UsageError, match="recorded with other settings"),
         pipeprof.profile(out="run", add=True, profile_memory=True),
     ):
         pytest.fail("the block must not begin")

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeprof.cli import VERBS
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -16,7 +18,7 @@ def make_docs():
     return module
 
 
-@pytest.mark.parametrize("name", ["tables.md", "queries.md"])
+@pytest.mark.parametrize("name", ["tables.md", "queries.md", "cli.md", "decisions/index.md"])
 def test_the_committed_page_is_up_to_date(make_docs, name):
     path = ROOT / "docs" / name
     assert path.read_text(encoding="utf-8") == make_docs.pages()[path], "run `python tools/make_docs.py`"
@@ -35,6 +37,15 @@ def test_a_bar_in_a_description_stays_inside_its_cell(make_docs):
         line for line in make_docs.tables_page().splitlines() if line.startswith("| `side` |") and "queue" in line
     )
     assert row == "| `side` | varchar |  | iterator \\| host_queue \\| data_queue |"
+
+
+def test_the_command_line_s_page_has_every_verb_once_with_its_options_and_examples(make_docs):
+    page = make_docs.cli_page()
+    verbs = [line for line in page.splitlines() if line.startswith("## ")]
+    assert verbs == [f"## pipeprof {name}" for name in sorted([*VERBS, "completion"]) if name != "render"]
+    collect = page.partition("## pipeprof collect\n")[2].partition("\n## ")[0]
+    assert "pipeprof collect -- python train.py --epochs 3" in collect
+    assert "| `-o, --output PATH` |" in collect
 
 
 def test_check_tells_a_stale_page(make_docs, tmp_path, monkeypatch, capsys):

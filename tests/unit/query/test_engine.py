@@ -176,11 +176,16 @@ def test_parameters_in_the_users_sql_are_refused(engine):
         engine.sql("SELECT * FROM step WHERE step < $top")
 
 
-def test_an_unknown_table_lists_those_there_are(engine):
-    with pytest.raises(QueryError, match="SQL failed: Table with name stepp does not exist!") as caught:
+def test_an_unknown_table_names_near_ones(engine):
+    with pytest.raises(QueryError, match="SQL failed: no such table: `stepp`") as caught:
         engine.sql("SELECT * FROM stepp")
-    assert "step, " in caught.value.hint
-    assert "step_phase" in caught.value.hint
+    assert caught.value.hint.startswith("did you mean `step`")
+
+
+def test_a_table_that_is_near_none_is_answered_with_how_to_list_them(engine):
+    with pytest.raises(QueryError) as caught:
+        engine.sql("SELECT * FROM customers")
+    assert caught.value.hint == "`pipeprof sql RUN` lists tables and columns"
 
 
 def test_an_unknown_column_names_near_ones(engine):

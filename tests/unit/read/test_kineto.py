@@ -399,3 +399,21 @@ def test_a_packed_trace_that_is_cut_off_is_known_and_read_up_to_the_cut(tmp_path
     assert run.manifest.state == "partial"
     assert "is damaged: the file ends too early" in run.manifest.reason
     assert steps / 3 < run.manifest.tables["step"] < steps
+
+
+@pytest.mark.parametrize(
+    ("header", "args", "torch"),
+    [
+        ({}, {}, "2.11 or earlier, or a relative"),
+        ({"host_name": "node"}, {}, "2.12 or 2.13"),
+        ({"host_name": "node"}, {"CallFrom": "x.py:1"}, "2.14 or later"),
+        ({}, {"CallFrom": "x.py:1"}, "2.14 or later"),
+    ],
+)
+def test_a_trace_with_python_functions_tells_its_torch_by_its_form(read, header, args, torch):
+    events = [op("x.py(1): f", 1, 9, cat="python_function", **args), op("aten::mm", 2, 5)]
+    assert read(events, **header).manifest.options == {"torch": torch}
+
+
+def test_a_trace_without_python_functions_need_not_tell(read):
+    assert read(training(), host_name="node").manifest.options == {}

@@ -46,9 +46,9 @@ def test_the_sink_need_not_be_operator_0(read):
     [
         ([1, -1, 2], [1, None, 2], "operator 0: depth is not a whole number of 0 or more; 1 left out"),
         ([1, 9, 99], [1, None, None], "operator 0: depth above the capacity of 8; 2 left out"),
-        ([1, 2**63, 2], [1, None, 2], "no whole number of 0 or more; 1 left out"),
-        ([1, float("nan"), float("inf")], [1, None, None], "no whole number of 0 or more; 2 left out"),
-        ([1, "2", True, 0.5], [1, None, None, None], "no whole number of 0 or more; 3 left out"),
+        ([1, 2**63, 2], [1, None, 2], "not a whole number of 0 or more; 1 left out"),
+        ([1, float("nan"), float("inf")], [1, None, None], "not a whole number of 0 or more; 2 left out"),
+        ([1, "2", True, 0.5], [1, None, None, None], "not a whole number of 0 or more; 3 left out"),
     ],
 )
 def test_impossible_depths_are_left_out_and_counted(read, sizes, kept, text):

@@ -152,6 +152,14 @@ def test_without_updates_every_row_is_a_step(rec):
     assert {step.kind for step in found.steps} == {"warmup", "train"}
 
 
+def test_a_loop_that_raised_in_its_first_forward_has_no_step(rec):
+    assert rec.fetch().steps().steps == []
+
+
+def test_without_updates_a_last_row_that_nothing_came_of_is_unfinished(rec):
+    assert times(rec.fetch().call().fetch().steps()) == [(0, 20)]
+
+
 def test_two_datasets_read_side_by_side_make_one_step(rec):
     for _ in range(4):
         rec.fetch(0).fetch(1).update()

@@ -49,7 +49,7 @@ def ask(make_run):
 
 def test_the_terminal_says_what_grows_and_what_was_alive(ask):
     text = ask().stdout
-    assert text.startswith("Memory GROWS from step to step")
+    assert text.startswith("Memory grows from step to step: a leak")
     assert "grew by 256 KiB per step" in text
     assert "4.00 MiB" in text
     assert 'conv "<&>"' in text
@@ -73,7 +73,7 @@ def test_json_has_every_part(ask):
 
 def test_an_empty_run_says_what_was_not_measured(ask):
     answer = ask(tables={})
-    assert "Memory leaks: not measured" in answer.stdout
+    assert "Not measured: whether memory grows from step to step" in answer.stdout
     assert answer.stdout.count("not measured: ") == 4
 
 

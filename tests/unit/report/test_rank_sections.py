@@ -101,7 +101,7 @@ def test_the_straggler_is_named_first_with_its_evidence(imported):
     assert {part["source"] for part in item["evidence"]} == {"rank/phase_diff", "rank/last_arrival"}
     by_title = {part.title: part for part in sections(content)}
     for title in ("Diagnosis", "Across ranks"):
-        assert any(text.startswith(f"rank {SLOW} holds the others up: ") for text in by_title[title].strong)
+        assert any(text.startswith(f"Rank {SLOW} is a straggler: ") for text in by_title[title].strong)
 
 
 def overlapped(extra_ms, buckets=10):
@@ -140,9 +140,9 @@ def test_a_straggler_is_sized_right_when_communication_overlaps(imported):
 
 def test_ranks_that_are_alike_are_said_to_be(imported):
     found = section(imported(trace(extra_ms=0)), "Across ranks")
-    assert found.strong[0].startswith("no rank holds the others up: largest difference: rank ")
-    assert found.strong[0].endswith("named would be a rank that takes 2.0 % of a step longer")
-    assert "holds" not in " ".join(section(imported(trace(extra_ms=0)), "Diagnosis").strong)
+    assert found.strong[0].startswith("No straggler. Largest difference: rank ")
+    assert found.strong[0].endswith("Only a rank at least 2.0 % slower could be detected")
+    assert "straggler" not in " ".join(section(imported(trace(extra_ms=0)), "Diagnosis").strong)
 
 
 def test_communication_by_phase_and_what_is_not_known(imported):
@@ -207,7 +207,7 @@ def test_a_long_wait_in_front_of_the_forward_pass_is_said_where_no_dataset_was_s
     for row in tables["step"]:
         row["fp_ns"] = row["bp_ns"] = row["end_ns"] - 15 * MS
     found = section(imported(tables), "Diagnosis")
-    assert any(text.startswith("before the forward pass a step waits 8") for text in found.strong)
+    assert any(text.startswith("Before the forward pass a step waits 8") for text in found.strong)
 
 
 def test_operators_known_only_in_sum_device_by_device(imported):
@@ -238,14 +238,14 @@ def sink(host_depth, device_depth):
 @pytest.mark.parametrize(
     ("host", "device", "ours", "theirs"),
     [
-        (0, 0, "the dataset pipeline on the host is slow", "the data processing is slow"),
-        (8, 0, "the way from the host to the device is slow", "the transmission to the device is slow"),
-        (8, 4, "no queue runs empty", "the input is in time"),
+        (0, 0, "The data pipeline on the host is slow", "the data processing is slow"),
+        (8, 0, "The transfer from host to device is slow", "the transmission to the device is slow"),
+        (8, 4, "No queue runs empty", "the input is in time"),
     ],
 )
 def test_both_queues_with_our_verdict_and_mindinsight_s(imported, host, device, ours, theirs):
     found = section(imported(sink(host, device)), "Queues between host and device")
-    assert found.notes[0].startswith(f"ours: {ours}")
+    assert found.notes[0].startswith(ours)
     assert found.notes[1].startswith(f"MindInsight: {theirs} (host queue empty in ")
     assert [row["found empty"] for row in cells(found, "queue")] == [
         "0.0 %" if d else "100.0 %" for d in (host, device)

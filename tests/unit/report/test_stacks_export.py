@@ -46,7 +46,7 @@ def test_depth_keeps_the_innermost_frames_as_the_operator_table_does(make_run):
     _, found = stacks(run, Question(depth=2))
     ours = {(one.frames[-1], "\n".join(reversed(one.frames[:-1]))): one.weight for one in found[0, 0]}
     with Engine.open(run) as engine:
-        rows = engine.rows("op/key_averages", group_by="stack", stack_depth=2)
+        rows = engine.rows("op/key_averages", group_by="stack", stack_depth=2, python_functions=True)
     assert ours == {(row["key"], row["stack"] or "(no stack)"): row["self_ns"] for row in rows}
 
 

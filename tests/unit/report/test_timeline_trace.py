@@ -232,8 +232,8 @@ def test_only_chosen_steps_ranks_and_repetitions(make_run, draw):
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({"ranks": frozenset({7})}, "the run has ranks 0 of repetitions 0"),
-        ({"rep": 2}, "the run has ranks 0 of repetitions 0"),
+        ({"ranks": frozenset({7})}, "the run has no rank 7: it has rank 0"),
+        ({"rep": 2}, "the run has no repetition 2: it has repetition 0"),
         ({"steps": (8, None)}, "the run has steps 0 to 1"),
     ],
 )

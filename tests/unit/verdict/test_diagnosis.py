@@ -7,14 +7,14 @@ import pytest
 from pipeprof.verdict.pipeline import HIGH, MODERATE, diagnose
 
 
-def wait(share, steps=100, rep=0, rank=0):
-    return {"rep": rep, "rank": rank, "steps": steps, "data_wait_share": share}
+def wait(share, steps=100, rep=0, rank=0, kind="train"):
+    return {"rep": rep, "rank": rank, "kind": kind, "steps": steps, "data_wait_share": share}
 
 
 def judged(op_id=1, verdict="input_bound", share=0.6, rep=0, rank=0, **more):
     row = {"rep": rep, "rank": rank, "op_id": op_id, "op_type": "MapOp" if op_id >= 0 else "consumer", "name": None,
            "verdict": verdict, "rule": "utilisation", "kind": "wait", "wait_share": share, "batches": 60,
-           "holds_lock": False, "doubts": ""}  # fmt: skip
+           "utilisation": 0.9, "gil_share": None, "drop_id": op_id, "holds_lock": False, "doubts": ""}  # fmt: skip
     return row | more
 
 
@@ -63,7 +63,7 @@ def test_the_operator_that_limits_is_named_with_its_place_and_evidence():
     assert found["place"] == {"call": "a.py:1", "code": "b.py:1"}
     assert found["candidates"] == [1, 0]
     assert any(
-        item["unit"] == "share" and "MapOp 1" in item["what"] and item["value"] == 1.0 and "pace" in item["basis"]
+        item["unit"] == "share" and "MapOp 1" in item["what"] and item["value"] == 1.0 and "throughput" in item["basis"]
         for item in found["evidence"]
     )
     assert found["suggestions"][0]["parameter"] == "num_parallel_workers"
@@ -87,7 +87,7 @@ def test_repetitions_vote_and_the_middle_one_of_the_winners_is_shown():
     found = diagnose([], ranked, [load(1, rep=rep) for rep in range(4)])
     assert (found["op_id"], found["data_wait_share"]) == (1, 0.7)
     assert found["repetitions"] == {"agree": 3, "of": 4}
-    assert found["doubts"] == ["only 3 of 4 repetitions say so"]
+    assert found["doubts"] == [{"code": "repetitions_differ", "agree": 3, "of": 4}]
     assert found["confidence"] == "medium"
 
 
@@ -159,3 +159,30 @@ def test_python_that_may_hold_up_a_slow_loop_comes_next_with_advice(op_type, adv
 def test_a_slow_loop_without_a_doubt_has_no_candidate():
     ranked = [judged(-1, "consumer_bound", 0.02, rule="consumer"), judged(1, "consumer_bound", 0.02)]
     assert diagnose([wait(0.02)], ranked, [load(-1), load(1)])["candidates"] == []
+
+
+def test_a_training_of_which_only_warm_up_was_seen_is_not_measured():
+    waits = [wait(0.99, steps=1, kind="warmup")]
+    for ranked in ([], [judged(1)]):
+        found = diagnose(waits, ranked, [load(1)])
+        assert (found["verdict"], found["data_wait_share"], found["op_id"]) == ("not_measured", None, None)
+
+
+@pytest.mark.parametrize(("batches", "verdict"), [(4, "not_measured"), (5, "input_bound")])
+def test_fewer_than_five_batches_name_no_operator(batches, verdict):
+    assert diagnose([], [judged(1, batches=batches)], [load(1)])["verdict"] == verdict
+
+
+@pytest.mark.parametrize(("steps", "doubtful"), [(4, True), (5, False)])
+def test_fewer_than_five_steps_are_a_doubt(steps, doubtful):
+    found = diagnose([wait(0.5, steps=steps)], [], [])
+    assert ({"code": "few_steps", "steps": steps} in found["doubts"]) == doubtful
+
+
+def test_doubts_carry_the_numbers_that_a_sentence_needs():
+    first = judged(1, utilisation=0.79, doubts="not_busy, close, queues_elsewhere, ", drop_id=2, name="augment")
+    found = diagnose([], [first, judged(2, utilisation=0.74, name="Source")], [load(1), load(2)])
+    busy, close, elsewhere = found["doubts"]
+    assert (busy["op"]["name"], busy["utilisation"]) == ("augment", 0.79)
+    assert (close["op"]["name"], close["utilisation"]) == ("Source", 0.74)
+    assert elsewhere["op"]["op_id"] == 2

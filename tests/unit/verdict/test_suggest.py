@@ -40,7 +40,7 @@ def test_more_workers_up_to_what_the_next_stage_can_make():
     assert first.gain_low <= first.gain <= first.gain_high
     assert first.place == "a.py:1"
     assert "--op 1 --workers 3" in first.verify
-    assert "at most x3.00; then BatchOp 0 limits" in rest[-1].text
+    assert "more than 3.00 times as fast: then BatchOp 0 limits" in rest[-1].text
 
 
 def test_never_more_workers_than_cpus():
@@ -73,7 +73,7 @@ def test_bursts_get_a_queue_that_outlasts_them():
 def test_bursts_of_a_stage_that_is_too_slow_on_average_are_not_helped_by_a_queue():
     found = advise(stage(kind="burst", rate=10.0, longest_ns=2e8))
     assert named(found, "prefetch_size") == []
-    assert "depth cannot help" in found[0].text
+    assert "a longer queue cannot help" in found[0].text
 
 
 def test_the_bound_is_the_next_lowest_capacity():
@@ -90,10 +90,29 @@ def test_other_operators_have_advice_without_a_number(op_type):
     assert first.gain is None
 
 
-def test_a_loop_that_does_not_wait_can_give_workers_back():
-    row = stage(workers=8, rate=80.0)
+def test_a_loop_that_does_not_wait_can_give_workers_back_where_cpu_is_short():
+    row = stage(workers=8, rate=80.0, idle_share=0.02)
     (found,) = for_consumer([row], loop_of([row], 8.0))
     assert (found.old, found.new) == (8, 2)
+
+
+@pytest.mark.parametrize("idle", [0.5, None])
+def test_workers_that_harm_nobody_are_left_alone(idle):
+    row = stage(workers=8, rate=80.0, idle_share=idle)
+    assert for_consumer([row], loop_of([row], 8.0)) == []
+
+
+def test_what_brings_most_comes_first_and_the_bound_last():
+    row = stage(kind="cpu", cores=1.0, python_cores=1.0, idle_share=0.9)
+    found = advise(row, stage(0, "BatchOp", rate=30.0))
+    gains = [item.gain or 0.0 for item in found[:-1]]
+    assert gains == sorted(gains, reverse=True)
+    assert (found[-1].parameter, found[-1].then) == (None, 0)
+
+
+def test_what_limits_afterwards_is_told():
+    assert advise(stage(), stage(0, "BatchOp", rate=15.0))[0].then == 0
+    assert advise(stage(consumer_rate=12.0))[0].then == "consumer"
 
 
 RATES = st.floats(1.0, 1e4)

@@ -1,0 +1,36 @@
+"""What click refuses, in our words: one line that says what is wrong, and near names or the help as the hint."""
+
+from __future__ import annotations
+
+import click
+
+from pipeprof.errors import did_you_mean
+
+
+def words_of(error: click.ClickException) -> tuple[str, str]:
+    """Message and hint of a command line that click refuses."""
+    context = getattr(error, "ctx", None)
+    help_text = f"see `{context.command_path} --help`" if context else ""
+    message = error.format_message().rstrip(".")
+    if isinstance(error, click.NoSuchOption):
+        hint = did_you_mean(error.option_name, _options(context), help_text)
+        return f"no such option: `{error.option_name}`", hint
+    wrong = _unknown_command(message)
+    if wrong and context is not None and isinstance(context.command, click.Group):
+        verbs = context.command.list_commands(context)
+        return f"no such command: `{context.command_path} {wrong}`", did_you_mean(wrong, verbs, help_text)
+    return message[:1].lower() + message[1:], help_text
+
+
+def _options(context: click.Context | None) -> list[str]:
+    """The options of a verb that begin with two dashes."""
+    if context is None:
+        return []
+    names = (name for param in context.command.get_params(context) for name in (*param.opts, *param.secondary_opts))
+    return [name for name in names if name.startswith("--")]
+
+
+def _unknown_command(message: str) -> str:
+    """The word that is no command; "" when the message is about something else."""
+    _, begin, rest = message.partition("No such command '")
+    return rest.partition("'")[0] if begin else ""

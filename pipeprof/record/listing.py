@@ -1,0 +1,63 @@
+"""The runs of a folder, newest first, by their manifests alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeprof.errors import RunError
+from pipeprof.record.run import MANIFEST, load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeprof.record.run import Run
+
+
+class Listed(NamedTuple):
+    """A run folder. `run` is None, and `problem` says why, when its manifest is damaged. `began` is in seconds."""
+
+    path: Path
+    began: float
+    run: Run | None
+    problem: str = ""
+
+
+def runs_in(folder: Path) -> list[Listed]:
+    """The run that a folder is, or the runs directly in it, newest first; damaged ones too.
+
+    Raises RunError when the folder is not there or cannot be read.
+    """
+    try:
+        inside = [path for path in folder.iterdir() if path.joinpath(MANIFEST).is_file()]
+    except OSError as error:
+        raise RunError(
+            f"cannot list the runs in `{folder}`: {error.strerror}", "give a folder that holds runs"
+        ) from error
+    own = [folder] if folder.joinpath(MANIFEST).is_file() else []
+    return sorted(
+        (_listed(path) for path in own or inside), key=lambda one: (one.began, _changed(one.path)), reverse=True
+    )
+
+
+def folders_of_runs(folder: Path) -> list[Path]:
+    """The folders in a folder that hold runs themselves, by name."""
+    return sorted({path.parent.parent for path in folder.glob(f"*/*/{MANIFEST}")})
+
+
+def _listed(path: Path) -> Listed:
+    try:
+        run = load(path)
+    except (RunError, OSError) as error:
+        return Listed(path, _changed(path), None, str(error))
+    try:
+        return Listed(path, dt.datetime.fromisoformat(run.manifest.started_at.replace("Z", "+00:00")).timestamp(), run)
+    except ValueError:
+        return Listed(path, _changed(path), run)
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.joinpath(MANIFEST).stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,33 @@
+"""The answer that a report opens with: what limits, why, what to do, what that brings, and how sure it is.
+
+One construction for all formats: facts of the report's content in, sentences out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.answer import command, data, ended, step, unknown
+from pipeprof.report.answer.shape import Answer
+
+__all__ = ["Answer", "answer_of"]
+
+
+def answer_of(content: dict[str, Any]) -> Answer:
+    """Why the command failed, else why the training is slow, else why nothing can be said."""
+    given = _chosen(content)
+    run = content["run"]
+    given.short_command = command.without_command(given.next_command) or command.own(run, "report", "--full")
+    return given
+
+
+def _chosen(content: dict[str, Any]) -> Answer:
+    diagnosis = content["diagnosis"]
+    if ended.has_failed(content["run"]):
+        return ended.answer(content)
+    if diagnosis["verdict"] in ("input_bound", "balanced"):
+        return data.answer(content)
+    network = diagnosis["network"]
+    if step.can_say(content) or (network and network["limit"] != "not_measured"):
+        return step.answer(content)
+    return unknown.answer(content)

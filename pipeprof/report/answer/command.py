@@ -1,0 +1,45 @@
+"""Commands that are complete: the run's own path, and the recorded command where one is run again."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+
+def own(run: dict[str, Any], verb: str, *words: str) -> str:
+    """`pipeprof VERB RUN WORDS`."""
+    return shlex.join(["pipeprof", verb, run["path"], *words])
+
+
+def again(run: dict[str, Any], words: list[str]) -> str:
+    """The words, then the recorded command; first into the folder in which it was started, if that is another one."""
+    text = shlex.join(["pipeprof", *words, "--", *run["command"]])
+    return f"cd {shlex.quote(run['workdir'])} && {text}" if _elsewhere(run) else text
+
+
+def path_from_there(run: dict[str, Any], suffix: str = "") -> str:
+    """The run's path, with something behind it, as it must be written in the folder of `again`."""
+    path = run["path"] + suffix
+    return str(Path(path).resolve()) if _elsewhere(run) else path
+
+
+def is_repeatable(run: dict[str, Any]) -> bool:
+    """Whether there is a command that could be run again."""
+    return bool(run["command"]) and run["source"] == "collect"
+
+
+def verification(run: dict[str, Any], verify: str) -> str:
+    """A suggestion's check (`pipeprof whatif RUN --op 3 --workers 4`) with the run and the command in it."""
+    words = [path_from_there(run) if word == "RUN" else word for word in shlex.split(verify)[1:]]
+    return again(run, words) if is_repeatable(run) else shlex.join(["pipeprof", *words])
+
+
+def without_command(command: str) -> str:
+    """`pipeprof whatif` takes the recorded command by itself; other verbs need it."""
+    return command.partition(" -- ")[0] if "pipeprof whatif " in command else ""
+
+
+def _elsewhere(run: dict[str, Any]) -> bool:
+    workdir = run["workdir"] or ""
+    return bool(workdir) and Path(workdir).is_dir() and Path(workdir).resolve() != Path.cwd()

@@ -1,0 +1,139 @@
+"""The answer where the training waits for its data, or its data pipeline is as slow as itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.answer import command, doubts
+from pipeprof.report.answer.shape import (
+    Answer,
+    capital,
+    faster,
+    has_several_ranks,
+    limit_label,
+    measured,
+    percent,
+    with_kind,
+)
+from pipeprof.units import format_ns
+
+LATE = "data_transmission"
+_UNKNOWN = {
+    "import:kineto": "Give the DataLoader more workers (num_workers), or make its dataset's rows cheaper.",
+    "collect": "Look at the code that makes the batches: they come from no MindSpore dataset that could be watched.",
+    "": "Profile with the dataset's operators: run the training under `pipeprof collect`.",
+}
+
+
+def answer(content: dict[str, Any]) -> Answer:
+    """Of the operator that limits; of the way to the device; or of waiting alone."""
+    found = content["diagnosis"]
+    given = Answer(_sentence(content), confidence=found["confidence"])
+    given.confidence_reason = _reason(content)
+    given.place = _place(found)
+    if found["op_id"] is not None:
+        given.cause = _cause(found)
+    elif found["stage"] == LATE:
+        given.cause = "The batches are ready on the host, but they reach the device late."
+    else:
+        given.cause = "Which dataset operator is slow was not recorded."
+        given.action = _UNKNOWN.get(content["run"]["source"], _UNKNOWN[""])
+    _advise(given, content)
+    return given
+
+
+def _sentence(content: dict[str, Any]) -> str:
+    found = content["diagnosis"]
+    share = percent(found["data_wait_share"])
+    rank = found["rank"]
+    who = f" (rank {rank}, which waits longest)" if rank is not None and has_several_ranks(content) else ""
+    if found["verdict"] == "input_bound":
+        return f"Input-bound: the training waits for data {share} of the time{who}."
+    if found["rule"] == "gil":
+        return (
+            "The data is ready in time, but Python code of the data pipeline slows the training down: both need the "
+            f"interpreter's lock (GIL). The training waits for data {share} of the time{who}."
+        )
+    return (
+        "Balanced: the data pipeline and the training are about equally fast; the training waits for data "
+        f"{share} of the time{who}."
+    )
+
+
+def _cause(found: dict[str, Any]) -> str:
+    facts = found["facts"] or {}
+    who = capital(with_kind({name: found[f"op_{name}"] if name != "op_id" else found["op_id"]
+                             for name in ("op_id", "name")} | {"op_type": found["op_type"]}))  # fmt: skip
+    workers = facts.get("workers")
+    many = "" if not workers else f" ({workers} worker{'' if workers == 1 else 's'})"
+    work = "" if facts.get("work_ns") is None else f" {format_ns(facts['work_ns'])} of work per batch{many}"
+    stall = "" if facts.get("longest_ns") is None else f", up to {format_ns(facts['longest_ns'])} for a row"
+    what = {
+        "cpu": f"it needs{work}, computing" if work else "it computes all the time",
+        "wait": f"it needs{work}, mostly waiting (storage, network or sleep)"
+        if work
+        else "it mostly waits (storage, network or sleep)",
+        "gil": "it computes in Python, where threads take turns with the interpreter's lock (GIL)"
+        + (f", and needs{work}" if work else ""),
+        "burst": f"it stalls now and then{stall}",
+        "poll": f"with {workers} workers a source sleeps 100 ms whenever the next row is not ready",
+        "host_saturated": f"it needs{work or ' CPU'}, and other programs keep the machine busy",
+        None: f"it needs{work}" if work else "its times were not recorded, the queues point to it",
+    }[found["kind"]]
+    role = "is the slowest stage" if found["verdict"] == "input_bound" else "is the busiest stage"
+    if found["rule"] == "gil" and found["verdict"] == "balanced":
+        role = "holds the lock most"
+    return f"{who} {role} of the data pipeline: {what}."
+
+
+def _place(found: dict[str, Any]) -> str:
+    place = found["place"] or {}
+    call, code = place.get("call"), place.get("code")
+    if call and code and call != code:
+        return f"{call}; its code: {code}"
+    return call or code or ""
+
+
+def _advise(given: Answer, content: dict[str, Any]) -> None:
+    """The action with the largest predicted gain; without a prediction, what any cure brings at most."""
+    run, found = content["run"], content["diagnosis"]
+    actions = [item for item in found["suggestions"] if item["parameter"] or item["gain_high"] is None]
+    bound = next((item for item in found["suggestions"] if item not in actions), None)
+    best = actions[0] if actions else None
+    if best is not None:
+        given.action = capital(best["action"]) + "."
+    if best is not None and best["gain"] is not None:
+        low, high = best["gain_low"] or best["gain"], best["gain_high"] or best["gain"]
+        apart = f" ({low:.2f} to {high:.2f})" if high / low > 1.05 else ""
+        given.gain = f"The training becomes about {faster(best['gain'])}{apart}"
+        given.then = _then(content, best["then"])
+    elif bound is not None and found["op_id"] is not None:
+        given.gain = f"The training becomes at most {faster(bound['gain_high'])}"
+        given.then = _then(content, bound["then"])
+    elif found["data_wait_share"] < 1:
+        given.gain = f"The training becomes at most {faster(1 / (1 - found['data_wait_share']))}, if it never waits"
+    if best is not None and best["verify"]:
+        given.next_command = best["verify"]
+    elif command.is_repeatable(run):
+        given.next_command = command.again(run, ["headspace"])
+    else:
+        part = ["--section", "pipeline"] if content["pipeline"]["pipelines"] else ["--full"]
+        given.next_command = command.own(run, "report", *part)
+
+
+def _then(content: dict[str, Any], then: int | str | None) -> str:
+    if then is None:
+        return ""
+    still = "still " if then == content["diagnosis"]["op_id"] else ""
+    return f"{limit_label(content, then)} {still}limits"
+
+
+def _reason(content: dict[str, Any]) -> str:
+    found = content["diagnosis"]
+    if found["doubt_facts"]:
+        return doubts.reason(found["doubt_facts"])
+    facts = found["facts"] or {}
+    if facts.get("utilisation") is not None:
+        who = with_kind({"op_id": found["op_id"], "op_type": found["op_type"], "name": found["op_name"]})
+        return f"{who} was busy {percent(min(1.0, facts['utilisation']))} of the time and no other stage is close"
+    return f"{measured(content)} were measured" if measured(content) else ""

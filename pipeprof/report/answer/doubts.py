@@ -1,0 +1,91 @@
+"""What each doubt of a verdict means, as a clause with its numbers; docs/troubleshooting.md: what to do about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.answer.shape import joined, op_label, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Doubt = dict[str, Any]
+
+LIMIT_NAMES = {
+    "compute": "computing", "communication": "communication", "optimizer": "the optimizer",
+    "host_gap": "time without an operator", "imbalance": "waiting for the slowest rank",
+}  # fmt: skip
+MERGED = {"indirect": {"not_busy", "none_busy"}, "none_busy": {"not_busy"}}  # said already by one of these
+
+
+def clauses(doubts: Sequence[Doubt]) -> list[str]:
+    """One clause for each doubt, in their order."""
+    return [WORDS[doubt["code"]](doubt) if doubt["code"] in WORDS else doubt["code"] for doubt in doubts]
+
+
+def reason(doubts: Sequence[Doubt]) -> str:
+    """The doubts as one clause, without those that repeat another; empty without doubts."""
+    codes = {doubt["code"] for doubt in doubts}
+    kept = [doubt for doubt in doubts if not MERGED.get(doubt["code"], set()) & codes]
+    return joined(list(dict.fromkeys(clauses(kept))))
+
+
+def _not_busy(doubt: Doubt) -> str:
+    if doubt["utilisation"] is None:
+        return f"how busy {op_label(doubt['op'])} was is not known"
+    return f"{op_label(doubt['op'])} was busy {percent(doubt['utilisation'])} of the time"
+
+
+def _close(doubt: Doubt) -> str:
+    if doubt["op"] is None or doubt["utilisation"] is None:
+        return "how busy the other operators were is not known"
+    return f"{op_label(doubt['op'])} is nearly as slow (busy {percent(doubt['utilisation'])})"
+
+
+def _indirect(doubt: Doubt) -> str:
+    if doubt["rule"] == "gil":
+        return "how long Python held the interpreter's lock (GIL) was not measured"
+    return f"{op_label(doubt['op'])} is named by the fill of the queues and CPU use, not by its own times"
+
+
+def _few(number: int, what: str) -> str:
+    return f"only {number} {what}{'' if number == 1 else 'es' if what.endswith('ch') else 's'}"
+
+
+def _near(doubt: Doubt) -> str:
+    return f"{LIMIT_NAMES.get(doubt['limit'], doubt['limit'])} takes nearly as much ({percent(doubt['share'])})"
+
+
+def _holds_lock(doubt: Doubt) -> str:
+    share = "" if doubt["share"] is None else f" {percent(doubt['share'])} of the time"
+    return f"Python code of the data pipeline holds the interpreter's lock (GIL){share}, which may slow the training"
+
+
+WORDS: dict[str, Callable[[Doubt], str]] = {
+    "not_busy": _not_busy,
+    "close": _close,
+    "no_queues": lambda _: "the queues between the operators were not sampled",
+    "queues_elsewhere": lambda doubt: f"the fill of the queues points to {op_label(doubt['op'])}",
+    "few_batches": lambda doubt: f"there are {_few(doubt['batches'], 'batch')} of the steady state",
+    "holds_lock": _holds_lock,
+    "other_load": lambda _: "other programs kept the machine busy",
+    "indirect": _indirect,
+    "none_busy": lambda _: "no operator was busy all the time",
+    "repetitions_differ": lambda doubt: f"only {doubt['agree']} of {doubt['of']} repetitions agree",
+    "no_pipeline": lambda _: "no dataset operator was recorded, so none can be named",
+    "few_steps": lambda doubt: f"{_few(doubt['steps'], 'step')} could be used",
+    "no_batches": lambda _: "no batch was recorded, and the time before the forward pass may also be work on the host",
+    "few_queue_batches": lambda doubt: f"there are {_few(doubt['batches'], 'batch')} in the queues' record",
+    "second_close": _near,
+    "not_most": lambda doubt: f"it is only {percent(doubt['share'])} of the work",
+    "no_other_steps": lambda _: "there is no step without recording to compare with",
+    "inflated": lambda doubt: f"recording made these steps {doubt['times']:.2f} times as long",
+    "pipeline_parallel": lambda _: "ranks send to each other, and in pipeline parallelism they differ by design",
+    "once": lambda doubt: f"{_few(doubt['steps'], 'step')} could be compared: it may not happen again",
+    "some_steps": lambda doubt: f"{_few(doubt['steps'], 'step')} could be compared",
+    "near_limit": lambda _: "the difference is hardly larger than noise",
+    "not_last": lambda _: "it is not the last to arrive at collectives",
+    "no_communication": lambda _: "communication was not recorded",
+    "overlap_counted": lambda _: "communication beside operators counts as if it stopped them",
+    "varies": lambda _: "steps vary too much for so few of them",
+}

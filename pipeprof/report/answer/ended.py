@@ -1,0 +1,88 @@
+"""The answer where the command failed: how it ended, the end of its traceback, and what to do."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from pipeprof.report.answer import command
+from pipeprof.report.answer.shape import Answer, capital, measured
+from pipeprof.units import format_bytes
+
+INTERRUPTED = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP, 128 + signal.SIGINT, 128 + signal.SIGTERM)
+MOST_LINES = 6  # of the traceback
+CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
+
+
+def has_failed(run: dict[str, Any]) -> bool:
+    """Whether a repetition ended with an error; a training that somebody stopped is still worth its report."""
+    return run["state"] == "failed" or any(_is_bad(rep["exit_code"]) for rep in run["reps"])
+
+
+def answer(content: dict[str, Any]) -> Answer:
+    """Of the first repetition that failed."""
+    run = content["run"]
+    rep: dict[str, Any] = next((rep for rep in run["reps"] if _is_bad(rep["exit_code"])), {})
+    code, failure = rep.get("exit_code"), rep.get("failure")
+    steps = measured(content)
+    when = f" after {steps}" if steps else " before its first training step was complete"
+    given = Answer(f"The command failed{when}: {_how(run, code)}.")
+    if failure:
+        given.cause = failure["error"]
+        code_line = f": {failure['code']}" if failure["code"] else ""
+        given.place = f"{_relative(failure['place'], run)}{code_line}" if failure["place"] else ""
+        given.extra = _frames(failure)[-MOST_LINES:]
+    given.action = _action(content, code, failure)
+    if command.is_repeatable(run):
+        words = ["collect", "--force", "-o", command.path_from_there(run)]
+        given.next_command = command.again(run, words)
+    return given
+
+
+def _relative(place: str, run: dict[str, Any]) -> str:
+    """A file in the folder of the command without that folder."""
+    workdir = run["workdir"]
+    return place.removeprefix(f"{workdir}/") if workdir else place
+
+
+def _frames(failure: dict[str, Any]) -> list[str]:
+    """The traceback's lines up to the error; what MindSpore adds behind it is for its developers."""
+    lines: list[str] = failure["lines"]
+    last = next((index for index, line in enumerate(lines) if line.endswith(failure["error"])), len(lines) - 1)
+    return [line for line in lines[: last + 1] if line.strip("^~ ")]
+
+
+def _is_bad(code: int | None) -> bool:
+    return code not in (0, None, *INTERRUPTED)
+
+
+def _how(run: dict[str, Any], code: int | None) -> str:
+    if code is None or code == 0:
+        return run["reason"] or "it did not end as it should"
+    if code < 0:
+        return f"it was ended by {_signal(code)}"
+    return f"it exited with code {code}"
+
+
+def _signal(code: int) -> str:
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _action(content: dict[str, Any], code: int | None, failure: dict[str, Any] | None) -> str:
+    run = content["run"]
+    kept = " What was recorded before is in `--full`." if measured(content) else ""
+    numpy = str(run["fingerprint"].get("numpy") or "")
+    if failure and numpy.startswith("2") and failure["error"].startswith("SystemError"):
+        return f"Install NumPy below 2 (`pip install 'numpy<2'`): this MindSpore was not compiled for NumPy {numpy}."
+    if (failure and failure["error"].startswith("MemoryError")) or code == -signal.SIGKILL:
+        peak = max((row["peak_rss_bytes"] or 0 for row in content["memory"]), default=0)
+        used = f" (a process used up to {format_bytes(peak)})" if peak else ""
+        return f"Look for a lack of memory{used}: a smaller batch, fewer workers or a shorter prefetch queue.{kept}"
+    if code is not None and code < 0 and _signal(code) in CRASHES:
+        return f"Look at the output of the command: native code crashed.{kept}"
+    if failure:
+        return f"Fix the error, then profile again.{kept}"
+    return capital(f"look at the output of the command for the reason, then profile again.{kept}")

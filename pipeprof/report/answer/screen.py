@@ -1,0 +1,101 @@
+"""The answer as at most 20 lines of 80 columns."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeprof.report.answer.shape import Answer
+
+WIDTH, MOST_LINES = 80, 20
+LABEL = 12
+ROOM = (5, 4, 3, 2)  # lines of a labelled text at most: as many as fit
+
+
+def labelled(answer: Answer) -> list[tuple[str, str]]:
+    """What stands behind the first sentence, each with its label; not the next command."""
+    gain = answer.gain
+    if gain:
+        gain += f"; then {answer.then}." if answer.then else "."
+    pairs = [
+        ("Cause", answer.cause), ("Where", answer.place), ("Do", answer.action), ("Gain", gain),
+        ("Confidence", _confidence(answer)),
+    ]  # fmt: skip
+    return [(label, text) for label, text in pairs if text]
+
+
+def _confidence(answer: Answer) -> str:
+    if answer.confidence is None:
+        return ""
+    why = f", because {answer.confidence_reason}" if answer.confidence_reason else ""
+    return f"{answer.confidence}{why}."
+
+
+def lines(answer: Answer, state: str, more: str) -> list[str]:
+    """`state`: how the run ended and what it holds; `more`: what else the report can show."""
+    tail = _wrapped(state) + _wrapped(more)
+    tries = [(room, command) for room in ROOM for command in (answer.next_command, answer.short_command)]
+    screens = (_screen(answer, tail, room, command_lines(command)) for room, command in tries)
+    return next((shown for shown in screens if height(shown) <= MOST_LINES), [answer.sentence, *tail])
+
+
+def _screen(answer: Answer, tail: list[str], room: int, ahead: list[str]) -> list[str]:
+    """All lines, with as many blank ones as there is place for. `room`: lines of each labelled text at most."""
+    shown = _wrapped(answer.sentence)
+    body = [line for label, text in labelled(answer) for line in _labelled(label, text, room)]
+    following = ["", "Next:", *ahead] if ahead else []
+    free = MOST_LINES - height([*shown, *body, *following, *tail]) - 3
+    if answer.extra and free > 1:
+        body += ["", "The end of its traceback:", *(_cut("  " + line) for line in answer.extra[-free + 1 :])]
+    return _without_blanks([*shown, "", *body, *following, "", *tail])
+
+
+def command_lines(command: str) -> list[str]:
+    """The command to paste, broken with backslashes where it is longer than a line."""
+    if not command:
+        return []
+    found, line = [], "  "
+    for word in _words(command):
+        if len(line) + len(word) > WIDTH - 2 and line.strip():
+            found.append(line.rstrip() + " \\")
+            line = "    "
+        line += word + " "
+    return [*found, line.rstrip()]
+
+
+def _words(command: str) -> Sequence[str]:
+    """The words as they are quoted."""
+    return [word if word == "&&" else shlex.quote(word) for word in shlex.split(command)]
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, break_long_words=True, break_on_hyphens=False)
+
+
+def _labelled(label: str, text: str, room: int) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=f"{label + ':':<{LABEL}}", subsequent_indent=" " * LABEL, break_on_hyphens=False,
+        max_lines=room, placeholder=" ...",
+    )  # fmt: skip
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= WIDTH else line[: WIDTH - 3] + "..."
+
+
+def _without_blanks(shown: list[str]) -> list[str]:
+    """Without as many blank lines as it takes, from the end."""
+    kept = list(shown)
+    for index in range(len(kept) - 1, -1, -1):
+        if height(kept) > MOST_LINES and not kept[index]:
+            del kept[index]
+    return kept
+
+
+def height(lines: Sequence[str]) -> int:
+    """Lines on a screen of 80 columns: a word of a command may be longer than one."""
+    return sum(max(1, -(-len(line) // WIDTH)) for line in lines)

@@ -1,0 +1,115 @@
+"""What an answer is made of, and the words that several answers share."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.units import format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+KINDS = {
+    "GeneratorOp": "source", "MapOp": "map", "BatchOp": "batch", "ShuffleOp": "shuffle", "ConcatOp": "concat",
+    "ZipOp": "zip", "FilterOp": "filter",
+}  # fmt: skip
+TRAINING = "the training itself"
+
+
+@dataclass
+class Answer:
+    """Sentences without a label; an empty one has nothing to say. `confidence_reason` is what follows "because".
+
+    `extra` are lines of output, shown as they are.
+
+    `short_command` is for where the recorded command is too long to be shown.
+    """
+
+    sentence: str
+    cause: str = ""
+    place: str = ""
+    action: str = ""
+    gain: str = ""
+    then: str = ""
+    confidence: str | None = None
+    confidence_reason: str = ""
+    next_command: str = ""
+    short_command: str = ""
+    extra: list[str] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; what is not known is null."""
+        facts = {name: (value or None if isinstance(value, str) else value) for name, value in asdict(self).items()}
+        del facts["short_command"]
+        return facts
+
+
+def op_label(op: dict[str, Any] | None) -> str:
+    """An operator for people: its name, or its type and number when it has none."""
+    if op is None:
+        return "another operator"
+    if op["op_id"] < 0:
+        return TRAINING
+    if not op["name"]:
+        return f"{op['op_type']} {op['op_id']}"
+    return f"`{op['name']}`"
+
+
+def with_kind(op: dict[str, Any]) -> str:
+    """The same with the kind of operator in front: "the map `augment`"."""
+    kind = KINDS.get(op["op_type"])
+    return f"the {kind} {op_label(op)}" if kind and op["name"] else op_label(op)
+
+
+def limit_label(content: dict[str, Any], then: int | str | None) -> str:
+    """What limits next, by an op_id or "consumer"."""
+    if then is None:
+        return ""
+    if then == "consumer":
+        return TRAINING
+    ops = {op["op_id"]: op for row in content["pipeline"]["pipelines"] if row["role"] == "train" for op in row["ops"]}
+    return op_label(ops[then]) if then in ops else f"operator {then}"
+
+
+def joined(parts: Sequence[str], last: str = " and ") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return parts[0] if len(parts) == 1 else last.join((", ".join(parts[:-1]), parts[-1])) if parts else ""
+
+
+def capital(text: str) -> str:
+    """The text with a large first letter, unless it begins with a name."""
+    return text[:1].upper() + text[1:]
+
+
+def sentence(text: str) -> str:
+    """A whole sentence: a large letter in front, a full stop behind."""
+    return capital(text).rstrip(".") + "." if text else ""
+
+
+def faster(times: float) -> str:
+    """`1.8 times as fast`."""
+    return f"{times:.3g} times as fast" if times < 100 else f"{times:.0f} times as fast"
+
+
+def percent(share: float) -> str:
+    """A share in a sentence: `79 %`, `0.4 %`; a whole number where that is enough."""
+    value = share * 100
+    return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.1f} %"
+
+
+def measured(content: dict[str, Any]) -> str:
+    """`64 training steps, median 45.0 ms`; of several ranks or repetitions, the slowest median."""
+    rows = [row for row in content["steps"]["summary"] if row["kind"] == "train"]
+    if not rows:
+        return ""
+    steps = sum(row["steps"] for row in rows)
+    places = len({(row["rep"], row["rank"]) for row in rows})
+    several = f" in {places} processes, slowest median" if places > 1 else ", median"
+    count = "1 training step" if steps == 1 else f"{steps} training steps"
+    return f"{count}{several} {format_ns(max(row['median_ns'] for row in rows))}"
+
+
+def has_several_ranks(content: dict[str, Any]) -> bool:
+    """Whether more than one rank was recorded."""
+    return len({row["rank"] for row in content["steps"]["summary"]}) > 1

@@ -1,0 +1,143 @@
+"""The answer where the data is in time, or was not recorded: what limits the step itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.answer import command, doubts
+from pipeprof.report.answer.shape import Answer, faster, joined, measured, percent, sentence
+from pipeprof.units import format_ns
+
+LIMITS = {
+    "compute": "Compute-bound: operators of the forward and backward pass take {} of each step.",
+    "communication": "Communication takes {} of each step, with nothing computed beside it.",
+    "optimizer": "The optimizer takes {} of each step.",
+    "host_gap": "Host-bound: during {} of each step no operator runs, only Python and framework code.",
+    "imbalance": "Rank {rank} is a straggler: the other ranks wait for it during {} of each step.",
+    "compile": "Warm-up takes {} of the time in training steps.",
+}
+NAMES = {
+    "compute": "computing", "communication": "communication", "optimizer": "the optimizer",
+    "host_gap": "Python and framework code on the host", "imbalance": "the slowest rank",
+}  # fmt: skip
+PHASES = {
+    "data_wait": "waiting for its data", "forward": "the forward pass", "backward": "the backward pass",
+    "optimizer": "the optimizer", "host_gap": "Python and framework code on the host", "computing": "computing",
+    "free": "time in which its device is idle", "forward_backward": "the forward and backward pass", "tail": "the tail",
+}  # fmt: skip
+STRAGGLER_SHARE = 0.1  # of a step: from here on the straggler is the answer, whatever else takes time
+
+
+def can_say(content: dict[str, Any]) -> bool:
+    """Whether a straggler was found that is worth the first lines."""
+    return _straggler(content) is not None
+
+
+def answer(content: dict[str, Any]) -> Answer:
+    """Of the slow rank, else of the part of the step that is largest."""
+    item = _straggler(content)
+    if item is not None:
+        return _of_straggler(content, item)
+    network = content["diagnosis"]["network"]
+    limit, share = network["limit"], network["limit_share"]
+    slow = network["slowest_rank"] or {}
+    given = Answer(LIMITS[limit].format(percent(share), rank=slow.get("rank")), confidence=network["confidence"])
+    given.cause = _cause(network, limit) + _data(content["diagnosis"])
+    _advise(given, network, limit)
+    given.confidence_reason = _reason(content, network)
+    given.next_command = _next(content)
+    return given
+
+
+def _straggler(content: dict[str, Any]) -> dict[str, Any] | None:
+    found = content["ranks"]["straggler"]["found"]
+    network = content["diagnosis"]["network"] or {}
+    if not found or (network.get("limit") == "imbalance" and network["slowest_rank"]["rank"] != found[0]["rank"]):
+        return None
+    worth = found[0]["share"] >= STRAGGLER_SHARE or network.get("limit") in ("communication", "not_measured", None)
+    return found[0] if worth else None
+
+
+def _of_straggler(content: dict[str, Any], item: dict[str, Any]) -> Answer:
+    rank = item["rank"]
+    often = f" in {item['held_up_steps']} of {item['steps']} steps" if item["kind"] == "sometimes" else ""
+    given = Answer(
+        f"Rank {rank} is a straggler: it takes {format_ns(item['excess_ns'])} ({percent(item['share'])}) longer for a "
+        f"step than the other ranks{often}, and they wait for it.",
+        confidence=item["confidence"],
+    )
+    phase = PHASES.get(item["phase"], item["phase"])
+    given.cause = f"Most of the difference is in {phase}."
+    given.action = sentence(item["suggestions"][0].partition(": ")[2])
+    if item["share"] < 1:
+        given.gain = f"A step becomes at most {faster(1 / (1 - item['share']))}"
+    given.confidence_reason = doubts.reason(item["doubt_facts"]) or f"it was seen in {item['steps']} steps"
+    given.next_command = command.own(content["run"], "report", "--section", "across", "--section", "ranks")
+    return given
+
+
+def _cause(network: dict[str, Any], limit: str) -> str:
+    if limit == "compile":
+        warm = network["warmup"]
+        graphs = f"compiling {warm['compiles']} graph{'' if warm['compiles'] == 1 else 's'}"
+        compiling = f", {format_ns(warm['compile_ns'])} of it {graphs}" if warm["compiles"] else ""
+        steps = f"{warm['warmup_steps']} warm-up step{'' if warm['warmup_steps'] == 1 else 's'}"
+        return f"{steps} took {format_ns(warm['warmup_ns'])}{compiling}."
+    if limit == "compute":
+        types = [kind for kind in network["top_types"] if kind["phase"] != "communication" and kind["share"] >= 0.05]
+        return f"Most of it: {joined([_type(kind) for kind in types[:2]])}." if types else ""
+    if limit == "communication" and (network["waiting_share"] or 0) >= 0.01:
+        return f"{percent(network['waiting_share'])} of each step is waiting for another rank, the rest is transfer."
+    if limit == "imbalance":
+        slow = network["slowest_rank"]
+        return f"Most of the difference is in {PHASES.get(slow['phase'], slow['phase'])}."
+    if limit == "host_gap" and network["top_types"]:
+        count = sum(kind["count_per_step"] for kind in network["top_types"])
+        return f"Between about {count:,.0f} operators per step the device waits for Python to launch the next one."
+    return ""
+
+
+def _type(kind: dict[str, Any]) -> str:
+    count = kind["count_per_step"]
+    many = f"{count:,.0f} {kind['type']} per step" if count >= 1.5 else f"`{kind['type']}`"
+    phase = f", {kind['phase']}" if kind["phase"] and kind["phase"] != "other" else ""
+    return f"{many} ({percent(kind['share'])}{phase})"
+
+
+def _data(found: dict[str, Any]) -> str:
+    if found["verdict"] == "consumer_bound" and found["data_wait_share"] is not None:
+        return (
+            f" The data is ready in time (the training waits for it {percent(found['data_wait_share'])} of the time)."
+        )
+    return ""
+
+
+def _advise(given: Answer, network: dict[str, Any], limit: str) -> None:
+    actions = network["actions"]
+    best = actions[0] if actions else None
+    if best is not None:
+        given.action = sentence(best["text"])
+    share = best["share"] if best is not None and best["share"] is not None else network["limit_share"]
+    if limit == "compile" or share is None:
+        return
+    if share < 1:
+        given.gain = f"A step becomes at most {faster(1 / (1 - share))}"
+    others = [name for name in network["weights"] if name != limit and network["weights"][name] >= 0.01]
+    given.then = f"{NAMES[others[0]]} limits" if others and share == network["limit_share"] else ""
+
+
+def _reason(content: dict[str, Any], network: dict[str, Any]) -> str:
+    said = doubts.reason(network["doubt_facts"])
+    steps = network["steps"]
+    recorded = f"{steps} step{'' if steps == 1 else 's'} with recorded operators" if steps else measured(content)
+    return said or (f"{recorded} were measured" if recorded else "")
+
+
+def _next(content: dict[str, Any]) -> str:
+    """After the change: the same command again, beside the old code where the repository is known."""
+    run = content["run"]
+    if not command.is_repeatable(run):
+        return command.own(run, "ops")
+    if run["git"]:
+        return command.again(run, ["ab", "--base-ref", "HEAD"])
+    return command.again(run, ["collect", "-o", command.path_from_there(run, "-changed")])

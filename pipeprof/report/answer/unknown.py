@@ -1,0 +1,80 @@
+"""The answer where nothing was recorded that could say what limits: what is known, and how to learn more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.answer import command, doubts
+from pipeprof.report.answer.shape import Answer, capital, measured, percent, sentence
+
+HIGH_WAIT = 0.2
+
+
+def answer(content: dict[str, Any]) -> Answer:
+    """In time for its data, but no operators; or steps alone; or operators alone; or nothing."""
+    found, run = content["diagnosis"], content["run"]
+    given = Answer("", confidence=None)
+    if found["verdict"] == "consumer_bound":
+        given.sentence = (
+            "Not input-bound: the data is ready in time (the training waits for it "
+            f"{percent(found['data_wait_share'])} of the time)."
+        )
+        given.cause = "What the steps spend their time on was not recorded: no operators."
+        given.confidence = found["confidence"]
+        given.confidence_reason = doubts.reason(found["doubt_facts"]) or f"{measured(content)} were measured"
+        given.action = "Find out what limits the step: record the operators of all steps."
+        _spare(given, found)
+    else:
+        _nothing(given, content)
+    if command.is_repeatable(run):
+        given.next_command = command.again(run, ["collect", "--ops", "all", "-o", command.path_from_there(run, "-ops")])
+    elif content["ops"] or content["op_totals"]:
+        given.next_command = command.own(run, "ops")
+    else:
+        given.next_command = command.own(run, "report", "--full")
+    return given
+
+
+def _spare(given: Answer, found: dict[str, Any]) -> None:
+    """What the pipeline takes from a training that does not wait for it goes first."""
+    item = next(iter(found["suggestions"]), None)
+    if item is not None:
+        given.action = capital(item["action"]) + "."
+        given.place = item["place"] or ""
+
+
+def _nothing(given: Answer, content: dict[str, Any]) -> None:
+    imported = content["run"]["source"].startswith("import:")
+    known = measured(content)
+    warmup = sum(row["steps"] for row in content["steps"]["summary"] if row["kind"] == "warmup")
+    ops = content["ops"] or content["op_totals"]
+    if known:
+        given.sentence = f"Not measured: what limits the training. {capital(known)}."
+        given.cause = "Neither its dataset nor its operators were recorded."
+        wait = next((item["value"] for item in content["diagnosis"]["evidence"]
+                     if item["source"] == "step/phase_summary"), 0.0)  # fmt: skip
+        if wait >= HIGH_WAIT:
+            given.cause = f"Before its forward pass a step waits {percent(wait)} of the time, for data or for the host."
+    elif warmup:
+        steps = "1 training step was" if warmup == 1 else f"{warmup} training steps were"
+        given.sentence = f"Not measured: only {steps} seen, warm-up."
+        given.cause = "The first step, and steps that compile a graph, say nothing about the others."
+        given.action = "Train for at least 20 steps under the profiler."
+        return
+    else:
+        given.sentence = "Not measured: no training step was seen."
+        said = [warning["message"] for warning in content["run"]["warnings"] if warning["code"] == "nothing_seen"]
+        given.cause = sentence(said[0]) if said else ""
+    if not known and ops:
+        given.cause = f"The profile holds operators, but not in which step each ran. {_largest(ops)}"
+    given.action = (
+        "Import the profiler's whole output folder, or profile with a level that records operators and steps."
+        if imported
+        else "Profile a command that trains a MindSpore network for at least 20 steps."
+    )
+
+
+def _largest(ops: list[dict[str, Any]]) -> str:
+    best = max(ops, key=lambda row: row["share"] or 0.0)
+    name = best.get("type") or best.get("name")
+    return f"The largest type: `{name}`, {percent(best['share'])} of their time." if name and best["share"] else ""

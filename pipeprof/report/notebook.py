@@ -1,0 +1,52 @@
+"""What a run and a comparison look like at a Python prompt, as text, and in a notebook, as HTML."""
+
+from __future__ import annotations
+
+import shlex
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report import compare_rows, compare_terminal
+from pipeprof.report.page import table, words
+
+if TYPE_CHECKING:
+    from pipeprof.record.run import Run
+
+ASK = ("run.step", "run.ops", 'run.ask("step/slowest", top=5)', 'run.sql("SELECT ...")', "run.report()")
+
+
+class Comparison(dict[str, Any]):
+    """The dict that `pipeprof compare --format json` prints, shown as `pipeprof compare` shows it."""
+
+    def __repr__(self) -> str:
+        return compare_terminal.text(self).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        rows = [
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in compare_rows.cells(metric)) + "</tr>"
+            for metric in self["metrics"]
+        ]
+        return "\n".join([f"<p><strong>{words(self['headline'])}</strong></p>", *table(compare_rows.HEAD, rows)])
+
+
+def run_text(run: Run) -> str:
+    """A few lines: state, command, tables with their rows, and how to ask them."""
+    lines = [f"<pipeprof run {run.path}", *(f"  {name:<8} {text}" for name, text in _facts(run))]
+    return "\n".join(lines) + ">"
+
+
+def run_html(run: Run) -> str:
+    """The facts of `run_text` as an HTML table."""
+    rows = [f"<tr><td>{escape(name)}</td><td>{words(text)}</td></tr>" for name, text in _facts(run)]
+    return "\n".join([f"<p>pipeprof run <code>{escape(str(run.path))}</code></p>", *table(("", ""), rows)])
+
+
+def _facts(run: Run) -> list[tuple[str, str]]:
+    manifest = run.manifest
+    tables = ", ".join(f"{name} ({count:,})" for name, count in sorted(manifest.tables.items()) if count)
+    state = manifest.state + (f": {manifest.reason}" if manifest.reason else "")
+    facts = [
+        ("state", state), ("command", shlex.join(manifest.command)), ("started", manifest.started_at),
+        ("rows", tables or "no tables"), ("ask", ", ".join(ASK)),
+    ]  # fmt: skip
+    return [(name, " ".join(text.split())) for name, text in facts if text]

@@ -1,0 +1,66 @@
+"""What a list of runs says about each: its verdict and its step time. Remembered, for finding them takes queries."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pipeprof import __version__
+from pipeprof.errors import PipeprofError
+from pipeprof.query.engine import Engine
+from pipeprof.record.cache import cache_folder
+from pipeprof.report.diagnosis import data_verdict
+from pipeprof.report.summary import median_step_ns
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeprof.record.run import Run
+
+
+class Overview(msgspec.Struct):
+    """`verdict` and `op_name` are those of the report's diagnosis; `step_ns` is the median training step.
+
+    `problem`: why the run could not be asked.
+    """
+
+    verdict: str | None = None
+    op_name: str | None = None
+    step_ns: float | None = None
+    problem: str = ""
+
+
+def overview(run: Run) -> Overview:
+    """The overview of a run whose tables are written. A damaged table is its `problem`, not an error."""
+    place = _place(run)
+    with contextlib.suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(place.read_bytes(), type=Overview)
+    try:
+        found = _asked(run)
+    except PipeprofError as error:
+        return Overview(problem=error.message)
+    temporary = place.with_name(f".{place.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):  # it will be asked again
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(msgspec.json.encode(found))
+        temporary.replace(place)
+    return found
+
+
+def _asked(run: Run) -> Overview:
+    with Engine.open(run, lazily=True) as engine:
+        summary = engine.rows("step/summary")
+        found = data_verdict(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
+    return Overview(found["verdict"], found["op_name"] or found["op_type"], median_step_ns(summary))
+
+
+def _place(run: Run) -> Path:
+    """A file of the cache, named for the run's content and the version that judges: a moved run is known again."""
+    known = hashlib.sha256(__version__.encode() + msgspec.json.encode(run.manifest))
+    for path in sorted(run.path.glob("*/rep=*/rank=*/*.parquet")):
+        known.update(f"{path.relative_to(run.path)} {path.stat().st_size}\n".encode("utf-8", "surrogateescape"))
+    return cache_folder("overviews") / f"{known.hexdigest()[:32]}.json"

@@ -1,0 +1,93 @@
+"""A list of runs: when each began, its command and state, the verdict and the time of a step."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.record.launcher import launcher_alive
+from pipeprof.report import json_text
+from pipeprof.report.overview import overview
+from pipeprof.report.screen import print_drawn
+from pipeprof.report.sections.block import Block
+from pipeprof.report.table import print_block
+from pipeprof.units import format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipeprof.record.listing import Listed
+
+RUNS_VERSION = 1
+COLUMNS = ("path", "started_at", "state", "verdict", "op_name", "step_ns", "command", "source", "run_id", "problem")
+HEAD = ("run", "started", "state", "step", "verdict", "command")
+WORDS = {
+    "input_bound": "input-bound", "consumer_bound": "not input-bound", "balanced": "balanced",
+    "not_measured": "not measured",
+}  # fmt: skip
+CUT_OFF = "the recording was cut off; the next command that opens the run recovers it"
+LONGEST_COMMAND = 60  # characters; the whole command is in CSV and JSON
+
+
+def rows_of(listed: Sequence[Listed], progress: Callable[[str], None] = lambda _text: None) -> list[dict[str, Any]]:
+    """A row with COLUMNS for each run."""
+    rows = []
+    for number, one in enumerate(listed, 1):
+        progress(f"{number} of {len(listed)}")
+        rows.append(_row(one))
+    return rows
+
+
+def _row(one: Listed) -> dict[str, Any]:
+    began = dt.datetime.fromtimestamp(one.began, dt.timezone.utc).isoformat(timespec="seconds")
+    row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"path": str(one.path), "started_at": began}
+    if one.run is None:
+        return row | {"state": "damaged", "problem": one.problem}
+    manifest = one.run.manifest
+    row |= {"state": manifest.state, "command": manifest.command, "source": manifest.source, "run_id": manifest.run_id}
+    if manifest.state == "running":
+        return row if launcher_alive(manifest) else row | {"state": "partial", "problem": CUT_OFF}
+    found = overview(one.run)
+    if found.problem:
+        return row | {"state": "damaged", "problem": found.problem}
+    return row | {
+        "verdict": found.verdict,
+        "op_name": found.op_name,
+        "step_ns": found.step_ns,
+        "problem": manifest.reason,
+    }
+
+
+def show(rows: Sequence[dict[str, Any]], form: str) -> None:
+    """Print the rows on a terminal, as CSV, or as JSON."""
+    if form == "json":
+        sys.stdout.write(json_text.text({"schema_version": RUNS_VERSION, "runs": list(rows)}))
+    elif form == "csv":
+        sys.stdout.write(_csv(rows))
+    else:
+        block = Block(HEAD, [_cells(row) for row in rows], frozenset({3}))
+        print_drawn(lambda console: print_block(console, block, shows_all="--format csv"))
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(row | {"command": shlex.join(row["command"] or [])} for row in rows)
+    return out.getvalue()
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    began = dt.datetime.fromisoformat(row["started_at"]).astimezone().strftime("%Y-%m-%d %H:%M")
+    verdict = WORDS.get(row["verdict"] or "", "")
+    if row["verdict"] in ("input_bound", "balanced") and row["op_name"]:
+        verdict += f": {row['op_name']}"
+    command = " ".join(shlex.join(row["command"] or []).split())
+    if len(command) > LONGEST_COMMAND:
+        command = command[: LONGEST_COMMAND - 3] + "..."
+    step = "" if row["step_ns"] is None else format_ns(row["step_ns"])
+    return [row["path"], began, row["state"], step, verdict, command]

@@ -1,0 +1,68 @@
+-- The operator types with most own time of the steps in which operators were recorded, as shares of those steps.
+--
+-- Operators that run side by side have shares that may exceed 1 together.
+--
+-- Reads: op, op_info, step_part
+-- Takes:
+--   $top  bigint  how many of each rank
+-- Gives, one row per (rep, rank, position), in that order:
+--   rep          bigint   repetition
+--   rank         bigint   process rank
+--   position     bigint   1 has the most own time; of equals the first name
+--   type         varchar  operator type
+--   phase        varchar  forward | backward | optimizer | communication | other
+--   operators    bigint   different operators of this type and phase
+--   count        bigint   executions
+--   steps        bigint   steps with recorded operators
+--   self_ns      bigint   ns    without the operators they called; children included where that is not known
+--   share        double   0..1  self_ns / summed time of these steps
+WITH whole AS (
+  SELECT
+    rep,
+    rank,
+    count(*) AS steps,
+    sum(dur_ns) AS step_ns
+  FROM step_part
+  GROUP BY rep, rank
+),
+
+total AS (
+  SELECT
+    op.rep,
+    op.rank,
+    op_info.type,
+    op_info.phase,
+    count(DISTINCT op.op_id) AS operators,
+    count(*) AS executions,
+    CAST(sum(coalesce(op.self_ns, op.dur_ns)) AS BIGINT) AS self_ns
+  FROM op
+  INNER JOIN step_part ON op.rep = step_part.rep AND op.rank = step_part.rank AND op.step = step_part.step
+  INNER JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
+  WHERE op_info.type IS NOT NULL
+  GROUP BY op.rep, op.rank, op_info.type, op_info.phase
+),
+
+ranked AS (
+  SELECT
+    *,
+    row_number() OVER (
+      PARTITION BY rep, rank ORDER BY self_ns DESC NULLS LAST, type ASC, phase ASC NULLS LAST
+    ) AS position
+  FROM total
+)
+
+SELECT
+  ranked.rep,
+  ranked.rank,
+  ranked.position,
+  ranked.type,
+  ranked.phase,
+  ranked.operators,
+  ranked.executions AS count,
+  whole.steps,
+  ranked.self_ns,
+  ranked.self_ns / nullif(whole.step_ns, 0) AS share
+FROM ranked
+INNER JOIN whole ON ranked.rep = whole.rep AND ranked.rank = whole.rank
+WHERE ranked.position <= $top
+ORDER BY ranked.rep, ranked.rank, ranked.position

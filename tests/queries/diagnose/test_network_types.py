@@ -1,0 +1,34 @@
+"""Operator types by their share of the steps in which operators were recorded."""
+
+STEPS = [
+    {"step": n, "kind_step": n, "kind": kind, "start_ns": 100 * n, "end_ns": 100 * n + 100}
+    for n, kind in enumerate(("warmup", "train", "train", "train"))
+]
+INFO = [
+    {"op_id": 0, "name": "a/Mul-op0", "type": "Mul", "phase": "forward"},
+    {"op_id": 1, "name": "a/Mul-op1", "type": "Mul", "phase": "forward"},
+    {"op_id": 2, "name": "a/MatMul-op2", "type": "MatMul", "phase": "forward"},
+]
+
+
+def op(op_id, step, dur, **more):
+    return {"op_id": op_id, "step": step, "start_ns": 100 * (step or 0), "dur_ns": dur, "self_ns": dur, "track": "0", **more}  # fmt: skip
+
+
+def test_many_small_operators_of_a_type_come_before_a_single_large_one(ask):
+    tables = {"step": STEPS, "op_info": INFO,
+              "op": [op(0, 1, 20), op(1, 1, 25), op(0, 2, 15), op(2, 1, 40), op(2, 0, 99)]}  # fmt: skip
+    give = "position type phase operators count steps self_ns share"
+    assert ask("diagnose/network_types", tables, top=5, give=give) == [
+        (1, "Mul", "forward", 2, 3, 2, 60, 0.3),
+        (2, "MatMul", "forward", 1, 1, 2, 40, 0.2),
+    ]
+
+
+def test_only_the_largest_are_given_and_own_time_counts(ask):
+    tables = {"step": STEPS, "op_info": INFO, "op": [op(0, 1, 50, self_ns=5), op(2, 1, 20, self_ns=None)]}
+    assert ask("diagnose/network_types", tables, top=1, give="type self_ns") == [("MatMul", 20)]
+
+
+def test_operators_without_a_type_are_left_out(ask):
+    assert ask("diagnose/network_types", {"step": STEPS, "op": [op(7, 1, 5)]}, top=5, give="type") == []

@@ -1,0 +1,117 @@
+"""What keeps a folder of files from being a release, and what the release workflow may do."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import tarfile
+import zipfile
+
+import pytest
+import yaml
+from action_steps import ROOT
+
+METADATA = """Metadata-Version: 2.4
+Version: 1.2.3
+Requires-Python: >=3.10
+Description-Content-Type: text/markdown
+License-Expression: Apache-2.0
+Project-URL: Homepage, https://example.org
+"""
+TREE = {
+    "pipeprof/__init__.py": '__version__ = "1.2.3"\n',
+    "pipeprof/py.typed": "",
+    "queries/step/slowest.sql": "SELECT 1",
+    "tests/test_it.py": "",
+    "docs/ops.md": "",
+    "tools/make.py": "",
+    "ci/action.yml": "",
+    "pyproject.toml": "",
+    "LICENSE": "",
+    "README.md": "",
+    "CHANGELOG.md": "# Changelog\n\n## 1.2.3\n",
+    "Makefile": "",
+}
+WHEEL = (
+    "pipeprof/__init__.py", "pipeprof/py.typed", "pipeprof/_queries/step/slowest.sql",
+    "pipeprof-1.2.3.dist-info/licenses/LICENSE", "pipeprof-1.2.3.dist-info/entry_points.txt",
+)  # fmt: skip
+
+
+@pytest.fixture
+def check(tmp_path, monkeypatch, capsys):
+    """A small release; called with what is done to it, gives the exit code and the error lines."""
+    spec = importlib.util.spec_from_file_location("check_release", ROOT / "tools" / "check_release.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "ROOT", tmp_path / "tree")
+    for name, text in TREE.items():
+        path = tmp_path / "tree" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    dist = tmp_path / "dist"
+    dist.mkdir()
+
+    def run(*words, without=(), metadata=METADATA, named="1.2.3"):
+        with zipfile.ZipFile(dist / f"pipeprof-{named}-py3-none-any.whl", "w") as archive:
+            archive.writestr("pipeprof-1.2.3.dist-info/METADATA", metadata)
+            for name in set(WHEEL) - set(without):
+                archive.writestr(name, "")
+        with tarfile.open(dist / f"pipeprof-{named}.tar.gz", "w:gz") as archive:
+            for name in set(TREE) - set(without):
+                archive.addfile(tarfile.TarInfo(f"pipeprof-1.2.3/{name}"), io.BytesIO())
+        monkeypatch.setattr("sys.argv", ["check_release.py", str(dist), *words])
+        code = module.main()
+        return code, capsys.readouterr().err.splitlines()
+
+    return run
+
+
+def test_a_whole_release_passes_with_its_tag_and_without(check):
+    assert check() == (0, [])
+    assert check("--tag", "v1.2.3") == (0, [])
+
+
+@pytest.mark.parametrize("tag", ["1.2.3", "v1.2.4", "v1.2"])
+def test_another_tag_is_refused(check, tag):
+    code, errors = check("--tag", tag)
+    assert code == 1
+    assert errors == [f"error: the tag is {tag}, and __version__ in pipeprof/__init__.py is 1.2.3"]
+
+
+def test_a_tag_needs_its_heading_in_the_changelog(check, tmp_path):
+    (tmp_path / "tree" / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n")
+    assert check() == (0, [])
+    assert check("--tag", "v1.2.3") == (1, ["error: CHANGELOG.md has no heading `## 1.2.3`"])
+
+
+@pytest.mark.parametrize("name", ["pipeprof/py.typed", "pipeprof/_queries/step/slowest.sql", WHEEL[-1]])
+def test_what_is_missing_in_the_wheel_is_named(check, name):
+    code, errors = check(without=[name])
+    assert code == 1
+    assert f"error: {name} is missing in the wheel" in errors
+
+
+@pytest.mark.parametrize("name", ["queries/step/slowest.sql", "tests/test_it.py", "LICENSE"])
+def test_what_is_missing_in_the_sdist_is_named(check, name):
+    assert check(without=[name]) == (1, [f"error: {name} is missing in the sdist"])
+
+
+def test_a_file_of_another_version_and_a_wrong_metadata_are_named(check):
+    code, errors = check(metadata="Version: 1.2.2\n")
+    assert code == 1
+    assert errors[0] == "error: the wheel says that its version is 1.2.2, expected 1.2.3"
+    assert "error: the wheel's metadata has no Project-URL" in errors
+    code, errors = check(named="1.2.2")
+    assert code == 1
+    assert any("pipeprof-1.2.2.tar.gz is not expected" in line for line in errors)
+
+
+def test_only_the_publishing_job_can_speak_for_the_project():
+    content = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"))
+    assert content[True] == {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]}}  # YAML 1.1 reads the key `on` so; not `v1`
+    jobs = content["jobs"]
+    assert [name for name, job in jobs.items() if "id-token" in job["permissions"]] == ["publish"]
+    assert not any("run" in step for step in jobs["publish"]["steps"])
+    assert jobs["publish"]["needs"] == "build"
+    assert jobs["announce"]["needs"] == "publish"

@@ -1,0 +1,71 @@
+"""Options that choose among what a run does not have are refused, with what there is."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from pipeprof.cli import cli
+from pipeprof.errors import UsageError
+from pipeprof.report.timeline_clock import numbers_text
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def run(make_run):
+    steps = [
+        {"step": n, "kind_step": n, "kind": "train", "start_ns": n * MS, "end_ns": (n + 1) * MS, "rank": rank}
+        for n in range(4)
+        for rank in (0, 1, 2, 5)
+    ]
+    blocks = [
+        {"op_id": 0, "address": 4096, "bytes": 64, "produced_ns": 5, "released_ns": 9, "rank": rank} for rank in (0, 5)
+    ]
+    memory = [{"t_ns": n * MS + 1, "device": "CPU", "name": "pool", "allocated_bytes": 1 << 20} for n in range(4)]
+    ops = [{"op_id": 0, "step": 1, "start_ns": MS, "dur_ns": 10, "self_ns": 10, "track": "CPU"}]
+    infos = [{"op_id": 0, "name": "Default/Add-op0", "type": "Add"}]
+    made = make_run({"step": steps, "op": ops, "op_info": infos, "allocation": blocks, "memory": memory})
+    made.manifest.state = "complete"
+    made.save()
+    return made.path
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["timeline", "RUN", "--ranks", "0,7"], "the run has no rank 7: it has ranks 0-2, 5"),
+        (["timeline", "RUN", "--ranks", "3-5"], "the run has no ranks 3-4: it has ranks 0-2, 5"),
+        (["timeline", "RUN", "--rep", "3"], "the run has no repetition 3: it has repetition 0"),
+        (["timeline", "RUN", "--steps", "50:60"], "--steps matches no step: the run has steps 0 to 3"),
+        (["memory", "RUN", "--svg", "OUT", "--rank", "7"], "the run has no rank 7: it has ranks 0-2, 5"),
+        (["memory", "RUN", "--rank", "0"], "there is no --svg"),
+        (["memory", "RUN", "--blocks", "5"], "--blocks is for --svg and JSON"),
+        (["memory", "RUN", "--skip-steps", "70"], "--skip-steps 70 leaves no training step"),
+        (["stacks", "RUN", "-o", "OUT", "--steps", "50:"], "--steps matches no step: the run has steps 0 to 3"),
+        (["stacks", "RUN", "-o", "OUT", "--by", "scope", "--depth", "3"], "these stacks are by scope"),
+        (["sweep", "--table", "CSV", "--budget", "9"], "--table shows published figures and runs nothing"),
+        (["collect", "--ops", "off", "--schedule", "active=3", "--", "true"], "--ops off has none"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_it_is_refused_and_nothing_is_written(run, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(UsageError) as refused:
+        CliRunner().invoke(cli, [str(run) if word == "RUN" else word for word in words], catch_exceptions=False)
+    assert message in refused.value.message
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_what_a_run_has_is_drawn(run, tmp_path):
+    done = CliRunner().invoke(cli, ["memory", str(run), "--svg", str(tmp_path / "x.svg"), "--rank", "5"])
+    assert done.exit_code == 0
+    assert "rank 5" in (tmp_path / "x.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [([0], "0"), ([3, 1, 2, 2], "1-3"), ([0, 2, 3, 9], "0, 2-3, 9"), ([], "")]
+)
+def test_numbers_are_written_as_ranges(numbers, text):
+    assert numbers_text(numbers) == text

@@ -1,0 +1,203 @@
+"""`pipeprof runs`, and the run that a verb takes when none is named."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+
+import pytest
+from click.testing import CliRunner
+
+from pipeprof.cli import cli
+from pipeprof.errors import RunError, UsageError
+from pipeprof.report import overview
+from pipeprof.report.build import build
+
+MS = 1_000_000
+WITH_RUN = (
+    ["report"], ["ops"], ["sql"], ["timeline", "-o", "t.json"], ["memory"],
+    ["stacks", "-o", "s.folded", "--by", "scope"],
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def recorded(make_run, tmp_path, monkeypatch):
+    """`recorded(name, minute)`: a run in the current folder that began at that minute, with steps of 3 ms."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(name, minute, command=("python", "train.py"), state="complete"):
+        steps = [
+            {"step": n, "kind_step": n, "kind": "train", "start_ns": 3 * n * MS, "end_ns": 3 * (n + 1) * MS,
+             "in_window": False} for n in range(6)
+        ]  # fmt: skip
+        op = {"op_id": 0, "step": 1, "start_ns": 3 * MS, "dur_ns": 10, "self_ns": 10, "track": "CPU"}
+        info = {"op_id": 0, "name": "Default/Add-op0", "type": "Add", "phase": "forward"}
+        run = make_run({"step": steps, "op": [op], "op_info": [info]})
+        run.path = run.path.rename(tmp_path / name)
+        run.manifest.run_id = name
+        run.manifest.state, run.manifest.command = state, list(command)
+        run.manifest.started_at = f"2026-01-02T03:{minute:02}:00+00:00"
+        run.save()
+        return run
+
+    return make
+
+
+def ask(*words):
+    return CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
+
+
+def listed(*words):
+    return json.loads(ask("runs", *words, "--format", "json").stdout)["runs"]
+
+
+def test_runs_are_listed_newest_first_with_what_they_are(recorded):
+    recorded("older", 1)
+    recorded("newer", 2, command=["python", "other.py", "--lr", "0.1"], state="failed")
+    rows = listed()
+    assert [(row["path"], row["state"], row["started_at"]) for row in rows] == [
+        ("newer", "failed", "2026-01-02T03:02:00+00:00"), ("older", "complete", "2026-01-02T03:01:00+00:00"),
+    ]  # fmt: skip
+    assert rows[0]["command"] == ["python", "other.py", "--lr", "0.1"]
+    assert [row["step_ns"] for row in rows] == [3 * MS, 3 * MS]
+
+
+def test_the_verdict_and_the_step_time_are_those_of_the_report(recorded):
+    run = recorded("run", 1)
+    report = build(run)
+    row = listed()[0]
+    assert row["verdict"] == report["diagnosis"]["verdict"]
+    assert row["step_ns"] == report["steps"]["summary"][0]["median_ns"]
+
+
+def test_the_terminal_and_csv_show_the_same(recorded):
+    recorded("run", 1)
+    shown = ask("runs").stdout
+    assert all(word in shown for word in ("run", "complete", "3.00 ms", "not measured", "python train.py"))
+    (line,) = csv.DictReader(io.StringIO(ask("runs", "--format", "csv").stdout))
+    assert (line["path"], line["step_ns"], line["command"]) == ("run", str(3.0 * MS), "python train.py")
+
+
+def test_damaged_runs_are_listed_with_what_is_wrong(recorded):
+    manifest = recorded("cut", 1).path / "run.json"
+    manifest.write_text(manifest.read_text(encoding="utf-8")[:40], encoding="utf-8")
+    table = recorded("torn", 2).files("step")[0]
+    table.write_bytes(table.read_bytes()[:-20])
+    found = {row["path"]: row for row in listed()}
+    assert {row["state"] for row in found.values()} == {"damaged"}
+    assert "run.json" in found["cut"]["problem"]
+    assert "part-00000.parquet" in found["torn"]["problem"]
+    assert "note: damaged manifest" in ask("runs").stderr
+
+
+def test_a_run_that_was_cut_off_is_partial_and_stays_as_it_is(recorded):
+    run = recorded("run", 1, state="running")
+    before = run.path.joinpath("run.json").read_bytes()
+    (row,) = listed()
+    assert (row["state"], row["verdict"]) == ("partial", None)
+    assert "cut off" in row["problem"]
+    assert run.path.joinpath("run.json").read_bytes() == before
+
+
+def test_a_run_is_asked_once_and_again_when_it_changes(recorded, monkeypatch):
+    run = recorded("run", 1)
+    asked = []
+    real = overview.Engine.open
+    monkeypatch.setattr(overview.Engine, "open", lambda run, **words: asked.append(run.path) or real(run, **words))
+    assert listed() == listed()
+    assert len(asked) == 1
+    table = run.files("step")[0]
+    table.write_bytes(table.read_bytes()[:-20])
+    assert listed()[0]["state"] == "damaged"
+
+
+def test_a_folder_without_runs_says_where_there_are_some(recorded):
+    run = recorded("run", 1)
+    os.mkdir("inner")  # noqa: PTH102 - in the current folder
+    run.path.rename(run.path.parent / "inner" / "run")
+    answer = ask("runs")
+    assert answer.stdout == ""
+    assert answer.stderr.splitlines() == ["no runs in `.`", "hint: pipeprof runs inner"]
+    assert [row["path"] for row in listed("inner")] == ["inner/run"]
+    assert [row["path"] for row in listed("inner/run")] == ["inner/run"]
+
+
+def test_a_missing_folder_is_an_error():
+    with pytest.raises(RunError, match="`/no/such`"):
+        ask("runs", "/no/such")
+
+
+@pytest.mark.parametrize("words", WITH_RUN, ids=lambda words: words[0])
+def test_a_verb_without_a_run_takes_the_newest_and_says_so(recorded, words):
+    recorded("older", 1)
+    recorded("newer", 2)
+    answer = ask(*words)
+    assert answer.exit_code == 0
+    assert answer.stderr.splitlines()[0] == "pipeprof: using the newest run, `newer`"
+    assert answer.stdout == ask(words[0], "newer", *words[1:], *(["--force"] if "-o" in words else [])).stdout
+
+
+@pytest.mark.parametrize("words", WITH_RUN, ids=lambda words: words[0])
+def test_without_any_run_it_is_an_error(tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="no RUN was given"):
+        ask(*words)
+
+
+def test_the_newest_is_not_a_damaged_one(recorded):
+    recorded("older", 1)
+    recorded("newer", 2).path.joinpath("run.json").write_text("{", encoding="utf-8")
+    assert ask("sql").stderr == "pipeprof: using the newest run, `older` (1 damaged left out)\n"
+
+
+def test_inside_a_run_it_is_the_run(recorded, monkeypatch):
+    monkeypatch.chdir(recorded("run", 1).path)
+    assert "newest run, `.`" in ask("sql").stderr
+
+
+@pytest.mark.parametrize("words", [["--", "python", "x.py"], []])
+def test_whatif_takes_the_newest_run_also_in_front_of_a_command(recorded, words):
+    recorded("run", 1)
+    answer = CliRunner().invoke(cli, ["whatif", "--op", "1", "--workers", "2", *words])
+    assert "newest run, `run`" in answer.stderr
+    assert "`run` holds no dataset pipeline" in str(answer.exception)
+
+
+@pytest.mark.parametrize("sql", ["SELECT count(*) AS n FROM step", "from step select count(*) as n", "-"])
+def test_sql_alone_is_asked_of_the_newest_run(recorded, sql):
+    recorded("run", 1)
+    answer = CliRunner().invoke(cli, ["sql", sql, "--format", "csv"], input="SELECT count(*) AS n FROM step")
+    assert answer.stdout == "n\n6\n"
+
+
+def test_a_path_alone_is_a_run_also_when_it_reads_as_sql(recorded):
+    recorded("select 1", 1)
+    recorded("newer", 2)
+    assert ask("sql", "select 1").stderr == ""
+    with pytest.raises(RunError, match="no such run: `step`"):
+        ask("sql", "step")
+
+
+def test_sql_keeps_its_characters(recorded):
+    recorded("run", 1)
+    assert ask("sql", "SELECT 7 // 2 AS a", "--format", "csv").stdout == "a\n3\n"
+
+
+def test_sql_without_quotes_is_an_error(recorded):
+    recorded("run", 1)
+    with pytest.raises(UsageError, match="expected RUN and SQL, found 5 words"):
+        ask("sql", "run", "SELECT", "*", "FROM", "step")
+
+
+def test_a_misspelt_run_is_answered_with_near_ones(recorded):
+    recorded("resnet", 1)
+    with pytest.raises(RunError) as refused:
+        ask("ops", "resnt")
+    assert refused.value.hint == "did you mean `resnet`?"

@@ -1,0 +1,90 @@
+"""The exception that ends a watched process is recorded, and nothing else of its end changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pipeprof.collect.launch import PROBE
+from pipeprof.collect.probe import failure as probe
+from pipeprof.read.spool import failure as reader
+from pipeprof.read.spool.failure import failure_of
+
+SCRIPT = """\
+import json
+
+def load(text):
+    return json.loads(text)
+
+load("{")
+"""
+
+
+@pytest.fixture
+def ended(tmp_path):
+    """Runs a script under the probe, or without it: what it printed, its exit code, and the spool."""
+    spool = tmp_path / "spool"
+    spool.mkdir()
+
+    def run(text, *, watched=True):
+        script = tmp_path / "train.py"
+        script.write_text(text, encoding="utf-8")
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PIPEPROF_", "PYTHON"))
+        }
+        if watched:
+            environment |= {"PYTHONPATH": str(PROBE), "PIPEPROF_SPOOL": str(spool)}
+        words = [sys.executable, str(script)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, env=environment)
+        return done, spool
+
+    return run
+
+
+def test_an_uncaught_exception_is_recorded_with_the_place_in_the_programs_own_code(ended):
+    _, spool = ended(SCRIPT)
+    found = failure_of(spool, [])
+    assert found.error.startswith("JSONDecodeError: Expecting property name")
+    assert found.place.endswith("train.py:4")
+    assert found.code == "return json.loads(text)"
+    assert found.lines[-1].startswith("json.decoder.JSONDecodeError: ")
+
+
+def test_the_script_ends_as_it_does_unwatched(ended):
+    watched, _ = ended(SCRIPT)
+    alone, _ = ended(SCRIPT, watched=False)
+    assert (watched.returncode, watched.stdout, watched.stderr) == (alone.returncode, alone.stdout, alone.stderr)
+
+
+def test_a_syntax_error_has_its_line(ended):
+    _, spool = ended("x = 1\ndef f(:\n")
+    assert failure_of(spool, []).place.endswith("train.py:2")
+
+
+@pytest.mark.parametrize(
+    "text", ["print(1)", "import sys; sys.exit(3)", "try:\n    1 / 0\nexcept ZeroDivisionError:\n    pass"]
+)
+def test_what_was_caught_or_meant_is_no_failure(ended, text):
+    _, spool = ended(text)
+    assert failure_of(spool, []) is None
+
+
+def lines(spool, *rows):
+    facts = {"place": None, "code": None, "lines": []}
+    text = "".join(json.dumps(facts | row) + "\n" for row in rows)
+    spool.joinpath(reader.FILE).write_text(text + '{"pid": 9, "t"', encoding="utf-8")
+
+
+def test_the_first_rank_that_failed_counts_and_a_helper_does_not(tmp_path):
+    lines(tmp_path, {"pid": 1, "t": 5, "error": "helper"}, {"pid": 3, "t": 20, "error": "late"},
+          {"pid": 2, "t": 10, "error": "first"}, {"pid": 0, "t": 30, "error": "launcher"})  # fmt: skip
+    assert failure_of(tmp_path, [2, 3]).error == "first"
+    assert failure_of(tmp_path, []).error == "launcher"
+
+
+def test_probe_and_reader_mean_the_same_file():
+    assert probe.NAME == reader.FILE

@@ -1,0 +1,127 @@
+"""The answer that a report opens with, from rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.report.answer import answer_of
+from pipeprof.report.answer.doubts import WORDS, clauses, reason
+from pipeprof.report.answer.screen import command_lines, height, lines
+from pipeprof.report.answer.shape import Answer
+from pipeprof.report.diagnosis import diagnosis_of
+from pipeprof.report.ranks import ranks_of
+
+AUGMENT = {"op_id": 2, "op_type": "MapOp", "name": "augment"}
+SOURCE = {"op_id": 3, "op_type": "GeneratorOp", "name": "Source"}
+
+
+def test_doubts_are_one_sentence_with_names_and_numbers():
+    doubts = [
+        {"code": "not_busy", "op": AUGMENT, "utilisation": 0.79},
+        {"code": "close", "op": SOURCE, "utilisation": 0.74},
+        {"code": "indirect", "op": AUGMENT, "rule": "weak"},
+        {"code": "none_busy"},
+    ]
+    assert reason(doubts) == "`augment` was busy 79 % of the time and `Source` is nearly as slow (busy 74 %)"
+    assert len(clauses(doubts)) == 4
+
+
+def test_every_doubt_has_a_row_in_the_table_that_says_what_to_do(request):
+    table = (request.config.rootpath / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    assert [code for code in WORDS if f"`{code}`" not in table] == []
+
+
+def run(**more):
+    return {"path": "r", "state": "complete", "reason": None, "source": "collect", "command": ["python", "train.py"],
+            "workdir": None, "git": None, "fingerprint": {}, "warnings": [], "reps": []} | more  # fmt: skip
+
+
+def content(make_run, tables, **more):
+    from pipeprof.query.engine import Engine
+
+    made = make_run(tables)
+    with Engine.open(made) as engine:
+        steps = {"summary": engine.rows("step/summary")}
+        diagnosis = diagnosis_of(engine, made, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
+        ranks = ranks_of(engine, top=10, several=False)
+    return {"run": run(**more), "steps": steps, "diagnosis": diagnosis, "ranks": ranks, "ops": [], "op_totals": [],
+            "memory": [], "pipeline": {"pipelines": []}}  # fmt: skip
+
+
+def steps(kinds, wait=90):
+    return [
+        {"step": n, "kind_step": n, "kind": kind, "start_ns": 100 * n, "end_ns": 100 * n + 100, "fetch_wait_ns": wait}
+        for n, kind in enumerate(kinds)
+    ]
+
+
+FAILURE = {"pid": 1, "error": "ValueError: bad shape", "place": "/w/train.py:31", "code": "loss = step(x)",
+           "lines": ['  File "/w/train.py", line 31', "    loss = step(x)", "ValueError: bad shape"]}  # fmt: skip
+
+
+def test_a_command_that_failed_is_answered_with_its_error_and_place(make_run):
+    reps = [{"rep": 0, "exit_code": 1, "failure": FAILURE, "ranks": []}]
+    answer = answer_of(content(make_run, {}, state="failed", workdir="/w", reps=reps))
+    assert answer.sentence == "The command failed before its first training step was complete: it exited with code 1."
+    assert (answer.cause, answer.place) == ("ValueError: bad shape", "train.py:31: loss = step(x)")
+    assert answer.extra[-1] == "ValueError: bad shape"
+    assert "Fix the error" in answer.action
+    assert answer.next_command.endswith("-- python train.py")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(-9, "lack of memory"), (-11, "native code crashed"), (2, "output of the")]
+)
+def test_an_end_without_a_traceback_says_where_to_look(make_run, code, words):
+    reps = [{"rep": 0, "exit_code": code, "failure": None, "ranks": []}]
+    assert words in answer_of(content(make_run, {}, reps=reps)).action
+
+
+def test_numpy_2_under_a_mindspore_for_numpy_1_has_its_cure(make_run):
+    reps = [{"rep": 0, "exit_code": 1, "failure": FAILURE | {"error": "SystemError: returned a result"}, "ranks": []}]
+    answer = answer_of(content(make_run, {}, reps=reps, fingerprint={"numpy": "2.4.0"}))
+    assert "pip install 'numpy<2'" in answer.action
+
+
+def test_a_training_that_somebody_stopped_still_has_its_verdict(make_run):
+    reps = [{"rep": 0, "exit_code": -2, "failure": None, "ranks": []}]
+    tables = {"step": steps(["warmup", *["train"] * 30])}
+    assert answer_of(content(make_run, tables, state="partial", reps=reps)).sentence.startswith("Input-bound: ")
+
+
+def test_warm_up_alone_is_not_measured(make_run):
+    answer = answer_of(content(make_run, {"step": steps(["warmup"], wait=100)}))
+    assert answer.sentence == "Not measured: only 1 training step was seen, warm-up."
+    assert (answer.confidence, answer.gain) == (None, "")
+
+
+def test_few_steps_are_said(make_run):
+    answer = answer_of(content(make_run, {"step": steps(["warmup", "train", "train"])}))
+    assert answer.sentence == "Input-bound: the training waits for data 90 % of the time."
+    assert "only 2 steps could be used" in answer.confidence_reason
+
+
+def test_a_long_command_is_broken_so_that_it_can_be_pasted():
+    command = "pipeprof collect -o out -- python train.py " + " ".join(f"--option-{n}=value" for n in range(12))
+    shown = command_lines(command)
+    assert max(map(len, shown)) <= 80
+    assert " ".join("\n".join(shown).replace("\\\n", " ").split()) == command
+
+
+def test_whatever_is_said_fits_the_screen():
+    long = "a long sentence with many words " * 30
+    answer = Answer(
+        long[:150],
+        long,
+        "train.py:1",
+        long,
+        long,
+        "x limits",
+        "low",
+        long,
+        "pipeprof " + "word " * 300,
+        "pipeprof report r",
+    )
+    shown = lines(answer, "state", "more")
+    assert height(shown) <= 20
+    assert "  pipeprof report r" in shown

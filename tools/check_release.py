@@ -1,0 +1,108 @@
+"""Checks that a folder holds one release: an sdist and a wheel of this version, with all that they must hold.
+
+python tools/check_release.py DIST [--tag v1.2.3]
+
+The version is `__version__` of pipeprof/__init__.py. A tag must be v and that version, and the changelog must have a
+heading for it. Exit code 1, with one line for each thing that is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tarfile
+import zipfile
+from email.parser import HeaderParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[1]
+NEEDED = ("Requires-Python", "Description-Content-Type", "License-Expression", "Project-URL")
+
+
+def main() -> int:
+    """Print what is wrong; 1 when anything is."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dist", type=Path)
+    parser.add_argument("--tag")
+    asked = parser.parse_args()
+    version = version_of(ROOT)
+    wrong = [*wrong_files(asked.dist, version), *(wrong_tag(asked.tag, version) if asked.tag else ())]
+    for line in wrong:
+        print(f"error: {line}", file=sys.stderr)
+    if not wrong:
+        print(f"pipeprof {version}: sdist and wheel are complete")
+    return 1 if wrong else 0
+
+
+def version_of(root: Path) -> str:
+    """`__version__`, read as text: importing it would need an installation."""
+    found = re.search(r'^__version__ = "(.+)"$', (root / "pipeprof" / "__init__.py").read_text("utf-8"), re.MULTILINE)
+    if found is None:
+        sys.exit("error: pipeprof/__init__.py has no __version__")
+    return found[1]
+
+
+def wrong_tag(tag: str, version: str) -> Iterator[str]:
+    """What keeps a tag from being that of a version."""
+    if tag != f"v{version}":
+        yield f"the tag is {tag}, and __version__ in pipeprof/__init__.py is {version}"
+    if re.search(rf"^## {re.escape(version)}\b", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE) is None:
+        yield f"CHANGELOG.md has no heading `## {version}`"
+
+
+def wrong_files(dist: Path, version: str) -> Iterator[str]:
+    """What is missing in a folder, or should not be there."""
+    wheel, sdist = dist / f"pipeprof-{version}-py3-none-any.whl", dist / f"pipeprof-{version}.tar.gz"
+    found = {path for path in dist.iterdir() if not path.name.startswith(".")}
+    for path in sorted(found ^ {wheel, sdist}):
+        yield f"{path.name} is {'not expected' if path in found else 'missing'} in {dist}"
+    if wheel in found:
+        with zipfile.ZipFile(wheel) as archive:
+            metadata = archive.read(f"pipeprof-{version}.dist-info/METADATA").decode()
+            names = set(archive.namelist())
+        yield from (f"{name} is missing in the wheel" for name in sorted(_in_wheel(version) - names))
+        yield from _wrong_metadata(metadata, version)
+    if sdist in found:
+        with tarfile.open(sdist) as archive:
+            names = {name.partition("/")[2] for name in archive.getnames()}
+        yield from (f"{name} is missing in the sdist" for name in sorted(_in_sdist() - names))
+
+
+def _wrong_metadata(metadata: str, version: str) -> Iterator[str]:
+    headers = HeaderParser().parsestr(metadata)
+    if headers["Version"] != version:
+        yield f"the wheel says that its version is {headers['Version']}, expected {version}"
+    yield from (f"the wheel's metadata has no {name}" for name in NEEDED if name not in headers)
+
+
+def _files(folder: str) -> Iterator[Path]:
+    return (
+        path.relative_to(ROOT)
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+
+
+def _in_wheel(version: str) -> set[str]:
+    """Every file of the package (also py.typed and what is no Python), the queries, and the licence."""
+    queries = {Path("pipeprof", "_queries", *path.parts[1:]) for path in _files("queries")}
+    return {path.as_posix() for path in {*_files("pipeprof"), *queries}} | {
+        f"pipeprof-{version}.dist-info/licenses/LICENSE",
+        f"pipeprof-{version}.dist-info/entry_points.txt",
+    }
+
+
+def _in_sdist() -> set[str]:
+    """What a wheel can be built and tested from."""
+    folders = ("pipeprof", "queries", "tests", "docs", "tools", "ci")
+    files = {path for folder in folders for path in _files(folder)}
+    return {path.as_posix() for path in files} | {"pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "Makefile"}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
