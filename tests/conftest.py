@@ -34,6 +34,12 @@ def write_run(folder, tables):
     return run
 
 
+@pytest.fixture(autouse=True)
+def _plain_width(monkeypatch):
+    """Text is as wide as without a terminal, however wide the one is that the tests run in."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def make_run(tmp_path):
     """`make_run(tables)` writes a new run folder, see `write_run`."""

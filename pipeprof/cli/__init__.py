@@ -6,15 +6,19 @@ import os
 import signal
 import sys
 import traceback
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from pipeprof import __version__
 from pipeprof.cli.misuse import words_of
+from pipeprof.cli.streams import StdoutClosed, StdoutError, guard_streams
 from pipeprof.cli.told import tell_error
 from pipeprof.cli.verbs import Verbs
 from pipeprof.errors import PipeprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DEFECT = 70  # exit code of what should never happen, as in sysexits.h
 
@@ -41,6 +45,25 @@ def cli(*, no_color: bool) -> None:
 
 def main() -> NoReturn:
     """Entry point: run a verb; every expected error ends as `error:` and `hint:` on stderr and an exit code."""
+    guard_streams()
+    code = _exit_code_of(_run)
+    sys.exit(_exit_code_of(sys.stdout.flush) or code)
+
+
+def _exit_code_of(work: Callable[[], object]) -> str | int | None:
+    try:
+        work()
+    except SystemExit as end:
+        return end.code
+    except StdoutClosed:
+        return 0
+    except StdoutError as error:
+        tell_error(error.message, error.hint)
+        return error.exit_code
+    return 0
+
+
+def _run() -> NoReturn:
     try:
         cli.main(standalone_mode=False, prog_name="pipeprof")
     except PipeprofError as error:
@@ -54,9 +77,6 @@ def main() -> NoReturn:
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(128 + signal.SIGINT)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.exit(0)
     except Exception:  # noqa: BLE001 - whatever it is, it must not look like "regressed", which is 1
         traceback.print_exc()
         tell_error("pipeprof failed where it should not", "report the lines above")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 import shlex
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.compare import FORMATS, answer
+from pipeprof.cli.compare import answer, comparison_format
+from pipeprof.cli.format_option import format_option
+from pipeprof.cli.streams import StdoutClosed
 from pipeprof.cli.told import say_named
 from pipeprof.errors import UsageError
 
@@ -70,7 +73,7 @@ _POLICY = click.option(
 )
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-ab-PAIR]")
 @click.option("--new-session", is_flag=True, help="Start over; the earlier session is kept and named in the result.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
+@comparison_format
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def ab(
     policy_file: Path | None, budget: float | None, folder: Path | None, form: str, command: tuple[str, ...], *,
@@ -122,7 +125,7 @@ def ab(
     "-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-qualify-TIME]"
 )
 @click.option("--seed", type=click.IntRange(0), help="Random seed.  [default: a new one, recorded]")
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def qualify(
     sessions: int, slow_downs: tuple[float, ...], rounds: int, policy_file: Path | None, budget: float | None,
@@ -139,10 +142,11 @@ def qualify(
     1 more false alarms than the policy allows, 3 could not be measured, 5 the command failed.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
-    from pipeprof.experiment import qualify_text, runs
+    from pipeprof.experiment import runs
     from pipeprof.experiment.policy_file import load_policy
     from pipeprof.experiment.pool import Order
     from pipeprof.experiment.qualify import exit_code, run_qualify
+    from pipeprof.report import qualify_text
 
     if not command:
         raise UsageError("no command to run", "pipeprof qualify -- python train.py")
@@ -153,7 +157,11 @@ def qualify(
     )  # fmt: skip
     where = (folder or default_name("pipeprof-qualify-")).absolute()
     content = run_qualify(order, sessions, policy, where, say_named)
-    click.echo(runs.json_text(content) if form == "json" else qualify_text.text(content), nl=False)
+    with contextlib.suppress(StdoutClosed):
+        if form == "json":
+            click.echo(runs.json_text(content), nl=False)
+        else:
+            qualify_text.show(content)
     sys.exit(exit_code(content))
 
 

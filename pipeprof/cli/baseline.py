@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
+from pipeprof.cli.format_option import format_option
+from pipeprof.cli.streams import StdoutClosed
 from pipeprof.errors import RunError, UsageError
 from pipeprof.units import format_count
 
@@ -18,9 +21,7 @@ _ROOT = click.option(
     "--root", metavar="FOLDER|URL", default="baselines", show_default=True, envvar="PIPEPROF_BASELINES",
     show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, file:// URL.",
 )  # fmt: skip
-_FORMAT = click.option(
-    "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True
-)
+_FORMAT = format_option("json")
 
 
 @click.group()
@@ -103,7 +104,7 @@ def list_all(root: str, form: str) -> None:
     if form == "json":
         _print_json({"schema_version": baselines.LISTING_VERSION, "root": _shown(root), "baselines": rows})
         return
-    click.echo(baselines.states_table(rows), nl=False)
+    baselines.show_states(rows)
     if not rows:
         click.echo(f"no baselines in {_shown(root)}", err=True)
 
@@ -150,11 +151,12 @@ def check(root: str, form: str) -> None:
     from pipeprof.report import baselines
 
     rows = baselines.states(root, histories=True)
-    if form == "json":
-        _print_json({"schema_version": baselines.LISTING_VERSION, "root": _shown(root), "baselines": rows})
-    else:
-        for row in rows:
-            click.echo(f"{row['workload']}/{row['machine']}: {row['problem'] or row['state']}")
+    with contextlib.suppress(StdoutClosed):
+        if form == "json":
+            _print_json({"schema_version": baselines.LISTING_VERSION, "root": _shown(root), "baselines": rows})
+        else:
+            for row in rows:
+                click.echo(f"{row['workload']}/{row['machine']}: {row['problem'] or row['state']}")
     bad = [f"`{row['workload']}/{row['machine']}`" for row in rows if row["state"] != "ok"]
     if bad:
         raise RunError(f"{len(bad)} of {len(rows)} baselines in `{_shown(root)}` cannot be used: {', '.join(bad)}")
@@ -206,25 +208,23 @@ def _show_history(where: str | None, source: str, form: str) -> None:
     if form == "json":
         _print_json(content)
     else:
-        click.echo(baselines.history_text(content), nl=False)
+        baselines.show_history(content)
 
 
 def _show_one(where: str | None, source: str, form: str) -> None:
     from pipeprof.record.baseline import load_whole
-    from pipeprof.record.baseline_files import PACKED_FACTS, described
-    from pipeprof.record.baseline_summary import summary_text
+    from pipeprof.record.baseline_files import described
     from pipeprof.report import baselines
 
     if where is None:
         measures = _measures(source)
-        about, packed = described(measures), None
+        about = described(measures)
     else:
         about, measures = load_whole(where)
-        packed = PACKED_FACTS in about.files
     if form == "json":
         _print_json(baselines.one(about, measures))
     else:
-        click.echo(summary_text(measures, msgspec.to_builtins(about), packed=packed), nl=False)
+        baselines.show_one(about, measures, "Run" if where is None else "Baseline")
 
 
 def _baseline_at(source: str) -> str | None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from pipeprof.cli.format_option import format_option
 from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.streams import StdoutClosed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FORMATS = ("terminal", "json", "markdown", "junit")
+comparison_format = format_option("json", "markdown", "junit")
 
 
 @click.command()
@@ -26,7 +28,7 @@ FORMATS = ("terminal", "json", "markdown", "junit")
     type=click.Path(path_type=Path),
     help="Settings of the gate.  [default: pipeprof.toml or pyproject.toml here or above]",
 )
-@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
+@comparison_format
 @click.option(
     "--allow-cross-machine",
     is_flag=True,
@@ -62,16 +64,14 @@ def compare(
 
 def answer(content: dict[str, Any], form: str, output: Path | None = None) -> NoReturn:
     """Show a comparison and exit with its code, also when nobody reads it to the end (`| head`)."""
-    try:
+    with contextlib.suppress(StdoutClosed):
         show(content, form, output)
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(content["exit_code"])
 
 
 def show(content: dict[str, Any], form: str, output: Path | None = None) -> None:
-    """Print a comparison in one of FORMATS, or write it to a file."""
+    """Print a comparison in one of the formats, or write it to a file."""
     from pipeprof.report import compare_json, compare_junit, compare_markdown, compare_terminal
     from pipeprof.report.output import write_text
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from pipeprof.cli.format_option import format_option
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN
 from pipeprof.cli.told import opened
@@ -19,7 +20,7 @@ _BLOCKS = 2000
 @click.command()
 @RUN
 @click.option("-t", "--top", type=click.IntRange(0), default=10, show_default=True, help="Rows of each table; 0: all.")
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@format_option("json")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @click.option(
     "--svg",
@@ -60,6 +61,9 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
     if svg is not None:
         check_stored("rank", () if rank is None else (rank,), room.ranks(source))
         write_text(_chart(content, rank), svg)
+    if form == "terminal" and output is None:
+        memory_text.show(content)
+        return
     write_text(json_text.text(content) if form == "json" else memory_text.text(content), output)
 
 

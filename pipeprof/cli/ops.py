@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
+from pipeprof.cli.format_option import format_option
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import run_argument
 from pipeprof.cli.told import opened
 from pipeprof.errors import UsageError
 
-_FORMATS = ("terminal", "json", "csv", "markdown", "parquet")
 _CONTEXT = {"ignore_unknown_options": False}
 
 
@@ -63,7 +63,7 @@ class _Command(click.Command):
 @click.option("--print-only", type=click.Choice(["summary", "device", "host"]), help="One part only.")
 @click.option("--dump-only-opr", is_flag=True, help="Name, type and id, one operator per line.")
 @click.option("--confluence", "--wiki", is_flag=True, help="Wiki tables with more columns.")
-@click.option("--format", "form", type=click.Choice(_FORMATS), default="terminal", show_default=True)
+@format_option("json", "csv", "markdown", "parquet")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @keeps_files("output")
 def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_by: str | None, **asked: Any) -> None:

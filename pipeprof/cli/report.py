@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from pipeprof.cli.format_option import format_option
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN, complete_runs, newest_here
 from pipeprof.cli.told import opened
@@ -37,13 +38,7 @@ SECTIONS = (
 
 @click.command()
 @RUN
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["terminal", "html", "markdown", "json"]),
-    default="terminal",
-    show_default=True,
-)
+@format_option("html", "markdown", "json")
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the longest tables.")
 @click.option("--full", is_flag=True, help="Everything: evidence, other programs' verdicts, all tables.")
 @click.option("--section", "names", type=click.Choice(SECTIONS), multiple=True, help="One part alone (again for more).")
@@ -81,7 +76,7 @@ def report(run: Path, form: str, top: int, output: Path | None, *, full: bool, n
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[RUN] [SQL]", shell_complete=complete_runs)
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+@format_option("csv", "json")
 def sql(words: tuple[str, ...], form: str) -> None:
     """Ask the tables of a run in SQL (DuckDB, read-only). Without SQL, list its tables and views.
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from pipeprof.cli.format_option import format_option
 from pipeprof.cli.told import progress_line, say
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path())
-@click.option("--format", "form", type=click.Choice(["terminal", "csv", "json"]), default="terminal", show_default=True)
+@format_option("csv", "json")
 def runs(folder: Path, form: str) -> None:
     """List the runs in a folder, the newest first.
 

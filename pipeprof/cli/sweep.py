@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.format_option import format_option
 from pipeprof.cli.told import say_named
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FORMATS = ("terminal", "json", "markdown", "csv")
 EXPORTS = ("env", "args", "toml")
 
 
@@ -45,7 +45,7 @@ def _budget(_ctx: click.Context, _param: click.Parameter, text: str | None) -> f
     type=click.Path(path_type=Path),
     help="Folder of the sweep.  [default: pipeprof-sweep-HASH]",
 )
-@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
+@format_option("json", "markdown", "csv")
 @click.option("--export", "export", type=click.Choice(EXPORTS), help="Print only the recommended option set.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def sweep(
@@ -85,7 +85,7 @@ def sweep(
 
 
 def show(content: dict[str, Any], form: str, export: str | None = None) -> None:
-    """Print a result in one of FORMATS, or its recommendation in one of EXPORTS."""
+    """Print a result in one of the formats, or its recommendation in one of EXPORTS."""
     from pipeprof.report import compare_json, sweep_csv, sweep_export, sweep_markdown, sweep_terminal
 
     if export is not None:

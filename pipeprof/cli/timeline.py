@@ -9,6 +9,7 @@ import click
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN
 from pipeprof.cli.told import opened
+from pipeprof.units import format_count
 
 
 @click.command()
@@ -43,7 +44,7 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
         written = write(found, output, choice, progress)
     if quiet:
         return
-    click.echo(f"{written.events:,} events of {written.ranks} ranks in `{output}`", err=True)
+    click.echo(f"{written.events:,} events of {format_count(written.ranks, 'rank')} in `{output}`", err=True)
     if written.left_out:
         click.echo(f"note: left out {written.left_out:,} rows that have no time or duration", err=True)
 

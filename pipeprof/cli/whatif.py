@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from pipeprof.cli.format_option import format_option
 from pipeprof.cli.run_argument import RUN, newest_here
 from pipeprof.cli.told import say
 from pipeprof.errors import UsageError
@@ -38,7 +39,7 @@ class _Command(click.Command):
     type=click.Path(path_type=Path),
     help="New folder for the runs.  [default: pipeprof-whatif-TIME]",
 )
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def whatif(run: Path, path: Path | None, form: str, pairs: int, command: tuple[str, ...], **wish: Any) -> None:
     """Predict what other settings of a dataset operator would gain, then measure it.
@@ -69,7 +70,7 @@ def whatif(run: Path, path: Path | None, form: str, pairs: int, command: tuple[s
     type=click.Path(path_type=Path),
     help="New folder for the runs.  [default: pipeprof-headspace-TIME]",
 )
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def headspace(path: Path | None, form: str, pairs: int, command: tuple[str, ...]) -> None:
     """Measure how fast the training would be with a perfect data pipeline.

@@ -222,7 +222,9 @@ def _values_bytes(measures: Measures) -> bytes:
 def _read_values(data: bytes) -> tuple[dict[int, Repetition], dict[str, dict[int, float]]]:
     reps: dict[int, Repetition] = {}
     values: dict[str, dict[int, float]] = {}
-    for row in pq.read_table(io.BytesIO(data)).select(_SCHEMA.names).to_pylist():
+    # without threads: those of pyarrow abort a process that ends right after such a small file
+    table = pq.ParquetFile(io.BytesIO(data)).read(use_threads=False)
+    for row in table.select(_SCHEMA.names).to_pylist():
         reps.setdefault(row["rep"], Repetition(order=row["order"], job=row["job"]))
         values.setdefault(row["metric"], {})[row["rep"]] = row["value"]
     return dict(sorted(reps.items())), values

@@ -51,39 +51,45 @@ def spread(values: Iterable[float]) -> float | None:
     return 1.4826 * median(abs(value - middle) for value in known) / abs(middle)
 
 
-def summary_text(measures: Measures, about: Mapping[str, Any], *, packed: bool | None) -> str:
+def summary_text(measures: Measures, about: Mapping[str, Any], *, packed: bool) -> str:
     """Markdown: revision, machine, medians with their range and spread; primary metrics first, then the largest.
 
-    `about` is what `baseline.json` says; `packed`: the facts are compressed; None: there are no files, it is a run.
+    `about` is what `baseline.json` says; `packed`: the facts are compressed.
     """
-    kind = "Run" if packed is None else "Baseline"
-    lines = [f"# {kind} of {_cell(about['workload'])}", "", *_head(measures, about), ""]
+    lines = [f"# Baseline of {_cell(about['workload'])}", "", *_listed(about_lines(measures, about)), ""]
     lines += ["## Metrics", "", "| metric | median | lowest | highest | spread | reps |", "|---|---|---|---|---|---|"]
-    named = sorted(measures.values, key=lambda metric: (not is_primary(metric), _size(measures, metric), metric))
+    named = ordered(measures)
     lines += [_row(metric, list(measures.values[metric].values())) for metric in named[:MOST_ROWS]]
     if len(named) > MOST_ROWS:
-        more = f"{len(named) - MOST_ROWS} more"
-        lines += ["", f"{more}: --format json" if packed is None else f"{more} in `measures.parquet`."]
+        lines += ["", f"{len(named) - MOST_ROWS} more in `measures.parquet`."]
     lines += ["", "Spread: 1.4826 x median absolute deviation / median, over repetitions.", "", "## Machine", ""]
-    lines += [f"- {_cell(name)}: {_cell(value)}" for name, value in _flat(measures.fingerprint)]
-    if packed is not None:
-        kept = "facts.json.zst (`zstd -dc facts.json.zst`)" if packed else "facts.json"
-        lines += ["", f"{len(measures.facts)} facts that must not change are in {kept}."]
+    lines += _listed(f"{name}: {value}" for name, value in flat(measures.fingerprint))
+    kept = "facts.json.zst (`zstd -dc facts.json.zst`)" if packed else "facts.json"
+    lines += ["", f"{len(measures.facts)} facts that must not change are in {kept}."]
     return "\n".join(lines) + "\n"
 
 
-def _head(measures: Measures, about: Mapping[str, Any]) -> list[str]:
+def ordered(measures: Measures) -> list[str]:
+    """The metrics, the primary ones first, then the largest."""
+    return sorted(measures.values, key=lambda metric: (not is_primary(metric), _size(measures, metric), metric))
+
+
+def about_lines(measures: Measures, about: Mapping[str, Any]) -> list[str]:
+    """What a baseline is of, in lines; `about` is what `baseline.json` says."""
     git = about["git"] or {}
     revision = str(git.get("revision") or "not known") + (" with local changes" if git.get("dirty") else "")
     lines = [
-        f"- label: {_cell(about['label'])}",
-        f"- revision: {_cell(revision)}",
-        f"- measured: {_cell(about['created_at'] or 'not known')}",
-        f"- repetitions: {about['reps']} in {format_count(about['jobs'], 'job') if about['jobs'] else 'unknown jobs'}",
-        f"- machine class: {about['machine']}, fingerprint {about['fingerprint_hash']}",
+        f"label: {about['label']}",
+        f"revision: {revision}",
+        f"measured: {about['created_at'] or 'not known'}",
+        f"repetitions: {about['reps']} in {format_count(about['jobs'], 'job') if about['jobs'] else 'unknown jobs'}",
+        f"machine class: {about['machine']}, fingerprint {about['fingerprint_hash']}",
     ]
-    lines += [f"- left out: {_cell(name)}" for name in about["dropped"]]
-    return lines + [f"- note: {_cell(note)}" for note in measures.notes]
+    return [*lines, *(f"left out: {name}" for name in about["dropped"]), *(f"note: {note}" for note in measures.notes)]
+
+
+def _listed(lines: Iterable[str]) -> list[str]:
+    return [f"- {_cell(line)}" for line in lines]
 
 
 def _row(metric: str, values: list[float]) -> str:
@@ -95,7 +101,8 @@ def _size(measures: Measures, metric: str) -> float:
     return 0.0 if is_primary(metric) else -median(measures.values[metric].values())
 
 
-def _flat(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def flat(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Facts of a machine with those within others, by name; without those that are not known."""
     found: list[tuple[str, Any]] = []
     for name, value in sorted(facts.items()):
         if isinstance(value, dict):

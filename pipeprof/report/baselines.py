@@ -6,23 +6,30 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from rich.text import Text
 
 from pipeprof.errors import PipeprofError
 from pipeprof.record.baseline import document, names, read_history
 from pipeprof.record.baseline_files import NewerBaselineError
-from pipeprof.record.baseline_summary import format_value, spread, unit_of
+from pipeprof.record.baseline_summary import about_lines, flat, format_value, ordered, spread, unit_of
 from pipeprof.record.history import metrics, series
-from pipeprof.units import format_change
+from pipeprof.report.screen import print_drawn
+from pipeprof.report.sections import Block
+from pipeprof.report.table import print_block
+from pipeprof.units import format_change, format_ratio
 from pipeprof.verdict.gate.changes import Point, change_points, drift
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rich.console import Console
 
     from pipeprof.record.baseline import Saved
     from pipeprof.record.baseline_files import Document
     from pipeprof.record.measures import Measures
 
 LISTING_VERSION = 1
+SHOWS_ALL = "--format json"
 
 
 def states(root: str, *, histories: bool = False) -> list[dict[str, Any]]:
@@ -49,11 +56,14 @@ def states(root: str, *, histories: bool = False) -> list[dict[str, Any]]:
     return rows
 
 
-def states_table(rows: Sequence[dict[str, Any]]) -> str:
-    """The rows of `states` for people; empty for none."""
+def show_states(rows: Sequence[dict[str, Any]]) -> None:
+    """Print the rows of `states` for people; nothing for none."""
     head = ("workload", "machine class", "reps", "jobs", "metrics", "revision", "measured", "state")
     keys = ("workload", "machine", "reps", "jobs", "metrics", "revision", "created_at", "state")
-    return _table(head, [[_cell(row[key]) for key in keys] for row in rows])
+    cells = [[_cell(row[key]) for key in keys] for row in rows]
+    block = Block(head, cells, frozenset((2, 3, 4)), spare=(6, 4, 5, 3))
+    if rows:
+        print_drawn(lambda console: print_block(console, block, shows_all=SHOWS_ALL))
 
 
 def history(root: str, workload: str, machine: str) -> dict[str, Any]:
@@ -78,15 +88,46 @@ def history(root: str, workload: str, machine: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def history_text(content: dict[str, Any]) -> str:
-    """What `history` gives, for people: a table of medians, then changes of level and drift."""
+def show_history(content: dict[str, Any]) -> None:
+    """Print what `history` gives, for people: a table of medians, then changes of level and drift."""
+    print_drawn(lambda console: _print_history(console, content))
+
+
+def _print_history(console: Console, content: dict[str, Any]) -> None:
     known = content["metrics"]
     head = ("measured", "revision", "tag", "reps", *(row["name"] for row in known))
     rows = [[_cell(entry[key]) for key in ("created_at", "revision", "tag", "reps")] for entry in content["entries"]]
     for cells, entry in zip(rows, content["entries"], strict=True):
         medians = entry["medians"]
         cells += [format_value(row["name"], medians[row["name"]]) if row["name"] in medians else "-" for row in known]
-    return _table(head, rows) + "\n".join(_history_lines(known)) + "\n"
+    print_block(console, Block(head, rows, frozenset(range(3, len(head)))), shows_all=SHOWS_ALL)
+    console.print()
+    for line in _history_lines(known):
+        console.print(Text(line))
+
+
+def show_one(about: Document, measures: Measures, kind: str) -> None:
+    """Print a baseline, or a run, for people: what it is of, its metrics, the primary ones first, and its machine."""
+    print_drawn(lambda console: _print_one(console, about, measures, kind))
+
+
+def _print_one(console: Console, about: Document, measures: Measures, kind: str) -> None:
+    console.print(Text(f"{kind} of {about.workload}" if about.workload else kind, style="bold"))
+    for line in about_lines(measures, msgspec.to_builtins(about)):
+        console.print(Text(line))
+    rows = []
+    for metric in ordered(measures):
+        values = list(measures.values[metric].values())
+        numbers = (format_value(metric, value) for value in (median(values), min(values), max(values)))
+        rows.append([metric, *numbers, format_ratio(spread(values)), str(len(values))])
+    console.print()
+    head = ("metric", "median", "lowest", "highest", "spread", "reps")
+    print_block(console, Block(head, rows, frozenset(range(1, 6))), shows_all=SHOWS_ALL)
+    console.print()
+    console.print("Spread: 1.4826 x median absolute deviation / median, over repetitions.")
+    console.print(Text("\nMachine", style="bold"))
+    for name, value in flat(measures.fingerprint):
+        console.print(Text(f"{name}: {value}"))
 
 
 def one(about: Document, measures: Measures) -> dict[str, Any]:
@@ -133,11 +174,3 @@ def _cell(value: Any) -> str:
 
 def _is_revision(value: Any) -> bool:
     return isinstance(value, str) and len(value) == 40 and all(letter in "0123456789abcdef" for letter in value)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    if not rows:
-        return ""
-    widths = [max(len(line[at]) for line in (head, *rows)) for at in range(len(head))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in (head, *rows)]
-    return "\n".join(line.rstrip() for line in lines) + "\n"

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import io
-import os
-import sys
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from pipeprof.report import compare_why as why
 from pipeprof.report.compare_rows import LONGEST_NAME, clean, interval, reason, values
-from pipeprof.report.output import PLAIN_WIDTH
+from pipeprof.report.screen import plain_text, print_drawn
+from pipeprof.report.sections import Block
+from pipeprof.report.table import print_block
 from pipeprof.units import format_change, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rich.console import Console
 
     Content = dict[str, Any]
 
@@ -28,25 +27,14 @@ STYLES = {
 MOST_DIFFERENCES = 12
 
 
-class _Stdout(Console):
-    """Stdout. Raises BrokenPipeError when nobody reads it any more."""
-
-    def on_broken_pipe(self) -> None:
-        """Not with an exit code of its own, as the class above does."""
-        raise BrokenPipeError
-
-
 def show(content: Content) -> None:
-    """Print it, in colour where the terminal has any. Raises BrokenPipeError when nobody reads it to the end."""
-    width = None if sys.stdout.isatty() else PLAIN_WIDTH
-    _print(content, _Stdout(width=width, highlight=False, no_color=bool(os.environ.get("NO_COLOR")), file=sys.stdout))
+    """Print it, in colour where the terminal has any."""
+    print_drawn(lambda console: _print(content, console))
 
 
 def text(content: Content) -> str:
     """The same as plain text, 120 columns wide."""
-    out = io.StringIO()
-    _print(content, Console(file=out, width=PLAIN_WIDTH, highlight=False, no_color=True, force_terminal=False))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+    return plain_text(lambda console: _print(content, console))
 
 
 def _print(content: Content, console: Console) -> None:
@@ -55,11 +43,12 @@ def _print(content: Content, console: Console) -> None:
     _sides(content, console)
     primary = [metric for metric in content["metrics"] if metric["family"] == "primary"]
     if primary:
-        console.print(_metrics(primary))
+        print_block(console, _metrics(primary), styles=STYLES)
     if content["fingerprint"]["differences"]:
         _differences(content["fingerprint"]["differences"], console)
     if content["explanation"]:
-        console.print(_explanation(content))
+        _titled(console, why.title(content), _explanation(content))
+    console.print()
     for line in dict.fromkeys([*_reasons(primary), *content["notes"]]):
         console.print(Text(f"note: {clean(line)}"), soft_wrap=True)
 
@@ -84,42 +73,43 @@ def _sides(content: Content, console: Console) -> None:
     console.print()
 
 
-def _metrics(metrics: Sequence[Content]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column, justify in (
-        ("metric", "left"), ("base", "right"), ("new", "right"), ("change", "right"), ("95 % interval", "right"),
-        ("p", "right"), ("verdict", "left"),
-    ):  # fmt: skip
-        table.add_column(column, justify=justify, no_wrap=column != "metric")  # type: ignore[arg-type]
+def _metrics(metrics: Sequence[Content]) -> Block:
+    rows = []
     for metric in metrics:
         low, high = metric["ci_low"], metric["ci_high"]
-        table.add_row(
-            Text(clean(metric["name"], LONGEST_NAME)),
-            *(Text(one) for one in values(metric)),
-            format_change(metric["ratio"]),
-            interval(low, high) if low is not None and high is not None else "-",
-            "-" if metric["p_value"] is None else f"{metric['p_value']:.2g}",
-            Text(metric["verdict"], style=STYLES[metric["verdict"]]),
+        rows.append(
+            [
+                clean(metric["name"], LONGEST_NAME),
+                *values(metric),
+                format_change(metric["ratio"]),
+                interval(low, high) if low is not None and high is not None else "-",
+                "-" if metric["p_value"] is None else f"{metric['p_value']:.2g}",
+                metric["verdict"],
+            ]
         )
-    return table
+    head = ("metric", "base", "new", "change", "95 % interval", "p", "verdict")
+    return Block(head, rows, frozenset(range(1, 6)), spare=(5, 4))
 
 
-def _explanation(content: Content) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", title=why.title(content), title_justify="left")
-    for column in ("what", "base", "new", "change", "of the step's change"):
-        table.add_column(column, justify="left" if column == "what" else "right", overflow="fold")
-    for line in why.lines(content):
-        table.add_row(*(Text(cell) for cell in line.cells))
-    return table
+def _explanation(content: Content) -> Block:
+    rows = [list(line.cells) for line in why.lines(content)]
+    return Block(("what", "base", "new", "change", "of the step's change"), rows, frozenset(range(1, 5)))
 
 
 def _differences(found: Sequence[Content], console: Console) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold", title="Conditions that differ", title_justify="left")
-    for column in ("condition", "base", "new", ""):
-        table.add_column(column, overflow="fold")
-    for entry in found[:MOST_DIFFERENCES]:
-        texts = (Text(clean(entry[key], LONGEST_NAME)) for key in ("name", "base", "new"))
-        table.add_row(*texts, "cannot be compared" if entry["hard"] else "noted")
-    console.print(table)
+    rows = [
+        [
+            *(clean(entry[key], LONGEST_NAME) for key in ("name", "base", "new")),
+            "cannot be compared" if entry["hard"] else "noted",
+        ]
+        for entry in found[:MOST_DIFFERENCES]
+    ]
+    _titled(console, "Conditions that differ", Block(("condition", "base", "new", ""), rows))
     if len(found) > MOST_DIFFERENCES:
         console.print(f"and {len(found) - MOST_DIFFERENCES} more")
+
+
+def _titled(console: Console, title: str, block: Block) -> None:
+    console.print()
+    console.print(Text(title, style="bold"))
+    print_block(console, block)

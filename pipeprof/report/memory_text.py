@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.text import Text
 
-from pipeprof.report.output import PLAIN_WIDTH
+from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sections import Block
-from pipeprof.report.terminal import print_block
+from pipeprof.report.table import print_block
 from pipeprof.units import format_bytes, format_ns, format_ratio
 from pipeprof.verdict.memory import GROWING, is_own
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
+
+SHOWS_ALL = "--format json"
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 32
 _GROWTH = {
@@ -29,10 +30,18 @@ _GROWTH = {
 _MEMORY = ("self_memory_bytes", "memory_bytes", "self_device_memory_bytes", "device_memory_bytes")
 
 
-def text(content: dict[str, Any], width: int = PLAIN_WIDTH) -> str:
-    """Tables of the content of `memory.build`; ranks are named where there is more than one."""
-    buffer = io.StringIO()
-    console = Console(file=buffer, width=width, highlight=False, no_color=True)
+def show(content: dict[str, Any]) -> None:
+    """Print the content of `memory.build` to stdout."""
+    print_drawn(lambda console: _print(console, content))
+
+
+def text(content: dict[str, Any]) -> str:
+    """The same as plain text, 120 columns wide."""
+    return plain_text(lambda console: _print(console, content))
+
+
+def _print(console: Console, content: dict[str, Any]) -> None:
+    """Ranks are named where there is more than one."""
     console.print(Text(_GROWTH[content["growth_verdict"]], style="bold"))
     several = len({(row["rep"], row["rank"]) for row in content["curves"]}) > 1
     blocks = (_curves(content, several=several), _growth(content, several=several), _peaks(content, several=several))
@@ -40,10 +49,9 @@ def text(content: dict[str, Any], width: int = PLAIN_WIDTH) -> str:
         if block.rows:
             console.print()
             console.print(Text(title, style="bold"))
-            print_block(console, block)
+            print_block(console, block, shows_all=SHOWS_ALL)
     for item in content["not_measured"]:
         console.print(Text(f"not measured: {item['what']}: {item['why']}"))
-    return buffer.getvalue()
 
 
 def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
@@ -84,7 +92,7 @@ def _curves(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
                 sparkline([point["high_bytes"] for point in points]),
             ]
         )
-    return "over time", Block(head, rows, frozenset(range(first + 1, first + 5)))
+    return "over time", Block(head, rows, frozenset(range(first + 1, len(head))))
 
 
 def _growth(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
@@ -102,7 +110,9 @@ def _growth(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
         for row in content["growth"]
         if is_own(row) or row["verdict"] == GROWING
     ]
-    return "growth over the training steps", Block(head, rows, frozenset(range(first + 2, first + 5)))
+    return "growth over the training steps", Block(
+        head, rows, frozenset(range(first + 2, first + 5)), spare=(first + 2, first + 3, first + 4)
+    )
 
 
 def _peaks(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:

@@ -1,4 +1,4 @@
-"""Rows of any query to a table, CSV or JSON on stdout."""
+"""Rows of any query on stdout: as a table, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from pipeprof.query.engine import Engine
-from pipeprof.report.output import PLAIN_WIDTH
+from pipeprof.report.screen import print_drawn
 from pipeprof.report.sections import Block
-from pipeprof.report.terminal import print_block
+from pipeprof.report.table import print_block
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from rich.console import Console
 
     from pipeprof.record.run import Run
 
-MOST_ROWS = 1000
+MOST_ROWS = 100  # on a terminal; files and pipes get all
+SHOWS_ALL = "--format csv"
+_NUMBERS = ("int", "uint", "double", "float", "halffloat", "decimal")
 CONTENTS = (
     "SELECT table_name, string_agg(column_name, ', ' ORDER BY ordinal_position) AS columns "
     "FROM information_schema.columns GROUP BY table_name ORDER BY table_name"
@@ -34,7 +35,7 @@ def show(run: Run, query: str | None, form: str) -> None:
 
 
 def show_rows(data: pa.Table, form: str) -> None:
-    """Print rows as `table` (at most 1000), `csv` or `json` (a list of objects; NaN and infinities as null)."""
+    """Print rows as `terminal`, `csv` or `json` (a list of objects; NaN and infinities as null)."""
     if form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(data.column_names)
@@ -46,21 +47,20 @@ def show_rows(data: pa.Table, form: str) -> None:
         )
         sys.stdout.write("\n")
     else:
-        _table(data)
+        print_drawn(lambda console: _print(console, data))
 
 
-def _table(data: pa.Table) -> None:
-    rows = data.slice(0, MOST_ROWS).to_pylist()
-    numbers = frozenset(
-        index
-        for index, field in enumerate(data.schema)
-        if str(field.type).startswith(("int", "double", "float", "decimal"))
-    )
-    cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
-    console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False)
-    print_block(console, Block(data.column_names, cells, numbers))
-    more = data.num_rows - len(rows)
-    console.print(f"{data.num_rows} row(s)" + (f", {more} not shown: use --format csv" if more else ""))
+def _print(console: Console, data: pa.Table) -> None:
+    shown = data.slice(0, MOST_ROWS) if console.is_terminal else data
+    columns = [["" if value is None else str(value) for value in column.to_pylist()] for column in shown.columns]
+    numbers = frozenset(at for at, field in enumerate(data.schema) if str(field.type).startswith(_NUMBERS))
+    rows = [list(cells) for cells in zip(*columns, strict=True)]
+    print_block(console, Block(data.column_names, rows, numbers), shows_all=SHOWS_ALL)
+    console.print()
+    if shown.num_rows < data.num_rows:
+        console.print(f"{shown.num_rows} of {data.num_rows:,} rows; {SHOWS_ALL} shows all")
+    else:
+        console.print(f"{data.num_rows:,} row" + ("" if data.num_rows == 1 else "s"))
 
 
 def _plain(value: Any) -> Any:

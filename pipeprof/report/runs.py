@@ -9,14 +9,12 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from pipeprof.record.launcher import launcher_alive
 from pipeprof.report import json_text
-from pipeprof.report.output import PLAIN_WIDTH
 from pipeprof.report.overview import overview
+from pipeprof.report.screen import print_drawn
 from pipeprof.report.sections.block import Block
-from pipeprof.report.terminal import print_block
+from pipeprof.report.table import print_block
 from pipeprof.units import format_ns
 
 if TYPE_CHECKING:
@@ -71,8 +69,8 @@ def show(rows: Sequence[dict[str, Any]], form: str) -> None:
     elif form == "csv":
         sys.stdout.write(_csv(rows))
     else:
-        console = Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False)
-        print_block(console, Block(HEAD, [_cells(row) for row in rows], frozenset({3})))
+        block = Block(HEAD, [_cells(row) for row in rows], frozenset({3}))
+        print_drawn(lambda console: print_block(console, block, shows_all="--format csv"))
 
 
 def _csv(rows: Sequence[dict[str, Any]]) -> str:

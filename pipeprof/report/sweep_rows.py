@@ -45,11 +45,11 @@ def _lead(content: Mapping[str, Any]) -> list[str]:
     best = content["recommendation"]
     if best is None:
         return []
-    said = f"for {best['steps']} steps" if best["steps"] is not None else f"by {TITLES[best['by']]}"
-    text = f"take `{best['name']}` ({said})" + (f": {best['reason']}" if best["reason"] else "")
+    said = f"lowest total time for {best['steps']} steps" if best["steps"] is not None else f"best {TITLES[best['by']]}"
+    text = f"Recommended: `{best['name']}` ({said})" + (f": {best['reason']}" if best["reason"] else "")
     lines = [text, *option_sentences(best["options"])]
     if best["not_told_apart"]:
-        lines.append(f"not told apart from it: {', '.join(best['not_told_apart'])}")
+        lines.append(f"As good within the noise: {', '.join(best['not_told_apart'])}")
     return lines
 
 

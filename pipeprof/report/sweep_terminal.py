@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
-from pipeprof.report.output import PLAIN_WIDTH
+from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sweep_rows import sections
 from pipeprof.report.terminal import print_section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rich.console import Console
+
 
 def show(content: Mapping[str, Any]) -> None:
     """Print the result to stdout."""
-    _print(Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False), content)
+    print_drawn(lambda console: _print(console, content))
 
 
 def text(content: Mapping[str, Any]) -> str:
     """The result as plain text, 120 columns wide."""
-    buffer = io.StringIO()
-    _print(Console(file=buffer, width=PLAIN_WIDTH, highlight=False, no_color=True), content)
-    return buffer.getvalue()
+    return plain_text(lambda console: _print(console, content))
 
 
 def _print(console: Console, content: Mapping[str, Any]) -> None:

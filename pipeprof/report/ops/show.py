@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +10,7 @@ import click
 from pipeprof.errors import UsageError
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.unmatched import why_empty
-from pipeprof.report.output import PLAIN_WIDTH, write_text
+from pipeprof.report.output import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,17 +61,13 @@ def _terminal(run: Run, content: Content, output: Path | None) -> None:
         why = next((item.why for item in run.manifest.not_measured if item.what == "op"), "no operator was recorded")
         write_text(f"no operators: {why}\n", output)
         return
-    from rich.console import Console  # noqa: PLC0415 - slow to import; other formats do without
-
-    from pipeprof.report.ops import terminal  # noqa: PLC0415
+    from pipeprof.report.ops import terminal  # noqa: PLC0415 - slow to import; other formats do without
+    from pipeprof.report.screen import plain_text, print_drawn  # noqa: PLC0415
 
     if output is None:
-        wide = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal() else PLAIN_WIDTH
-        terminal.show(Console(width=wide, highlight=False), content)
-        return
-    buffer = io.StringIO()
-    terminal.show(Console(file=buffer, width=PLAIN_WIDTH, highlight=False, no_color=True), content)
-    write_text(buffer.getvalue(), output)
+        print_drawn(lambda console: terminal.show(console, content))
+    else:
+        write_text(plain_text(lambda console: terminal.show(console, content)), output)
 
 
 def _parquet(content: Content, output: Path) -> None:

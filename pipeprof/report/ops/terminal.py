@@ -1,14 +1,14 @@
-"""Operator tables for a terminal: whole words at 80 columns, a column for each figure from 160 on."""
+"""Operator tables for a terminal: figures of a kind below each other, a column for each figure from 160 columns on."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from pipeprof.report.ops import cells
+from pipeprof.report.sections import Block
+from pipeprof.report.table import print_block
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 WIDE = 160
 ROOMY = 110
-_FIGURES = (
-    ("count", ("count",)),
-    ("self", ("self_ns", "share")),
-    ("total", ("total_ns", "total_share")),
-    ("mean", ("mean_ns",)),
-    ("max", ("max_ns",)),
-    ("cumulative", ("cumulative_share",)),
-    ("device\nself", ("device_self_ns", "device_share")),
-    ("device\ntotal", ("device_total_ns",)),
-    ("device\nmean", ("device_mean_ns",)),
-    ("memory\nself, total", ("self_memory_bytes", "memory_bytes")),
-    ("device memory\nself, total", ("self_device_memory_bytes", "device_memory_bytes")),
-    ("computation", ("computation",)),
-)
-_DISPENSABLE = ("mean", "max", "cumulative", "device\nmean", "device memory\nself, total", "computation")
+SHOWS_ALL = "--format csv"
+_FIGURES = {
+    "count": "count", "self_ns": "self", "share": "share", "total_ns": "total", "total_share": "share of total",
+    "mean_ns": "mean", "max_ns": "max", "cumulative_share": "cumulative", "device_self_ns": "device self",
+    "device_share": "device share", "device_total_ns": "device total", "device_mean_ns": "device mean",
+    "self_memory_bytes": "memory self", "memory_bytes": "memory total",
+    "self_device_memory_bytes": "device memory self", "device_memory_bytes": "device memory total",
+    "computation": "computation",
+}  # fmt: skip
+# Where they do not fit, these go first, in this order.
+_SPARE = (
+    "total_share", "cumulative_share", "max_ns", "device_mean_ns", "mean_ns", "self_device_memory_bytes",
+    "device_memory_bytes", "computation",
+)  # fmt: skip
+_TEXTS = ("name", "side", "phase", "in_shapes", "stack")
 
 
 def show(console: Console, content: Content) -> None:
@@ -44,22 +44,12 @@ def show(console: Console, content: Content) -> None:
         if content.summary:
             console.print()
         if content.kind == "single":
-            _print(console, *_single(part, console.width, aggregated=content.aggregated))
+            block = _single(part, console.width, aggregated=content.aggregated)
         else:
-            _print(console, *_groups(part, console.width))
+            block = _groups(part)
+        print_block(console, block, shows_all=SHOWS_ALL)
         if part.hidden:
             console.print(f"{part.hidden} more: --top 0 shows all")
-
-
-def _print(console: Console, head: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[str]) -> None:
-    tall = any("\n" in cell for row in rows for cell in row)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False, show_lines=tall)
-    for title in head:
-        numeric = title in right
-        table.add_column(title, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
 
 
 def _place(row: dict[str, Any], *, several: bool) -> str:
@@ -74,13 +64,13 @@ def _operator(row: dict[str, Any], *, aggregated: bool) -> str:
     return "\n".join(str(part) for part in dict.fromkeys((row["name"], row["type"], number)) if part is not None)
 
 
-def _single(part: Part, width: int, *, aggregated: bool) -> tuple[Sequence[str], list[list[str]], frozenset[str]]:
+def _single(part: Part, width: int, *, aggregated: bool) -> Block:
     if width >= WIDE:
         head, rows = _wide(part, aggregated=aggregated)
     else:
         head, rows = _narrow(part, aggregated=aggregated, apart=width >= ROOMY)
     words = {"operator", "in shapes", "out shapes", "shapes"}
-    return head, rows, frozenset(title for title in head if title not in words)
+    return Block(head, rows, frozenset(index for index, title in enumerate(head) if title not in words))
 
 
 def _wide(part: Part, *, aggregated: bool) -> tuple[Sequence[str], list[list[str]]]:
@@ -150,24 +140,16 @@ def _without_empty(
     return [head[index] for index in keep], [[row[index] for index in keep] for row in rows]
 
 
-def _groups(part: Part, width: int) -> tuple[Sequence[str], list[list[str]], frozenset[str]]:
-    """Groups: what they are, then every figure that is known for any of them; a time and its share are one cell."""
+def _groups(part: Part) -> Block:
+    """Groups: what they are, then every figure that is known for any of them."""
     known = {name for row in part.rows for name, value in row.items() if value is not None}
-    words = [*(("rep", "rank") if part.several else ()), "name"]
-    words += [name for name in ("side", "phase", "in_shapes", "stack") if name in known]
-    crowded = bool(known & {"device_self_ns", "self_memory_bytes"})
-    figures = [
-        (title, names)
-        for title, names in _FIGURES
-        if known & set(names) and not (crowded and width < ROOMY and title in _DISPENSABLE)
-    ]
-    rows = [
-        [_word(row, name) for name in words]
-        + ["\n".join(_figure(row, name) for name in names if name in known) for _, names in figures]
-        for row in part.rows
-    ]
-    head = [*(name.replace("_", " ") for name in words), *(title for title, _ in figures)]
-    return head, rows, frozenset({"rep", "rank", *(title for title, _ in figures)})
+    words = [*(("rep", "rank") if part.several else ()), "name", *(name for name in _TEXTS[1:] if name in known)]
+    figures = [name for name in _FIGURES if name in known]
+    rows = [[*(_word(row, name) for name in words), *(_figure(row, name) for name in figures)] for row in part.rows]
+    names = [*words, *figures]
+    head = [_FIGURES.get(name, name.replace("_", " ")) for name in names]
+    numbers = frozenset(index for index, name in enumerate(names) if name not in _TEXTS)
+    return Block(head, rows, numbers, [names.index(name) for name in _SPARE if name in figures])
 
 
 def _word(row: dict[str, Any], name: str) -> str:

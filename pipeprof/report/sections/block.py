@@ -21,11 +21,15 @@ PHASES = {
 
 @dataclass
 class Block:
-    """A table of text cells; a column is right-aligned when `right` says so."""
+    """A table of text cells. Columns in `right` hold numbers: aligned to the right, never wrapped.
+
+    Where a terminal is too narrow for all columns, those of `spare` go first, in that order, then the rightmost.
+    """
 
     head: Sequence[str]
     rows: list[list[str]]
     right: frozenset[int] = frozenset()
+    spare: Sequence[int] = ()
 
 
 @dataclass

@@ -96,9 +96,8 @@ def test_a_verb_loads_its_own_file_only():
         "print(sorted(name for name in sys.modules if name.startswith('pipeprof.cli.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == str(
-        [f"pipeprof.cli.{name}" for name in ("misuse", "output_option", "report", "run_argument", "told", "verbs")]
-    )
+    names = ("format_option", "misuse", "output_option", "report", "run_argument", "streams", "told", "verbs")
+    assert done.stdout.splitlines()[-1] == str([f"pipeprof.cli.{name}" for name in names])
 
 
 def test_without_words_the_program_shows_its_help_once(call):
@@ -181,7 +180,8 @@ def test_a_report_is_printed_in_each_format(call, run, form):
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "json"])
 def test_a_report_in_a_file_is_what_would_have_been_printed(call, run, tmp_path, form):
-    _, printed, _ = call("report", run.path, "--format", form)
+    full = ["--full"] if form == "terminal" else []  # a file holds everything
+    _, printed, _ = call("report", run.path, "--format", form, *full)
     status, out, _ = call("report", run.path, "--format", form, "-o", tmp_path / "report")
     assert (status, out) == (0, "")
     assert tmp_path.joinpath("report").read_text(encoding="utf-8") == printed
@@ -223,7 +223,7 @@ def test_a_run_without_operators_says_why(call, make_run):
 
 def test_sql_answers_as_a_table_csv_and_json(call, run):
     query = "SELECT step, kind, NULL AS nothing FROM step WHERE step < 2 ORDER BY step"
-    assert "2 row(s)" in call("sql", run.path, query)[1]
+    assert "\n2 rows\n" in call("sql", run.path, query)[1]
     assert call("sql", run.path, query, "--format", "csv")[1] == "step,kind,nothing\n0,train,\n1,train,\n"
     assert json.loads(call("sql", run.path, query, "--format", "json")[1])[1] == {
         "step": 1,

@@ -54,7 +54,7 @@ def content():
 
 def test_the_terminal_says_what_to_take_and_why(content):
     text = sweep_terminal.text(content)
-    assert "take `fast` (by steady step)" in text
+    assert "Recommended: `fast` (best steady step)" in text
     assert "in the script: Map number 1: num_parallel_workers = 2, python_multiprocessing = True" in text
     assert "3 variants share alpha 0.01 over looks at 5, 8 rounds" in text
     assert "x0.500 (0.4 to 0.6)" in text

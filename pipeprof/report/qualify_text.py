@@ -4,12 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rich.text import Text
+
+from pipeprof.report.screen import plain_text, print_drawn
+from pipeprof.report.sections import Block
+from pipeprof.report.table import print_block
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rich.console import Console
+
+
+def show(content: Mapping[str, Any]) -> None:
+    """Print it to stdout."""
+    print_drawn(lambda console: _print(console, content))
+
 
 def text(content: Mapping[str, Any]) -> str:
+    """The same as plain text, 120 columns wide."""
+    return plain_text(lambda console: _print(console, content))
+
+
+def _print(console: Console, content: Mapping[str, Any]) -> None:
     """False alarms, what was found, what can be found here and what it costs."""
+    for line in _lines(content):
+        console.print(Text(line))
+    console.print()
+    console.print(Text("What can be found on this machine", style="bold"))
+    block = Block(("change", "runs per side", "minutes"), [_sees(row) for row in content["sees"]], frozenset(range(3)))
+    print_block(console, block, shows_all="--format json")
+    for note in content["notes"]:
+        console.print(Text(f"note: {note}"))
+
+
+def _lines(content: Mapping[str, Any]) -> list[str]:
     pool, false = content["pool"], content["false_alarms"]
     spread = ", ".join(f"{name} {value * 100:.1f} %" for name, value in pool["spread"].items())
     each = f"{pool['repetitions']} runs in {pool['rounds']} rounds, {pool['seconds'] / 60:.1f} minutes"
@@ -19,10 +48,7 @@ def text(content: Mapping[str, Any]) -> str:
     lines += [f"false alarms  {rate} (allowed: {content['alpha'] * 100:g} %)", f"  {_details(false)}"]
     for slow in content["slow_downs"]:
         lines += _slow_down(slow)
-    lines += ["", "what can be found on this machine", f"  {'change':>8}  {'runs per side':>18}  {'minutes':>8}"]
-    lines += [_sees(row) for row in content["sees"]]
-    lines += [f"note: {note}" for note in content["notes"]]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _slow_down(slow: Mapping[str, Any]) -> list[str]:
@@ -40,11 +66,11 @@ def _slow_down(slow: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _sees(row: Mapping[str, Any]) -> str:
+def _sees(row: Mapping[str, Any]) -> list[str]:
     reps = "more than 200" if row["repetitions"] is None else str(row["repetitions"])
     reps = reps if row["counts"] else "too small to count"
     minutes = "-" if row["minutes"] is None else f"{row['minutes']:.1f}"
-    return f"  {row['change'] * 100:>6.0f} %  {reps:>18}  {minutes:>8}"
+    return [f"{row['change'] * 100:.0f} %", reps, minutes]
 
 
 def _details(facts: Mapping[str, Any]) -> str:

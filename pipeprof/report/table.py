@@ -1,0 +1,185 @@
+"""The one table of the terminal: no number is cut, names wrap, and columns without room are left out and counted.
+
+A table gets as narrow as its numbers allow: titles and texts wrap first, then columns go, the spare ones before the
+rightmost; the first column stays. A single row, and rows that hardly a column would be left of, become lists of cells.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.text import Text
+
+from pipeprof.report.wrap import HANGING, longest_number, longest_word, text_width, wrap_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import Console
+
+    from pipeprof.report.sections.block import Block
+
+WIDE_GAP, GAP = 3, 2  # blanks between columns, with room and without
+LEAST_TEXT = 20  # columns that a text is not made narrower than
+FEWEST = 3  # columns below which rows become lists
+SHOWS_ALL = "--format markdown"
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class Drawn(NamedTuple):
+    """The lines of a table: its titles, then a rule and its rows."""
+
+    head: list[str]
+    body: list[str]
+
+
+def print_block(
+    console: Console, block: Block, *, shows_all: str = SHOWS_ALL, styles: Mapping[str, str] | None = None
+) -> None:
+    """Print a table. `shows_all`: what shows columns that do not fit; `styles` of cells, by their text."""
+    head, body = draw(block, console.width, shows_all)
+    for line in head:
+        console.print(Text(line, style="bold"), soft_wrap=True)
+    text = "\n".join(body)
+    if console.options.ascii_only:
+        text = text.replace("─", "-")
+    if styles:
+        styled = Text(text)
+        for word, style in styles.items():
+            styled.highlight_regex(rf"(?<!\S){re.escape(word)}(?!\S)", style)
+        console.print(styled, soft_wrap=True)
+    elif body:
+        console.out(text, highlight=False)  # rich would take minutes for a million rows
+
+
+def draw(block: Block, width: int, shows_all: str = SHOWS_ALL) -> Drawn:
+    """The lines of a table, none wider than `width` unless a number is."""
+    columns = [
+        _Column(printable(title), [printable(row[index]) for row in block.rows], index in block.right)
+        for index, title in enumerate(block.head)
+    ]
+    shown = _shown(columns, block.spare, width)
+    if len(shown) < len(columns) and (len(shown) < FEWEST or len(block.rows) == 1):
+        return Drawn([], list(_lists(columns, width)))
+    widths, gap = _widths([columns[index] for index in shown], width)
+    head, body = _table([columns[index] for index in shown], widths, " " * gap)
+    left_out = [column.title for index, column in enumerate(columns) if index not in shown]
+    return Drawn(head, body + ([_left_out(left_out, shows_all, width)] if left_out else []))
+
+
+def printable(text: str) -> str:
+    """The text with blanks for tabs, and what would move the cursor written as Python does (ESC as backslash x1b)."""
+    if text.isprintable():
+        return text
+    text = text.replace("\r\n", "\n").replace("\t", " ")
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+@dataclass
+class _Column:
+    title: str
+    cells: Sequence[str]
+    is_number: bool
+
+    @cached_property
+    def natural(self) -> int:
+        """Columns of the terminal that it takes unwrapped."""
+        return max(text_width(self.title), self._widest)
+
+    @cached_property
+    def least(self) -> int:
+        """Columns that it takes at least: no number and no word of the title is broken."""
+        title = longest_word(self.title)
+        if self.is_number:
+            return max(title, self._widest)
+        numbers = max(map(longest_number, self.cells), default=0)
+        return min(self.natural, max(title, LEAST_TEXT, numbers + HANGING))
+
+    @cached_property
+    def _widest(self) -> int:
+        return max(map(text_width, self.cells), default=0)
+
+    def lines(self, row: int, width: int) -> list[str]:
+        """A cell in its width."""
+        cell = self.cells[row]
+        return cell.split("\n") if self.is_number or len(cell) * 2 <= width else wrap_text(cell, width)
+
+    def padded(self, text: str, width: int) -> str:
+        """Numbers to the right, texts to the left."""
+        blanks = " " * (width - text_width(text))
+        return blanks + text if self.is_number else text + blanks
+
+
+def _shown(columns: Sequence[_Column], spare: Sequence[int], width: int) -> list[int]:
+    """The columns that there is room for."""
+    shown = list(range(len(columns)))
+    going = [*spare, *(index for index in reversed(shown[1:]) if index not in spare)]
+    for index in going:
+        if sum(columns[one].least for one in shown) + GAP * (len(shown) - 1) <= width:
+            break
+        shown.remove(index)
+    return shown
+
+
+def _widths(columns: Sequence[_Column], width: int) -> tuple[list[int], int]:
+    """Width of each column, and the gap between them: the widest get narrower until all fit."""
+    widths = [column.natural for column in columns]
+    if sum(widths) + WIDE_GAP * (len(widths) - 1) <= width:
+        return widths, WIDE_GAP
+    room = width - GAP * (len(widths) - 1)
+    widths = [max(column.least, min(column.natural, room)) for column in columns]
+    while sum(widths) > room:
+        wide = [index for index, column in enumerate(columns) if widths[index] > column.least]
+        if not wide:
+            break
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths, GAP
+
+
+def _table(columns: Sequence[_Column], widths: Sequence[int], gap: str) -> tuple[list[str], list[str]]:
+    titles = [wrap_text(column.title, width, 0) for column, width in zip(columns, widths, strict=True)]
+    height = max(map(len, titles), default=0)
+    head = _joined(columns, [[""] * (height - len(lines)) + lines for lines in titles], widths, gap)
+    body = [gap.join("─" * width for width in widths)] if any(head) else []
+    rows = len(columns[0].cells) if columns else 0
+    tall = any("\n" in cell for column in columns for cell in column.cells)
+    for row in range(rows):
+        cells = [column.lines(row, width) for column, width in zip(columns, widths, strict=True)]
+        body += [""] if tall and row else []
+        body += _joined(columns, cells, widths, gap)
+    return (head if any(head) else []), body
+
+
+def _joined(columns: Sequence[_Column], cells: Sequence[list[str]], widths: Sequence[int], gap: str) -> list[str]:
+    """The lines of one row."""
+    lines = []
+    for at in range(max(map(len, cells), default=0)):
+        parts = [
+            column.padded(lines_[at] if at < len(lines_) else "", width)
+            for column, lines_, width in zip(columns, cells, widths, strict=True)
+        ]
+        lines.append(gap.join(parts).rstrip())
+    return lines
+
+
+def _lists(columns: Sequence[_Column], width: int) -> Iterator[str]:
+    """Each row as a list of titles and cells, one below the other."""
+    titles = [" ".join(column.title.split()) for column in columns]
+    label = max(map(text_width, titles))
+    room = max(width - label - 2 * GAP, LEAST_TEXT)
+    for row in range(len(columns[0].cells)):
+        if len(columns[0].cells) > 1:
+            yield f"row {row + 1}"
+        for title, column in zip(titles, columns, strict=True):
+            first, *others = wrap_text(column.cells[row].strip(), room, 0)
+            yield f"{' ' * GAP}{title}{' ' * (label - text_width(title) + GAP)}{first}".rstrip()
+            yield from (f"{' ' * (label + 2 * GAP)}{line}".rstrip() for line in others)
+
+
+def _left_out(titles: Sequence[str], shows_all: str, width: int) -> str:
+    what = f"+{len(titles)} column" + ("s" if len(titles) > 1 else "")
+    named = f"{what} ({', '.join(' '.join(title.split()) for title in titles)}): {shows_all} shows all"
+    return named if text_width(named) <= width else f"{what}: {shows_all} shows all"

@@ -1,0 +1,110 @@
+"""A closed pipe and a full stdout, with real processes: never exit code 1 (`regressed`), never a traceback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from pipeprof.cli import cli
+from pipeprof.read.spool.finish import open_run
+
+CAPTURE = Path(__file__).parents[2] / "real" / "captures" / "2.10-graph"
+TABLE = """table_id,row_in_table,variant,options,is_baseline,configure_ms,warmup_first_ms,warmup_second_ms,inference_ms
+a,1,base,,1,1.0,2.0,2.0,10.0
+a,2,fast,--fast,0,1.0,30.0,2.0,5.0
+"""
+ENDS_LIKE_ITS_COMMAND = "collect"
+PRINTS_NOTHING = frozenset(["import", "timeline", "stacks"])  # on stdout
+TRAINS = frozenset(["ab", "demo", "headspace", "qualify", "whatif"])  # prints as the verbs below do
+CASES = {
+    "report": ["report RUN", "report RUN --full", "report RUN --format json"],
+    "runs": ["runs", "runs --format json"],
+    "sql": ["sql RUN", "sql RUN --format csv", "sql RUN --format json"],
+    "ops": ["ops RUN", "ops RUN --format markdown", "ops RUN --dump-only-opr"],
+    "memory": ["memory RUN", "memory RUN --format json"],
+    "compare": ["compare RUN RUN"],
+    "baseline": ["baseline list --root kept", "baseline show --root kept", "baseline check --root kept"],
+    "sweep": ["sweep --table table.csv", "sweep --table table.csv --format csv"],
+    "render": ["render compare.json --to markdown"],
+    "completion": ["completion bash"],
+}
+EXPECTED = {"compare RUN RUN": 4}  # one repetition is inconclusive, whoever reads it
+ERRORS = ["report nothing-here", "sql RUN nonsense"]
+HELP = ["--help", "--version", *(f"{verb} --help" for verb in sorted(TRAINS))]
+WORDS = [*(words for verb in CASES.values() for words in verb), *HELP]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run, a baseline, a table of option sets, a saved comparison."""
+    found = tmp_path_factory.mktemp("streams")
+    shutil.copytree(CAPTURE, found / "RUN")
+    open_run(found / "RUN")
+    (found / "table.csv").write_text(TABLE, encoding="utf-8")
+    begin(found, "baseline write RUN --workload demo --root kept", stdout=subprocess.PIPE)
+    begin(found, "compare RUN RUN --format json -o compare.json", stdout=subprocess.PIPE)
+    return found
+
+
+def begin(folder, words, **streams):
+    command = [sys.executable, "-m", "pipeprof", *words.split()]
+    done = subprocess.run(command, cwd=folder, check=False, **{"stderr": subprocess.PIPE, **streams})
+    return done.returncode, (done.stderr or b"").decode()
+
+
+def closed_pipe():
+    read, write = os.pipe()
+    os.close(read)
+    return write
+
+
+def test_every_verb_is_tried_or_prints_nothing():
+    known = {*CASES, *PRINTS_NOTHING, *TRAINS, ENDS_LIKE_ITS_COMMAND}
+    assert set(cli.list_commands(click.Context(cli))) <= known
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_a_closed_pipe_is_no_error(folder, words):
+    write = closed_pipe()
+    try:
+        assert begin(folder, words, stdout=write) == (EXPECTED.get(words, 0), "")
+    finally:
+        os.close(write)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
+@pytest.mark.parametrize("words", WORDS)
+def test_a_full_stdout_is_an_error_of_its_own(folder, words):
+    with Path("/dev/full").open("wb") as full:
+        code, said = begin(folder, words, stdout=full)
+    assert (code, said) == (74, "error: cannot write to stdout: No space left on device\n")
+
+
+@pytest.mark.parametrize("words", ERRORS)
+def test_an_error_keeps_its_exit_code_when_nobody_reads_it(folder, words):
+    expected, said = begin(folder, words, stdout=subprocess.PIPE)
+    assert expected in (2, 3)
+    assert said.startswith("error: ")
+    write = closed_pipe()
+    try:
+        assert begin(folder, words, stdout=write, stderr=write)[0] == expected
+    finally:
+        os.close(write)
+
+
+def test_head_reads_one_line_and_nothing_is_said(folder):
+    script = f"{sys.executable} -m pipeprof report RUN | head -n 1 >/dev/null; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_stdout_that_is_closed_from_the_start_is_no_error(folder):
+    script = f"{sys.executable} -m pipeprof report RUN >&-"
+    done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
