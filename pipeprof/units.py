@@ -40,12 +40,12 @@ def format_ns(ns: float | None) -> str:
         return "-"
     magnitude = abs(ns)
     if magnitude < 1_000:
-        return f"{ns:.0f} ns"
+        return f"{_fixed(ns, 0)} ns"
     for limit, divisor, name in ((1e6, 1e3, "us"), (1e9, 1e6, "ms"), (60e9, 1e9, "s")):
         if magnitude < limit * 0.9995:
             return f"{ns / divisor:.{_decimals(magnitude / divisor)}f} {name}"
-    minutes, seconds = divmod(round(ns / 1e9), 60)
-    return f"{minutes} min {seconds:02d} s"
+    minutes, seconds = divmod(round(magnitude / 1e9), 60)
+    return f"{'-' if ns < 0 else ''}{minutes} min {seconds:02d} s"
 
 
 def format_bytes(count: float | None) -> str:
@@ -62,7 +62,7 @@ def format_bytes(count: float | None) -> str:
 
 def format_ratio(ratio: float | None) -> str:
     """A share for people: 0.1234 is `12.3 %`; `-` for None."""
-    return "-" if ratio is None else f"{ratio * 100:.1f} %"
+    return "-" if ratio is None else f"{_fixed(ratio * 100, 1)} %"
 
 
 def format_change(ratio: float | None, digits: int = 1) -> str:
@@ -81,6 +81,12 @@ def format_change(ratio: float | None, digits: int = 1) -> str:
 def format_count(number: int, noun: str) -> str:
     """`1 run`, `8 runs`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _fixed(value: float, digits: int) -> str:
+    """With that many decimals; zero has no sign."""
+    text = f"{value:.{digits}f}"
+    return text if text.strip("-0.") else text.removeprefix("-")
 
 
 def _decimals(value: float) -> int:

@@ -65,7 +65,7 @@ def predict(loop: Loop, change: Change) -> Prediction:
         return Prediction(None, basis=tuple(basis), reason=reason)
     before, _ = lowest_rate(loop, stage, rate_now(loop, stage))
     slow, _ = lowest_rate(loop, stage, low)
-    fast, limited_by = lowest_rate(_without_lock(loop, stage) if change.processes else loop, stage, high)
+    fast, limited_by = lowest_rate(without_lock(loop, stage) if change.processes else loop, stage, high)
     basis += _missing(loop, stage)
     interval = _interval(slow / before, fast / before, before, loop, CORES_ERROR if stage.computes else MARGIN)
     unknown = [other for other in loop.stages if other.rate is None and not _is_cheap(other)]
@@ -148,7 +148,7 @@ def _to_processes(loop: Loop, stage: Stage, workers: int) -> tuple[float | None,
     return least, max(least, most), ["worker processes: the time that rows travel is not known"], None
 
 
-def _without_lock(loop: Loop, stage: Stage) -> Loop:
+def without_lock(loop: Loop, stage: Stage) -> Loop:
     """The loop when this stage gives the lock back: how fast Python that waited for it is then, is not known."""
     if stage.kind != "gil" or stage.uses_processes:
         return loop

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.capacity import SCALING, SOURCE, Change, Loop
 from pipeprof.verdict.evidence import label
-from pipeprof.verdict.predict import Prediction, predict
+from pipeprof.verdict.predict import Prediction, predict, without_lock
 from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
@@ -82,10 +82,14 @@ def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
                 None, row["op_id"], "num_parallel_workers", row["workers"], place=row["site"],
             )
         )  # fmt: skip
+    if not found:
+        found.append(_cheaper(row, kind))
     found.sort(key=lambda item: -(item.gain or 0.0))
-    bound = most(row, loop)
+    stage = next((stage for stage in loop.stages if stage.op_id == row["op_id"]), None)
+    others = loop if stage is None else without_lock(loop, stage)
+    bound = most(row, others)
     if bound is not None and bound >= WORTH:
-        limit, then = _next(row, loop)
+        limit, then = _next(row, others)
         found.append(
             Suggestion(
                 f"no change of {label(row)} makes the training more than {bound:.2f} times as fast: "
@@ -95,6 +99,16 @@ def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
             )
         )  # fmt: skip
     return found
+
+
+def _cheaper(row: Row, kind: str | None) -> Suggestion:
+    """Where no setting is known to help: less work."""
+    how = (
+        "keep what it waits for in memory, or wait for several rows at once"
+        if kind == "wait"
+        else "a faster algorithm, an operation of MindSpore in C++, or work that is done ahead of time (MindRecord)"
+    )
+    return Suggestion(f"make the rows of {label(row)} cheaper: {how}", op_id=row["op_id"], place=row["code"])
 
 
 def for_consumer(rows: Sequence[Row], loop: Loop) -> list[Suggestion]:
@@ -180,11 +194,11 @@ def _processes(row: Row, loop: Loop) -> Iterator[Suggestion]:
     sure = prediction.ratio is not None and (prediction.low or 0.0) >= 1.0
     action = (
         f"run {who} in worker processes (python_multiprocessing=True, num_parallel_workers={workers}), or replace it "
-        "by an operation of MindSpore in C++: it computes in Python, and threads take turns with the interpreter's "
-        "lock (GIL)"
+        "by an operation of MindSpore in C++"
     )
+    why = "it computes in Python, and threads take turns with the interpreter's lock (GIL)"
     yield Suggestion(
-        action + (f": {_stated(prediction)}" if sure else ""), action,
+        f"{action}: {why}" + (f": {_stated(prediction)}" if sure else ""), action,
         row["op_id"], "python_multiprocessing", old=False, new=True, place=row["site"],
         not_when="rows are large: each one is copied to the process and back; more threads never help",
         verify=_verify(row, f"--workers {workers} --processes"),

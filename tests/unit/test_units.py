@@ -83,3 +83,8 @@ def test_sizes_for_people(count, text):
 @pytest.mark.parametrize(("ratio", "text"), [(None, "-"), (0.1234, "12.3 %"), (0.0, "0.0 %"), (1, "100.0 %")])
 def test_shares_for_people(ratio, text):
     assert format_ratio(ratio) == text
+
+
+def test_zero_has_no_sign_and_a_negative_duration_only_one():
+    assert (format_ratio(-0.0), format_ratio(-0.0004), format_ns(-0.0)) == ("0.0 %", "0.0 %", "0 ns")
+    assert (format_ratio(-0.0006), format_ns(-125e9)) == ("-0.1 %", "-2 min 05 s")

@@ -11,8 +11,8 @@ from pipeprof.report.answer.shape import (
     faster,
     has_several_ranks,
     limit_label,
-    measured,
     percent,
+    unopposed,
     with_kind,
 )
 from pipeprof.units import format_ns
@@ -137,4 +137,4 @@ def _reason(content: dict[str, Any]) -> str:
     if facts.get("utilisation") is not None:
         who = with_kind({"op_id": found["op_id"], "op_type": found["op_type"], "name": found["op_name"]})
         return f"{who} was busy {percent(min(1.0, facts['utilisation']))} of the time and no other stage is close"
-    return f"{measured(content)} were measured" if measured(content) else ""
+    return unopposed(content)

@@ -103,11 +103,20 @@ def measured(content: dict[str, Any]) -> str:
     rows = [row for row in content["steps"]["summary"] if row["kind"] == "train"]
     if not rows:
         return ""
-    steps = sum(row["steps"] for row in rows)
     places = len({(row["rep"], row["rank"]) for row in rows})
     several = f" in {places} processes, slowest median" if places > 1 else ", median"
-    count = "1 training step" if steps == 1 else f"{steps} training steps"
-    return f"{count}{several} {format_ns(max(row['median_ns'] for row in rows))}"
+    return f"{_counted(rows)}{several} {format_ns(max(row['median_ns'] for row in rows))}"
+
+
+def unopposed(content: dict[str, Any]) -> str:
+    """The reason of a confidence without a doubt: `nothing in 64 training steps speaks against it`."""
+    rows = [row for row in content["steps"]["summary"] if row["kind"] == "train"]
+    return f"nothing in {_counted(rows)} speaks against it" if rows else ""
+
+
+def _counted(rows: list[dict[str, Any]]) -> str:
+    steps = sum(row["steps"] for row in rows)
+    return "1 training step" if steps == 1 else f"{steps} training steps"
 
 
 def has_several_ranks(content: dict[str, Any]) -> bool:

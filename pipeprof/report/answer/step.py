@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.answer import command, doubts
-from pipeprof.report.answer.shape import Answer, faster, joined, measured, percent, sentence
+from pipeprof.report.answer.shape import Answer, faster, joined, percent, sentence, unopposed
 from pipeprof.units import format_ns
 
 LIMITS = {
@@ -129,8 +129,8 @@ def _advise(given: Answer, network: dict[str, Any], limit: str) -> None:
 def _reason(content: dict[str, Any], network: dict[str, Any]) -> str:
     said = doubts.reason(network["doubt_facts"])
     steps = network["steps"]
-    recorded = f"{steps} step{'' if steps == 1 else 's'} with recorded operators" if steps else measured(content)
-    return said or (f"{recorded} were measured" if recorded else "")
+    recorded = f"{steps} step{'' if steps == 1 else 's'} with recorded operators"
+    return said or (f"{recorded} {'was' if steps == 1 else 'were'} measured" if steps else unopposed(content))
 
 
 def _next(content: dict[str, Any]) -> str:

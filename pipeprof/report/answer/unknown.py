@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.answer import command, doubts
-from pipeprof.report.answer.shape import Answer, capital, measured, percent, sentence
+from pipeprof.report.answer.shape import Answer, capital, measured, percent, sentence, unopposed
 
 HIGH_WAIT = 0.2
 
@@ -21,8 +21,8 @@ def answer(content: dict[str, Any]) -> Answer:
         )
         given.cause = "What the steps spend their time on was not recorded: no operators."
         given.confidence = found["confidence"]
-        given.confidence_reason = doubts.reason(found["doubt_facts"]) or f"{measured(content)} were measured"
-        given.action = "Find out what limits the step: record the operators of all steps."
+        given.confidence_reason = doubts.reason(found["doubt_facts"]) or unopposed(content)
+        given.action = "Find out what limits the step: record the operators of all steps (`collect --ops all`)."
         _spare(given, found)
     else:
         _nothing(given, content)
