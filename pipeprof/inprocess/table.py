@@ -45,7 +45,8 @@ def html(rows: Sequence[Average], all_ns: int, count: int, *, shapes: bool = Fal
     head = [*HEAD, *(["Input Shapes"] if shapes else []), *(["Source Location"] if stacks else [])]
     body = []
     for row in rows:
-        cells_of_row = [*_figures(row, all_ns), *([row.in_shapes] if shapes else []), *([row.stack] if stacks else [])]
+        further = [*([row.in_shapes] if shapes else []), *([row.stack] if stacks else [])]
+        cells_of_row = [row.name, *_figures(row, all_ns), *further]
         body.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells_of_row) + "</tr>")
     more = [f"<p>{count - len(rows)} more rows</p>"] if count > len(rows) else []
     return "\n".join([*page.table(head, body), *more])

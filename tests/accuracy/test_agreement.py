@@ -88,7 +88,8 @@ def test_markdown_and_html_hold_every_cell_of_every_table(capture):
     assert tables
     page, text = html.text(content), markdown.text(content)
     cells = [unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", page, re.DOTALL)]
-    assert cells == [cell for block in tables for row in block.rows for cell in row]
+    shown = [cell for block in tables for row in block.rows for cell in row]
+    assert cells[-len(shown) :] == shown  # in front of them is the answer
     for block in tables:
         for line in markdown.table(block):
             assert line in text

@@ -8,7 +8,7 @@ import pytest
 from pipeprof.query import catalog
 from pipeprof.query.engine import Engine
 
-VALUES = {"bigint": 3, "integer": 3, "double": 0.25}
+VALUES = {"bigint": 3, "integer": 3, "double": 0.25, "boolean": False}
 CHOICES = {
     "group_by": "name", "side": "device", "key": "total", "by": "type", "aggregate": "sum", "order_by": "self_ns",
     "rep": -1, "rank": -1, "every": True, "bounded": False, "ascending": False,

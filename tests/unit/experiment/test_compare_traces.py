@@ -1,7 +1,5 @@
 """A data loader that stalls is named when traces are compared, whatever category its event is filed under."""
 
-import math
-
 import pytest
 from kineto_files import imported, op, step, training, write_trace
 
@@ -76,4 +74,4 @@ def test_the_one_cause_stands_above_the_kernels_that_another_version_calls_other
     first = next(at for at, line in enumerate(lines) if line.startswith("operator"))
     assert lines[first].startswith("operator `Memcpy DtoD` (3 -> 774 executions per step)")
     assert "92 operators have other names: another library version?" in text
-    assert sum(max(1, math.ceil(len(line) / 80)) for line in lines) <= 24
+    assert len(lines) <= 24

@@ -69,7 +69,7 @@ def test_a_comparison_is_the_documented_dict_and_shows_its_verdict():
 
 def test_averages_show_their_table():
     averages = KeyAverages([Average(f"<op {n}>", 1, 1000 * (n + 1), 1000 * (n + 1)) for n in range(30)], note="a < b")
-    assert repr(averages).splitlines()[3].split()[:2] == ["<op", "29>"]
+    assert repr(averages).splitlines()[2].split()[:2] == ["<op", "29>"]
     assert "10 more rows" in repr(averages)
     html = averages._repr_html_()
     assert html.count("<tr>") == 1 + 20
