@@ -38,10 +38,9 @@ def level(values: Array, weights: Array | None = None, shift: float = 0.0, kind:
     parts = np.full(len(values), 1 / len(values)) if weights is None else weights
     if kind == "linear":
         return lowest + math.fsum(parts * (values - lowest))
-    if shift == 0.0:
-        return lowest * math.exp(math.fsum(parts * np.log(values / lowest)))
     low = lowest + shift
-    return low * math.exp(math.fsum(parts * np.log((values + shift) / low))) - shift
+    above = math.fsum(parts * (np.log(values + shift) - np.log(low)))  # a quotient of tiny values would overflow
+    return low * math.exp(above) - shift if above < LARGEST else math.exp(math.log(low) + above) - shift
 
 
 def usual(values: Sequence[float]) -> float | None:
