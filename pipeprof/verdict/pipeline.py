@@ -152,7 +152,7 @@ def _name(found: dict[str, Any], ranked: Sequence[Row], rows: Sequence[Row]) -> 
         "rule": ranked[0]["rule"],
         "candidates": [operator["op_id"] for operator in operators],
         "place": {"call": row.get("site"), "code": row.get("code")},
-        "facts": {name: row.get(name) for name in FACTS},
+        "facts": {name: row.get(name) for name in FACTS} | {"margin": best.get("margin")},
     }
 
 

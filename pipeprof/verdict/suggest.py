@@ -217,9 +217,9 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     if wanted is not None and wanted < now:
         yield from _predicted(
             row, Change(row["op_id"], workers=wanted), loop,
-            f"{_workers_text(who, now, wanted)}: with several workers a source sleeps 100 ms whenever the next row is "
-            f"not there yet, which limits it to {rows_s or 160 * now:.0f} rows/s",
-            "num_parallel_workers", now, wanted, None,
+            _workers_text(who, now, wanted), "num_parallel_workers", now, wanted, None,
+            why=": with several workers a source sleeps 100 ms whenever the next row is not there yet, which limits it "
+            f"to {rows_s or 160 * now:.0f} rows/s",
         )  # fmt: skip
     elif kind == "gil":
         yield Suggestion(
@@ -260,16 +260,24 @@ def _deeper(row: Row, loop: Loop) -> Iterator[Suggestion]:
 
 
 def _predicted(
-    row: Row, change: Change, loop: Loop, text: str, parameter: str, old: Any, new: Any, not_when: str | None
+    row: Row,
+    change: Change,
+    loop: Loop,
+    text: str,
+    parameter: str,
+    old: Any,
+    new: Any,
+    not_when: str | None,
+    why: str = "",
 ) -> Iterator[Suggestion]:
-    """The change, unless it is predicted to bring nothing."""
+    """The change, unless it is predicted to bring nothing. `why` goes on with the sentence, but not with the action."""
     prediction = predict(loop, change)
     if prediction.ratio is not None and prediction.ratio < WORTH:
         return
     if prediction.ratio is None and (prediction.high or 0) < WORTH and prediction.high is not None:
         return
     yield Suggestion(
-        f"{text}: {_stated(prediction)}", text, row["op_id"], parameter, old, new,
+        f"{text}{why}: {_stated(prediction)}", text, row["op_id"], parameter, old, new,
         gain=prediction.ratio, gain_low=prediction.low, gain_high=prediction.high,
         basis=prediction.basis, not_when=not_when, place=row["site"],
         verify=_verify(row, f"--workers {new}"), then=prediction.limited_by,

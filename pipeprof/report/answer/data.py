@@ -62,8 +62,7 @@ def _sentence(content: dict[str, Any]) -> str:
 
 def _cause(found: dict[str, Any]) -> str:
     facts = found["facts"] or {}
-    who = capital(with_kind({name: found[f"op_{name}"] if name != "op_id" else found["op_id"]
-                             for name in ("op_id", "name")} | {"op_type": found["op_type"]}))  # fmt: skip
+    who = capital(_label(found))
     workers = facts.get("workers")
     many = "" if not workers else f" ({workers} worker{'' if workers == 1 else 's'})"
     work = "" if facts.get("work_ns") is None else f" {format_ns(facts['work_ns'])} of work per batch{many}"
@@ -76,7 +75,7 @@ def _cause(found: dict[str, Any]) -> str:
         "gil": "it computes in Python, where threads take turns with the interpreter's lock (GIL)"
         + (f", and needs{work}" if work else ""),
         "burst": f"it stalls now and then{stall}",
-        "poll": f"with {workers} workers a source sleeps 100 ms whenever the next row is not ready",
+        "poll": f"with {workers} workers MindSpore sleeps 100 ms whenever the next row of a source is not ready",
         "host_saturated": f"it needs{work or ' CPU'}, and other programs keep the machine busy",
         None: f"it needs{work}" if work else "its times were not recorded, the queues point to it",
     }[found["kind"]]
@@ -84,6 +83,10 @@ def _cause(found: dict[str, Any]) -> str:
     if found["rule"] == "gil" and found["verdict"] == "balanced":
         role = "holds the lock most"
     return f"{who} {role} of the data pipeline: {what}."
+
+
+def _label(found: dict[str, Any]) -> str:
+    return with_kind({"op_id": found["op_id"], "op_type": found["op_type"], "name": found["op_name"]})
 
 
 def _place(found: dict[str, Any]) -> str:
@@ -102,16 +105,19 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
     best = actions[0] if actions else None
     if best is not None:
         given.action = capital(best["action"]) + "."
-    if best is not None and best["gain"] is not None:
+    if best is not None and best["gain"] is None and best["gain_low"] and best["gain_high"]:
+        given.gain = f"The training becomes {best['gain_low']:.2f} to {best['gain_high']:.2f} times as fast"
+        given.then = _then(content, best["then"])
+    elif best is not None and best["gain"] is not None:
         low, high = best["gain_low"] or best["gain"], best["gain_high"] or best["gain"]
         apart = f" ({low:.2f} to {high:.2f})" if high / low > 1.05 else ""
         given.gain = f"The training becomes about {faster(best['gain'])}{apart}"
         given.then = _then(content, best["then"])
     elif bound is not None and found["op_id"] is not None:
-        given.gain = f"The training becomes at most {faster(bound['gain_high'])}, whatever is done about it"
+        given.gain = f"At most {faster(bound['gain_high'])}, if {_label(found)} cost nothing at all"
         given.then = _then(content, bound["then"])
     elif found["data_wait_share"] < 1:
-        given.gain = f"The training becomes at most {faster(1 / (1 - found['data_wait_share']))}, if it never waits"
+        given.gain = f"At most {faster(1 / (1 - found['data_wait_share']))}, if the training never waits"
     if best is not None and best["verify"]:
         given.next_command = best["verify"]
     elif command.is_repeatable(run):
@@ -135,6 +141,9 @@ def _reason(content: dict[str, Any]) -> str:
         return doubts.reason(found["doubt_facts"])
     facts = found["facts"] or {}
     if facts.get("utilisation") is not None:
-        who = with_kind({"op_id": found["op_id"], "op_type": found["op_type"], "name": found["op_name"]})
-        return f"{who} was busy {percent(min(1.0, facts['utilisation']))} of the time and no other stage is close"
+        who = _label(found)
+        busy = min(1.0, facts["utilisation"])
+        margin = facts["margin"] or 0.0
+        other = f", the next stage {percent(max(0.0, busy - margin))}" if margin > 0 else ""
+        return f"{who} was busy {percent(busy)} of the time{other}"
     return unopposed(content)

@@ -109,9 +109,9 @@ def measured(content: dict[str, Any]) -> str:
 
 
 def unopposed(content: dict[str, Any]) -> str:
-    """The reason of a confidence without a doubt: `nothing in 64 training steps speaks against it`."""
+    """The reason of a confidence without a doubt: `nothing in 64 training steps speaks against that`."""
     rows = [row for row in content["steps"]["summary"] if row["kind"] == "train"]
-    return f"nothing in {_counted(rows)} speaks against it" if rows else ""
+    return f"nothing in {_counted(rows)} speaks against that" if rows else ""
 
 
 def _counted(rows: list[dict[str, Any]]) -> str:

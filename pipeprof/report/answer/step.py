@@ -10,7 +10,7 @@ from pipeprof.units import format_ns
 
 LIMITS = {
     "compute": "Compute-bound: operators of the forward and backward pass take {} of each step.",
-    "communication": "Communication takes {} of each step, with nothing computed beside it.",
+    "communication": "Communication takes {} of each step, not overlapped with computing.",
     "optimizer": "The optimizer takes {} of each step.",
     "host_gap": "Host-bound: during {} of each step no operator runs, only Python and framework code.",
     "imbalance": "Rank {rank} is a straggler: the other ranks wait for it during {} of each step.",
@@ -87,7 +87,9 @@ def _cause(network: dict[str, Any], limit: str) -> str:
         types = [kind for kind in network["top_types"] if kind["phase"] != "communication" and kind["share"] >= 0.05]
         return f"Most of it: {joined([_type(kind) for kind in types[:2]])}." if types else ""
     if limit == "communication" and (network["waiting_share"] or 0) >= 0.01:
-        return f"{percent(network['waiting_share'])} of each step is waiting for another rank, the rest is transfer."
+        waiting = network["waiting_share"]
+        transfer = max(0.0, network["limit_share"] - waiting)
+        return f"{percent(waiting)} of each step is waiting for another rank, {percent(transfer)} transfer."
     if limit == "imbalance":
         slow = network["slowest_rank"]
         return f"Most of the difference is in {PHASES.get(slow['phase'], slow['phase'])}."

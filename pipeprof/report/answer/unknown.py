@@ -16,12 +16,12 @@ def answer(content: dict[str, Any]) -> Answer:
     given = Answer("", confidence=None)
     if found["verdict"] == "consumer_bound":
         given.sentence = (
-            "Not input-bound: the data is ready in time (the training waits for it "
-            f"{percent(found['data_wait_share'])} of the time)."
+            "Not input-bound: the step itself limits. The training waits for data only "
+            f"{percent(found['data_wait_share'])} of the time."
         )
-        given.cause = "What the steps spend their time on was not recorded: no operators."
+        given.cause = "What the steps spend their time on is unknown: no operators were recorded."
         given.confidence = found["confidence"]
-        given.confidence_reason = doubts.reason(found["doubt_facts"]) or unopposed(content)
+        given.confidence_reason = doubts.reason(found["doubt_facts"]) or f"the data was in time; {unopposed(content)}"
         given.action = "Find out what limits the step: record the operators of all steps (`collect --ops all`)."
         _spare(given, found)
     else:
