@@ -60,6 +60,6 @@ def guard_streams() -> None:
 def _over(stream: TextIO, kind: type[io.FileIO]) -> TextIO:
     raw = kind(stream.fileno(), "wb", closefd=False)
     return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors,
-        line_buffering=getattr(stream, "line_buffering", False),
+        io.BufferedWriter(raw), encoding=stream.encoding, errors="backslashreplace",  # never a failure for a name
+        line_buffering=getattr(stream, "line_buffering", False), write_through=getattr(stream, "write_through", False),
     )  # fmt: skip

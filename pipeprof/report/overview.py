@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,8 +18,6 @@ from pipeprof.report.diagnosis import data_verdict
 from pipeprof.report.summary import median_step_ns
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pipeprof.record.run import Run
 
 
@@ -36,19 +35,31 @@ class Overview(msgspec.Struct):
 
 def overview(run: Run) -> Overview:
     """The overview of a run whose tables are written. A damaged table is its `problem`, not an error."""
-    place = _place(run)
-    with contextlib.suppress(OSError, msgspec.DecodeError):
+    place = None
+    with contextlib.suppress(OSError, RuntimeError, msgspec.DecodeError):  # RuntimeError: nobody's home is known
+        place = _place(run)
         return msgspec.json.decode(place.read_bytes(), type=Overview)
     try:
         found = _asked(run)
     except PipeprofError as error:
         return Overview(problem=error.message)
-    temporary = place.with_name(f".{place.name}.{os.getpid()}")
-    with contextlib.suppress(OSError):  # it will be asked again
-        place.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(msgspec.json.encode(found))
-        temporary.replace(place)
+    if place is not None:
+        _keep(found, place)
     return found
+
+
+def _keep(found: Overview, place: Path) -> None:
+    """Write it whole or not at all; where that fails it will be asked again."""
+    temporary = None
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
+            temporary = file.name
+            file.write(msgspec.json.encode(found))
+        Path(temporary).replace(place)
+    except OSError:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
 
 
 def _asked(run: Run) -> Overview:
@@ -62,5 +73,7 @@ def _place(run: Run) -> Path:
     """A file of the cache, named for the run's content and the version that judges: a moved run is known again."""
     known = hashlib.sha256(__version__.encode() + msgspec.json.encode(run.manifest))
     for path in sorted(run.path.glob("*/rep=*/rank=*/*.parquet")):
-        known.update(f"{path.relative_to(run.path)} {path.stat().st_size}\n".encode("utf-8", "surrogateescape"))
+        about = path.stat()
+        text = f"{path.relative_to(run.path)} {about.st_size} {about.st_mtime_ns}\n"
+        known.update(text.encode("utf-8", "surrogateescape"))
     return cache_folder("overviews") / f"{known.hexdigest()[:32]}.json"

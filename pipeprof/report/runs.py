@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
+import os
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from pipeprof.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from pipeprof.record.listing import Listed
 
@@ -44,7 +46,7 @@ def rows_of(listed: Sequence[Listed], progress: Callable[[str], None] = lambda _
 
 def _row(one: Listed) -> dict[str, Any]:
     began = dt.datetime.fromtimestamp(one.began, dt.timezone.utc).isoformat(timespec="seconds")
-    row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"path": str(one.path), "started_at": began}
+    row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"path": _printable(one.path), "started_at": began}
     if one.run is None:
         return row | {"state": "damaged", "problem": one.problem}
     manifest = one.run.manifest
@@ -60,6 +62,11 @@ def _row(one: Listed) -> dict[str, Any]:
         "step_ns": found.step_ns,
         "problem": manifest.reason,
     }
+
+
+def _printable(path: Path) -> str:
+    """The path; bytes that are no text as escapes."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def show(rows: Sequence[dict[str, Any]], form: str) -> None:

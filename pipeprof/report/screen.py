@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from pipeprof.report.output import PLAIN_WIDTH
+from pipeprof.report.table import RULE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +26,8 @@ def print_drawn(draw: Draw) -> None:
     if console.is_terminal:
         draw(console)
     else:
-        sys.stdout.write(plain_text(draw, width or PLAIN_WIDTH))
+        text = plain_text(draw, width or PLAIN_WIDTH)
+        sys.stdout.write(text if console.encoding.startswith("utf") else text.replace(RULE, "-"))
 
 
 def plain_text(draw: Draw, width: int = PLAIN_WIDTH) -> str:

@@ -26,6 +26,7 @@ WIDE_GAP, GAP = 3, 2  # blanks between columns, with room and without
 LEAST_TEXT = 20  # columns that a text is not made narrower than
 FEWEST = 3  # columns below which rows become lists
 SHOWS_ALL = "--format markdown"
+RULE = "─"  # below titles; "-" where it cannot be written
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -45,7 +46,7 @@ def print_block(
         console.print(Text(line, style="bold"), soft_wrap=True)
     text = "\n".join(body)
     if console.options.ascii_only:
-        text = text.replace("─", "-")
+        text = text.replace(RULE, "-")
     if styles:
         styled = Text(text)
         for word, style in styles.items():
@@ -143,7 +144,7 @@ def _table(columns: Sequence[_Column], widths: Sequence[int], gap: str) -> tuple
     titles = [wrap_text(column.title, width, 0) for column, width in zip(columns, widths, strict=True)]
     height = max(map(len, titles), default=0)
     head = _joined(columns, [[""] * (height - len(lines)) + lines for lines in titles], widths, gap)
-    body = [gap.join("─" * width for width in widths)] if any(head) else []
+    body = [gap.join(RULE * width for width in widths)] if any(head) else []
     rows = len(columns[0].cells) if columns else 0
     tall = any("\n" in cell for column in columns for cell in column.cells)
     for row in range(rows):

@@ -110,7 +110,7 @@ def _doubts(ranked: Sequence[Row], loads: Sequence[Row], agree: int, of: int) ->
         "not_busy": {"op": _who(first), "utilisation": first["utilisation"]},
         "close": {"op": _who(runner_up), "utilisation": runner_up["utilisation"] if runner_up else None},
         "queues_elsewhere": {"op": _who(shown.stage_rows(ranked, first["drop_id"]))},
-        "few_batches": {"batches": first["batches"]},
+        "few_batches": {"batches": first["batches"] or 0},
         "holds_lock": {"share": first["gil_share"]},
         "other_load": {"idle_share": loads[0]["idle_share"] if loads else None},
         "indirect": {"op": _who(first), "rule": first["rule"]},
@@ -152,7 +152,8 @@ def _name(found: dict[str, Any], ranked: Sequence[Row], rows: Sequence[Row]) -> 
         "rule": ranked[0]["rule"],
         "candidates": [operator["op_id"] for operator in operators],
         "place": {"call": row.get("site"), "code": row.get("code")},
-        "facts": {name: row.get(name) for name in FACTS} | {"margin": best.get("margin")},
+        "facts": {name: row.get(name) for name in FACTS}
+        | {"margin": best.get("margin") if best is ranked[0] else None},
     }
 
 
@@ -194,7 +195,7 @@ def _without_pipeline(waits: Sequence[Row], whole: Mapping[int, float]) -> dict[
     steps = sum(row["steps"] for row in waits)
     if share >= MODERATE:
         found["severity"] = "high" if share >= HIGH else "moderate"
-        found["doubts"].append({"code": "no_pipeline"})
+    found["doubts"].append({"code": "no_pipeline"})
     if steps < LEAST_STEPS:
         found["doubts"].append({"code": "few_steps", "steps": steps})
     found["evidence"].append(

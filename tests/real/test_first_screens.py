@@ -24,7 +24,7 @@ CAUSES = {
     "source_poll": ("Input-bound", "The source `source`", "sleeps 100 ms", "Set num_parallel_workers of `source` to 1"),
     "map_burst": ("Input-bound", "The map `slow`", "stalls now and then", "stalls of `slow` rarer"),
     "source_folder": ("Input-bound", "ImageFolderOp 3", "computes", "num_parallel_workers"),
-    "loop_2ms": ("Not input-bound", "was not recorded", "record the operators"),
+    "loop_2ms": ("Not input-bound", "no operators were recorded", "record the operators"),
     "apart_batch": ("Input-bound", "The batch `collate`", "waiting", "num_parallel_workers"),
     "2.10-ranks": ("Communication takes", "waiting for another rank", "accumulate gradients"),
     "2.7-pynative": ("Host-bound", "operators per step", "ms.jit"),

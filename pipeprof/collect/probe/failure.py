@@ -12,7 +12,10 @@ NAME = "failed.jsonl"
 
 
 def tell(root):
-    """Append a line about the uncaught exception of this process, if there is one."""
+    """Append a line about the uncaught exception of this process, if there is one.
+
+    Its text is made once, as the interpreter made it when it printed the traceback: that may run the program's code.
+    """
     value = getattr(sys, "last_value", None)
     if not isinstance(value, BaseException):
         return
@@ -26,7 +29,7 @@ def tell(root):
     facts = {
         "pid": os.getpid(),
         "t": time.monotonic_ns(),
-        "error": ("%s: %s" % (type(value).__name__, value)).strip().splitlines()[0][:MOST_CHARACTERS],
+        "error": _error(type(value).__name__, words)[:MOST_CHARACTERS],
         "place": None,
         "code": None,
         "lines": [line[:MOST_CHARACTERS] for line in frames + words],
@@ -41,6 +44,13 @@ def tell(root):
         os.write(fd, (json.dumps(facts) + "\n").encode())
     finally:
         os.close(fd)
+
+
+def _error(name, words):
+    """The line of the traceback that names the exception, with the bare name of its class."""
+    line = next((line for line in words if line.partition(":")[0].rpartition(".")[2] == name), name)
+    text = line.partition(": ")[2]
+    return "%s: %s" % (name, text) if text else name
 
 
 def _is_own(path):

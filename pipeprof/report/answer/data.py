@@ -37,7 +37,8 @@ def answer(content: dict[str, Any]) -> Answer:
         given.cause = "The batches are ready on the host, but they reach the device late."
     else:
         given.cause = "Which dataset operator is slow was not recorded."
-        given.action = _UNKNOWN.get(content["run"]["source"], _UNKNOWN[""])
+        kind = "import:kineto" if "kineto" in content["run"]["source"] else content["run"]["source"]
+        given.action = _UNKNOWN.get(kind, _UNKNOWN[""])
     _advise(given, content)
     return given
 
@@ -142,8 +143,7 @@ def _reason(content: dict[str, Any]) -> str:
     facts = found["facts"] or {}
     if facts.get("utilisation") is not None:
         who = _label(found)
-        busy = min(1.0, facts["utilisation"])
-        margin = facts["margin"] or 0.0
-        other = f", the next stage {percent(max(0.0, busy - margin))}" if margin > 0 else ""
-        return f"{who} was busy {percent(busy)} of the time{other}"
+        busy, margin = facts["utilisation"], facts["margin"] or 0.0
+        other = f", the next stage {percent(min(1.0, max(0.0, busy - margin)))}" if margin > 0 else ""
+        return f"{who} was busy {percent(min(1.0, busy))} of the time{other}"
     return unopposed(content)

@@ -11,6 +11,7 @@ from pipeprof.units import format_bytes
 
 INTERRUPTED = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP, 128 + signal.SIGINT, 128 + signal.SIGTERM)
 MOST_LINES = 6  # of the traceback
+NUMPY = "numpy"  # code of the warning that says that NumPy ended the training
 CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
 
 
@@ -24,7 +25,7 @@ def answer(content: dict[str, Any]) -> Answer:
     run = content["run"]
     rep: dict[str, Any] = next((rep for rep in run["reps"] if _is_bad(rep["exit_code"])), {})
     code, failure = rep.get("exit_code"), rep.get("failure")
-    steps = measured(content)
+    steps = measured(content, rep.get("rep"))
     when = f" after {steps}" if steps else " before its first training step was complete"
     given = Answer(f"The command failed{when}: {_how(run, code)}.")
     if failure:
@@ -74,8 +75,8 @@ def _signal(code: int) -> str:
 def _action(content: dict[str, Any], code: int | None, failure: dict[str, Any] | None) -> str:
     run = content["run"]
     kept = " What was recorded before is in `--full`." if measured(content) else ""
-    numpy = str(run["fingerprint"].get("numpy") or "")
-    if failure and numpy.startswith("2") and failure["error"].startswith("SystemError"):
+    if any(warning["code"] == NUMPY for warning in run["warnings"]):
+        numpy = run["fingerprint"].get("numpy") or 2
         return f"Install NumPy below 2 (`pip install 'numpy<2'`): this MindSpore was not compiled for NumPy {numpy}."
     if (failure and failure["error"].startswith("MemoryError")) or code == -signal.SIGKILL:
         peak = max((row["peak_rss_bytes"] or 0 for row in content["memory"]), default=0)

@@ -98,4 +98,4 @@ def _without_blanks(shown: list[str]) -> list[str]:
 
 def height(lines: Sequence[str]) -> int:
     """Lines on a screen of 80 columns: a word of a command may be longer than one."""
-    return sum(max(1, -(-len(line) // WIDTH)) for line in lines)
+    return sum(max(1, -(-len(part) // WIDTH)) for line in lines for part in line.split("\n"))

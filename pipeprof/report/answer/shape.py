@@ -98,9 +98,9 @@ def percent(share: float) -> str:
     return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.1f} %"
 
 
-def measured(content: dict[str, Any]) -> str:
-    """`64 training steps, median 45.0 ms`; of several ranks or repetitions, the slowest median."""
-    rows = [row for row in content["steps"]["summary"] if row["kind"] == "train"]
+def measured(content: dict[str, Any], rep: int | None = None) -> str:
+    """`64 training steps, median 45.0 ms`; of several ranks or repetitions, the slowest median. `rep`: of one alone."""
+    rows = [row for row in content["steps"]["summary"] if row["kind"] == "train" and rep in (None, row["rep"])]
     if not rows:
         return ""
     places = len({(row["rep"], row["rank"]) for row in rows})

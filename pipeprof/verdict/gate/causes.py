@@ -20,6 +20,7 @@ PHASES = {
 }  # fmt: skip
 LARGE = 0.10  # of the change of the step time: an operator that became another one is the cause from there on
 BECAUSE = ("regressed", "improved", "acknowledged")  # verdicts that have a cause
+OF_STEPS = ("step_time_median", "step_time_p90", "data_wait")  # what parts of a step can be the cause of
 
 
 def phase(name: str, level: Level, share: float | None) -> Entry:
@@ -74,7 +75,7 @@ def headline(verdict: Verdict, entries: Sequence[Entry], labels: Mapping[str, st
     if one.ci_low is not None and one.ci_high is not None:
         low, high = format_change(one.ci_low), format_change(one.ci_high)
         moved += f" (95 % interval {low.removesuffix(' %')} to {high})"
-    found = cause(entries, grew=one.ratio > 1) if one.verdict in BECAUSE else None
+    found = cause(entries, grew=one.ratio > 1) if one.verdict in BECAUSE and one.name in OF_STEPS else None
     because = f", {'because' if found['proven'] else 'probably because'} {_said(found)}" if found else ""
     more = {"incomparable": one.reason, "missing": one.reason, "inconclusive": _needed(one)}.get(one.verdict)
     return f"{moved}{because}" + (f"; {more}" if more else "")

@@ -65,7 +65,8 @@ def explanation(verdict: Verdict, appeared: Mapping[str, float], facts: Sequence
     known |= {name: Level(None, level) for name, level in appeared.items()}
     total, base = _sum_of_phases(known, "delta"), _sum_of_phases(known, "base")
     far = total is not None and base is not None and base > 0 and abs(total) >= LARGE * base
-    step = Step(known, total, changed=verdict.verdict in SIGNS or far)
+    changed = any(one.verdict in SIGNS for one in verdict.metrics if one.name in causes.OF_STEPS)
+    step = Step(known, total, changed=changed or far)
     entries = [*_structure(step, facts), *_phases(step), *_stages(step), *_operators(step)]
     entries.sort(key=step.place)
     lead = causes.lead(verdict)
