@@ -84,9 +84,8 @@ def _cause(network: dict[str, Any], limit: str) -> str:
         steps = f"{warm['warmup_steps']} warm-up step{'' if warm['warmup_steps'] == 1 else 's'}"
         return f"{steps} took {format_ns(warm['warmup_ns'])}{compiling}."
     if limit == "compute":
-        types = [
-            kind for kind in network["top_types"] if kind["phase"] != "communication" and (kind["share"] or 0) >= 0.05
-        ]
+        kinds = [kind for kind in network["top_types"] if kind["phase"] != "communication"]
+        types = [kind for kind in kinds if (kind["share"] or 0) >= 0.05]
         return f"Most of it: {joined([_type(kind) for kind in types[:2]])}." if types else ""
     if limit == "communication" and (network["waiting_share"] or 0) >= 0.01:
         waiting = network["waiting_share"]
