@@ -108,3 +108,11 @@ def test_a_stdout_that_is_closed_from_the_start_is_no_error(folder):
     script = f"{sys.executable} -m pipeprof report RUN >&-"
     done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_output_in_another_encoding_loses_no_row_and_ends_as_it_should(folder):
+    command = [sys.executable, "-m", "pipeprof", "runs"]
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"---" in done.stdout

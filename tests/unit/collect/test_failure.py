@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 from pipeprof.collect.launch import PROBE
 from pipeprof.collect.probe import failure as probe
 from pipeprof.read.spool import failure as reader
 from pipeprof.read.spool.failure import failure_of
+from pipeprof.record.run import Failure
 
 SCRIPT = """\
 import json
@@ -52,6 +54,16 @@ def test_an_uncaught_exception_is_recorded_with_the_place_in_the_programs_own_co
     assert found.place.endswith("train.py:4")
     assert found.code == "return json.loads(text)"
     assert found.lines[-1].startswith("json.decoder.JSONDecodeError: ")
+
+
+def test_bytes_that_are_no_text_and_errors_without_text_are_recorded(ended):
+    _, spool = ended("raise ValueError('no file \\udcff')")
+    found = failure_of(spool, [])
+    assert found.error == "ValueError: no file \\udcff"
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Failure) == found
+    (spool / probe.NAME).unlink()
+    _, spool = ended("assert False")
+    assert failure_of(spool, []).error == "AssertionError"
 
 
 def test_the_script_ends_as_it_does_unwatched(ended):

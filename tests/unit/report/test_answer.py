@@ -69,6 +69,12 @@ def test_a_command_that_failed_is_answered_with_its_error_and_place(make_run):
     assert answer.next_command.endswith("-- python train.py")
 
 
+def test_the_steps_before_a_failure_are_those_of_the_repetition_that_failed(make_run):
+    reps = [{"rep": 0, "exit_code": 0, "ranks": []}, {"rep": 1, "exit_code": 1, "failure": FAILURE, "ranks": []}]
+    answer = answer_of(content(make_run, {"step": steps(["train"] * 30)}, reps=reps))
+    assert "before its first training step was complete" in answer.sentence
+
+
 @pytest.mark.parametrize(
     ("code", "words"), [(-9, "lack of memory"), (-11, "native code crashed"), (2, "output of the")]
 )
@@ -79,7 +85,8 @@ def test_an_end_without_a_traceback_says_where_to_look(make_run, code, words):
 
 def test_numpy_2_under_a_mindspore_for_numpy_1_has_its_cure(make_run):
     reps = [{"rep": 0, "exit_code": 1, "failure": FAILURE | {"error": "SystemError: returned a result"}, "ranks": []}]
-    answer = answer_of(content(make_run, {}, reps=reps, fingerprint={"numpy": "2.4.0"}))
+    warnings = [{"code": "numpy", "message": "pip install 'numpy<2': MindSpore 2.10.0 was compiled for NumPy 1"}]
+    answer = answer_of(content(make_run, {}, reps=reps, fingerprint={"numpy": "2.4.0"}, warnings=warnings))
     assert "pip install 'numpy<2'" in answer.action
 
 

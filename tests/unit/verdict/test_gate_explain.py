@@ -56,6 +56,14 @@ def test_a_stage_that_grew_is_the_cause_when_the_loop_waits_for_data():
     )
 
 
+@pytest.mark.parametrize("name", ["peak_memory", "first_step_time"])
+def test_parts_of_a_step_are_no_cause_of_what_is_no_step_time(name):
+    verdict = Verdict("regressed", (metric(name, "regressed"), level("op/Relu", 10e6, 12e6, "regressed")))
+    assert headline(verdict, explanation(verdict, {}, []), LABELS) == (
+        f"Regressed: {name} +50.0 % (95 % interval +40.0 to +60.0 %)"
+    )
+
+
 def test_a_stage_that_no_test_of_its_own_proves_is_named_when_the_wait_for_data_grew():
     verdict = verdict_of(
         level("phase/data_wait", 100e6, 280e6),
