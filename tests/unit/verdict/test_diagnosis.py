@@ -48,7 +48,7 @@ def test_no_waits_and_no_batches_are_not_measured(waits):
 def test_without_batches_the_share_of_waiting_is_the_verdict_and_names_nobody(share, verdict, severity):
     found = diagnose([wait(share)], [], [])
     assert (found["verdict"], found["severity"], found["op_id"]) == (verdict, severity, None)
-    assert bool(found["doubts"]) == (verdict == "input_bound")
+    assert (found["confidence"], [doubt["code"] for doubt in found["doubts"]]) == ("low", ["no_pipeline"])
     assert found["evidence"][0]["value"] == share
 
 
