@@ -110,7 +110,7 @@ def test_errors_name_what_is_wrong(bound):
     home, run = bound("loop", 16)
     for words, code, text in (
         (("--op", "wait_61_ms", "--workers", "2"), 2, "wait_60_ms"),
-        (("--op", "wait_60_ms", "--workers", "4096"), 2, "4096 workers"),
+        (("--op", "wait_60_ms", "--workers", "4096"), 2, "--workers 4096"),
         (("--op", "wait_60_ms", "--workers", "1"), 2, "already"),
     ):
         done, out = whatif(home, run, *words)
