@@ -23,7 +23,7 @@ def evidence(what: str, value: float, unit: str, source: str, basis: str) -> dic
 
 def of_waiting(first: Row, whole_share: float | None) -> Iterator[dict[str, Any]]:
     """The loop: how much it waits, how fast it goes, how fast it could go."""
-    batches = f"{first['batches']} batches, after the first quarter"
+    batches = f"{_batches(first['batches'])}, after the first quarter"
     yield evidence("time waiting for data", first["wait_share"], "share", "diagnose/load", batches)
     if whole_share is not None and abs(whole_share - first["wait_share"]) > 0.05:
         yield evidence("time waiting for data, start included", whole_share, "share", "step/data_wait", "all steps")
@@ -42,7 +42,7 @@ def of_stage(row: Row, rule: str) -> Iterator[dict[str, Any]]:
     """One operator: its capacity, how busy it is, its queues, and what its workers do."""
     who = label(row)
     if row["work_ns"] is not None:
-        basis = f"{SOURCES.get(row['source'], row['source'])}, {row['timed_batches']} batches"
+        basis = f"{SOURCES.get(row['source'], row['source'])}, {_batches(row['timed_batches'])}"
         workers = f"{row['workers']} worker{'' if row['workers'] == 1 else 's'}"
         yield evidence(f"work per batch in {who}", row["work_ns"], "ns", "diagnose/load", basis)
         yield evidence(f"maximum throughput of {who}", row["rate"], "batches/s", "diagnose/load", workers)
@@ -104,3 +104,7 @@ def label(row: Row) -> str:
 def stage_rows(rows: Sequence[Row], op_id: int) -> Row | None:
     """The row of one operator."""
     return next((row for row in rows if row["op_id"] == op_id), None)
+
+
+def _batches(number: int | None) -> str:
+    return f"{number or 0:,} batch{'' if number == 1 else 'es'}"

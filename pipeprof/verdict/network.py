@@ -8,7 +8,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.units import format_ns
+from pipeprof.units import format_count, format_ns
 from pipeprof.verdict import network_advice as advice
 from pipeprof.verdict.network_ops import TESTED_SHARE, growing_ops, growth_was_measured, top_ops, top_types
 from pipeprof.verdict.network_ranks import slowest_rank, waiting_share
@@ -209,7 +209,7 @@ def _judge_warmup(found: dict[str, Any], warmups: Sequence[Row]) -> None:
     rows = [row for row in warmups if row["share"] is not None]
     worst = max(rows, key=lambda row: row["share"])
     basis = (
-        f"{worst['warmup_steps']} in warm-up ({worst['compiles']} compilations took "
+        f"{worst['warmup_steps']} in warm-up ({format_count(worst['compiles'], 'compilation')} took "
         f"{format_ns(worst['compile_ns'])}), {worst['train_steps']} others; worst rank, median of the repetitions"
     )
     what = "warm-up steps, graph compilation included"

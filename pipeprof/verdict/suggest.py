@@ -301,7 +301,7 @@ def _fewer(row: Row, loop: Loop) -> Suggestion | None:
     if enough >= row["workers"]:
         return None
     return Suggestion(
-        f"give {label(row)} {max(1, enough)} instead of {row['workers']} workers: CPU is short, and these are enough",
+        f"{_workers_text(label(row), row['workers'], max(1, enough))}: CPU is short, and that is enough",
         None, row["op_id"],
         "num_parallel_workers", row["workers"], max(1, enough), place=row["site"],
         not_when="the training is about to become faster",
