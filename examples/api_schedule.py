@@ -21,7 +21,7 @@ def rows(count):
 def ready(profile):
     """Called after each cycle, with a run that can be opened."""
     print(f"after step {profile.step_num - 1}: {profile.path.name}")
-    print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=5))
+    print(profile.key_averages().table(sort_by="cpu_time_total", row_limit=5))
     print(profile.run.step[["kind", "start_ns", "end_ns", "fetch_wait_ns"]])
     profile.export_chrome_trace(profile.path.with_suffix(".json.gz"))
 

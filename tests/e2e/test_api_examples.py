@@ -47,7 +47,7 @@ def test_the_schedule_example_profiles_two_cycles(here):
         "after step 18: cycle-0",
         "after step 27: cycle-1",
     ]
-    assert "forward and backward" in text
+    assert text.count("\nforward and backward ") == 2  # most of a step by its total, whatever the machine does besides
     assert sorted(path.name for path in folder.joinpath("profiled").glob("*.gz")) == [
         "cycle-0.json.gz",
         "cycle-1.json.gz",
