@@ -51,27 +51,31 @@ _VALUE_ERRORS = (duckdb.ConversionException, duckdb.OutOfRangeException)
 class Engine:
     """An in-memory DuckDB over one run: its tables and the shared views, readable and nothing else.
 
-    A table that the run does not have is empty, with the right columns. Close it, or use it in a `with`.
+    A table that the run does not have is empty, with the right columns. Close it, or use it in a `with`. SQL of the
+    user's is asked on a connection of its own that can open no file at all.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, run: Run | None) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, run: Run | None, *, files: bool = True) -> None:
         self._connection = connection
         self._run = run
+        self._files = files
         self._defined: set[str] = set()
         self._made: set[str] = set()  # tables
 
     @classmethod
-    def open(cls, run: Run, *, lazily: bool = False) -> Engine:
+    def open(cls, run: Run, *, lazily: bool = False, files: bool = True) -> Engine:
         """Make the tables and views of a run readable; `lazily`, each table when it is first read.
+
+        Without `files` no file can be opened from SQL, for reading or for writing, whatever it says.
 
         Raises RunError, naming the file, when one of its Parquet files is damaged; lazily, what reads it does.
         """
         connection = duckdb.connect(":memory:", config={"threads": str(_threads())})
-        engine = cls(connection, run)
+        engine = cls(connection, run, files=files)
         try:
             if not lazily:
                 engine._make_tables(BY_NAME)
-            _lock(connection, run.path)
+            _lock(connection, run.path if files else None)
         except duckdb.Error as error:
             connection.close()
             raise engine._explained(error) from error
@@ -79,6 +83,8 @@ class Engine:
 
     def close(self) -> None:
         """Free the memory. The engine cannot be asked any more."""
+        if "_guarded" in self.__dict__:
+            self._guarded.close()
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -145,8 +151,17 @@ class Engine:
         Raises QueryError, with a hint, when it is not exactly one statement that only reads, or when it fails.
         """
         statement.check(text)
+        if self._run is not None and self._files:
+            return self._guarded.sql(text)
         self._define([*BY_NAME, *self._views], keep=False)
         return self._fetch(text, None, own=False)
+
+    @cached_property
+    def _guarded(self) -> Engine:
+        """The same tables, for SQL that is not ours."""
+        if self._run is None:
+            raise ValueError("there is no run")
+        return Engine.open(self._run, files=False)
 
     def _define(self, reads: Sequence[str], *, keep: bool = True) -> None:
         """Create the views that are read, directly or not; those that are marked so are computed now, once.
@@ -176,7 +191,7 @@ class Engine:
         """Make those tables that are not there yet."""
         if self._run is not None:
             missing = [table for table in TABLES if table.name in names and table.name not in self._made]
-            make_tables(self._connection, self._run, missing)
+            make_tables(self._connection, self._run, missing, files=self._files)
             self._made.update(names)
 
     def _create(self, name: str, view: Query, *, kept: bool) -> None:
@@ -226,14 +241,16 @@ def _threads() -> int:
     return min(usable, MAX_THREADS)
 
 
-def _lock(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    """Leave only the run's folder to be reached, for good. Spilled data goes to the system's temporary folder."""
+def _lock(connection: duckdb.DuckDBPyConnection, folder: Path | None) -> None:
+    """Leave only the run's folder to be reached, or nothing, for good. Spilled data goes to a temporary folder."""
     spill = Path(tempfile.gettempdir()) / f"pipeprof-duckdb-{os.getpid()}"
+    reached = "" if folder is None else quoted(str(absolute(folder)) + "/")
     connection.execute(
         f"SET temp_directory = {quoted(spill)};"
-        f"SET allowed_directories = [{quoted(str(absolute(folder)) + '/')}];"
+        f"SET allowed_directories = [{reached}];"
         "SET autoinstall_known_extensions = false;"
         "SET autoload_known_extensions = false;"
+        "SET python_enable_replacements = false;"
         "SET enable_external_access = false;"
         "SET lock_configuration = true"
     )

@@ -1,16 +1,21 @@
-"""Which SQL of the user's is let through, and what DuckDB's errors mean."""
+"""Which SQL of the user's is let through, and what DuckDB's errors mean.
+
+Not the outer statement alone is looked at but the whole parse tree, for a common table expression can write as well.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import duckdb
 
 from pipeprof.errors import QueryError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 # EXPLAIN ANALYZE runs what it explains, so what stands behind it is looked at too.
 _EXPLAIN = re.compile(
@@ -18,6 +23,18 @@ _EXPLAIN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _NO_TABLE = re.compile(r"Table with name (?P<name>.+) does not exist")
+# What a SELECT may be made of: DuckDB names its query nodes ..._NODE.
+_NODES = frozenset(["SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"])
+# fmt: off
+_TABLE_FUNCTIONS = frozenset([
+    "duckdb_columns", "duckdb_functions", "duckdb_keywords", "duckdb_tables", "duckdb_types",
+    "duckdb_views", "generate_series", "histogram", "histogram_values", "icu_calendar_names",
+    "json_each", "json_tree", "pg_timezone_names", "pragma_collations", "pragma_platform",
+    "pragma_show", "pragma_table_info", "pragma_version", "range", "repeat",
+    "repeat_row", "summary", "unnest",
+])
+# fmt: on
+_HARMLESS = frozenset(["error", "gen_random_uuid", "random", "uuid", "uuidv4", "uuidv7"])  # though they have effects
 _READS_ONLY = "only SELECT, WITH, EXPLAIN, DESCRIBE, SHOW and SUMMARIZE are possible: a run is never changed"
 
 
@@ -35,12 +52,66 @@ def check(text: str) -> None:
         raise QueryError(f"expected values in the SQL, found the parameters {names}", "write the values into the text")
     if found.type == duckdb.StatementType.EXPLAIN:
         match = _EXPLAIN.match(text)
-        inner = _parsed(match["explained"]) if match else []
-        found = inner[0] if inner else found
+        text = match["explained"] if match else text
+        found = next(iter(_parsed(text)), found)
     if found.type != duckdb.StatementType.SELECT:
-        raise QueryError(
-            f"statement refused: found {found.type.name}, only statements that read are allowed", _READS_ONLY
-        )
+        _refuse(found.type.name)
+    for part in _parts(_tree(text)):
+        _check_part(part)
+
+
+def _check_part(part: dict[str, Any]) -> None:
+    """Raises QueryError for a node of the parse tree that may do more than read the tables."""
+    kind = str(part.get("type", ""))
+    if kind.endswith("_NODE") and kind not in _NODES:
+        _refuse(kind.removesuffix("_NODE").replace("_", " "))
+    if kind == "TABLE_FUNCTION":
+        name = str(part["function"].get("function_name", "")).lower()
+        if name not in _TABLE_FUNCTIONS:
+            _refuse(f"the table function {name}")
+    elif "function_name" in part and str(part["function_name"]).lower() in _with_effects():
+        _refuse(f"the function {part['function_name']}")
+
+
+def _refuse(what: str) -> NoReturn:
+    raise QueryError(f"statement refused: found {what}, only statements that read are allowed", _READS_ONLY)
+
+
+def _parts(tree: Any) -> Iterator[dict[str, Any]]:
+    """All nodes of a parse tree; without recursion, since the text may nest as deep as it likes."""
+    waiting = [tree]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+
+
+def _tree(text: str) -> Any:
+    """DuckDB's own parse tree of a SELECT."""
+    found = _scratch().cursor().execute("SELECT json_serialize_sql(CAST(? AS VARCHAR))", [text]).fetchone()
+    try:
+        tree = json.loads(found[0]) if found else {"error": True}
+    except RecursionError:
+        tree = {"error": True}
+    if tree["error"]:
+        _refuse("what DuckDB cannot take apart")
+    return tree
+
+
+@cache
+def _with_effects() -> frozenset[str]:
+    """Names of functions that do more than compute a value."""
+    names = "SELECT lower(function_name) FROM duckdb_functions() WHERE has_side_effects"
+    return frozenset(name for (name,) in _scratch().cursor().execute(names).fetchall()) - _HARMLESS - _TABLE_FUNCTIONS
+
+
+@cache
+def _scratch() -> duckdb.DuckDBPyConnection:
+    """An empty database that knows DuckDB's grammar and functions."""
+    return duckdb.connect(":memory:", config={"threads": "1"})
 
 
 def explained(error: duckdb.Error, tables: Sequence[str]) -> QueryError:
@@ -56,7 +127,7 @@ def explained(error: duckdb.Error, tables: Sequence[str]) -> QueryError:
     elif hint.startswith("Candidate"):
         hint = f"near names are {hint.partition(': ')[2]}"
     elif isinstance(error, duckdb.PermissionException):
-        hint = "only the run's own tables and files can be read"
+        hint = "only the run's own tables can be read"
     elif isinstance(error, duckdb.OutOfMemoryException):
         hint = "ask for fewer rows or columns at once, or on a machine with more memory"
     elif isinstance(error, duckdb.ParserException) and 'near "fetch"' in message:

@@ -18,13 +18,21 @@ if TYPE_CHECKING:
 MEMORY_BYTES = 1 << 20  # of Parquet: a table of at most so many is read once, for opening its files takes longest
 
 
-def make_tables(connection: duckdb.DuckDBPyConnection, run: Run, tables: Sequence[Table] = TABLES) -> None:
-    """Tables of the schema: empty, in memory when it is small, else a view of its files."""
-    files = {table.name: run.files(table.name) for table in tables}
-    connection.execute(";".join(_empty_sql(table) for table in tables if not files[table.name]))
+def make_tables(
+    connection: duckdb.DuckDBPyConnection, run: Run, tables: Sequence[Table] = TABLES, *, files: bool = True
+) -> None:
+    """Tables of the schema: empty, in memory when it is small, else a view of its files.
+
+    Without `files`, of an Arrow dataset: DuckDB can read that when it may not open any file.
+    """
+    stored_in = {table.name: run.files(table.name) for table in tables}
+    connection.execute(";".join(_empty_sql(table) for table in tables if not stored_in[table.name]))
     for table in tables:
-        paths = files[table.name]
+        paths = stored_in[table.name]
         if not paths:
+            continue
+        if not files and not _are_small(paths):
+            _make_arrow_view(connection, run, table, paths)
             continue
         kind = "TABLE" if _are_small(paths) else "VIEW"
         source = _source(paths)
@@ -33,6 +41,22 @@ def make_tables(connection: duckdb.DuckDBPyConnection, run: Run, tables: Sequenc
         except duckdb.BinderException:  # an older pipeprof wrote the files: they do not have all columns
             stored = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]  # noqa: S608
             connection.execute(f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, stored)}')
+
+
+def _make_arrow_view(connection: duckdb.DuckDBPyConnection, run: Run, table: Table, paths: Sequence[Path]) -> None:
+    """A view of the same columns over an Arrow dataset of the files; what a file does not have is null."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    import pyarrow.dataset as ds  # noqa: PLC0415
+
+    folders = pa.schema([(name, pa.int64()) for name in PARTITIONS])
+    schema = pa.unify_schemas([folders, table.arrow()])
+    source = ds.dataset(
+        [str(absolute(path)) for path in paths],
+        schema=schema,
+        partitioning=ds.partitioning(folders, flavor="hive"),
+        partition_base_dir=str(absolute(run.path / table.name)),
+    )
+    connection.register(table.name, source)
 
 
 def _are_small(files: Sequence[Path]) -> bool:

@@ -30,7 +30,7 @@ CONTENTS = (
 
 def show(run: Run, query: str | None, form: str) -> None:
     """Print the rows of a query over a run; of the list of its tables and views when there is none."""
-    with Engine.open(run) as engine:
+    with Engine.open(run, lazily=True) as engine:
         show_rows(engine.sql(query or CONTENTS), form)
 
 
