@@ -12,6 +12,7 @@ from pipeprof.experiment.arms import NAMES, Arm, Name, Place, check_unchanged, v
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import RESULT, Session, planned, save_session, throw_away_incomplete
+from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.measures import Measures, Repetition, merged
 from pipeprof.units import format_count, format_ns
 
@@ -118,7 +119,7 @@ class Interleaved:
             return self.conclude()
         try:
             content: dict[str, Any] = msgspec.json.decode(path.read_bytes())
-        except msgspec.DecodeError as error:
+        except BAD_JSON as error:
             raise RunError(f"damaged result `{path}`: {error}", "remove it: it is made again") from error
         return content
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from pipeprof.errors import UsageError
+from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.verdict.gate.policy import Policy, read_policy
 
 OWN, PROJECT = "pipeprof.toml", "pyproject.toml"
@@ -71,6 +72,6 @@ def _parsed(path: Path) -> dict[str, Any]:
         content = msgspec.toml.decode(path.read_bytes())
     except OSError as error:
         raise UsageError(f"cannot read the policy `{path}`: {error.strerror}", "give a TOML file") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BAD_JSON as error:
         raise UsageError(f"`{path}` is no TOML: {error}", "see docs/gate.md for an example") from error
     return _as_table(content, path, "the content")

@@ -21,6 +21,7 @@ import msgspec
 from pipeprof.errors import MeasureError, RunError, UsageError
 from pipeprof.experiment.arms import NAMES, Name
 from pipeprof.experiment.runs import write_json
+from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.run import new_run_id
 from pipeprof.verdict.gate.fingerprint import differences
 
@@ -183,7 +184,7 @@ def load_session(folder: Path) -> Session | None:
         if version > SCHEMA_VERSION:
             raise RunError(f"`{path}` has schema_version {version}, this pipeprof reads up to {SCHEMA_VERSION}", hint)
         return msgspec.json.decode(text, type=Session)
-    except msgspec.DecodeError as error:
+    except BAD_JSON as error:
         raise RunError(f"damaged session `{path}`: {error}", hint) from error
 
 

@@ -15,6 +15,7 @@ from pipeprof import __version__
 from pipeprof.errors import MeasureError, RunError, UsageError
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import SESSION
+from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.run import new_run_id
 from pipeprof.verdict.gate.fingerprint import differences
 
@@ -157,5 +158,5 @@ def _load(path: Path) -> SweepSession:
         if version > SCHEMA_VERSION:
             raise RunError(f"`{path}` has schema_version {version}, this pipeprof reads up to {SCHEMA_VERSION}", HINT)
         return msgspec.json.decode(text, type=SweepSession)
-    except msgspec.DecodeError as error:
+    except BAD_JSON as error:
         raise RunError(f"damaged session, or none of a sweep, `{path}`: {error}", HINT) from error

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from pipeprof.errors import UsageError
+from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.verdict.sweep import RULES, STAGES
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def load_spec(path: Path) -> Spec:
         content = msgspec.toml.decode(path.read_bytes())
     except OSError as error:
         raise UsageError(f"cannot read the sweep `{path}`: {error.strerror}", "give a TOML file") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except BAD_JSON as error:
         raise UsageError(f"`{path}` is no TOML: {error}", "see docs/sweep.md for an example") from error
     return read_spec(content, f"`{path}`")
 

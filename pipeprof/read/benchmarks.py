@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import SourceError
+from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.measures import Measures, Repetition
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def is_benchmark(path: Path) -> bool:
     """Whether the file is JSON with a list of benchmarks."""
     try:
         found = msgspec.json.decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *BAD_JSON):
         return False
     return isinstance(found, dict) and isinstance(found.get("benchmarks"), list) and "machine_info" in found
 
@@ -103,7 +104,7 @@ def _decoded(path: Path) -> _File:
         return msgspec.json.decode(path.read_bytes(), type=_File)
     except OSError as error:
         raise SourceError(f"cannot read `{path}`: {error.strerror}", HINT) from error
-    except msgspec.DecodeError as error:
+    except BAD_JSON as error:
         raise SourceError(f"damaged benchmark file `{path}`: {error}", HINT) from error
 
 

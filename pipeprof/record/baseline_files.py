@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from pipeprof import __version__
 from pipeprof.errors import MeasureError, RunError
+from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.baseline_summary import summary_text
 from pipeprof.record.machine import fingerprint_hash, machine_class
 from pipeprof.record.measures import Measures, Repetition
@@ -134,7 +135,7 @@ def read_document(data: bytes, where: str) -> Document:
                 "upgrade pipeprof, or remove it with pipeprof baseline drop and write it again",
             )
         found = msgspec.convert(raw, Document, strict=True)
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+    except (*BAD_JSON, KeyError, TypeError) as error:
         raise _damaged(where, f"no baseline can be read from it ({error})") from error
     if found.sha256 != _own_digest(raw):
         raise _damaged(where, "its content does not match its SHA-256: edited by hand, or damaged")
@@ -157,7 +158,7 @@ def decode(document: Document, part: Callable[[str], bytes | None], where: str) 
     try:
         facts = _read_facts(contents)
         reps, values = _read_values(contents[VALUES])
-    except (KeyError, pa.ArrowException, msgspec.DecodeError, OSError) as error:
+    except (*BAD_JSON, KeyError, pa.ArrowException, OSError) as error:
         raise _damaged(where, f"{error}") from error
     return Measures(
         label=document.label, kind="baseline", workload=document.workload, reps=reps, values=values, facts=facts,

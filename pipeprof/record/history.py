@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import RunError
+from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.baseline_summary import is_primary
 from pipeprof.record.machine import fingerprint_hash
 
@@ -90,7 +91,7 @@ def entries(lines: Iterable[tuple[str, bytes]]) -> list[Entry]:
                     "upgrade pipeprof",
                 )
             entry = msgspec.json.decode(line, type=Entry)
-        except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        except (*BAD_JSON, KeyError, TypeError) as error:
             raise RunError(
                 f"history entry `{where}` is damaged: {error}", "restore the file from git, or remove that line"
             ) from error

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from pipeprof.errors import RunError, did_you_mean, near_names
+from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
 
 MANIFEST = "run.json"
@@ -183,7 +184,7 @@ def load(path: str | os.PathLike[str]) -> Run:
         if version < 1:
             raise RunError(f"damaged manifest `{manifest}`: schema_version {version}", "restore the file")
         return Run(folder, msgspec.json.decode(text, type=Manifest))
-    except msgspec.DecodeError as error:
+    except BAD_JSON as error:
         raise RunError(
             f"damaged manifest `{manifest}`: {error}", "restore the file, or collect the run again"
         ) from error

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from pipeprof.errors import RunError
+from pipeprof.record.bad_json import BAD_JSON
 
 SCHEMA_VERSION = 1
 
@@ -99,7 +100,7 @@ def read(data: bytes, where: str) -> dict[str, Any]:
                 "install a newer pipeprof",
             )
         found: dict[str, Any] = msgspec.to_builtins(msgspec.json.decode(data, type=Comparison))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except BAD_JSON as error:
         raise RunError(
             f"`{where}` is no comparison: {error}", "write it with `pipeprof compare BASE NEW --format json`"
         ) from error

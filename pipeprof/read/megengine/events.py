@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from pipeprof.record.bad_json import BAD_JSON
+
 LARGEST = 2**62  # ns, bytes and numbers of threads that fit
 _LARGEST_US = 2.0**52
 _LOCATOR = re.compile(
@@ -54,7 +56,7 @@ def args_of(event: Event) -> Args:
     """The event's arguments; empty when it has none or they are no object."""
     try:
         return _args.decode(event.args)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except BAD_JSON:
         return Args()
 
 

@@ -19,6 +19,7 @@ from pipeprof.read.collector import without_collector
 from pipeprof.read.megengine.profile_content import UNKNOWN, DTypes, Operators, Profile, Side
 from pipeprof.read.megengine.scan import Scan
 from pipeprof.read.megengine.unpacked import Unpacked
+from pipeprof.record.bad_json import BAD_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -250,7 +251,7 @@ def shape_text(raw: bytes) -> str | None:
     """Shapes or strides as compact JSON, such as `[[1,3,224,224],[64,3,7,7]]`; None when they are something else."""
     try:
         return msgspec.json.encode(_shapes.decode(raw)).decode()
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except BAD_JSON:
         return None
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import SourceError
+from pipeprof.record.bad_json import BAD_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,7 +127,7 @@ class Scan:
         self._at = found.end()
         try:
             return msgspec.json.decode(found[1])
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_JSON as error:
             raise self._damaged("a value") from error
 
     def cut_off(self) -> CutOffError:
@@ -242,7 +243,7 @@ class Scan:
                 kept[key] = one.decode(raw)
             except RecursionError as error:
                 raise self._damaged("shallow nesting") from error
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except BAD_JSON as error:
                 self._problem(str(error).partition(" - at ")[0])
         return (kept if isinstance(whole, dict) else list(kept.values())), end
 
@@ -268,7 +269,7 @@ class Scan:
         self._at = found.end()
         try:
             return str(msgspec.json.decode(found[1], type=str))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except BAD_JSON as error:
             raise self._damaged("a key") from error
 
     def _take(self, byte: bytes) -> None:

@@ -88,3 +88,11 @@ def test_a_copy_counts_but_is_said_to_be_one(tmp_path):
     (note,) = read_benchmarks(paths, "x").notes
     assert "1.json` is a copy of" in note
     assert read_benchmarks([paths[0], write(tmp_path / "1.json", 0.6)], "x").notes == []
+
+
+def test_a_file_that_is_not_utf_8_is_no_benchmark_and_damaged(tmp_path):
+    path = write(tmp_path / "a.json", node="b?x")
+    path.write_bytes(path.read_bytes().replace(b"?", b"\xff"))
+    assert not is_benchmark(path)
+    with pytest.raises(SourceError, match="damaged benchmark file"):
+        read_benchmarks([path], "x")

@@ -150,3 +150,10 @@ def test_a_manifest_is_json_that_any_program_reads(run):
     text = run.path.joinpath("run.json").read_text(encoding="utf-8")
     assert json.loads(text)["reps"][0]["ranks"][0]["zero_realtime_ns"] == 1_795_186_330_489_203_848
     assert msgspec.json.decode(text, type=Manifest) == run.manifest
+
+
+@pytest.mark.parametrize("text", [b'{"schema_version": 1, "run_id": "\xff"}', b"[" * 100_000])
+def test_a_manifest_that_is_no_text_or_nested_without_end_is_damaged(run, text):
+    run.path.joinpath("run.json").write_bytes(text)
+    with pytest.raises(RunError, match="damaged manifest"):
+        load(run.path)
