@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, format_rate, short_name
+from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_ns, format_ratio
-from pipeprof.verdict.straggler_evidence import PHASES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
