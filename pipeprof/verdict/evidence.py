@@ -13,7 +13,7 @@ LOAD = "diagnose/load"
 
 
 def evidence(
-    code: str, value: float, unit: str, source: str, measured_on: Mapping[str, Any], **facts: Any
+    code: str, value: float | None, unit: str, source: str, measured_on: Mapping[str, Any], **facts: Any
 ) -> dict[str, Any]:
     """One number. `code` says what it is, with `facts` such as the operator; reports word both.
 
@@ -47,7 +47,7 @@ def of_stage(row: Row, rule: str) -> Iterator[dict[str, Any]]:
         timed = on("timed_batches", times=row["source"], batches=row["timed_batches"] or 0)
         yield evidence("work_per_batch", row["work_ns"], "ns", LOAD, timed, op=who)
         yield evidence("max_throughput", row["rate"], "batches/s", LOAD, on("workers", workers=row["workers"]), op=who)
-        yield evidence("utilisation", row["utilisation"], "share", LOAD, on("throughputs"), op=who)
+        yield _utilisation(row["utilisation"], who)
     else:
         yield evidence("queue_drop", row["drop_ratio"] or 0.0, "share", LOAD, on("no_service_times"), op=who)
     samples = on("samples", samples=row["samples"])
@@ -56,6 +56,13 @@ def of_stage(row: Row, rule: str) -> Iterator[dict[str, Any]]:
     if row["output_ratio"] is not None:
         yield evidence("output_queue", row["output_ratio"], "share", LOAD, samples, op=who)
     yield from _of_computing(row, who, rule)
+
+
+def _utilisation(times: float | None, who: dict[str, Any]) -> dict[str, Any]:
+    """At most all of its time: a training may take more for a while, from batches that were prepared before."""
+    if times is None or times <= 1:
+        return evidence("utilisation", times, "share", LOAD, on("throughputs"), op=who)
+    return evidence("utilisation", 1.0, "share", LOAD, on("prefilled", times=times), op=who)
 
 
 def _of_computing(row: Row, who: dict[str, Any], rule: str) -> Iterator[dict[str, Any]]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Bands of the share of the step time spent waiting for data, as TensorFlow's input-pipeline analyzer draws them.
 MODERATE, HIGH = 0.05, 0.20
+PREFILLED = 1.2  # times what a stage can deliver: above, the training used up batches that were prepared before
 LEAST_STEPS = 5  # that were finished and no warm-up; fewer are a doubt
 FACTS = ("workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "longest_ns", "idle_share")
 GRADES = ("high", "medium", "low")
@@ -118,6 +119,8 @@ def _doubts(ranked: Sequence[Row], loads: Sequence[Row], agree: int, of: int) ->
     doubts = [{"code": code, **facts.get(code, {})} for code in first["doubts"].split(", ") if code]
     if (first["batches"] or 0) < LEAST_STEPS:
         doubts.append({"code": "few_steps", "steps": first["batches"] or 0})
+    if (first["utilisation"] or 0.0) > PREFILLED and first["kind"] != "burst":  # bursts have no steady pace anyway
+        doubts.append({"code": "prefilled", "op": _who(first), "times": first["utilisation"]})
     if agree < of:
         doubts.append({"code": "repetitions_differ", "agree": agree, "of": of})
     return doubts

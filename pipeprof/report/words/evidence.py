@@ -140,8 +140,7 @@ BASIS: dict[str, Callable[[Facts], str]] = {
     "workers": lambda facts: format_count(facts["workers"], "worker"),
     "throughputs": lambda _: "throughput of the training / its maximum throughput",
     "prefilled": lambda facts: (
-        "all it can do; the training also used batches that were prepared before, "
-        f"{facts['times']:.2f} times what it can deliver"
+        f"the training took {facts['times']:.2f} times its maximum throughput, from batches that were prepared before"
     ),
     "no_service_times": lambda _: "it has no service times",
     "samples": lambda facts: format_count(facts["samples"] or 0, "sample"),

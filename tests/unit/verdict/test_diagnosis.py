@@ -52,6 +52,17 @@ def test_without_batches_the_share_of_waiting_is_the_verdict_and_names_nobody(sh
     assert found["evidence"][0]["value"] == share
 
 
+@pytest.mark.parametrize(
+    ("utilisation", "kind", "doubted"), [(1.67, "wait", True), (1.1, "wait", False), (1.67, "burst", False)]
+)
+def test_a_stage_never_works_more_than_all_the_time(utilisation, kind, doubted):
+    busy = {"utilisation": utilisation, "kind": kind}
+    found = diagnose([wait(0.6)], [judged(1) | busy], [load(1, 10.0) | busy], cores=8.0)
+    (shown,) = [item for item in found["evidence"] if item["code"] == "utilisation"]
+    assert (shown["value"], shown["measured_on"]) == (1.0, {"code": "prefilled", "times": utilisation})
+    assert ("prefilled" in [doubt["code"] for doubt in found["doubts"]]) is doubted
+
+
 def test_without_batches_the_worst_rank_of_the_middle_repetition_counts():
     waits = [wait(0.01), wait(0.3, rank=1), wait(0.9, rep=1), wait(0.02, rep=2)]
     assert diagnose(waits, [], [])["data_wait_share"] == 0.3

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 MOST_ROWS = 8
 
 
-def across_section(content: dict[str, Any]) -> Section:
+def stragglers_section(content: dict[str, Any]) -> Section:
     """Empty when one rank was recorded."""
-    section = Section("Across ranks")
+    section = Section("Stragglers and waits between ranks")
     ranks = content["ranks"]
     found = ranks["straggler"]
     section.strong += straggler_sentences(found)
