@@ -50,7 +50,14 @@ class SectionName(click.Choice[str]):
 @format_option("html", "markdown", "json")
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the longest tables.")
 @click.option("--full", is_flag=True, help="Everything: evidence, other programs' verdicts, all tables.")
-@click.option("--section", "names", type=SectionName(SECTIONS), multiple=True, help="One part alone (again for more).")
+@click.option(
+    "--section",
+    "names",
+    type=SectionName(SECTIONS),
+    metavar="NAME",
+    multiple=True,
+    help=f"One part alone (again for more): {', '.join(SECTIONS)}.",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @keeps_files("output")
 def report(run: Path, form: str, top: int, output: Path | None, *, full: bool, names: tuple[str, ...]) -> None:

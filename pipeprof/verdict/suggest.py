@@ -66,6 +66,8 @@ def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
         found += _workers(row, kind, loop)
     elif row["op_type"] == "ShuffleOp":
         found.append(_of("smaller_shuffle", row, parameter="buffer_size", place=row["site"]))
+    elif row["is_python"]:
+        found.append(_of("cheaper_waits" if kind == "wait" else "cheaper_rows", row, place=row["code"]))
     else:
         found.append(
             _of("faster_reading", row, parameter="num_parallel_workers", old=row["workers"], place=row["site"])

@@ -89,10 +89,10 @@ def _cause(found: dict[str, Any]) -> str:
         "host_saturated": f"it needs{work or ' CPU'}, and other programs keep the machine busy",
         None: f"it needs{work}" if work else "its times were not recorded, the queues point to it",
     }[found["kind"]]
-    role = "is the slowest stage" if found["verdict"] == "input_bound" else "is the busiest stage"
     if found["rule"] == "gil" and found["verdict"] == "balanced":
-        role = "holds the lock most"
-    return f"{who} {role} of the data pipeline: {what}."
+        return f"{who} holds the lock longest of all stages of the data pipeline: {what}."
+    role = "slowest" if found["verdict"] == "input_bound" else "busiest"
+    return f"{who} is the {role} stage of the data pipeline: {what}."
 
 
 def _label(found: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LOCKED = "it computes in Python, and threads take turns with the interpreter's lock (GIL)"
 COPIED = "rows are large: each one is copied to the process and back"
+SHORT = ("workers", "to_processes")  # whose action is clear without its reason
 BOUND_BASIS = "throughput that the other stages allow / throughput now"
 
 
@@ -23,7 +24,8 @@ def worded(item: dict[str, Any]) -> dict[str, Any]:
     gain = _gain(item["facts"].get("prediction"))
     basis = [BOUND_BASIS] if item["code"] == "bound" else item["basis"]
     unless = item["not_when"]
-    return {"text": action + "".join(f": {part}" for part in (reason, gain) if part), "action": action} | item | {
+    text = action + "".join(f": {part}" for part in (reason, gain) if part)
+    return {"text": text, "action": action if item["code"] in SHORT else text} | item | {
         "basis": basis, "not_when": NOT_WHEN[unless["code"]](unless) if unless else None, "not_when_facts": unless,
     }  # fmt: skip
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     Entry = dict[str, Any]
 
 PHASES = {
-    "data_wait": "time before the forward pass", "forward_backward": "forward and backward", "tail": "tail (optimizer, all-reduce)",
-    "compute": "compute", "whole": "whole step",
+    "data_wait": "time before the forward pass", "forward_backward": "forward and backward",
+    "tail": "tail (optimizer, all-reduce)", "compute": "compute", "whole": "whole step",
 }  # fmt: skip
 LARGE = 0.10  # of the change of the step time: an operator that became another one is the cause from there on
 BECAUSE = ("regressed", "improved", "acknowledged")  # verdicts that have a cause

@@ -87,9 +87,17 @@ def test_the_bound_is_the_next_lowest_capacity():
 
 @pytest.mark.parametrize("op_type", ["ShuffleOp", "TFReaderOp"])
 def test_other_operators_have_advice_without_a_number(op_type):
-    first = advise(stage(op_type=op_type))[0]
+    first = advise(stage(op_type=op_type, is_python=False))[0]
     assert first.parameter
     assert first.gain is None
+
+
+@pytest.mark.parametrize(
+    ("python", "kind", "code"),
+    [(True, "cpu", "cheaper_rows"), (True, "wait", "cheaper_waits"), (False, "cpu", "faster_reading")],
+)
+def test_a_filter_in_python_is_no_reader_of_files(python, kind, code):
+    assert advise(stage(op_type="FilterOp", kind=kind, is_python=python))[0].code == code
 
 
 def test_a_loop_that_does_not_wait_can_give_workers_back_where_cpu_is_short():
