@@ -26,6 +26,8 @@ EXIT = {
     "unchanged": 0, "improved": 0, "acknowledged": 0, "regressed": 1, "incomparable": 3, "missing": 3,
     "inconclusive": 4,
 }  # fmt: skip
+SCHEMA_VERSION = 1  # of the comparison
+SAME_RELEASE = "use the action and pipeprof of the same release"
 USAGE, NOT_JUDGED, WORKLOAD_FAILED = 2, 3, 5
 MEANING = {
     USAGE: "the check is set up wrongly", NOT_JUDGED: "the comparison could not be judged",
@@ -194,8 +196,12 @@ def judged(code: int, data: bytes, tail: str) -> dict[str, Any]:
         raise GateError(f"pipeprof printed no comparison (exit code {code}){reason(tail)}", NOT_JUDGED, tail)
     verdict = content.get("verdict")
     expected = EXIT.get(verdict) if isinstance(verdict, str) else None
-    if content.get("schema_version") != 1 or expected is None:
-        raise GateError("pipeprof printed a comparison of a version that this action does not know", NOT_JUDGED, tail)
+    if content.get("schema_version") != SCHEMA_VERSION:
+        given = f"schema_version {content.get('schema_version')!r}, and this action reads {SCHEMA_VERSION}"
+        raise GateError(f"pipeprof printed a comparison with {given}: {SAME_RELEASE}", NOT_JUDGED, tail)
+    if expected is None:
+        given = f"the verdict {verdict!r}, which this action does not know"
+        raise GateError(f"pipeprof printed {given}: {SAME_RELEASE}", NOT_JUDGED, tail)
     if not expected == code == content.get("exit_code"):
         given = f"exit code {content.get('exit_code')!r}, and pipeprof exited with {code}"
         raise GateError(f"the comparison contradicts itself: verdict {verdict}, {given}", NOT_JUDGED, tail)

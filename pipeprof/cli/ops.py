@@ -31,17 +31,23 @@ class _Command(click.Command):
 @click.command(cls=_Command, context_settings=_CONTEXT)
 @run_argument("RUN|FILE")
 @click.option(
-    "-t", "--top", type=int, metavar="N", help="Rows; 0 shows all, -N all but the last N.  [default: 20, or 3]"
+    "-t",
+    "--top",
+    type=int,
+    metavar="N",
+    help="Rows; 0 shows all, -N all but the last N.  [default: 20; of a MegEngine profile 3, as its own tool shows]",
 )
 @click.option("--row-limit", type=int, metavar="N", help="As --top; -1 shows all.")
 @click.option(
-    "--group-by", metavar="name|shape|stack [N]|type|scope|phase", help="Sum up executions.  [default: type or name]"
+    "--group-by",
+    metavar="name|shape|stack [N]|type|scope|phase",
+    help="Add up executions by this.  [default: type; name where no training step was recorded]",
 )
 @click.option("--stack-depth", type=click.IntRange(1), metavar="N", help="Frames of --group-by stack.  [default: 5]")
 @click.option(
     "--python-functions/--no-python-functions",
     default=None,
-    help="Groups with calls of Python functions, or without.  [default: as the torch that wrote the trace]",
+    help="With calls of Python functions in a PyTorch trace, or without.  [default: as the version of torch that wrote it]",
 )
 @click.option("--order-by", "--sort-by", metavar="COL", help="Largest first by any column; +COL: smallest first.")
 @click.option("--opr-name", metavar="REGEX", help="Operators whose name matches, from its start.")
@@ -58,11 +64,11 @@ class _Command(click.Command):
 )
 @click.option("--min-time", type=float, metavar="S", help="Operators of at least so many seconds.")
 @click.option("--max-time", type=float, metavar="S", help="Operators of at most so many seconds.")
-@click.option("--copy-time", is_flag=True, help="Also the time of operators of type Copy.")
-@click.option("--show-host", is_flag=True, help="The host's side, too.")
-@click.option("--print-only", type=click.Choice(["summary", "device", "host"]), help="One part only.")
+@click.option("--copy-time", is_flag=True, help="Include the time of operators of type Copy.")
+@click.option("--show-host", is_flag=True, help="Show the operators of the host as well.")
+@click.option("--print-only", type=click.Choice(["summary", "device", "host"]), help="Print only this part.")
 @click.option("--dump-only-opr", is_flag=True, help="Name, type and id, one operator per line.")
-@click.option("--confluence", "--wiki", is_flag=True, help="Wiki tables with more columns.")
+@click.option("--confluence", "--wiki", is_flag=True, help="Print tables in wiki syntax, with more columns.")
 @format_option("json", "csv", "markdown", "parquet")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @keeps_files("output")

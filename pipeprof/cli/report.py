@@ -24,16 +24,25 @@ SECTIONS = (
     "run",
     "diagnosis",
     "steps",
-    "split",
+    "profiler-steps",
     "ranks",
-    "across",
+    "stragglers",
     "pipeline",
     "queues",
     "operators",
     "communication",
     "resources",
-    "missing",
+    "not-measured",
 )  # of pipeprof.report.sections, whose import takes longer than `--help` may
+OLD_SECTIONS = {"split": "profiler-steps", "across": "stragglers", "missing": "not-measured"}  # taken, but not shown
+
+
+class SectionName(click.Choice[str]):
+    """A name of SECTIONS, or what it was called before."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name as it is now."""
+        return super().convert(OLD_SECTIONS.get(value, value), param, ctx)
 
 
 @click.command()
@@ -41,7 +50,14 @@ SECTIONS = (
 @format_option("html", "markdown", "json")
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the longest tables.")
 @click.option("--full", is_flag=True, help="Everything: evidence, other programs' verdicts, all tables.")
-@click.option("--section", "names", type=click.Choice(SECTIONS), multiple=True, help="One part alone (again for more).")
+@click.option(
+    "--section",
+    "names",
+    type=SectionName(SECTIONS),
+    metavar="NAME",
+    multiple=True,
+    help=f"One part alone (again for more): {', '.join(SECTIONS)}.",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @keeps_files("output")
 def report(run: Path, form: str, top: int, output: Path | None, *, full: bool, names: tuple[str, ...]) -> None:

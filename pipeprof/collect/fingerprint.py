@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from pipeprof.record.machine import host_name
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -53,7 +55,7 @@ def machine() -> dict[str, Any]:
         "kernel": platform.release(),
         "os": _os_name(),
         "container": _container(),
-        "host": hashlib.sha256(platform.node().encode()).hexdigest()[:12],
+        "host": host_name(),
         "environment": {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ},
     }
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 NO_JOB = "unknown"
 LABELS = {
-    "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": "data wait",
+    "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": "wait for data",
     "first_step_time": "time to first step", "peak_memory": "peak memory",
 }  # fmt: skip
 INFORMS = "the conditions differ, so this comparison informs and cannot fail"

@@ -85,7 +85,7 @@ def _explain(content: dict[str, Any]) -> None:
     print(f"  {'':<22}{'queue':>8}{'work per batch':>17}{'workers':>10}{'busy':>10}")
     for row in sorted(stages, key=lambda row: -row["op_id"]):
         cells = (format_ratio(row["output_ratio"]), format_ns(row["work_ns"]), row["workers"])
-        print(f"  {_label(row):<22}{cells[0]:>8}{cells[1]:>17}{cells[2]:>10}{format_ratio(row['utilisation']):>10}")
+        print(f"  {_label(row):<22}{cells[0]:>8}{cells[1]:>17}{cells[2]:>10}{format_ratio(_busy(row)):>10}")
     _aside("busy: work per batch x batches per second / workers; the one nearest 100 % limits")
     print()
     name = f"`{_bottleneck(found)}`" if found["op_id"] is not None else "no operator"
@@ -102,6 +102,11 @@ def _stages(content: dict[str, Any]) -> list[dict[str, Any]]:
     training = [row for row in content["pipeline"]["pipelines"] if row["role"] == "train"]
     main = max(training, key=lambda row: row["wait_ns"], default={"pipeline_key": None})["pipeline_key"]
     return [row for row in content["pipeline"]["load"] if row["pipeline_key"] == main and row["op_id"] >= 0]
+
+
+def _busy(row: dict[str, Any]) -> float | None:
+    """At most all of the time, also where the training used up what was prepared before."""
+    return None if row["utilisation"] is None else min(1.0, row["utilisation"])
 
 
 def _label(row: dict[str, Any]) -> str:

@@ -161,12 +161,17 @@ def remove(root: str, workload: str, machine: str | None = None) -> list[tuple[s
     """
     place = open_place(root)
     checked_name(workload, "workload")
-    found = [name for name in place.names() if name[0] == workload and machine in (None, name[1])]
-    if not found:
+    if not _of_workload(place, workload, machine):
         raise NoBaselineError(f"no baseline of `{workload}` in `{place.shown}`", "pipeprof baseline list")
-    for _, inner in found:
-        place.remove(workload, inner)
+    with place.turn(workload):  # not while another process writes one of them
+        found = _of_workload(place, workload, machine)
+        for _, inner in found:
+            place.remove(workload, inner)
     return found
+
+
+def _of_workload(place: Place, workload: str, machine: str | None) -> list[tuple[str, str]]:
+    return [name for name in place.names() if name[0] == workload and machine in (None, name[1])]
 
 
 def _read(place: Place, workload: str, machine: str, *, moved: bool = False) -> tuple[Document, Measures]:

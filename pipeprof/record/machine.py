@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,11 @@ def hard_differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[s
 def fingerprint_hash(fingerprint: Mapping[str, Any]) -> str:
     """16 hexadecimal digits: equal for fingerprints without hard differences."""
     return _digest(hard_fields(fingerprint))[:16]
+
+
+def host_name() -> str:
+    """This host, as the fingerprint of a run names it: a hash, for names of hosts can be private."""
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:12]
 
 
 def machine_class(fingerprint: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts
+from pipeprof.report.words import evidence, network, suggestions
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
 from pipeprof.verdict.interval import judge_interval
@@ -25,7 +26,7 @@ OPERATORS_ALONE = (
     "operators were imported, but not in which training step each ran: `pipeprof ops` shows what takes long; why the "
     "steps are missing stands under what was not measured"
 )
-DIVIDED = ("step/split", "steps as their profiler divides them")
+DIVIDED = "step/split"
 
 
 def diagnosis_of(
@@ -51,11 +52,13 @@ def diagnosis_of(
 
 
 def _worded(verdict: dict[str, Any]) -> dict[str, Any]:
-    """With the doubts as clauses; their codes and numbers are kept as `doubt_facts`."""
+    """With doubts, evidence and suggestions in words; their codes and numbers are kept."""
+    verdict["suggestions"] = [suggestions.worded(item) for item in verdict["suggestions"]]
     for part in (verdict, verdict["network"]):
         if part is not None:
             part["doubt_facts"] = part["doubts"]
             part["doubts"] = doubts.clauses(part["doubt_facts"])
+            part["evidence"] = evidence.worded(part["evidence"])
     return verdict
 
 
@@ -103,6 +106,7 @@ def _network(engine: Engine, run: Run) -> dict[str, Any]:
         mode=run.manifest.fingerprint.get("mode"),
         origin=origin,
     )
+    found["actions"], found["suggestions"] = network.worded(found["actions"])
     found["suggestions"] += _stage_advice(split)
     if not phases and imported:
         found["actions"], found["suggestions"] = [], [OPERATORS_ALONE if run.files("op") else NOTHING_IMPORTED]

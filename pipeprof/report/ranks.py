@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import doubts
+from pipeprof.report.words import evidence
+from pipeprof.report.words.ranks import sentence
 from pipeprof.verdict.slow_link import slow_links
 from pipeprof.verdict.straggler import stragglers
 
@@ -36,9 +38,12 @@ def ranks_of(engine: Engine, *, top: int, several: bool) -> dict[str, Any]:
 
 
 def _worded(found: dict[str, Any]) -> dict[str, Any]:
-    """With doubts and reasons as clauses; codes and numbers are kept as `doubt_facts`."""
+    """With doubts, reasons, evidence and suggestions in words; their codes and numbers are kept."""
     found["why"] = WHY.get(found["why"])
     for item in found["found"]:
         item["doubt_facts"] = item["doubts"]
         item["doubts"] = doubts.clauses(item["doubt_facts"])
+        item["evidence"] = evidence.worded(item["evidence"])
+        item["suggestion_facts"] = item["suggestions"]
+        item["suggestions"] = [sentence(one) for one in item["suggestion_facts"]]
     return found

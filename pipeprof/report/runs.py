@@ -52,7 +52,7 @@ def _row(one: Listed) -> dict[str, Any]:
     manifest = one.run.manifest
     row |= {"state": manifest.state, "command": manifest.command, "source": manifest.source, "run_id": manifest.run_id}
     if manifest.state == "running":
-        return row if launcher_alive(manifest) else row | {"state": "partial", "problem": CUT_OFF}
+        return row if launcher_alive(one.run) else row | {"state": "partial", "problem": CUT_OFF}
     found = overview(one.run)
     if found.problem:
         return row | {"state": "damaged", "problem": found.problem}

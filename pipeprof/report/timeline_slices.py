@@ -75,7 +75,7 @@ class SliceRows:
         """Data wait up to FP, forward+backward up to BP, then the tail; `compute` when BP is not known."""
         both = pc.is_valid(table.column("bp_ns"))
         parts = [
-            self._phase(table, "data wait", "start_ns", "fp_ns"),
+            self._phase(table, "before the forward pass", "start_ns", "fp_ns"),
             self._phase(table.filter(both), "forward+backward", "fp_ns", "bp_ns"),
             self._phase(table.filter(both), "tail", "bp_ns", "end_ns"),
             self._phase(table.filter(pc.invert(both)), "compute", "fp_ns", "end_ns"),

@@ -45,6 +45,7 @@ class Stage:
     uses_processes: bool = False
     is_python: bool = False
     capacity: int | None = None
+    name: str | None = None
 
     @property
     def cpu_share(self) -> float | None:

@@ -1,4 +1,4 @@
-"""What led to a verdict: each number with its unit, the query it came from and what it was measured on."""
+"""What led to a verdict: each number with its unit, the query it came from and what it was measured on, as codes."""
 
 from __future__ import annotations
 
@@ -9,102 +9,91 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-SOURCES = {
-    "log": "MindSpore's timing lines",
-    "hook": "timed calls of its Python",
-    "both": "timed calls and MindSpore's timing lines",
-}
+LOAD = "diagnose/load"
 
 
-def evidence(what: str, value: float, unit: str, source: str, basis: str) -> dict[str, Any]:
-    """One number. `unit` is share (0..1), ns, batches/s or cores; `source` the query; `basis` what was measured."""
-    return {"what": what, "value": value, "unit": unit, "source": source, "basis": basis}
+def evidence(
+    code: str, value: float | None, unit: str, source: str, measured_on: Mapping[str, Any], **facts: Any
+) -> dict[str, Any]:
+    """One number. `code` says what it is, with `facts` such as the operator; reports word both.
+
+    `unit` is share (0..1), ns, batches/s or cores; `source` the query; `measured_on` a `code` with its numbers.
+    """
+    return {
+        "code": code, "value": value, "unit": unit, "source": source, "facts": facts, "measured_on": dict(measured_on),
+    }  # fmt: skip
+
+
+def on(code: str, **facts: Any) -> dict[str, Any]:
+    """What a number was measured on."""
+    return {"code": code, **facts}
 
 
 def of_waiting(first: Row, whole_share: float | None) -> Iterator[dict[str, Any]]:
     """The loop: how much it waits, how fast it goes, how fast it could go."""
-    batches = f"{_batches(first['batches'])}, after the first quarter"
-    yield evidence("time waiting for data", first["wait_share"], "share", "diagnose/load", batches)
+    steady = on("steady_batches", batches=first["batches"] or 0)
+    yield evidence("data_wait", first["wait_share"], "share", LOAD, steady)
     if whole_share is not None and abs(whole_share - first["wait_share"]) > 0.05:
-        yield evidence("time waiting for data, start included", whole_share, "share", "step/data_wait", "all steps")
-    yield evidence("throughput of the training", first["loop_rate"], "batches/s", "diagnose/load", batches)
+        yield evidence("data_wait_whole", whole_share, "share", "step/data_wait", on("all_steps"))
+    yield evidence("throughput", first["loop_rate"], "batches/s", LOAD, steady)
     if first["consumer_rate"] is not None:
-        yield evidence(
-            "maximum throughput of the training itself",
-            first["consumer_rate"],
-            "batches/s",
-            "diagnose/load",
-            "without its wait for data",
-        )
+        yield evidence("consumer_throughput", first["consumer_rate"], "batches/s", LOAD, on("without_data_wait"))
 
 
 def of_stage(row: Row, rule: str) -> Iterator[dict[str, Any]]:
     """One operator: its capacity, how busy it is, its queues, and what its workers do."""
-    who = label(row)
+    who = operator(row)
     if row["work_ns"] is not None:
-        basis = f"{SOURCES.get(row['source'], row['source'])}, {_batches(row['timed_batches'])}"
-        workers = f"{row['workers']} worker{'' if row['workers'] == 1 else 's'}"
-        yield evidence(f"work per batch in {who}", row["work_ns"], "ns", "diagnose/load", basis)
-        yield evidence(f"maximum throughput of {who}", row["rate"], "batches/s", "diagnose/load", workers)
-        yield evidence(
-            f"utilisation of {who}",
-            row["utilisation"],
-            "share",
-            "diagnose/load",
-            "throughput of the training / its maximum throughput",
-        )
+        timed = on("timed_batches", times=row["source"], batches=row["timed_batches"] or 0)
+        yield evidence("work_per_batch", row["work_ns"], "ns", LOAD, timed, op=who)
+        yield evidence("max_throughput", row["rate"], "batches/s", LOAD, on("workers", workers=row["workers"]), op=who)
+        yield _utilisation(row["utilisation"], who)
     else:
-        yield evidence(
-            f"drop in queue fill at {who}",
-            row["drop_ratio"] or 0.0,
-            "share",
-            "diagnose/load",
-            "it has no service times",
-        )
-    for side in ("input", "output"):
-        if row[f"{side}_ratio"] is not None:
-            yield evidence(
-                f"fill of the queue {'in front of' if side == 'input' else 'behind'} {who}",
-                row[f"{side}_ratio"],
-                "share",
-                "diagnose/load",
-                f"{row['samples']} samples",
-            )
+        yield evidence("queue_drop", row["drop_ratio"] or 0.0, "share", LOAD, on("no_service_times"), op=who)
+    samples = on("samples", samples=row["samples"])
+    if row["input_ratio"] is not None:
+        yield evidence("input_queue", row["input_ratio"], "share", LOAD, samples, op=who)
+    if row["output_ratio"] is not None:
+        yield evidence("output_queue", row["output_ratio"], "share", LOAD, samples, op=who)
     yield from _of_computing(row, who, rule)
 
 
-def _of_computing(row: Row, who: str, rule: str) -> Iterator[dict[str, Any]]:
+def _utilisation(times: float | None, who: dict[str, Any]) -> dict[str, Any]:
+    """At most all of its time: a training may take more for a while, from batches that were prepared before."""
+    if times is None or times <= 1:
+        return evidence("utilisation", times, "share", LOAD, on("throughputs"), op=who)
+    return evidence("utilisation", 1.0, "share", LOAD, on("prefilled", times=times), op=who)
+
+
+def _of_computing(row: Row, who: dict[str, Any], rule: str) -> Iterator[dict[str, Any]]:
     if row["cpu_share"] is not None:
-        yield evidence(
-            f"computing, of the time {who} is busy",
-            row["cpu_share"],
-            "share",
-            "diagnose/load",
-            "thread CPU time",
-        )
+        yield evidence("computing", row["cpu_share"], "share", LOAD, on("thread_cpu_time"), op=who)
     if row["cores"] is not None and (rule in ("gil", "contention") or row["kind"] in ("gil", "cpu")):
-        yield evidence(f"CPU of {who}", row["cores"], "cores", "diagnose/load", "mean")
+        yield evidence("cpu", row["cores"], "cores", LOAD, on("mean"), op=who)
     if row["gil_share"] is not None and (rule == "gil" or row["kind"] == "gil"):
-        yield evidence(
-            "Python code holds the interpreter's lock (GIL)", row["gil_share"], "share", "diagnose/load", "10 probes/s"
-        )
+        yield evidence("lock_held", row["gil_share"], "share", LOAD, on("probes", per_second=10))
     if row["kind"] in ("burst", "poll") and row["longest_ns"] is not None:
-        yield evidence(f"usual longest row of {who}", row["longest_ns"], "ns", "diagnose/load", "per interval or batch")
+        yield evidence("longest_row", row["longest_ns"], "ns", LOAD, on("intervals"), op=who)
     if row["kind"] == "poll" and row["law_row_ns"] is not None:
-        yield evidence("least time between two rows", row["law_row_ns"], "ns", "diagnose/load", "100 ms polls")
+        yield evidence("polled_row", row["law_row_ns"], "ns", LOAD, on("polls", poll_ms=100))
     if row["idle_share"] is not None and row["kind"] in ("cpu", "gil"):
-        yield evidence("idle part of the machine", row["idle_share"], "share", "diagnose/load", "host samples")
+        yield evidence("idle", row["idle_share"], "share", LOAD, on("host_samples"))
 
 
-def label(row: Row) -> str:
-    """An operator for people: its name if it has one, else its type and number."""
-    return f"`{row['name']}`" if row["name"] else f"{row['op_type']} {row['op_id']}"
+def of_queues(row: Row) -> Iterator[dict[str, Any]]:
+    """In sink mode: how often the queues on the host and on the device were found empty. A row of diagnose/sink."""
+    batches, source = on("batches", batches=row["batches"] or 0), "diagnose/sink"
+    if row["host_empty_share"] is not None:
+        yield evidence("host_queue_empty", row["host_empty_share"], "share", source, batches)
+    if row["device_empty_share"] is not None:
+        yield evidence("device_queue_empty", row["device_empty_share"], "share", source, batches)
+
+
+def operator(row: Row) -> dict[str, Any]:
+    """What names an operator."""
+    return {name: row[name] for name in ("op_id", "op_type", "name")}
 
 
 def stage_rows(rows: Sequence[Row], op_id: int) -> Row | None:
     """The row of one operator."""
     return next((row for row in rows if row["op_id"] == op_id), None)
-
-
-def _batches(number: int | None) -> str:
-    return f"{number or 0:,} batch{'' if number == 1 else 'es'}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.evidence import evidence
+from pipeprof.verdict.evidence import evidence, of_queues, on
 from pipeprof.verdict.pipeline import HIGH, MODERATE
 
 if TYPE_CHECKING:
@@ -33,10 +33,8 @@ def judge_interval(verdict: dict[str, Any], phases: Sequence[Row], sink: Sequenc
         return verdict
     worst = max(waits, key=lambda row: row["share"])
     share = worst["share"]
-    found = evidence(
-        "time from the end of a step to its forward pass", share, "share", "step/phase_summary",
-        f"{worst['steps']} steps, rank {worst['rank']}",
-    )  # fmt: skip
+    measured_on = on("steps_of_rank", steps=worst["steps"], rank=worst["rank"])
+    found = evidence("before_forward", share, "share", "step/phase_summary", measured_on)
     judged = {**verdict, "evidence": [*verdict["evidence"], found]}
     place = (worst["rep"], worst["rank"])
     late = next((row for row in sink if row["stage"] and (row["rep"], row["rank"]) == place), None)
@@ -54,15 +52,5 @@ def judge_interval(verdict: dict[str, Any], phases: Sequence[Row], sink: Sequenc
     return judged | {
         "verdict": "input_bound", "severity": "high" if share >= HIGH else "moderate", "stage": late["stage"],
         "data_wait_share": share, "confidence": "low" if few else "medium", "doubts": [{"code": "no_batches"}, *few],
-        "evidence": [*judged["evidence"], *_queues(late)],
+        "evidence": [*judged["evidence"], *of_queues(late)],
     }  # fmt: skip
-
-
-def _queues(row: Row) -> list[dict[str, Any]]:
-    names = {"host_empty_share": "host queue found empty", "device_empty_share": "device queue found empty"}
-    batches = f"{row['batches']} batches"
-    return [
-        evidence(what, row[name], "share", "diagnose/sink", batches)
-        for name, what in names.items()
-        if row[name] is not None
-    ]

@@ -44,4 +44,5 @@ def _stage(row: Row) -> Stage:
         uses_processes=bool(row["uses_processes"]),
         is_python=bool(row["is_python"]),
         capacity=row["capacity"],
+        name=row["name"],
     )

@@ -8,8 +8,8 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.units import format_count, format_ns
 from pipeprof.verdict import network_advice as advice
+from pipeprof.verdict.evidence import evidence, on
 from pipeprof.verdict.network_ops import TESTED_SHARE, growing_ops, growth_was_measured, top_ops, top_types
 from pipeprof.verdict.network_ranks import slowest_rank, waiting_share
 
@@ -25,7 +25,7 @@ WARMUP_SHARE = 0.50  # of the time in training steps: more went to warm-up than 
 LEAST_STEPS, ENOUGH_STEPS = 3, 10
 INFLATED, MUCH_INFLATED = 1.2, 1.5  # a step inside op windows against one outside, both without the wait for data
 
-RECORDED = ("diagnose/network_phase", "steps with recorded operators")
+RECORDED = "diagnose/network_phase"
 
 PARTS = (
     "forward", "backward", "optimizer", "other", "communication_exposed", "communication_tail", "host_gap", "data_wait",
@@ -37,13 +37,6 @@ LIMITS = {
     "host_gap": ("host_gap",),
 }
 LIMIT_OF = {part: limit for limit, parts in LIMITS.items() for part in parts}
-NAMES = {
-    "compute": "operators of the forward and backward pass",
-    "communication": "exposed communication",
-    "optimizer": "operators of the optimizer",
-    "host_gap": "no operator runs, only Python and framework code on the host",
-    "imbalance": "waiting for the slowest rank",
-}
 
 
 def diagnose_network(
@@ -56,13 +49,13 @@ def diagnose_network(
     *,
     types: Sequence[Row] = (),
     mode: str | None = None,
-    origin: tuple[str, str] = RECORDED,
+    origin: str = RECORDED,
 ) -> dict[str, Any]:
     """What the step is limited by, over all repetitions and ranks.
 
     `phases`: rows of diagnose/network_phase; `spread`: diagnose/rank_imbalance; `top`: diagnose/network_top; `growth`:
     diagnose/op_growth; `warmups`: diagnose/warmup_share; `comm`: comm/summary; `types`: diagnose/network_types; `mode`:
-    pynative or graph, if known; `origin`: the query that `phases` are from, and what its steps are.
+    pynative or graph, if known; `origin`: the query that `phases` are from.
     """
     found = _empty()
     found["top_ops"], found["top_types"] = top_ops(top), top_types(types)
@@ -82,10 +75,9 @@ def diagnose_network(
     _judge_warmup(found, warmups)
     _judge_growth(found, growth)
     if found["limit"] == "not_measured":
-        found["actions"].append(advice.Advice("record the operators of more steps: a longer run, or collect --ops all"))
-    found["actions"] = list(dict.fromkeys(found["actions"]))
-    found["suggestions"] = [advice.stated(item) for item in found["actions"]]
-    found["actions"] = [item._asdict() for item in found["actions"]]
+        found["actions"].append(advice.Advice("record_more"))
+    actions = found["actions"]
+    found["actions"] = [item.as_dict() for place, item in enumerate(actions) if item not in actions[:place]]
     return found
 
 
@@ -154,50 +146,36 @@ def _doubts(found: Row, share: float, *, clear: bool) -> list[dict[str, Any]]:
     return doubts
 
 
-def _step_evidence(found: dict[str, Any], rows: Sequence[Row], slow: Row | None, origin: tuple[str, str]) -> None:
-    query, steps = origin
-    ranks = len({(row["rep"], row["rank"]) for row in rows})
-    where = f"rank {slow['rank']}, the slowest" if slow is not None else f"{ranks} rank{'' if ranks == 1 else 's'}"
-    basis = f"{found['steps']} {steps}, {where}"
+def _step_evidence(found: dict[str, Any], rows: Sequence[Row], slow: Row | None, origin: str) -> None:
+    measured_on = on(
+        "step_shares", steps=found["steps"], recorded=origin == RECORDED,
+        ranks=len({(row["rep"], row["rank"]) for row in rows}), slow_rank=None if slow is None else slow["rank"],
+    )  # fmt: skip
     for limit in [*found["candidates"], *(limit for limit in found["weights"] if limit not in found["candidates"])]:
         if limit != "imbalance" and found["weights"][limit] >= 0.01:
             value = sum(found["shares"][part] for part in LIMITS[limit])
-            found["evidence"].append(_evidence(NAMES[limit], value, _SHARE, query, basis))
-    extra = {
-        "communication_tail": "exposed communication behind the backward pass",
-        "communication_overlapped": "communication beside other operators",
-        "data_wait": "wait for data in these steps",
-    }
-    for part, what in extra.items():
+            found["evidence"].append(evidence("step_part", value, _SHARE, origin, measured_on, limit=limit))
+    for part in ("communication_tail", "communication_overlapped", "data_wait"):
         if found["shares"][part] >= 0.01:
-            found["evidence"].append(_evidence(what, found["shares"][part], _SHARE, query, basis))
+            found["evidence"].append(evidence("also", found["shares"][part], _SHARE, origin, measured_on, part=part))
     if found["inflation"] is not None and found["inflation"] >= INFLATED:
         found["evidence"].append(
-            _evidence("steps inside op windows take longer than those outside", found["inflation"], "times",
-                      "diagnose/network_phase", "medians without the wait for data")
-        )  # fmt: skip
+            evidence("inflation", found["inflation"], "times", "diagnose/network_phase", on("medians"))
+        )
     _rank_evidence(found, slow)
 
 
 def _rank_evidence(found: dict[str, Any], slow: Row | None) -> None:
-    waiting = found["waiting_share"]
+    waiting, source = found["waiting_share"], "diagnose/rank_imbalance"
     if waiting is not None and waiting >= 0.01:
-        basis = "exposed communication beyond that of the rank with the least, mean of the ranks"
-        found["evidence"].append(
-            _evidence("waiting for another rank", waiting, _SHARE, "diagnose/rank_imbalance", basis)
-        )
+        found["evidence"].append(evidence("rank_waits", waiting, _SHARE, source, on("beyond_least")))
     if slow is None:
         return
-    basis = (
-        f"{slow['steps']} common steps of {slow['ranks']} ranks; standard error {format_ns(slow['excess_error_ns'])}; "
-        "steps are equally long on all ranks, so the slow one is the one with the longest own time and the least "
-        "communication"
-    )
-    what = f"rank {slow['rank']} works longer than the others, most in {advice.PHASE_NAMES[slow['phase']]}"
-    source = "diagnose/rank_imbalance"
+    common = on("common_steps", steps=slow["steps"], ranks=slow["ranks"], error_ns=slow["excess_error_ns"])
+    rank = {"rank": slow["rank"], "phase": slow["phase"]}
     found["evidence"] += [
-        _evidence(what, slow["excess_ns"], "ns", source, basis),
-        _evidence("the others wait for it per step", slow["wait_caused_ns"], "ns", source, basis),
+        evidence("rank_longer", slow["excess_ns"], "ns", source, common, **rank),
+        evidence("wait_caused", slow["wait_caused_ns"], "ns", source, common, **rank),
     ]
 
 
@@ -208,12 +186,10 @@ def _judge_warmup(found: dict[str, Any], warmups: Sequence[Row]) -> None:
         return
     rows = [row for row in warmups if row["share"] is not None]
     worst = max(rows, key=lambda row: row["share"])
-    basis = (
-        f"{worst['warmup_steps']} in warm-up ({format_count(worst['compiles'], 'compilation')} took "
-        f"{format_ns(worst['compile_ns'])}), {worst['train_steps']} others; worst rank, median of the repetitions"
-    )
-    what = "warm-up steps, graph compilation included"
-    found["evidence"].append(_evidence(what, share, "share of the time in training steps", _WARMUP, basis))
+    names = ("warmup_steps", "compiles", "compile_ns", "train_steps")
+    measured_on = on("warmup", **{name: worst[name] for name in names})
+    unit = "share of the time in training steps"
+    found["evidence"].append(evidence("warmup", share, unit, "diagnose/warmup_share", measured_on))
     if share >= WARMUP_SHARE and worst["train_steps"]:
         steps_limit = [] if found["limit"] == "not_measured" else [found["limit"]]
         found |= {"limit": "compile", "limit_share": share, "candidates": ["compile", *steps_limit]}
@@ -229,13 +205,13 @@ def _judge_warmup(found: dict[str, Any], warmups: Sequence[Row]) -> None:
 def _judge_growth(found: dict[str, Any], growth: Sequence[Row]) -> None:
     ops = found["growing_ops"] or []
     for op in ops[:3]:
-        basis = (
-            f"{op['steps']} steps in {op['windows']} windows, from {format_ns(op['first_ns'])} to "
-            f"{format_ns(op['last_ns'])} per step; interval {format_ns(op['slope_low_ns'])} to "
-            f"{format_ns(op['slope_high_ns'])}"
+        measured_on = on(
+            "windows", steps=op["steps"], windows=op["windows"], first_ns=op["first_ns"], last_ns=op["last_ns"],
+            low_ns=op["slope_low_ns"], high_ns=op["slope_high_ns"],
+        )  # fmt: skip
+        found["evidence"].append(
+            evidence("growth", op["slope_ns"], "ns per step", "diagnose/op_growth", measured_on, name=op["name"])
         )
-        what = f"`{op['name']}` takes longer from step to step"
-        found["evidence"].append(_evidence(what, op["slope_ns"], "ns per step", "diagnose/op_growth", basis))
     tested = {(row["name"], row["phase"]) for row in growth if (row["share"] or 0) >= TESTED_SHARE}
     found["actions"] += advice.growth(ops, len(tested))
 
@@ -261,11 +237,6 @@ def _steps(rows: Sequence[Row]) -> int:
 
 
 _SHARE = "share of the step time"
-_WARMUP = "diagnose/warmup_share"
-
-
-def _evidence(what: str, value: float, unit: str, source: str, basis: str) -> dict[str, Any]:
-    return {"what": what, "value": value, "unit": unit, "source": source, "basis": basis}
 
 
 def _empty() -> dict[str, Any]:
@@ -288,5 +259,4 @@ def _empty() -> dict[str, Any]:
         "actions": [],
         "growing_ops": None,
         "evidence": [],
-        "suggestions": [],
     }

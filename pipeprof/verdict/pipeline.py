@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Bands of the share of the step time spent waiting for data, as TensorFlow's input-pipeline analyzer draws them.
 MODERATE, HIGH = 0.05, 0.20
+PREFILLED = 1.2  # times what a stage can deliver: above, the training used up batches that were prepared before
 LEAST_STEPS = 5  # that were finished and no warm-up; fewer are a doubt
 FACTS = ("workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "longest_ns", "idle_share")
 GRADES = ("high", "medium", "low")
@@ -118,13 +119,15 @@ def _doubts(ranked: Sequence[Row], loads: Sequence[Row], agree: int, of: int) ->
     doubts = [{"code": code, **facts.get(code, {})} for code in first["doubts"].split(", ") if code]
     if (first["batches"] or 0) < LEAST_STEPS:
         doubts.append({"code": "few_steps", "steps": first["batches"] or 0})
+    if (first["utilisation"] or 0.0) > PREFILLED and first["kind"] != "burst":  # bursts have no steady pace anyway
+        doubts.append({"code": "prefilled", "op": _who(first), "times": first["utilisation"]})
     if agree < of:
         doubts.append({"code": "repetitions_differ", "agree": agree, "of": of})
     return doubts
 
 
 def _who(row: Row | None) -> dict[str, Any] | None:
-    return {name: row[name] for name in ("op_id", "op_type", "name")} if row else None
+    return shown.operator(row) if row else None
 
 
 def _severity(first: Row) -> str | None:
@@ -162,18 +165,10 @@ def _side(found: dict[str, Any], sink: Sequence[Row]) -> str | None:
     if not sink:
         return None
     row = sink[0]
-    for what, column in (
-        ("host queue found empty", "host_empty_share"),
-        ("device queue found empty", "device_empty_share"),
-    ):
-        if row[column] is not None:
-            found["evidence"].append(
-                shown.evidence(what, row[column], "share", "diagnose/sink", f"{row['batches']} batches")
-            )
+    found["evidence"] += shown.of_queues(row)
     stage: str | None = row["stage"]
     if stage == "data_transmission" and found["verdict"] == "input_bound":
-        text = "transfer fewer bytes, such as smaller types: the batches are ready on the host but late on the device"
-        found["suggestions"].append(Suggestion(text).as_dict())
+        found["suggestions"].append(Suggestion("fewer_bytes").as_dict())
     return stage
 
 
@@ -198,9 +193,8 @@ def _without_pipeline(waits: Sequence[Row], whole: Mapping[int, float]) -> dict[
     found["doubts"].append({"code": "no_pipeline"})
     if steps < LEAST_STEPS:
         found["doubts"].append({"code": "few_steps", "steps": steps})
-    found["evidence"].append(
-        shown.evidence("time waiting for data", share, "share", "step/data_wait", f"{steps} steps")
-    )
+    steps_seen = shown.on("steps", steps=steps)
+    found["evidence"].append(shown.evidence("data_wait", share, "share", "step/data_wait", steps_seen))
     return found
 
 

@@ -50,6 +50,7 @@ def pipelines(content: Content) -> Iterator[Pair]:
 def evidence(content: Content) -> Iterator[Pair]:
     """Every number that the diagnosis gives as a reason stands in the table of its stages."""
     known = {value for row in content["pipeline"]["load"] for value in row.values() if isinstance(value, (int, float))}
+    known |= {min(1.0, row["utilisation"]) for row in content["pipeline"]["load"] if row["utilisation"] is not None}
     for item in content["diagnosis"]["evidence"]:
         if item["source"] == "diagnose/load" and item["value"]:
             yield item["what"], True, item["value"] in known

@@ -65,4 +65,4 @@ def test_a_verdict_names_the_largest_part_and_its_shares_add_up(ranks, kind):
     assert found["candidates"][0] == found["limit"]
     assert len(found["candidates"]) == 1 or found["confidence"] == "low"
     assert all(0 <= item["value"] <= 1 for item in found["evidence"])
-    assert found["suggestions"]
+    assert found["actions"]

@@ -9,30 +9,31 @@ import sys
 
 MOST_LINES, MOST_CHARACTERS = 12, 400
 NAME = "failed.jsonl"
+PLAIN = (str, bytes, int, float, bool, type(None))  # whose text is made by the interpreter
 
 
 def tell(root):
     """Append a line about the uncaught exception of this process, if there is one.
 
-    Its text is made once, as the interpreter made it when it printed the traceback: that may run the program's code.
+    None of the program's own code runs once more for its text: where that would take a `__str__` of its own, the text
+    is the class and its arguments.
     """
-    value = getattr(sys, "last_value", None)
-    if not isinstance(value, BaseException):
+    value, trace = getattr(sys, "last_value", None), getattr(sys, "last_traceback", None)
+    if not isinstance(value, BaseException) or not _ended_the_program(trace):
         return
     import json
     import time
     import traceback
 
-    trace = getattr(sys, "last_traceback", None)
     frames = "".join(traceback.format_tb(trace)).splitlines()[-MOST_LINES:]
-    words = "".join(traceback.format_exception_only(type(value), value)).splitlines()[:MOST_LINES]
+    said = words(value)[:MOST_LINES]
     facts = {
         "pid": os.getpid(),
         "t": time.monotonic_ns(),
-        "error": _error(type(value).__name__, words)[:MOST_CHARACTERS],
+        "error": _error(type(value).__name__, said)[:MOST_CHARACTERS],
         "place": None,
         "code": None,
-        "lines": [line[:MOST_CHARACTERS] for line in frames + words],
+        "lines": [line[:MOST_CHARACTERS] for line in frames + said],
     }
     if isinstance(value, SyntaxError) and value.filename:
         facts["place"], facts["code"] = "%s:%s" % (value.filename, value.lineno), (value.text or "").strip()
@@ -44,6 +45,36 @@ def tell(root):
         os.write(fd, (json.dumps(facts) + "\n").encode())
     finally:
         os.close(fd)
+
+
+def _ended_the_program(trace):
+    """Whether nothing was left that could catch the error: a tool that handled and kept one was called by somebody."""
+    return trace is None or trace.tb_frame.f_back is None
+
+
+def words(value):
+    """The last lines of the traceback, which name the exception; none of the program's code runs for them."""
+    import traceback
+
+    if _is_plain(value):
+        return "".join(traceback.format_exception_only(type(value), value)).splitlines()
+    kind = type(value)
+    name = (
+        kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else kind.__module__ + "." + kind.__qualname__
+    )
+    told = ", ".join(str(part) for part in BaseException.__dict__["args"].__get__(value) if type(part) in PLAIN)
+    return ("%s: %s" % (name, told) if told else name).splitlines()
+
+
+def _is_plain(value):
+    """Whether the text of an exception is made by the interpreter alone."""
+    parts = list(BaseException.__dict__["args"].__get__(value))
+    parts += [item for part in parts if type(part) is tuple for item in part]  # of a syntax error
+    notes = object.__getattribute__(value, "__dict__").get("__notes__") or ()
+    own = type(type(value).__str__) is not type(BaseException.__str__)
+    kinds = {type(part) for part in parts} - {tuple} | {type(note) for note in notes}
+    looked_up = isinstance(value, (AttributeError, NameError, ImportError))  # newer Pythons look for near names
+    return not own and not looked_up and kinds <= set(PLAIN) and type(notes) in (list, tuple)
 
 
 def _error(name, words):

@@ -3,7 +3,7 @@
 import atexit
 import sys
 
-from . import recorder
+from . import failure, recorder
 
 LAST_FOR_NUMPY_1 = (2, 10)
 
@@ -20,7 +20,9 @@ def _tell(mindspore, numpy):
     """Tensor / 1.0 raises SystemError; where plain numbers are labels, the text is NumPy's own."""
     try:
         error = getattr(sys, "last_value", None)
-        if not recorder.REC.off and (isinstance(error, SystemError) or "NumPy 1.x" in str(error)):
+        if recorder.REC.off or not isinstance(error, BaseException):
+            return
+        if isinstance(error, SystemError) or "NumPy 1.x" in "".join(failure.words(error)):
             recorder.REC.warn(
                 "numpy",
                 "pip install 'numpy<2': MindSpore %s was compiled for NumPy 1, and NumPy %s is installed"

@@ -66,7 +66,7 @@ def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text
     run = load(path)
     if run.manifest.state != "running" and not run.spool.is_dir():
         return run
-    if run.manifest.state == "running" and launcher_alive(run.manifest):
+    if run.manifest.state == "running" and launcher_alive(run):
         raise RunError(f"`{run.path}` is still being recorded", "wait until the command has ended")
     alive = processes_alive(run)
     if alive:

@@ -20,7 +20,7 @@ from pipeprof.units import format_ns
 LATE = "data_transmission"
 _UNKNOWN = {
     "import:kineto": "Give the DataLoader more workers (num_workers), or make its dataset's rows cheaper.",
-    "collect": "Look at the code that makes the batches: they come from no MindSpore dataset that could be watched.",
+    "collect": "Look at the code that makes the batches: none of them came through an iterator of a MindSpore dataset.",
     "": "Profile with the dataset's operators: run the training under `pipeprof collect`.",
 }
 
@@ -36,11 +36,20 @@ def answer(content: dict[str, Any]) -> Answer:
     elif found["stage"] == LATE:
         given.cause = "The batches are ready on the host, but they reach the device late."
     else:
-        given.cause = "Which dataset operator is slow was not recorded."
-        kind = "import:kineto" if "kineto" in content["run"]["source"] else content["run"]["source"]
-        given.action = _UNKNOWN.get(kind, _UNKNOWN[""])
+        given.cause, given.action = _unnamed(content)
     _advise(given, content)
     return given
+
+
+def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
+    """Cause and action where no operator can be named: of what was seen of the dataset, and by whom."""
+    if any(row["role"] == "train" for row in content["pipeline"]["pipelines"]):
+        return (
+            "A MindSpore dataset was seen, but neither times nor queues of its operators.",
+            "Record more steps; what was not recorded, and why, stands in `--section not-measured`.",
+        )
+    kind = "import:kineto" if "kineto" in content["run"]["source"] else content["run"]["source"]
+    return "Which dataset operator is slow was not recorded.", _UNKNOWN.get(kind, _UNKNOWN[""])
 
 
 def _sentence(content: dict[str, Any]) -> str:
@@ -80,10 +89,10 @@ def _cause(found: dict[str, Any]) -> str:
         "host_saturated": f"it needs{work or ' CPU'}, and other programs keep the machine busy",
         None: f"it needs{work}" if work else "its times were not recorded, the queues point to it",
     }[found["kind"]]
-    role = "is the slowest stage" if found["verdict"] == "input_bound" else "is the busiest stage"
     if found["rule"] == "gil" and found["verdict"] == "balanced":
-        role = "holds the lock most"
-    return f"{who} {role} of the data pipeline: {what}."
+        return f"{who} holds the lock longest of all stages of the data pipeline: {what}."
+    role = "slowest" if found["verdict"] == "input_bound" else "busiest"
+    return f"{who} is the {role} stage of the data pipeline: {what}."
 
 
 def _label(found: dict[str, Any]) -> str:

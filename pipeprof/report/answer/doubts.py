@@ -43,7 +43,7 @@ def _not_busy(doubt: Doubt) -> str:
 def _close(doubt: Doubt) -> str:
     if doubt["op"] is None or doubt["utilisation"] is None:
         return "how busy the other operators were is not known"
-    return f"{op_label(doubt['op'])} is nearly as slow (busy {percent(doubt['utilisation'])})"
+    return f"{op_label(doubt['op'])} is nearly as slow (busy {percent(min(1.0, doubt['utilisation']))})"
 
 
 def _indirect(doubt: Doubt) -> str:
@@ -75,6 +75,10 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "other_load": lambda _: "other programs kept the machine busy",
     "indirect": _indirect,
     "none_busy": lambda _: "no operator was busy all the time",
+    "prefilled": lambda doubt: (
+        f"the training used up batches that were prepared before ({doubt['times']:.2f} times what "
+        f"{op_label(doubt['op'])} can deliver), so a longer run would wait more"
+    ),
     "repetitions_differ": lambda doubt: f"only {doubt['agree']} of {doubt['of']} repetitions agree",
     "no_pipeline": lambda _: "no dataset operator was recorded, so none can be named",
     "few_steps": lambda doubt: f"{_few(doubt['steps'], 'step')} could be used",

@@ -72,7 +72,7 @@ def _of_straggler(content: dict[str, Any], item: dict[str, Any]) -> Answer:
     if item["share"] < 1:
         given.gain = f"A step becomes at most {faster(1 / (1 - item['share']))}"
     given.confidence_reason = doubts.reason(item["doubt_facts"]) or f"it was seen in {item['steps']} steps"
-    given.next_command = command.own(content["run"], "report", "--section", "across", "--section", "ranks")
+    given.next_command = command.own(content["run"], "report", "--section", "stragglers", "--section", "ranks")
     return given
 
 

@@ -8,7 +8,6 @@ from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.ended import has_failed
 from pipeprof.report.answer.screen import lines
 from pipeprof.report.answer.shape import measured
-from pipeprof.report.sections.across import across_section
 from pipeprof.report.sections.block import Block, Section, counted, focus_of
 from pipeprof.report.sections.communication import communication_section
 from pipeprof.report.sections.diagnosis import diagnosis_section
@@ -20,6 +19,7 @@ from pipeprof.report.sections.resources import resources_section
 from pipeprof.report.sections.run import run_section
 from pipeprof.report.sections.split import split_section
 from pipeprof.report.sections.steps import steps_section
+from pipeprof.report.sections.stragglers import stragglers_section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["NAMES", "Block", "Section", "chosen", "first_lines", "sections"]
 
 
-def _missing(content: dict[str, Any], _focus: tuple[int, int]) -> Section:
+def _not_measured(content: dict[str, Any], _focus: tuple[int, int]) -> Section:
     section = Section("Not measured")
     section.notes += [f"{item['what']}: {item['why']}" for item in content["not_measured"]]
     return section
@@ -37,15 +37,15 @@ _SECTIONS: dict[str, Callable[[dict[str, Any], tuple[int, int]], Section]] = {
     "run": run_section,
     "diagnosis": lambda content, _: diagnosis_section(content),
     "steps": steps_section,
-    "split": lambda content, _: split_section(content),
+    "profiler-steps": lambda content, _: split_section(content),
     "ranks": lambda content, _: ranks_section(content),
-    "across": lambda content, _: across_section(content),
+    "stragglers": lambda content, _: stragglers_section(content),
     "pipeline": pipeline_section,
     "queues": queues_section,
     "operators": operators_section,
     "communication": communication_section,
     "resources": resources_section,
-    "missing": _missing,
+    "not-measured": _not_measured,
 }
 NAMES = tuple(_SECTIONS)
 

@@ -7,8 +7,8 @@ from typing import Any
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.answer.step import LIMITS, NAMES, PHASES
-from pipeprof.report.sections.across import straggler_sentences
 from pipeprof.report.sections.block import Section
+from pipeprof.report.sections.stragglers import straggler_sentences
 from pipeprof.units import format_ns, format_ratio
 
 VERDICTS = {

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     Entry = dict[str, Any]
 
 PHASES = {
-    "data_wait": "data wait", "forward_backward": "forward and backward", "tail": "tail (optimizer, all-reduce)",
-    "compute": "compute", "whole": "whole step",
+    "data_wait": "time before the forward pass", "forward_backward": "forward and backward",
+    "tail": "tail (optimizer, all-reduce)", "compute": "compute", "whole": "whole step",
 }  # fmt: skip
 LARGE = 0.10  # of the change of the step time: an operator that became another one is the cause from there on
 BECAUSE = ("regressed", "improved", "acknowledged")  # verdicts that have a cause
@@ -30,9 +30,7 @@ def phase(name: str, level: Level, share: float | None) -> Entry:
 
 def stage(name: str, level: Level, share: float | None, *, beside: bool) -> Entry:
     """A stage of the dataset pipeline; not `beside`: its time is what the loop waited for it."""
-    return _entry(
-        "pipeline_op", name, f"work of `{name}` per batch" if beside else f"data wait of `{name}`", level, share
-    )
+    return _entry("pipeline_op", name, f"work of `{name}` per batch" if beside else f"wait for `{name}`", level, share)
 
 
 def operator(family: str, names: Sequence[str], level: Level, share: float | None, runs: Level | None) -> Entry:

@@ -61,7 +61,7 @@ def test_regression_is_red_with_annotations_summary_and_artifacts(runner):
     assert outcome.annotations[0] == ("error", "pipeprof: demo: regressed", HEADLINE)
     assert [level for level, *_ in outcome.annotations] == ["error", "error", "notice"]
     assert outcome.outputs["verdict"] == "regressed"
-    assert "data wait of map `decode` grew 2.1x" in outcome.summary
+    assert "wait for map `decode` grew 2.1x" in outcome.summary
     assert outcome.outputs["json"] == str(runner.artifact("compare.json"))
     assert outcome.outputs["summary"] == str(runner.artifact("summary.md"))
     assert outcome.outputs["folder"] == str(runner.artifact(""))
@@ -139,6 +139,14 @@ def test_usage_error_is_red(runner):
 def test_output_that_is_no_comparison_is_never_green(runner, output):
     runner.plan = {"ab": {"stdout": output, "exit": 0}}
     assert_not_judged(runner.run(fail_on="inconclusive"), 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"), [({"schema_version": 2}, "schema_version 2"), ({"verdict": "fine"}, "the verdict 'fine'")]
+)
+def test_another_release_of_pipeprof_is_named_as_the_cause(runner, change, words):
+    runner.plan = {"ab": {"stdout": json.dumps(comparison("unchanged", **change)), "exit": 0}}
+    assert_not_judged(runner.run(), 3, words, "use the action and pipeprof of the same release")
 
 
 @pytest.mark.parametrize("how", [{"exit": 1}, {"exit": 4}, {"exit": 77}, {"signal": True}])

@@ -14,6 +14,8 @@ from click.testing import CliRunner
 
 from pipeprof import cli as program
 from pipeprof.cli import cli, main
+from pipeprof.cli.report import OLD_SECTIONS, SectionName
+from pipeprof.cli.report import SECTIONS as OF_REPORT
 from pipeprof.cli.verbs import SECTIONS, VERBS
 from pipeprof.record.run import NotMeasured
 
@@ -63,6 +65,13 @@ def failed(result, code):
     assert all(line.startswith("hint: ") for line in lines[1:])
     assert len(lines) <= 2
     return err
+
+
+@pytest.mark.parametrize(("old", "new"), OLD_SECTIONS.items())
+def test_old_names_of_sections_are_taken_but_not_shown(old, new):
+    kind = SectionName(OF_REPORT)
+    assert kind.convert(old, None, None) == kind.convert(new, None, None) == new
+    assert f"|{old}|" not in CliRunner().invoke(cli, ["report", "--help"]).output.replace("\n", "").replace(" ", "")
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -85,6 +85,57 @@ def test_what_was_caught_or_meant_is_no_failure(ended, text):
     assert failure_of(spool, []) is None
 
 
+OWN_TEXT = """\
+class Odd(Exception):
+    def __str__(self):
+        print("asked")
+        raise SystemExit(7)
+
+class Part:
+    def __str__(self):
+        print("asked")
+        return "part"
+
+    __repr__ = __str__
+
+raise %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "error"),
+    [
+        ("Odd('lost', 3, Part())", "Odd: lost, 3"),
+        ("ValueError(Part())", "ValueError"),
+        ("KeyError('name')", "KeyError: 'name'"),
+        ("FileNotFoundError(2, 'No such file', 'x.bin')", "FileNotFoundError: [Errno 2] No such file: 'x.bin'"),
+        ("AttributeError('no such thing', name='x', obj=Part())", "AttributeError: no such thing"),
+    ],
+)
+def test_the_text_of_an_error_is_made_without_running_the_programs_code_again(ended, raised, error):
+    watched, spool = ended(OWN_TEXT % raised)
+    alone, _ = ended(OWN_TEXT % raised, watched=False)
+    assert failure_of(spool, []).error == error
+    assert (watched.returncode, watched.stdout, watched.stderr) == (alone.returncode, alone.stdout, alone.stderr)
+
+
+def test_an_error_that_somebody_handled_and_kept_is_no_failure(ended):
+    """As test runners and notebooks do."""
+    script = """\
+import sys
+
+def step():
+    try:
+        raise ValueError("handled")
+    except ValueError as error:
+        sys.last_value, sys.last_traceback = error, error.__traceback__
+
+step()
+"""
+    _, spool = ended(script)
+    assert failure_of(spool, []) is None
+
+
 def lines(spool, *rows):
     facts = {"place": None, "code": None, "lines": []}
     text = "".join(json.dumps(facts | row) + "\n" for row in rows)

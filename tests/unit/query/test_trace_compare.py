@@ -16,7 +16,7 @@ def test_a_stall_of_the_data_loader_explains_the_growth(tmp_path, before, after)
         trace = write_trace(tmp_path / f"{name}.pt.trace.json", training(wait_us=wait_us, cat=cat))
         import_path(trace, tmp_path / name)
     found = pipeprof.compare(tmp_path / "base", tmp_path / "new")["explanation"]
-    waits = [item for item in found if item["what"] == "data wait"]
+    waits = [item for item in found if item["what"] == "time before the forward pass"]
     assert [0.9 <= item["share"] <= 1.1 for item in waits] == [True]
     named = [item["kind"] for item in found if "DataLoader" in str(item)]
     assert named == ["pipeline_op"]  # and no operator that appeared or vanished

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import psutil
 import pytest
@@ -12,6 +13,7 @@ from pipeprof.errors import RunError
 from pipeprof.read.spool import finish as finishing
 from pipeprof.read.spool.finish import finish, open_run
 from pipeprof.record import store
+from pipeprof.record.launcher import QUIET_S
 from pipeprof.record.run import load
 
 
@@ -148,6 +150,22 @@ def test_another_process_with_the_launchers_number_is_not_the_launcher(spooled):
     spooled.run.manifest.launcher_pid, spooled.run.manifest.launcher_start = os.getpid(), 12345.0
     spooled.run.save()
     assert open_run(spooled.run.path).manifest.state == "complete"
+
+
+@pytest.mark.parametrize(("age", "alive"), [(0.0, True), (2 * QUIET_S, False)])
+def test_a_run_of_another_host_is_being_recorded_as_long_as_its_spool_is_written_to(spooled, age, alive):
+    spooled.rep()
+    folder = spooled.process()
+    spooled.run.manifest.launcher_pid, spooled.run.manifest.launcher_start = os.getpid(), psutil.Process().create_time()
+    spooled.run.manifest.fingerprint["host"] = "another host"
+    spooled.run.save()
+    for path in [*spooled.run.spool.rglob("*"), folder]:
+        os.utime(path, (time.time() - age,) * 2)
+    if alive:
+        with pytest.raises(RunError, match="is still being recorded"):
+            open_run(spooled.run.path)
+    else:
+        assert open_run(spooled.run.path).manifest.state == "complete"
 
 
 def test_a_run_whose_training_outlived_the_launcher_is_refused_by_process(spooled, monkeypatch):

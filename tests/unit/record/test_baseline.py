@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
+import os
 import re
 import shutil
 import threading
@@ -341,6 +343,32 @@ def test_a_removed_baseline_is_gone_with_its_history(root):
     assert baseline.remove(str(root), "demo") == [("demo", Path(saved.where).name)]
     assert baseline.names(str(root)) == []
     assert not (root / "demo").exists()
+
+
+def test_a_baseline_is_removed_only_while_nobody_writes_its_workload(root, monkeypatch):
+    baseline.save(made(), str(root), "demo")
+    real = place.LocalPlace.remove
+    held = []
+
+    def remove(self, workload, machine):
+        handle = os.open(root / workload, os.O_RDONLY)
+        try:
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held.append(machine)
+        finally:
+            os.close(handle)
+        real(self, workload, machine)
+
+    monkeypatch.setattr(place.LocalPlace, "remove", remove)
+    assert baseline.remove(str(root), "demo") == [("demo", held[0])]
+    assert not (root / "demo").exists()
+
+
+def test_removing_nothing_makes_nothing(root):
+    with pytest.raises(NoBaselineError):
+        baseline.remove(str(root), "demo")
+    assert not root.exists()
 
 
 def test_saving_does_not_change_what_is_given(root):

@@ -108,6 +108,16 @@ def test_few_steps_are_said(make_run):
     assert "only 2 steps could be used" in answer.confidence_reason
 
 
+@pytest.mark.parametrize(
+    ("pipelines", "words"),
+    [([], "none of them came through an iterator"), ([{"role": "train", "ops": []}], "--section not-measured")],
+)
+def test_waiting_for_a_dataset_without_a_named_operator_says_what_was_seen_of_it(make_run, pipelines, words):
+    given = content(make_run, {"step": steps(["warmup", *["train"] * 30])})
+    given["pipeline"]["pipelines"] = pipelines
+    assert words in answer_of(given).action
+
+
 def test_a_long_command_is_broken_so_that_it_can_be_pasted():
     command = "pipeprof collect -o out -- python train.py " + " ".join(f"--option-{n}=value" for n in range(12))
     shown = command_lines(command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.report.sections.diagnosis import diagnosis_section
+from pipeprof.report.words import evidence
 from pipeprof.verdict.pipeline import diagnose
 
 
@@ -12,7 +13,8 @@ def content(verdict, rule, share, op_id=1):
     row = {"rep": 0, "rank": 0, "op_id": op_id, "op_type": "MapOp", "name": "f", "verdict": verdict, "rule": rule,
            "kind": "gil" if rule == "gil" else None, "wait_share": share, "batches": 60, "holds_lock": False,
            "utilisation": 0.9, "gil_share": None, "drop_id": op_id, "doubts": ""}  # fmt: skip
-    found = diagnose([], [row], []) | {"compatible": {}, "doubt_facts": []}
+    found = diagnose([], [row], [])
+    found |= {"compatible": {}, "doubt_facts": [], "evidence": evidence.worded(found["evidence"])}
     return {"diagnosis": found, "ranks": {"straggler": {"verdict": "even"}}, "run": {"path": "r"}}
 
 

@@ -138,7 +138,7 @@ def test_a_straggler_is_sized_right_when_communication_overlaps(imported):
 
 
 def test_ranks_that_are_alike_are_said_to_be(imported):
-    found = section(imported(trace(extra_ms=0)), "Across ranks")
+    found = section(imported(trace(extra_ms=0)), "Stragglers and waits between ranks")
     assert found.strong[0].startswith("No straggler. Largest difference: rank ")
     assert found.strong[0].endswith("Only a rank at least 2.0 % slower could be detected")
     assert "straggler" not in " ".join(section(imported(trace(extra_ms=0)), "Diagnosis").strong)
@@ -165,7 +165,7 @@ def test_steps_as_the_profiler_divides_them_with_bubbles(imported):
     assert dict(zip(second.head, second.rows[2], strict=True)) == {
         "rank": "2", "overlapped": "5.00 ms", "receiving": "25.0 ms", "stage": "100 ms", "bubble": "40.0 ms (28.6 %)",
     }  # fmt: skip
-    across = section(run, "Across ranks")
+    across = section(run, "Stragglers and waits between ranks")
     assert [row["pipeline stage"] for row in cells(across, "pipeline stage")] == ["0: rank 0 to 1", "1: rank 2 to 3"]
     assert "cannot be told from noise" in across.strong[0]
 
@@ -179,7 +179,7 @@ def test_a_division_without_stages_shows_none(imported):
 
 
 def test_a_slow_link_is_named(imported):
-    across = section(imported(stages()), "Across ranks")
+    across = section(imported(stages()), "Stragglers and waits between ranks")
     assert (
         "slow link: 1 to 2 (HCCS) moves equal amounts 0.25x as fast as links like it (20 moves; query rank/link)"
         in across.notes

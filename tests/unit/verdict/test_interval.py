@@ -28,7 +28,7 @@ def queues(stage, batches=50, rank=0):
 def test_a_short_interval_clears_the_data():
     found = judge_interval(nothing(), [phase(0.01), phase(0.04, rank=3)], [queues("data_processing")])
     assert (found["verdict"], found["data_wait_share"], found["confidence"]) == ("consumer_bound", 0.04, "medium")
-    assert found["evidence"][0]["basis"] == "30 steps, rank 3"
+    assert found["evidence"][0]["measured_on"] == {"code": "steps_of_rank", "steps": 30, "rank": 3}
     assert found["doubts"]
 
 

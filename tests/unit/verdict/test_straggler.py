@@ -124,8 +124,9 @@ def test_collectives_agree_or_raise_a_doubt():
 
 def test_what_to_look_at_and_what_it_can_bring():
     item = stragglers(rows_of(planted(20)) + rows_of(planted(20), phase="data_wait"))["found"][0]
-    assert "its input is slower" in item["suggestions"][0]
-    assert item["suggestions"][1].startswith("with rank 3 as fast as the others a step is at most 1.2")
+    look, bound = item["suggestions"]
+    assert look == {"code": "input", "rank": 3}
+    assert (bound["code"], bound["rank"], bound["times"]) == ("bound", 3, pytest.approx(1.2, abs=0.1))
 
 
 def test_the_phase_and_the_missing_communication_are_named():

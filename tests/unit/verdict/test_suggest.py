@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeprof.report.words.suggestions import worded
 from pipeprof.verdict.loop import loop_of
 from pipeprof.verdict.suggest import for_consumer, most, suggestions
 
@@ -40,7 +41,8 @@ def test_more_workers_up_to_what_the_next_stage_can_make():
     assert first.gain_low <= first.gain <= first.gain_high
     assert first.place == "a.py:1"
     assert "--op 1 --workers 3" in first.verify
-    assert "more than 3.00 times as fast: then BatchOp 0 limits" in rest[-1].text
+    assert (rest[-1].code, rest[-1].facts["times"]) == ("bound", pytest.approx(3.0))
+    assert rest[-1].facts["next"] == {"op_id": 0, "op_type": "BatchOp", "name": None}
 
 
 def test_never_more_workers_than_cpus():
@@ -53,7 +55,7 @@ def test_python_that_holds_the_lock_goes_to_processes_not_to_threads():
     found = advise(stage(kind="gil", cores=1.0, python_cores=1.0))
     assert (found[0].parameter, found[0].old, found[0].new) == ("python_multiprocessing", False, True)
     assert named(found, "num_parallel_workers") == []
-    assert "copied" in found[0].not_when
+    assert found[0].not_when == {"code": "rows_are_large_or_threads"}
 
 
 def test_a_source_that_polls_gets_fewer_workers():
@@ -62,7 +64,7 @@ def test_a_source_that_polls_gets_fewer_workers():
     found = named(advise(source), "num_parallel_workers")[0]
     assert (found.old, found.new) == (2, 1)
     assert found.gain == pytest.approx(2.0)
-    assert "100 ms" in found.text
+    assert found.facts["why"] == {"code": "polls", "rows_per_second": pytest.approx(320.0)}
 
 
 def test_bursts_get_a_queue_that_outlasts_them():
@@ -73,7 +75,7 @@ def test_bursts_get_a_queue_that_outlasts_them():
 def test_bursts_of_a_stage_that_is_too_slow_on_average_are_not_helped_by_a_queue():
     found = advise(stage(kind="burst", rate=10.0, longest_ns=2e8))
     assert named(found, "prefetch_size") == []
-    assert "a longer queue cannot help" in found[0].text
+    assert found[0].code == "rarer_stalls"
 
 
 def test_the_bound_is_the_next_lowest_capacity():
@@ -85,9 +87,17 @@ def test_the_bound_is_the_next_lowest_capacity():
 
 @pytest.mark.parametrize("op_type", ["ShuffleOp", "TFReaderOp"])
 def test_other_operators_have_advice_without_a_number(op_type):
-    first = advise(stage(op_type=op_type))[0]
+    first = advise(stage(op_type=op_type, is_python=False))[0]
     assert first.parameter
     assert first.gain is None
+
+
+@pytest.mark.parametrize(
+    ("python", "kind", "code"),
+    [(True, "cpu", "cheaper_rows"), (True, "wait", "cheaper_waits"), (False, "cpu", "faster_reading")],
+)
+def test_a_filter_in_python_is_no_reader_of_files(python, kind, code):
+    assert advise(stage(op_type="FilterOp", kind=kind, is_python=python))[0].code == code
 
 
 def test_a_loop_that_does_not_wait_can_give_workers_back_where_cpu_is_short():
@@ -132,11 +142,11 @@ def test_nothing_is_suggested_that_is_predicted_to_be_a_loss(
     for item in advise(row, stage(0, "BatchOp", other, **facts), cores=float(cores)):
         assert item.gain is None or item.gain >= 1.0
         assert item.gain_high is None or item.gain_high >= 1.0
-        assert item.text
-        json.dumps(item.as_dict())
+        assert json.loads(json.dumps(item.as_dict()))["code"]
+        assert worded(item.as_dict())["text"]
 
 
 def test_on_a_machine_that_is_busy_with_other_programs_the_first_advice_is_to_stop_them():
     row = stage(kind="cpu", idle_share=0.02)
     found = suggestions(row, "host_saturated", loop_of([row], 8.0))
-    assert found[0].text.startswith("stop the other programs")
+    assert found[0].code == "stop_other_programs"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, format_rate, short_name
+from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_ns, format_ratio
-from pipeprof.verdict.straggler_evidence import PHASES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 MOST_ROWS = 8
 
 
-def across_section(content: dict[str, Any]) -> Section:
+def stragglers_section(content: dict[str, Any]) -> Section:
     """Empty when one rank was recorded."""
-    section = Section("Across ranks")
+    section = Section("Stragglers and waits between ranks")
     ranks = content["ranks"]
     found = ranks["straggler"]
     section.strong += straggler_sentences(found)

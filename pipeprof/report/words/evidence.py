@@ -1,0 +1,170 @@
+"""What led to a verdict, in words: what each number is, and what it was measured on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.answer.shape import op_label
+from pipeprof.report.words.phases import LIMITS, MEASURES, PHASES
+from pipeprof.units import format_count, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    Facts = Mapping[str, Any]
+
+TIMES = {
+    "log": "MindSpore's timing lines",
+    "hook": "timed calls of its Python",
+    "both": "timed calls and MindSpore's timing lines",
+}
+PARTS = {
+    "communication_tail": "exposed communication behind the backward pass",
+    "communication_overlapped": "communication beside other operators",
+    "data_wait": "time waiting for data in these steps",
+}
+
+
+def worded(items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The numbers with `what` and `basis` as words; their codes and facts are kept."""
+    return [
+        {
+            "what": WHAT[item["code"]](item["facts"]), "value": item["value"], "unit": item["unit"],
+            "source": item["source"], "basis": BASIS[item["measured_on"]["code"]](item["measured_on"]),
+            "code": item["code"], "facts": item["facts"], "measured_on": item["measured_on"],
+        }
+        for item in items
+    ]  # fmt: skip
+
+
+def _of(text: str) -> Callable[[Facts], str]:
+    """Words in which `{op}`, `{rank}` and the like stand for what the number is of."""
+
+    def said(facts: Facts) -> str:
+        names = {
+            "op": op_label(facts.get("op")), "phase": PHASES.get(facts.get("phase", "")),
+            "measure": MEASURES.get(facts.get("measure", "")), "limit": LIMITS.get(facts.get("limit", "")),
+        }  # fmt: skip
+        return text.format(**{**facts, **names})
+
+    return said
+
+
+def batches(number: int | None) -> str:
+    """`1 batch`, `1,200 batches`."""
+    return f"{number or 0:,} batch{'' if number == 1 else 'es'}"
+
+
+def _step_shares(facts: Facts) -> str:
+    kind = "steps with recorded operators" if facts["recorded"] else "steps as their profiler divides them"
+    slow = facts["slow_rank"]
+    where = format_count(facts["ranks"], "rank") if slow is None else f"rank {slow}, the slowest"
+    return f"{facts['steps']} {kind if facts['steps'] != 1 else kind.replace('steps', 'step', 1)}, {where}"
+
+
+def _common_steps(facts: Facts) -> str:
+    return (
+        f"{facts['steps']} common steps of {facts['ranks']} ranks; standard error {format_ns(facts['error_ns'])}; "
+        "steps are equally long on all ranks, so the slow one has the longest own time and the least communication"
+    )
+
+
+def _warmup(facts: Facts) -> str:
+    took = f"{format_count(facts['compiles'], 'compilation')} took {format_ns(facts['compile_ns'])}"
+    steps = format_count(facts["warmup_steps"], "warm-up step")
+    return f"{steps} ({took}), {facts['train_steps']} others; worst rank, median of the repetitions"
+
+
+def _windows(facts: Facts) -> str:
+    interval = f"{format_ns(facts['low_ns'])} to {format_ns(facts['high_ns'])}"
+    return (
+        f"{facts['steps']} steps in {format_count(facts['windows'], 'window')}, from {format_ns(facts['first_ns'])} to "
+        f"{format_ns(facts['last_ns'])} per step; interval {interval}"
+    )
+
+
+def _compared_steps(facts: Facts) -> str:
+    noise = "" if facts["noise_ns"] is None else f"; standard error {format_ns(facts['noise_ns'])}"
+    steps = f"{format_count(facts['steps'], 'step')} of {facts['ranks']} ranks{noise}"
+    return f"{steps}; a difference counts from {format_ns(facts['needed_ns'])}"
+
+
+def _collective(facts: Facts) -> str:
+    kind = facts["kind"] or "collective"
+    return f"most of it in {kind} `{facts['name']}`; matched by name, overlapping waits count again"
+
+
+WHAT: dict[str, Callable[[Facts], str]] = {
+    "data_wait": _of("time waiting for data"),
+    "data_wait_whole": _of("time waiting for data, start included"),
+    "throughput": _of("throughput of the training"),
+    "consumer_throughput": _of("maximum throughput of the training itself"),
+    "work_per_batch": _of("work per batch in {op}"),
+    "max_throughput": _of("maximum throughput of {op}"),
+    "utilisation": _of("utilisation of {op}"),
+    "queue_drop": _of("drop in queue fill at {op}"),
+    "input_queue": _of("fill of the queue in front of {op}"),
+    "output_queue": _of("fill of the queue behind {op}"),
+    "computing": _of("part of the busy time of {op} that is computing"),
+    "cpu": _of("CPU use of {op}"),
+    "lock_held": _of("time in which Python code holds the interpreter's lock (GIL)"),
+    "longest_row": _of("usual longest row of {op}"),
+    "polled_row": _of("least time between two rows"),
+    "idle": _of("idle part of the machine"),
+    "host_queue_empty": _of("queue on the host found empty"),
+    "device_queue_empty": _of("queue on the device found empty"),
+    "before_forward": _of("time from the end of a step to its forward pass"),
+    "step_part": _of("{limit}"),
+    "also": lambda facts: PARTS[facts["part"]],
+    "inflation": _of("length of a step with recorded operators, compared with other steps"),
+    "rank_waits": _of("waiting for another rank"),
+    "rank_longer": _of("extra time of rank {rank}, compared with the others, most of it in {phase}"),
+    "wait_caused": _of("time per step that the other ranks wait for it"),
+    "warmup": _of("warm-up steps, graph compilation included"),
+    "growth": _of("growth of `{name}` from step to step"),
+    "rank_measure": _of("extra {measure} of rank {rank}, compared with the others"),
+    "rank_measure_sometimes": _of("extra {measure} of rank {rank}, compared with the others, mean of all steps"),
+    "rank_phase": _of("extra time of rank {rank} in {phase}"),
+    "rank_communication": _of("communication that rank {rank} has less than the others"),
+    "last_to_arrive": _of("collectives at which rank {rank} arrives last"),
+    "waits_for_rank": _of("time per step that each other rank waits for rank {rank}"),
+}
+BASIS: dict[str, Callable[[Facts], str]] = {
+    "steady_batches": lambda facts: f"{batches(facts['batches'])}, after the first quarter",
+    "batches": lambda facts: batches(facts["batches"]),
+    "all_steps": lambda _: "all steps",
+    "steps": lambda facts: format_count(facts["steps"], "step"),
+    "steps_of_rank": lambda facts: f"{format_count(facts['steps'], 'step')}, rank {facts['rank']}",
+    "without_data_wait": lambda _: "without its wait for data",
+    "timed_batches": lambda facts: f"{TIMES.get(facts['times'], facts['times'])}, {batches(facts['batches'])}",
+    "workers": lambda facts: format_count(facts["workers"], "worker"),
+    "throughputs": lambda _: "throughput of the training / its maximum throughput",
+    "prefilled": lambda facts: (
+        f"the training took {facts['times']:.2f} times its maximum throughput, from batches that were prepared before"
+    ),
+    "no_service_times": lambda _: "it has no service times",
+    "samples": lambda facts: format_count(facts["samples"] or 0, "sample"),
+    "thread_cpu_time": lambda _: "CPU time of its threads",
+    "mean": lambda _: "mean",
+    "probes": lambda facts: f"{facts['per_second']} probes/s",
+    "intervals": lambda _: "per interval or batch",
+    "polls": lambda facts: f"polls of {facts['poll_ms']} ms",
+    "host_samples": lambda _: "samples of the machine's CPU use",
+    "step_shares": _step_shares,
+    "medians": lambda _: "medians without the wait for data",
+    "beyond_least": lambda _: "exposed communication beyond that of the rank with the least, mean of the ranks",
+    "common_steps": _common_steps,
+    "warmup": _warmup,
+    "windows": _windows,
+    "compared_steps": _compared_steps,
+    "held_up_steps": lambda facts: (
+        f"over a tenth of a step longer in {facts['held_up']} of {facts['steps']} steps; {facts['ranks']} ranks"
+    ),
+    "same_steps": lambda _: "the same steps",
+    "they_wait": lambda _: "there the others wait for it",
+    "they_do_not_wait": lambda _: "the others do not wait for it there",
+    "collectives": lambda facts: (
+        f"{facts['events']:,} collectives; by chance it would be {format_ratio(facts['expected_share'])}"
+    ),
+    "collective": _collective,
+}

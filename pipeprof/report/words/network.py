@@ -1,0 +1,146 @@
+"""What to do about the step itself, in words, with the most that it can bring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.words.phases import PHASES
+from pipeprof.units import format_count, format_ns, format_ratio
+from pipeprof.verdict.network_advice import MANY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Facts = Mapping[str, Any]
+
+SLOW_RANK = {
+    "data_wait": "its input is slower than the others': look at that rank's data pipeline and where it reads from",
+    "host_gap": "look for what only it does in the step: logging, checkpoints, evaluation, printing",
+    "optimizer": "its operators run slower or on more parameters: compare its share of the parameters and its cores",
+    "other": "its operators run slower or on more data: compare batch, input shapes and what else its cores run",
+}
+
+
+def worded(actions: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The actions with `text`, and the same as sentences with what each can bring."""
+    said = [{"text": WORDS[item["code"]](item["facts"]), **item} for item in actions]
+    return said, [_stated(item) for item in said]
+
+
+def _stated(item: dict[str, Any]) -> str:
+    return item["text"] if item["share"] is None else f"{item['text']}; {bound(item['share'])}"
+
+
+def bound(share: float) -> str:
+    """The most that taking a part away altogether can bring."""
+    if share >= 1:
+        return "it is the whole step"
+    return f"a step becomes at most {1 / (1 - share):.2f} times as fast"
+
+
+def described(op: Facts) -> str:
+    """One operator in words."""
+    shapes = f" on {op['in_shapes']}" if op["in_shapes"] else ""
+    name = f" `{op['name']}`" if op["name"] != op["type"] else ""
+    return f"{op['type'] or 'operator'}{name}{shapes} ({op['phase']}, {format_ratio(op['share'])} of the step)"
+
+
+def _of_type(facts: Facts) -> str:
+    which = f"; the largest: {described(facts['largest'])}" if facts["largest"] else ""
+    phase = "" if facts["phase"] == "other" else f", {facts['phase']}"
+    share = f"{format_ratio(facts['share'])} of the step{phase}{which}"
+    if facts["count_per_step"] < MANY:
+        return f"make `{facts['type']}` cheaper: {share}"
+    what = f"{facts['count_per_step']:,.0f} {facts['type']} per step"
+    return f"use fewer or cheaper {facts['type']}, such as fused ones on larger tensors: {what} take {share}"
+
+
+def _fixed_shapes(facts: Facts) -> str:
+    steps = format_count(facts["later_steps"], "step")
+    return (
+        "keep shapes and types of the inputs fixed (pad, drop_remainder=True), pass tensors instead of Python numbers, "
+        f"and build cells and jit functions once: {steps} behind the first compiled a graph again "
+        f"({format_ns(facts['later_ns'])})"
+    )
+
+
+def _train_longer(facts: Facts) -> str:
+    return (
+        f"train longer: the first step costs as much as {facts['first_in_steps']:.0f} others; from "
+        f"{facts['steps']:,} steps on it is less than {facts['share']:.0%} of the training"
+    )
+
+
+def _grows(facts: Facts) -> str:
+    cause = (
+        f"it was seen with {facts['shapes']} input shapes: pad or bucket its input"
+        if facts["shapes"] > 1
+        else "its input shapes stay the same: look for what it accumulates or shares"
+    )
+    slope = f"{format_ns(facts['slope_low_ns'])} to {format_ns(facts['slope_high_ns'])}"
+    return f"`{facts['name']}` grows by {format_ns(facts['slope_ns'])} per step ({slope}): {cause}"
+
+
+def _compile_step(facts: Facts) -> str:
+    condition = "" if facts["mode_is_known"] else "if the step runs in PyNative mode: "
+    return (
+        f"{condition}compile the whole step, gradients and optimizer included, with ms.jit, so that Python no longer "
+        "launches each operator"
+    )
+
+
+def _slow_rank(facts: Facts) -> str:
+    return (
+        f"rank {facts['rank']} works {format_ns(facts['excess_ns'])} per step longer than the others, most of it in "
+        f"{PHASES[facts['phase']]}: {SLOW_RANK.get(facts['phase'], SLOW_RANK['other'])}"
+    )
+
+
+WORDS: dict[str, Callable[[Facts], str]] = {
+    "cheaper_type": _of_type,
+    "fewer_of_type": _of_type,
+    "cheaper_operator": lambda facts: f"make this operator cheaper: {described(facts['op'])}",
+    "fewer_bits": lambda facts: (
+        "compute with fewer bits (float16 or bfloat16 by mindspore.amp), or on a faster device: operators of the "
+        f"forward and backward pass take {format_ratio(facts['share'])} of the step"
+    ),
+    "equal_ranks": lambda facts: (
+        "make the ranks equally fast (equal batches and shapes, no work on one rank only, cores of their own): "
+        f"{format_ratio(facts['waiting_share'])} of the step is waiting for another rank, not transfer"
+    ),
+    "fuse_collectives": lambda facts: (
+        f"fuse the {facts['events_per_step']:.0f} {facts['kind']} per step into fewer, larger ones (graph mode: "
+        "comm_fusion of set_auto_parallel_context; by hand: concatenate gradients before reducing them)"
+    ),
+    "overlap_communication": lambda _: (
+        "overlap communication with the backward pass: reduce gradients as they become ready; collectives that block, "
+        "as on CPU, cannot overlap"
+    ),
+    "communicate_less_often": lambda _: (
+        "communicate less often: accumulate gradients over several batches, or use a larger batch"
+    ),
+    "fewer_updates": lambda _: (
+        "update fewer, larger tensors: use a fused optimizer, or keep parameters together; or accumulate gradients and "
+        "update less often"
+    ),
+    "largest_of_optimizer": lambda facts: f"the largest operator of the optimizer: {described(facts['op'])}",
+    "compile_step": _compile_step,
+    "sink_mode": lambda _: (
+        "on a device, Model.train with dataset_sink_mode=True runs many steps without returning to Python"
+    ),
+    "python_out_of_step": lambda _: (
+        "move Python out of the step: logging, callbacks, .asnumpy() and float(loss) only every n-th step"
+    ),
+    "larger_batch": lambda _: "use a larger batch: it spreads the same host time over more rows",
+    "slow_rank": _slow_rank,
+    "pipeline_parallel": lambda _: "ranks send to each other: in pipeline parallelism ranks differ by design",
+    "fixed_shapes": _fixed_shapes,
+    "train_longer": _train_longer,
+    "compile_cache": lambda _: "for several short runs of the same graph, keep it compiled (enable_compile_cache)",
+    "machine_slows_down": lambda facts: (
+        f"{facts['growing']} of {facts['tested']} operators take longer from step to step: the machine slows down "
+        "(load, heat)"
+    ),
+    "operator_grows": _grows,
+    "record_more": lambda _: "record the operators of more steps: a longer run, or collect --ops all",
+}

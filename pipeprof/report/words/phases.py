@@ -1,0 +1,21 @@
+"""What parts of a step are called."""
+
+LIMITS = {
+    "compute": "operators of the forward and backward pass",
+    "communication": "exposed communication",
+    "optimizer": "operators of the optimizer",
+    "host_gap": "time in which no operator runs, only Python and framework code on the host",
+    "imbalance": "waiting for the slowest rank",
+}
+PHASES = {
+    "data_wait": "waiting for data", "forward": "the forward pass", "backward": "the backward pass",
+    "optimizer": "the optimizer", "host_gap": "Python and framework code on the host", "other": "other operators",
+    "computing": "computing on the device", "free": "time in which the device is idle",
+    "forward_backward": "the forward and backward pass", "tail": "the tail", "compute": "computing",
+    "step": "the whole step", "until_bp": "the step up to the end of the backward pass",
+    "own": "own time (without communication)", "communication": "communication (the longest waits)",
+}  # fmt: skip
+MEASURES = {
+    "own": "own time (the step without communication)", "until_bp": "time up to the end of the backward pass",
+    "data_wait": "wait for data", "step": "length of the step",
+}  # fmt: skip

@@ -1,0 +1,155 @@
+"""What to change at a dataset operator, in words: the action alone, and the sentence with its reason and its gain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.answer.shape import TRAINING, op_label
+from pipeprof.units import format_count, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Facts = Mapping[str, Any]
+
+LOCKED = "it computes in Python, and threads take turns with the interpreter's lock (GIL)"
+COPIED = "rows are large: each one is copied to the process and back"
+SHORT = ("workers", "to_processes")  # whose action is clear without its reason
+BOUND_BASIS = "throughput that the other stages allow / throughput now"
+
+
+def worded(item: dict[str, Any]) -> dict[str, Any]:
+    """A suggestion with `text`, `action` and `not_when` as sentences; its code and its numbers are kept."""
+    action, reason = WORDS[item["code"]](item["facts"])
+    gain = _gain(item["facts"].get("prediction"))
+    basis = [BOUND_BASIS] if item["code"] == "bound" else item["basis"]
+    unless = item["not_when"]
+    text = action + "".join(f": {part}" for part in (reason, gain) if part)
+    return {"text": text, "action": action if item["code"] in SHORT else text} | item | {
+        "basis": basis, "not_when": NOT_WHEN[unless["code"]](unless) if unless else None, "not_when_facts": unless,
+    }  # fmt: skip
+
+
+def _gain(prediction: Facts | None) -> str:
+    if prediction is None:
+        return ""
+    if prediction["ratio"] is None:
+        return f"the gain cannot be predicted ({prediction['reason']})"
+    low, high = prediction["low"] or prediction["ratio"], prediction["high"] or prediction["ratio"]
+    if high / low > 1.25:
+        return f"{low:.2f} to {high:.2f} times as fast"
+    return f"about {prediction['ratio']:.2f} times as fast"
+
+
+def _bound(facts: Facts) -> tuple[str, str]:
+    following = TRAINING if facts["next"] is None else op_label(facts["next"])
+    action = f"no change of {op_label(facts['op'])} makes the training more than {facts['times']:.2f} times as fast"
+    return action, f"then {following} limits"
+
+
+def _workers(facts: Facts) -> tuple[str, str]:
+    why = facts["why"] or {"code": None}
+    reason = {
+        None: "",
+        "polls": "with several workers a source sleeps 100 ms whenever the next row is not there yet, which limits it "
+        f"to {why.get('rows_per_second', 0):.0f} rows/s",
+        "cpu_short": "CPU is short, and that is enough",
+    }[why["code"]]
+    return f"set num_parallel_workers of {op_label(facts['op'])} to {facts['new_workers']} (now {facts['workers']})", (
+        reason
+    )
+
+
+def _processes(facts: Facts) -> tuple[str, str]:
+    action = (
+        f"run {op_label(facts['op'])} in worker processes (python_multiprocessing=True, "
+        f"num_parallel_workers={facts['new_workers']}), or replace it by an operation of MindSpore in C++"
+    )
+    return action, LOCKED
+
+
+def _most_workers(how: str) -> Callable[[Facts], tuple[str, str]]:
+    def said(facts: Facts) -> tuple[str, str]:
+        cpus = "the one CPU" if facts["cpus"] == 1 else f"the {facts['cpus']} CPUs"
+        workers = format_count(facts["workers"], "worker")
+        return how, f"{op_label(facts['op'])} has {workers}, and MindSpore allows no more than {cpus} of this machine"
+
+    return said
+
+
+def _deeper(facts: Facts) -> tuple[str, str]:
+    reason = (
+        f"{op_label(facts['op'])} stalls for {format_ns(facts['stall_ns'])} now and then, and a queue of that length "
+        "outlasts it; more workers do not help"
+    )
+    return f"raise the prefetch size to {facts['depth']} batches (ds.config.set_prefetch_size)", reason
+
+
+def _lock_holder(how: str) -> Callable[[Facts], tuple[str, str]]:
+    return lambda facts: (
+        f"{how.format(op_label(facts['op']))}",
+        "it computes in Python and holds the interpreter's lock (GIL), which the training needs too",
+    )
+
+
+def _on_op(action: str, reason: str = "") -> Callable[[Facts], tuple[str, str]]:
+    return lambda facts: (action.format(op=op_label(facts.get("op")), workers=facts.get("workers")), reason)
+
+
+WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
+    "stop_other_programs": _on_op("stop the other programs that keep the CPU busy, or measure on a quiet machine"),
+    "smaller_shuffle": _on_op(
+        "use a smaller shuffle buffer (buffer_size)", "the whole buffer is filled before the first batch"
+    ),
+    "faster_reading": _on_op(
+        "read fewer, larger files (MindRecord), use faster storage, or raise num_parallel_workers of {op} (now "
+        "{workers})"
+    ),
+    "cheaper_waits": _on_op(
+        "make the rows of {op} cheaper", "keep what it waits for in memory, or wait for several rows at once"
+    ),
+    "cheaper_rows": _on_op(
+        "make the rows of {op} cheaper",
+        "a faster algorithm, an operation of MindSpore in C++, or work that is done ahead of time (MindRecord)",
+    ),
+    "bound": _bound,
+    "lock_ahead_of_time": _lock_holder(
+        "do the work of {} ahead of time (MindRecord), or in a map with python_multiprocessing=True"
+    ),
+    "lock_to_processes": _lock_holder(
+        "run {} in worker processes (python_multiprocessing=True), or use an operation of MindSpore in C++"
+    ),
+    "workers": _workers,
+    "most_workers_compute": _most_workers("make a row cheaper, or do the work ahead of time"),
+    "most_workers_wait": _most_workers(
+        "wait for several rows at once inside the function, or in the per_batch_map of batch"
+    ),
+    "to_processes": _processes,
+    "source_holds_lock": _on_op(
+        "do the work of {op} ahead of time (MindRecord), in a C++ operation, or in a map with "
+        "python_multiprocessing=True",
+        LOCKED,
+    ),
+    "cheaper_reading": _on_op("make the rows of {op} cheaper", "read in blocks, or store the data as MindRecord"),
+    "rarer_stalls": _on_op(
+        "make the stalls of {op} rarer", "it is too slow even on average, so a longer queue cannot help"
+    ),
+    "deeper_queue": _deeper,
+    "fewer_bytes": _on_op(
+        "transfer fewer bytes, such as smaller types", "the batches are ready on the host but late on the device"
+    ),
+}
+NOT_WHEN: dict[str, Callable[[Facts], str]] = {
+    "rows_are_large": lambda _: COPIED,
+    "rows_are_large_or_threads": lambda _: f"{COPIED}; more threads never help",
+    "threads_never_help": lambda _: "more num_parallel_workers with threads never help here",
+    "cores_busy": lambda _: "the machine's cores are busy",
+    "fewer_cpus": lambda facts: f"the machine has fewer than {facts['cpus']} CPUs",
+    "rows_are_short": lambda facts: f"a row takes less than {facts['row_ms']:.1f} ms",
+    "source_would_poll": lambda facts: (
+        "do not just add workers to a source with fast rows: from two on, it polls and "
+        f"delivers at most {facts['rows_per_second']:.0f} rows/s for each thread"
+    ),
+    "memory_short": lambda _: "memory is short: that many batches are held",
+    "faster_soon": lambda _: "the training is about to become faster",
+}

@@ -1,0 +1,139 @@
+"""Every code that a verdict gives has words, and every word a code; the sentences read as they should."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import pipeprof.verdict
+from pipeprof.report.words import evidence, network, ranks, suggestions
+
+OP = {"op_id": 3, "op_type": "MapOp", "name": "decode"}
+VERDICT = Path(pipeprof.verdict.__file__).parent
+
+
+def codes(*callers: str) -> set[str]:
+    """First arguments of calls by these names in the room of verdicts, as far as they are written out there."""
+    calls = [node for path in VERDICT.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    named = [
+        node
+        for node in calls
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute) and node.args
+        if (node.func.id if isinstance(node.func, ast.Name) else node.func.attr) in callers
+    ]
+    return {code for call in named for code in written(call.args[0])}
+
+
+def written(node: ast.expr) -> set[str]:
+    """The strings that an argument can be."""
+    if isinstance(node, ast.IfExp):
+        return written(node.body) | written(node.orelse)
+    return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()
+
+
+@pytest.mark.parametrize(
+    ("words", "callers"),
+    [
+        (suggestions.WORDS, ("_of", "Suggestion")),
+        (network.WORDS, ("Advice",)),
+        (evidence.WHAT, ("evidence",)),
+        (evidence.BASIS, ("on",)),
+    ],
+)
+def test_every_code_of_the_verdicts_has_words_and_every_word_a_code(words, callers):
+    assert codes(*callers) == set(words)
+
+
+def said(code, op=OP, workers=2, **facts):
+    item = {"code": code, "facts": {"op": op, "workers": workers, **facts}, "basis": [], "not_when": None}
+    return suggestions.worded(item)
+
+
+def test_a_suggestion_is_an_action_its_reason_and_its_gain():
+    prediction = {"ratio": 2.0, "low": 1.9, "high": 2.1, "reason": None}
+    why = {"code": "polls", "rows_per_second": 320.0}
+    found = said("workers", new_workers=1, why=why, prediction=prediction)
+    assert found["action"] == "set num_parallel_workers of `decode` to 1 (now 2)"
+    assert found["text"].startswith(f"{found['action']}: with several workers a source sleeps 100 ms")
+    assert found["text"].endswith("to 320 rows/s: about 2.00 times as fast")
+
+
+def test_an_action_that_says_nothing_without_its_reason_has_it():
+    assert said("cheaper_rows")["action"].startswith("make the rows of `decode` cheaper: a faster algorithm")
+
+
+def test_a_gain_that_is_not_known_says_why_and_a_wide_one_its_ends():
+    refused = {"ratio": None, "low": None, "high": None, "reason": "no service time"}
+    assert (
+        "cannot be predicted (no service time)" in said("workers", new_workers=1, why=None, prediction=refused)["text"]
+    )
+    wide = {"ratio": 1.4, "low": 1.2, "high": 1.7, "reason": None}
+    assert said("to_processes", new_workers=2, prediction=wide)["text"].endswith("(GIL): 1.20 to 1.70 times as fast")
+
+
+@pytest.mark.parametrize(
+    ("following", "words"), [(None, "then the training itself limits"), (OP, "then `decode` limits")]
+)
+def test_a_bound_names_what_limits_next(following, words):
+    found = said("bound", times=1.5, next=following)
+    assert found["text"] == f"no change of `decode` makes the training more than 1.50 times as fast: {words}"
+    assert found["basis"]
+
+
+def test_limits_of_workers_count_right():
+    assert (
+        "has 1 worker, and MindSpore allows no more than the one CPU"
+        in said("most_workers_wait", workers=1, cpus=1)["text"]
+    )
+
+
+def test_counter_indications_are_worded_and_kept():
+    item = {"code": "cheaper_reading", "facts": {"op": OP}, "basis": [], "not_when": {"code": "fewer_cpus", "cpus": 4}}
+    found = suggestions.worded(item)
+    assert found["not_when"] == "the machine has fewer than 4 CPUs"
+    assert found["not_when_facts"]["cpus"] == 4
+
+
+def test_advice_on_the_step_ends_with_its_bound():
+    kind = {"type": "Mul", "phase": "backward", "count_per_step": 843.0, "share": 0.5, "largest": None}
+    _, (text,) = network.worded([{"code": "fewer_of_type", "share": 0.5, "facts": kind}])
+    assert "843 Mul per step take 50.0 % of the step, backward" in text
+    assert text.endswith("; a step becomes at most 2.00 times as fast")
+    _, (text,) = network.worded([{"code": "cheaper_type", "share": 0.5, "facts": kind | {"count_per_step": 1.0}}])
+    assert text.startswith("make `Mul` cheaper: 50.0 % of the step")
+
+
+@pytest.mark.parametrize(
+    ("share", "words"), [(0.4, "a step becomes at most 1.67 times"), (1.0, "it is the whole step")]
+)
+def test_the_bound_of_a_part(share, words):
+    assert network.bound(share).startswith(words)
+
+
+def test_an_operator_is_described_with_its_shapes():
+    op = {"name": "net/MatMul-op0", "type": "MatMul", "phase": "forward", "in_shapes": "[64, 8]", "share": 0.5}
+    assert network.described(op) == "MatMul `net/MatMul-op0` on [64, 8] (forward, 50.0 % of the step)"
+
+
+def test_growth_names_a_cause_by_the_shapes():
+    op = {"name": "a", "shapes": 1, "slope_ns": 1e6, "slope_low_ns": 9e5, "slope_high_ns": 2e6}
+    assert "its input shapes stay the same" in network.WORDS["operator_grows"](op)
+    assert "seen with 3 input shapes" in network.WORDS["operator_grows"](op | {"shapes": 3})
+
+
+@pytest.mark.parametrize("code", ["input", "host", "device", "rare"])
+def test_a_slow_rank_is_named_in_its_advice(code):
+    assert ranks.sentence({"code": code, "rank": 3}).startswith("rank 3: ")
+
+
+def test_evidence_keeps_its_code_beside_its_words():
+    one = {
+        "code": "step_part", "value": 0.7, "unit": "share", "source": "q", "facts": {"limit": "compute"},
+        "measured_on": {"code": "step_shares", "steps": 1, "recorded": True, "ranks": 2, "slow_rank": None},
+    }  # fmt: skip
+    (found,) = evidence.worded([one])
+    assert found["what"] == "operators of the forward and backward pass"
+    assert found["basis"] == "1 step with recorded operators, 2 ranks"
+    assert found["code"] == "step_part"
