@@ -39,7 +39,9 @@ def pipeline(kind, steps):
 def main(kind, steps):
     ms.set_context(mode=ms.PYNATIVE_MODE)
     hidden = HIDDEN[kind]
-    net = nn.SequentialCell(nn.Dense(WIDTH, hidden), nn.ReLU(), nn.Dense(hidden, hidden), nn.ReLU(), nn.Dense(hidden, 4))
+    net = nn.SequentialCell(
+        nn.Dense(WIDTH, hidden), nn.ReLU(), nn.Dense(hidden, hidden), nn.ReLU(), nn.Dense(hidden, 4)
+    )
     loss = nn.CrossEntropyLoss()
     optimizer = nn.SGD(net.trainable_params(), 0.01)
     gradients = ms.value_and_grad(lambda x, y: loss(net(x), y), None, optimizer.parameters)
