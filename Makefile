@@ -12,18 +12,22 @@ BUSY ?= 2
 # Tests that start no training share the cores; trainings disturb each other and run alone.
 TOGETHER := -n auto --dist loadfile --ignore tests/e2e
 
-.PHONY: demo test test-slow test-torch timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel clean help
+.PHONY: demo test test-slow test-real test-torch timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
 
 test: $(READY)  ## all tests but the slow ones
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m "not slow" $(TOGETHER)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m "not slow" tests/e2e
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m "not slow and not real" $(TOGETHER)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m "not slow and not real" tests/e2e
 
 test-slow: $(READY)  ## long ones: stress, accuracy, fault injection
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow $(TOGETHER)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow tests/e2e
+
+test-real: $(READY)  ## trainings with mindcv, mindyolo, mindone and of MindSpore's own kind (4 minutes)
+	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,real]"
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m real tests/e2e
 
 test-torch: $(READY)  ## operator tables against the newest torch, or TORCH=torch==2.13.0; with CUDA it takes 5 GB of disk
 	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,torch]" "$(TORCH)"

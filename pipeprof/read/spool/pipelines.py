@@ -58,6 +58,7 @@ class Pipeline:
     nodes: list[dict[str, Any]]
     key: str
     op_ids: dict[int, int] = field(default_factory=dict)  # node of the user's graph -> operator
+    is_sampled: bool = False
 
 
 def pipeline_keys(process: Process) -> dict[int, str]:
@@ -71,6 +72,7 @@ def add_pipelines(
     """Write the pipeline tables of a process and return its pipelines by iterator number."""
     closed = {int(event["number"]): event for event in process.all("closed")}
     pipelines: dict[int, Pipeline] = {}
+    trees: dict[str, list[minddata.PipelineOp]] = {}
     for event in process.all("iterator"):
         number = int(event["number"])
         role = "hidden" if event.get("hidden") else roles.get(number, "other")
@@ -78,7 +80,7 @@ def add_pipelines(
         pipeline = Pipeline(number, event, out.pipelines, role, nodes, _key(event, role))
         out.pipelines += 1
         pipelines[number] = pipeline
-        queues = _add_samples(process, out, pipeline, warnings)
+        queues = _add_samples(process, out, pipeline, trees, warnings)
         end = closed.get(number)
         epochs = event.get("epochs")
         out.add(
@@ -94,6 +96,9 @@ def add_pipelines(
             num_epochs=epochs if isinstance(epochs, int) and epochs > 0 else None,
             queues=queues,
         )
+    for pipeline in pipelines.values():
+        if not pipeline.is_sampled:
+            _add_unsampled(out, pipeline, trees.get(pipeline.key))
     _add_service(process, out, pipelines)
     _add_calls(process, out, pipelines)
     return pipelines
@@ -133,19 +138,49 @@ def roles_from_steps(steps: Sequence[Step]) -> dict[int, str]:
     return roles
 
 
-def _add_samples(process: Process, out: RankRows, pipeline: Pipeline, warnings: list[str]) -> str:
-    """Operators, queue and CPU samples; returns what to say in `pipeline.queues`."""
+def _add_samples(
+    process: Process,
+    out: RankRows,
+    pipeline: Pipeline,
+    trees: dict[str, list[minddata.PipelineOp]],
+    warnings: list[str],
+) -> str:
+    """Operators, queue and CPU samples, if there are any; returns what to say in `pipeline.queues`.
+
+    `trees` gets the executed tree of each pipeline key.
+    """
     said = str(pipeline.event.get("queues") or "")
     data = None
     if not said:
         data, said = _load_samples(process, pipeline, warnings)
     if data is None:
+        return said
+    pipeline.is_sampled = True
+    trees.setdefault(pipeline.key, data.ops)
+    _add_executed(out, pipeline, data.ops)
+    active = _active(process, pipeline)
+    for op in data.ops:
+        _add_op_samples(out, pipeline.pipeline_id, op, data.times, active)
+    return "recorded"
+
+
+def _add_unsampled(out: RankRows, pipeline: Pipeline, tree: list[minddata.PipelineOp] | None) -> None:
+    """Operators of a tree without samples: as another iterator of the same pipeline had them, else as described.
+
+    MindSpore inserts operators and leaves out others (a repeat of 1), so the executed tree numbers them in its own way;
+    one pipeline has one numbering, for it is summed over its iterators.
+    """
+    if tree is not None:
+        _add_executed(out, pipeline, tree)
+    else:
         _add_described(out, pipeline)
         pipeline.op_ids = {node["node"]: number for number, node in enumerate(pipeline.nodes) if "node" in node}
-        return said
-    names = _names(pipeline.nodes, data.ops)
+
+
+def _add_executed(out: RankRows, pipeline: Pipeline, ops: Sequence[minddata.PipelineOp]) -> None:
+    names = _names(pipeline.nodes, ops)
     pipeline.op_ids = {node["node"]: op_id for op_id, node in names.items() if "node" in node}
-    for op in data.ops:
+    for op in ops:
         node = names.get(op.op_id, {})
         out.add(
             "pipeline_op",
@@ -162,10 +197,6 @@ def _add_samples(process: Process, out: RankRows, pipeline: Pipeline, warnings: 
         )
         for child in op.children:
             out.add("pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=child, consumer_id=op.op_id)
-    active = _active(process, pipeline)
-    for op in data.ops:
-        _add_op_samples(out, pipeline.pipeline_id, op, data.times, active)
-    return "recorded"
 
 
 def _add_op_samples(
@@ -263,7 +294,7 @@ def _kind(op_type: str, children: Sequence[object]) -> str:
 
 
 def _add_described(out: RankRows, pipeline: Pipeline) -> None:
-    """Operators of a tree that was not sampled: numbered as described, without capacities."""
+    """Operators numbered as described, without capacities."""
     for number, node in enumerate(pipeline.nodes):
         out.add(
             "pipeline_op",

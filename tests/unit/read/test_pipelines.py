@@ -7,6 +7,7 @@ import json
 import pytest
 
 from pipeprof.read.spool.convert import convert_rep
+from pipeprof.read.spool.process import Kind
 from pipeprof.record import store
 
 MS = 1_000_000
@@ -145,6 +146,42 @@ def test_damaged_samples_are_a_warning_and_no_samples(tree, monkeypatch):
 def test_operators_that_mindspore_inserted_leave_the_other_names_alone(tree):
     run = tree({"final-1": (sampled([1], ("EpochCtrlOp", "BatchOp", "MapOp", "GeneratorOp")), [10])})
     assert [row["name"] for row in rows(run, "pipeline_op")] == [None, None, "double", "Source"]
+
+
+def iterator(number, graph, queues):
+    return {"e": "iterator", "t": BEGIN + number, "number": number, "begin": BEGIN, "end": BEGIN, "hidden": False,
+            "site": "train.py:9", "epochs": 1, "queues": queues, "graph": graph}  # fmt: skip
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_iterator_without_samples_has_the_operators_of_the_one_with_samples(spooled, first):
+    """Of a batch over a source, behind a repeat of 1: MindSpore leaves it out, so numbers as described are others."""
+    source = {"type": "GeneratorOp", "node": 2, "name": "Source", "python": True, "children": []}
+    batch = {"type": "BatchOp", "node": 1, "name": "", "batch": 4, "children": [source]}
+    graph = {"type": "RepeatOp", "node": 0, "name": "", "children": [batch]}
+    with_samples, without = (1, 2) if first else (2, 1)
+    said = {with_samples: "", without: "not_recorded: iterator 0 was still alive"}
+    calls = [{"e": "calls", "t": 40 * MS, "pipeline": number, "node": 2, "calls": 8, "timed": 8, "wall": 8000, "cpu": 80,
+              "batches": 2} for number in (1, 2)]  # fmt: skip
+    spooled.rep(end=100 * MS)
+    marks = [mark for number, at in ((1, 40 * MS), (2, 50 * MS)) for mark in (
+        (Kind.FETCH, 0, number, 0, at - 10, at), (Kind.UPDATE, 0, 9, 0, at + 10, at + 20))]  # fmt: skip
+    events = [*(iterator(number, graph, said[number]) for number in (1, 2)), *calls]
+    folder = spooled.process(events=events, marks=marks)
+    save = folder / f"tree-{with_samples}" / "final-1"
+    save.mkdir(parents=True)
+    ops = sampled([1, 2, 3], ("BatchOp", "GeneratorOp"))
+    save.joinpath("pipeline_profiling_0.json").write_text(json.dumps({"op_info": ops}), encoding="utf-8")
+    times = {"time_stamp": [10, 20, 30], "op_info": []}
+    save.joinpath("minddata_cpu_utilization_0.json").write_text(json.dumps(times), encoding="utf-8")
+    convert_rep(spooled.run, 0)
+    found = {number: rows(spooled.run, "pipeline_op", number) for number in (1, 2)}
+    assert [(row["op_id"], row["op_type"], row["name"]) for row in found[without]] == [
+        (0, "BatchOp", None), (1, "GeneratorOp", "Source"),
+    ]  # fmt: skip
+    assert [{**row, "pipeline_id": with_samples} for row in found[without]] == found[with_samples]
+    assert {row["op_id"] for number in (1, 2) for row in rows(spooled.run, "op_service", number)} == {1}
+    assert rows(spooled.run, "queue", without) == []
 
 
 def test_service_times_are_exact_and_unknown_is_null(tree):
