@@ -1,6 +1,6 @@
 """`python -m pipeprof`."""
 
-from pipeprof.cli import main
+from pipeprof.cli import start
 
 if __name__ == "__main__":
-    main()
+    start()
