@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A training pipeline: `ops` are its rows of queue/tree with their `node`, `load` those of diagnose/load with their
-    `kind`.
+    """A training pipeline.
+
+    `ops` are its rows of queue/tree with their `node`, `load` those of diagnose/load with their `kind`.
     """
 
     key: str
