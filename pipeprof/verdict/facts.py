@@ -96,7 +96,7 @@ class Facts:
         """The facts of a pipeline's rows, of which none may be without `wait_share`."""
         row = rows[0]
         return cls(
-            tuple(StageFacts.of(row) for row in rows),
+            tuple(StageFacts.of(row) for row in sorted(rows, key=lambda row: row["op_id"])),
             row["wait_share"],
             row["batches"],
             row["idle_share"],
