@@ -8,12 +8,12 @@ from pipeprof.units import format_ratio
 
 # What each fact is, and its unit: share (0..1), cores, times, or a number.
 FACTS = {
-    "wait_share": ("the loop waits for data", "share"),
+    "wait_share": ("the loop's wait for data", "share"),
     "python_cores": ("Python inside the process", "cores"),
-    "gil_share": ("the interpreter's lock (GIL) is held", "share"),
+    "gil_share": ("time that the interpreter's lock (GIL) is held", "share"),
     "busiest_python_share": ("the busiest operator's part of that Python", "share"),
     "busy": ("utilisation of the busiest operator", "share"),
-    "busy_over_loop": ("that minus the loop's own", "share"),
+    "busy_over_loop": ("the same minus the loop's own", "share"),
     "pace_ratio": ("the busier of loop and operator over the other", "times"),
     "drop": ("largest drop in queue fill", "share"),
     "untimed_drop": ("largest drop in queue fill, at an operator without times", "share"),
@@ -28,7 +28,7 @@ FACTS = {
     "others_share": ("part of the machine that other programs use", "share"),
     "worker_law_ratio": ("time between rows that its workers could make, over what its master's sleeps allow", "times"),
     "row_law_ratio": ("time between its rows, over what its master's sleeps allow", "times"),
-    "law_row_ns": ("a master that sleeps", "number"),
+    "law_row_ns": ("time between rows that its master's sleeps allow", "number"),
     "work_cv": ("standard deviation of the work of a batch over its mean", "times"),
     "longest_batches": ("usual longest row, in batches' work", "times"),
     "burst_share": ("intervals in which one row took 15 times the mean and 5 % of the work", "share"),
@@ -37,6 +37,7 @@ FACTS = {
     "host_empty_share": ("batches that left the host queue empty", "share"),
     "device_empty_share": ("requests that found the device's queue empty", "share"),
 }
+_UNITS = {"cores": " cores", "times": " times", "number": ""}
 RELATIONS = {
     "at_least": "at least {}", "at_most": "at most {}", "above": "above {}", "below": "below {}",
     "short_of": "below {} or not known", "not_above": "at most {} or not known",
@@ -72,21 +73,23 @@ def sentence(name: str, facts: list[dict[str, Any]]) -> str:
 
 
 def condition(fact: str, relation: str, bound: float | None) -> str:
-    """What a rule asks for, such as "the loop waits for data: at most 20.0 %"."""
+    """What a rule asks for, such as "the loop's wait for data: at most 20 %"."""
     words, unit = FACTS[fact]
-    return f"{words}: {RELATIONS[relation].format(_number(bound, unit))}"
+    return f"{words}: {RELATIONS[relation].format(_bound(bound, unit))}"
 
 
 def _fact(item: dict[str, Any]) -> str:
     words, unit = FACTS[item["fact"]]
     value = "not measured" if item["value"] is None else _number(item["value"], unit)
-    asked = "" if item["bound"] is None else ", " + RELATIONS[item["relation"]].format(_number(item["bound"], unit))
+    asked = "" if item["bound"] is None else ", " + RELATIONS[item["relation"]].format(_bound(item["bound"], unit))
     return f"{words}: {value}{asked}"
 
 
-def _number(value: float | None, unit: str) -> str:
-    if value is None:
+def _bound(bound: float | None, unit: str) -> str:
+    if bound is None:
         return "-"
-    if unit == "share":
-        return format_ratio(value)
-    return f"{value:g}" if unit == "number" else f"{value:.2f} {unit}"
+    return f"{bound * 100:g} %" if unit == "share" else f"{bound:g}{_UNITS[unit]}"
+
+
+def _number(value: float, unit: str) -> str:
+    return format_ratio(value) if unit == "share" else f"{value:.2f}{_UNITS[unit]}"
