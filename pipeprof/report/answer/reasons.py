@@ -13,7 +13,7 @@ FACTS = {
     "gil_share": ("time that the interpreter's lock (GIL) is held", "share"),
     "busiest_python_share": ("the busiest operator's part of that Python", "share"),
     "busy": ("utilisation of the busiest operator", "share"),
-    "busy_over_loop": ("the same minus the loop's own", "share"),
+    "busy_over_loop": ("utilisation of the busiest operator minus the loop's own", "share"),
     "pace_ratio": ("the busier of loop and operator over the other", "times"),
     "drop": ("largest drop in queue fill", "share"),
     "untimed_drop": ("largest drop in queue fill, at an operator without times", "share"),
