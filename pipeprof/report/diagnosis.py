@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.report.answer import command, doubts
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
-from pipeprof.verdict.decision import decisions, with_kinds, with_stages
+from pipeprof.verdict.decision import decisions, with_stages
 from pipeprof.verdict.interval import judge_interval
 from pipeprof.verdict.network import RECORDED, diagnose_network
 from pipeprof.verdict.pipeline import diagnose
@@ -67,7 +67,7 @@ def data_verdict(
     main = _main_pipelines(pipelines)
     cores = float(run.manifest.fingerprint.get("cpu_cores") or 0)
     sink = with_stages(_of(main, engine.rows("diagnose/sink")))
-    loads = with_kinds(_of(main, engine.rows("diagnose/load")))
+    loads = _of(main, engine.rows("diagnose/load"))
     verdict = diagnose(waits, decisions(loads, waits, cores), loads, sink=sink, cores=cores)
     if run.manifest.source.startswith("import:"):
         verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)

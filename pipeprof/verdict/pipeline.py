@@ -11,6 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict import evidence as shown
+from pipeprof.verdict.decision import with_kinds
 from pipeprof.verdict.loop import CONSUMER, loop_of
 from pipeprof.verdict.rules import HIGH_WAIT, LEAST_STEPS, MODERATE_WAIT
 from pipeprof.verdict.suggest import Suggestion, for_consumer, suggestions
@@ -37,9 +38,9 @@ def diagnose(
 ) -> dict[str, Any]:
     """Verdict over all repetitions and ranks.
 
-    `waits`: rows of step/data_wait; `decided`: one decision for each repetition; `loads`: rows of diagnose/load with
-    their `kind`; `sink`: of diagnose/sink with their `stage`; `cores`: of the machine, 0 when not known. Repetitions
-    vote; the one in the middle of the winners is shown.
+    `waits`: rows of step/data_wait; `decided`: one decision for each repetition; `loads`: rows of diagnose/load;
+    `sink`: of diagnose/sink with their `stage`; `cores`: of the machine, 0 when not known. Repetitions vote; the one in
+    the middle of the winners is shown.
     """
     steady = [row for row in waits if row["kind"] == "train"]
     whole = _worst_per_rep(steady)
@@ -50,7 +51,7 @@ def diagnose(
         return found
     chosen, agree = _vote(decided)
     place = (chosen.rep, chosen.rank)
-    rows = [row for row in loads if (row["rep"], row["rank"]) == place]
+    rows = with_kinds([row for row in loads if (row["rep"], row["rank"]) == place])
     found = _empty(chosen.verdict, chosen.facts.wait_share)
     found["doubts"] = _doubts(chosen, agree, len(decided))
     found["confidence"] = GRADES[min(len(found["doubts"]), 2)]
