@@ -23,7 +23,7 @@ from pipeprof.verdict.clause import (
 
 # The loop's waiting, as share of its time.
 MODERATE_WAIT = 0.05  # below it the data is in time: the band of TensorFlow's input-pipeline analyzer
-HIGH_WAIT = 0.20  # up to it waiting may be variation alone: the band above
+HIGH_WAIT = 0.20  # up to it waiting may be variation alone: the next band
 
 # Utilisation of a stage: the loop's pace over what the stage could make.
 BUSY = 0.80  # limits: timed work misses at most a fifth of what an operator does
@@ -33,7 +33,7 @@ CLEAR_MARGIN = 0.20  # ahead of the next stage; closer ones change places from r
 EQUAL_PACE = 1.15  # ratio of loop and pipeline: making one faster buys no more than this
 
 # The drop of queue fill at a stage, 1 when its input is always full and its output always empty.
-CLEAR_DROP = 0.40  # drops along a chain add up to 1: no two stages beside it can be as large
+CLEAR_DROP = 0.40  # drops along a chain add up to 1, so that at most one other stage can have as much
 WHOLE_DROP = 0.80  # nothing is left for another stage
 
 # The interpreter's lock: cores of Python inside the process, and the share of the time that the lock is held.
@@ -66,7 +66,6 @@ SATURATED = (below("idle_share", SHORT_IDLE), at_least("others_share", OTHERS_SH
 ENOUGH_BATCHES = 20  # of the steady state; fewer are a doubt
 LEAST_STEPS = 5  # that were finished and no warm-up; fewer are a doubt of their own
 QUEUE_EMPTY = 0.30  # of the batches found the queue empty: MindInsight's bound
-
 
 # The rules, from the first to the last: name, code that reports state, stage that then limits, and the conditions.
 RULES = (
