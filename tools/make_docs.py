@@ -1,7 +1,7 @@
 """Writes the pages of docs/ that say what the program says.
 
-tables.md from the record's schema, queries.md from the headers of the .sql files, cli.md from the verbs' help, and
-decisions/index.md from the headings of the decisions.
+tables.md from the record's schema, queries.md from the headers of the .sql files, cli.md from the verbs' help, rules.md
+from the rules of the verdict, and decisions/index.md from the headings of the decisions.
 
 python tools/make_docs.py          write them
 python tools/make_docs.py --check  exit with 1 when one of them is not up to date
@@ -19,12 +19,15 @@ import click
 from pipeprof.cli import cli
 from pipeprof.query import catalog
 from pipeprof.record.schema import SCHEMA_VERSION, TABLES
+from pipeprof.report.answer import reasons
+from pipeprof.verdict import rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pipeprof.query.header import Query
     from pipeprof.record.schema import Table
+    from pipeprof.verdict.clause import Clause, Outcome
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -51,6 +54,16 @@ _CLI_HEAD = """# Command line
 Every verb with its options. Made by `tools/make_docs.py` from what `pipeprof VERB --help` prints.
 
 Data goes to stdout, words about it to stderr. An error is one line `error:`, mostly with a line `hint:`.
+"""
+
+_RULES_HEAD = """# Rules
+
+The tables by which the data pipeline is judged. Made by `tools/make_docs.py` from `pipeprof/verdict/rules.py`; what the
+facts are and where they come from: [diagnosis.md](diagnosis.md).
+
+Rules are tried from the first to the last. The first one whose conditions all hold decides; a fact that was not
+measured meets no condition but "not measured". `report --full`, and `diagnosis.rule_name` and `diagnosis.rule_facts` in
+JSON, say which rule it was, with the values that it met.
 """
 
 _DECISIONS_HEAD = """# Decisions
@@ -82,6 +95,30 @@ def cli_page() -> str:
     return "\n".join([_CLI_HEAD, *_verb_sections(cli, context)])
 
 
+def rules_page() -> str:
+    """The text of docs/rules.md."""
+    head = ("#", "rule", "`diagnosis.rule`", "if", "then this limits", "because")
+    named = [
+        (str(number), f"`{rule.name}`", f"`{rule.code}`", _conditions(rule.when), reasons.CHOICES[rule.chooses],
+         reasons.RULES[rule.name])
+        for number, rule in enumerate(rules.RULES, 1)
+    ]  # fmt: skip
+    return "\n".join([
+        _RULES_HEAD, f"## The stage that limits\n\n{_grid(head, named)}",
+        _outcomes("The verdict", "The first one that applies.", "verdict", rules.VERDICTS),
+        _outcomes(
+            "The kind of a stage", "The first one that applies. The stage that a rule `gil` names is `gil`. What is "
+            f"`cpu` is `host_saturated` where {_conditions(rules.SATURATED)}.", "kind", rules.KINDS,
+        ),
+        _outcomes("The kind of a stage without times", "Where the queues name it.", "kind", rules.UNTIMED_KINDS),
+        _outcomes(
+            "Doubts", "All that apply. What each means: [troubleshooting.md](troubleshooting.md).", "doubt",
+            rules.DOUBTS,
+        ),
+        _outcomes("The late side in sink mode", "The first one that applies.", "`diagnosis.stage`", rules.SINK_STAGES),
+    ])  # fmt: skip
+
+
 def decisions_page() -> str:
     """The text of docs/decisions/index.md."""
     records = sorted((DOCS / "decisions").glob("[0-9]*.md"))
@@ -95,6 +132,7 @@ def pages() -> dict[Path, str]:
         DOCS / "tables.md": tables_page(),
         DOCS / "queries.md": queries_page(),
         DOCS / "cli.md": cli_page(),
+        DOCS / "rules.md": rules_page(),
         DOCS / "decisions" / "index.md": decisions_page(),
     }
 
@@ -170,6 +208,24 @@ def _query_section(query: Query, name: str) -> str:
     gives = [(f"`{field.name}`", field.type, field.unit, field.doc) for field in query.gives]
     lines.append(_grid(("column", "type", "unit", "meaning"), gives))
     return "\n".join(lines)
+
+
+def _outcomes(title: str, words: str, column: str, outcomes: Sequence[Outcome]) -> str:
+    rows = [(f"`{outcome.code}`", _conditions(outcome.when), _under(outcome)) for outcome in outcomes]
+    width = 2 if all(row[2] == "all" for row in rows) else 3
+    grid = _grid((column, "if", "under the rules")[:width], [row[:width] for row in rows])
+    return f"## {title}\n\n{words}\n\n{grid}"
+
+
+def _conditions(clauses: Sequence[Clause]) -> str:
+    asked = [item for item in clauses if item.relation != "noted"]
+    return "; ".join(reasons.condition(item.fact, item.relation, item.bound) for item in asked) or "always"
+
+
+def _under(outcome: Outcome) -> str:
+    if outcome.never:
+        return f"all but {_code(outcome.never)}"
+    return _code(outcome.only) or "all"
 
 
 def _code(names: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError, did_you_mean, near_names
 from pipeprof.verdict import loop as measured
+from pipeprof.verdict.decision import with_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A training pipeline: `ops` are its rows of queue/tree with their `node`, `load` its rows of diagnose/load."""
+    """A training pipeline.
+
+    `ops` are its rows of queue/tree with their `node`, `load` those of diagnose/load with their `kind`.
+    """
 
     key: str
     site: str | None
@@ -35,6 +39,7 @@ def training_pipelines(engine: Engine) -> list[Pipeline]:
         [row for row in engine.rows(name) if (row["rep"], row["rank"]) == first]
         for name in ("queue/tree", "diagnose/load")
     )
+    load = with_kinds(load)
     found = []
     for row in sorted(waited, key=lambda row: (-row["wait_ns"], row["pipeline_key"])):
         key = row["pipeline_key"]

@@ -11,6 +11,7 @@ from pipeprof.report.answer import answer_of
 from pipeprof.report.diagnosis import complete_commands, diagnosis_of
 from pipeprof.report.ranks import ranks_of
 from pipeprof.report.sections.block import focus_of
+from pipeprof.verdict.decision import with_kinds, with_stages
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
@@ -46,8 +47,8 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
             },
             "pipeline": {
                 "pipelines": _fetched(run, _pipelines(engine, pipelines)),
-                "sink": engine.rows("diagnose/sink"),
-                "load": engine.rows("diagnose/load"),
+                "sink": with_stages(engine.rows("diagnose/sink")),
+                "load": with_kinds(engine.rows("diagnose/load")),
             },
             "ops": engine.rows("op/by_type"),
             "op_instances": engine.rows("op/by_instance", top=top),

@@ -8,6 +8,7 @@ from pipeprof.report.answer import command, doubts
 from pipeprof.report.words import evidence, network, suggestions
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
+from pipeprof.verdict.decision import decisions, with_stages
 from pipeprof.verdict.interval import judge_interval
 from pipeprof.verdict.network import RECORDED, diagnose_network
 from pipeprof.verdict.pipeline import diagnose
@@ -68,14 +69,9 @@ def data_verdict(
     """The part of the diagnosis that says whether the training waits for its data, and for which operator."""
     main = _main_pipelines(pipelines)
     cores = float(run.manifest.fingerprint.get("cpu_cores") or 0)
-    sink = _of(main, engine.rows("diagnose/sink"))
-    verdict = diagnose(
-        waits,
-        _of(main, engine.rows("diagnose/bottleneck", cores=cores)),
-        _of(main, engine.rows("diagnose/load")),
-        sink=sink,
-        cores=cores,
-    )
+    sink = with_stages(_of(main, engine.rows("diagnose/sink")))
+    loads = _of(main, engine.rows("diagnose/load"))
+    verdict = diagnose(waits, decisions(loads, waits, cores), loads, sink=sink, cores=cores)
     if run.manifest.source.startswith("import:"):
         verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)
     return verdict

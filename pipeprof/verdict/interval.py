@@ -9,14 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.evidence import evidence, of_queues, on
-from pipeprof.verdict.pipeline import HIGH, MODERATE
+from pipeprof.verdict.rules import ENOUGH_BATCHES, HIGH_WAIT, MODERATE_WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     Row = Mapping[str, Any]
-
-ENOUGH_BATCHES = 20
 
 
 def judge_interval(verdict: dict[str, Any], phases: Sequence[Row], sink: Sequence[Row] = ()) -> dict[str, Any]:
@@ -24,7 +22,8 @@ def judge_interval(verdict: dict[str, Any], phases: Sequence[Row], sink: Sequenc
 
     The first step of a profile begins at its own forward pass, so that warm-up says nothing.
 
-    `phases`: rows of step/phase_summary; `sink`: rows of diagnose/sink. The worst rank counts, and its queues.
+    `phases`: rows of step/phase_summary; `sink`: rows of diagnose/sink with their `stage`. The worst rank counts, and
+    its queues.
     """
     waits = [
         row for row in phases if row["phase"] == "data_wait" and row["share"] is not None and row["kind"] == "train"
@@ -38,7 +37,7 @@ def judge_interval(verdict: dict[str, Any], phases: Sequence[Row], sink: Sequenc
     judged = {**verdict, "evidence": [*verdict["evidence"], found]}
     place = (worst["rep"], worst["rank"])
     late = next((row for row in sink if row["stage"] and (row["rep"], row["rank"]) == place), None)
-    if share < MODERATE:
+    if share < MODERATE_WAIT:
         return judged | {
             "verdict": "consumer_bound",
             "data_wait_share": share,
@@ -50,7 +49,7 @@ def judge_interval(verdict: dict[str, Any], phases: Sequence[Row], sink: Sequenc
     batches = late["batches"] or 0
     few = [{"code": "few_queue_batches", "batches": batches}] if batches < ENOUGH_BATCHES else []
     return judged | {
-        "verdict": "input_bound", "severity": "high" if share >= HIGH else "moderate", "stage": late["stage"],
+        "verdict": "input_bound", "severity": "high" if share >= HIGH_WAIT else "moderate", "stage": late["stage"],
         "data_wait_share": share, "confidence": "low" if few else "medium", "doubts": [{"code": "no_batches"}, *few],
         "evidence": [*judged["evidence"], *of_queues(late)],
     }  # fmt: skip

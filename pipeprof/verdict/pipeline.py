@@ -1,7 +1,7 @@
 """The verdict on a run: is the training input-bound, which pipeline operator holds it up, of what kind, and what to do.
 
-Pure: rows of the queries in, a plain dict out, in the shape that the JSON report documents. The decision itself is
-made in SQL (diagnose/bottleneck), per repetition and rank; here they are put together.
+Pure: rows of the queries in, a plain dict out, in the shape that the JSON report documents. What limits in one
+repetition is decided by the rules (`rules.py`, `decision.py`); here the repetitions are put together.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict import evidence as shown
+from pipeprof.verdict.decision import with_kinds
 from pipeprof.verdict.loop import CONSUMER, loop_of
+from pipeprof.verdict.rules import HIGH_WAIT, LEAST_STEPS, MODERATE_WAIT
 from pipeprof.verdict.suggest import Suggestion, for_consumer, suggestions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    Row = Mapping[str, Any]
-    Place = tuple[int, int]
+    from pipeprof.verdict.capacity import Loop
+    from pipeprof.verdict.decision import Decision
 
-# Bands of the share of the step time spent waiting for data, as TensorFlow's input-pipeline analyzer draws them.
-MODERATE, HIGH = 0.05, 0.20
-PREFILLED = 1.2  # times what a stage can deliver: above, the training used up batches that were prepared before
-LEAST_STEPS = 5  # that were finished and no warm-up; fewer are a doubt
+    Row = Mapping[str, Any]
+
 FACTS = ("workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "longest_ns", "idle_share")
 GRADES = ("high", "medium", "low")
 
 
 def diagnose(
     waits: Sequence[Row],
-    ranked: Sequence[Row],
+    decided: Sequence[Decision],
     loads: Sequence[Row],
     *,
     sink: Sequence[Row] = (),
@@ -38,126 +38,95 @@ def diagnose(
 ) -> dict[str, Any]:
     """Verdict over all repetitions and ranks.
 
-    `waits`: rows of step/data_wait; `ranked`: diagnose/bottleneck; `loads`: diagnose/load; `sink`: diagnose/sink;
-    `cores`: of the machine, 0 when not known. Every rank waits for the slowest one, so a repetition counts with the
-    rank that waits most. Repetitions vote; the one in the middle of the winners is shown.
+    `waits`: rows of step/data_wait; `decided`: one decision for each repetition; `loads`: rows of diagnose/load;
+    `sink`: of diagnose/sink with their `stage`; `cores`: of the machine, 0 when not known. Repetitions vote; the one in
+    the middle of the winners is shown.
     """
     steady = [row for row in waits if row["kind"] == "train"]
     whole = _worst_per_rep(steady)
-    groups = _judged(ranked, waits)
-    if not groups:
+    if not decided:
         found = _without_pipeline(steady, whole)
         late = [row for row in sink if row["stage"]] if found["verdict"] == "input_bound" else []
         found["stage"] = _side(found, late)
         return found
-    place, agree, of = _vote(groups)
-    first, *others = groups[place]
-    rows = [row for row in loads if (row["rep"], row["rank"]) == place]
-    found = _empty(first["verdict"], first["wait_share"])
-    found["doubts"] = _doubts(groups[place], rows, agree, of)
+    chosen, agree = _vote(decided)
+    place = (chosen.rep, chosen.rank)
+    rows = with_kinds([row for row in loads if (row["rep"], row["rank"]) == place])
+    found = _empty(chosen.verdict, chosen.facts.wait_share)
+    found["doubts"] = _doubts(chosen, agree, len(decided))
     found["confidence"] = GRADES[min(len(found["doubts"]), 2)]
-    found["rank"] = place[1]
-    found["repetitions"] = {"agree": agree, "of": of}
-    found["severity"] = _severity(first)
-    found["evidence"] += shown.of_waiting(_head(rows, first), whole.get(place[0]))
+    found["rank"] = chosen.rank
+    found["repetitions"] = {"agree": agree, "of": len(decided)}
+    found["severity"] = _severity(chosen)
+    found["evidence"] += shown.of_waiting(rows[0], whole.get(chosen.rep))
     found["stage"] = _side(found, [row for row in sink if (row["rep"], row["rank"]) == place])
-    loop = loop_of(rows, cores)
-    if first["verdict"] != "consumer_bound" and found["stage"] != "data_transmission":
-        _name(found, [first, *others], rows)
-        row = shown.stage_rows(rows, found["op_id"]) if found["op_id"] is not None else None
-        if row is not None:
-            found["evidence"] += shown.of_stage(row, first["rule"])
-            found["suggestions"] += [item.as_dict() for item in suggestions(row, found["kind"], loop)]
-    elif first["verdict"] == "consumer_bound":
-        found["headroom"] = _headroom(rows)
-        found["candidates"] = [row["op_id"] for row in others[:1] if first["holds_lock"]]
-        found["suggestions"] += [item.as_dict() for item in for_consumer(rows, loop)]
+    if chosen.verdict == "consumer_bound":
+        _clear(found, chosen, rows, loop_of(rows, cores))
+    elif found["stage"] != "data_transmission":
+        _name(found, chosen, rows, loop_of(rows, cores))
     return found
 
 
-def _judged(ranked: Sequence[Row], waits: Sequence[Row]) -> dict[Place, list[Row]]:
-    """Rows of each repetition's rank that waits most, in their order; only of ranks whose steady state was seen."""
-    warmup_only = {(row["rep"], row["rank"]) for row in waits if row["kind"] != "train"}
-    groups: dict[Place, list[Row]] = {}
-    for row in ranked:
-        place = (row["rep"], row["rank"])
-        if place not in warmup_only:
-            groups.setdefault(place, []).append(row)
-    worst: dict[int, Place] = {}
-    for place, rows in groups.items():
-        best = worst.get(place[0])
-        if best is None or rows[0]["wait_share"] > groups[best][0]["wait_share"]:
-            worst[place[0]] = place
-    return {place: groups[place] for place in worst.values()}
+def _vote(decided: Sequence[Decision]) -> tuple[Decision, int]:
+    """The repetition to show, and how many say the same."""
+    said, agree = max(Counter(map(_says, decided)).items(), key=lambda item: item[1])
+    same = [one for one in decided if _says(one) == said]
+    same.sort(key=lambda one: (one.facts.wait_share, one.rep, one.rank))
+    return same[(len(same) - 1) // 2], agree
 
 
-def _vote(groups: Mapping[Place, list[Row]]) -> tuple[Place, int, int]:
-    """The repetition to show, how many say the same, and of how many."""
-    says = {place: (rows[0]["verdict"], rows[0]["op_id"]) for place, rows in groups.items()}
-    said, agree = max(Counter(says.values()).items(), key=lambda item: item[1])
-    same = sorted((groups[place][0]["wait_share"], place) for place in groups if says[place] == said)
-    return same[(len(same) - 1) // 2][1], agree, len(groups)
+def _says(one: Decision) -> tuple[str, int]:
+    return one.verdict, one.first.op_id
 
 
-def _doubts(ranked: Sequence[Row], loads: Sequence[Row], agree: int, of: int) -> list[dict[str, Any]]:
+def _doubts(one: Decision, agree: int, of: int) -> list[dict[str, Any]]:
     """What is missing for high confidence, as codes with the numbers that a sentence about them needs.
 
     Without a doubt confidence is high, with one medium, with more low; repetitions that disagree are one.
     """
-    first = ranked[0]
-    others = [row for row in ranked if row["op_id"] != first["op_id"] and row["utilisation"] is not None]
-    runner_up = max(others, key=lambda row: row["utilisation"], default=None)
-    facts: dict[str, dict[str, Any]] = {
-        "not_busy": {"op": _who(first), "utilisation": first["utilisation"]},
-        "close": {"op": _who(runner_up), "utilisation": runner_up["utilisation"] if runner_up else None},
-        "queues_elsewhere": {"op": _who(shown.stage_rows(ranked, first["drop_id"]))},
-        "few_batches": {"batches": first["batches"] or 0},
-        "holds_lock": {"share": first["gil_share"]},
-        "other_load": {"idle_share": loads[0]["idle_share"] if loads else None},
-        "indirect": {"op": _who(first), "rule": first["rule"]},
-    }
-    doubts = [{"code": code, **facts.get(code, {})} for code in first["doubts"].split(", ") if code]
-    if (first["batches"] or 0) < LEAST_STEPS:
-        doubts.append({"code": "few_steps", "steps": first["batches"] or 0})
-    if (first["utilisation"] or 0.0) > PREFILLED and first["kind"] != "burst":  # bursts have no steady pace anyway
-        doubts.append({"code": "prefilled", "op": _who(first), "times": first["utilisation"]})
+    doubts = list(one.doubts)
+    if one.facts.batches < LEAST_STEPS:
+        doubts.append({"code": "few_steps", "steps": one.facts.batches})
     if agree < of:
         doubts.append({"code": "repetitions_differ", "agree": agree, "of": of})
     return doubts
 
 
-def _who(row: Row | None) -> dict[str, Any] | None:
-    return shown.operator(row) if row else None
-
-
-def _severity(first: Row) -> str | None:
-    if first["verdict"] != "input_bound":
+def _severity(one: Decision) -> str | None:
+    if one.verdict != "input_bound":
         return None
-    return "high" if first["wait_share"] >= HIGH else "moderate"
+    return "high" if one.facts.wait_share >= HIGH_WAIT else "moderate"
 
 
-def _head(rows: Sequence[Row], first: Row) -> Row:
-    return rows[0] if rows else {**first, "loop_rate": None, "consumer_rate": None}
+def _clear(found: dict[str, Any], one: Decision, rows: Sequence[Row], loop: Loop) -> None:
+    """The loop that limits: what its data pipeline takes from it, and how much faster the data could come."""
+    found["rule_name"], found["rule_facts"] = one.rule.name, one.rested_on
+    found["headroom"] = _headroom(rows)
+    found["candidates"] = [stage.op_id for stage in one.stages[1:2] if one.holds_lock]
+    found["suggestions"] += [item.as_dict() for item in for_consumer(rows, loop)]
 
 
-def _name(found: dict[str, Any], ranked: Sequence[Row], rows: Sequence[Row]) -> None:
+def _name(found: dict[str, Any], one: Decision, rows: Sequence[Row], loop: Loop) -> None:
     """The operator that limits; of a balanced pipeline, the busier of its operators even if the loop is busier."""
-    operators = [row for row in ranked if row["op_id"] != CONSUMER]
+    operators = [(stage, kind) for stage, kind in zip(one.stages, one.kinds, strict=True) if stage.op_id != CONSUMER]
     if not operators:
         return
-    best = operators[0]
-    row = shown.stage_rows(rows, best["op_id"]) or {}
+    best, kind = operators[0]
+    row = next(row for row in rows if row["op_id"] == best.op_id)
     found |= {
-        "op_id": best["op_id"],
-        "op_type": best["op_type"],
-        "op_name": best["name"],
-        "kind": best["kind"],
-        "rule": ranked[0]["rule"],
-        "candidates": [operator["op_id"] for operator in operators],
-        "place": {"call": row.get("site"), "code": row.get("code")},
-        "facts": {name: row.get(name) for name in FACTS}
-        | {"margin": best.get("margin") if best is ranked[0] else None},
+        "op_id": best.op_id,
+        "op_type": best.op_type,
+        "op_name": best.name,
+        "kind": kind,
+        "rule": one.rule.code,
+        "rule_name": one.rule.name,
+        "rule_facts": one.rested_on,
+        "candidates": [operator.op_id for operator, _ in operators],
+        "place": {"call": row["site"], "code": row["code"]},
+        "facts": {name: row[name] for name in FACTS} | {"margin": one.facts.margin if best is one.first else None},
     }
+    found["evidence"] += shown.of_stage(row, one.rule.code)
+    found["suggestions"] += [item.as_dict() for item in suggestions(row, kind, loop)]
 
 
 def _side(found: dict[str, Any], sink: Sequence[Row]) -> str | None:
@@ -186,10 +155,10 @@ def _without_pipeline(waits: Sequence[Row], whole: Mapping[int, float]) -> dict[
     if not whole:
         return _empty("not_measured", None)
     share = median(whole.values())
-    found = _empty("consumer_bound" if share < MODERATE else "input_bound", share)
+    found = _empty("consumer_bound" if share < MODERATE_WAIT else "input_bound", share)
     steps = sum(row["steps"] for row in waits)
-    if share >= MODERATE:
-        found["severity"] = "high" if share >= HIGH else "moderate"
+    if share >= MODERATE_WAIT:
+        found["severity"] = "high" if share >= HIGH_WAIT else "moderate"
     found["doubts"].append({"code": "no_pipeline"})
     if steps < LEAST_STEPS:
         found["doubts"].append({"code": "few_steps", "steps": steps})
@@ -216,6 +185,8 @@ def _empty(verdict: str, share: float | None) -> dict[str, Any]:
         "op_name": None,
         "kind": None,
         "rule": None,
+        "rule_name": None,
+        "rule_facts": [],
         "stage": None,
         "confidence": "low",
         "doubts": [],

@@ -22,6 +22,7 @@ from pipeprof.verdict.capacity import (
     rate_now,
     source_changed,
 )
+from pipeprof.verdict.rules import LOCK_HELD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,6 @@ LEAST_IDLE = 0.10  # of the host; below, measured predictions were off by up to 
 WIDEST = 1.8  # largest high / low that is still called a prediction
 CORES_ERROR = 0.20  # of what free cores give: MindSpore's own threads take some, others come free
 LESS_CROWDED = 1.2  # what a computing worker gains at most when another one is gone
-GIL_HELD = 0.25  # share of the time; numpy and C++ stay far below
 IDLE_CORES = 0.3  # an operator that copies in C++ and uses less could make at least three times as much
 MARGIN = 0.10  # around a point: the error that 9 of 10 predictions stayed within
 
@@ -122,7 +122,7 @@ def _scaled(
     most = naive if spare is None else min(naive, spare)
     low = 1.0 if spare is None else max(1.0, most * (1 - CORES_ERROR))
     high = max(low, min(naive, most * (1 + CORES_ERROR)))
-    held = loop.gil_share is None or loop.gil_share >= GIL_HELD
+    held = loop.gil_share is None or loop.gil_share >= LOCK_HELD
     if stage.is_python and not processes and held and (stage.cores or 0.0) < 1.1:
         basis.append("Python in threads: no gain if it holds the GIL all the time")
         low = 1.0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.verdict.capacity import SCALING, SOURCE, Change, Loop
 from pipeprof.verdict.evidence import operator
 from pipeprof.verdict.predict import Prediction, predict, without_lock
+from pipeprof.verdict.rules import DOUBTED_CORES, LOCK_HELD
 from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-LOCK = 0.25  # of the time, from which a lock of the interpreter that the pipeline holds is spoken of
 WORTH = 1.02  # a smaller predicted gain is not suggested
 THREAD_ROWS_S = 160.0  # at most from each thread of a source that has several: 16 rows between two polls of 100 ms
 CPU_SHORT = 0.10  # of the machine idle; where more is, workers that have nothing to do harm nobody
@@ -98,7 +98,11 @@ def _bound(row: Row, loop: Loop) -> Suggestion | None:
 
 def for_consumer(rows: Sequence[Row], loop: Loop) -> list[Suggestion]:
     """A loop that does not wait: what its data pipeline takes from it; where CPU is short, what that could give up."""
-    found = [_lock_holder(row) for row in rows if (row["python_cores"] or 0) >= 0.3 and (row["gil_share"] or 0) >= LOCK]
+    found = [
+        _lock_holder(row)
+        for row in rows
+        if (row["python_cores"] or 0) >= DOUBTED_CORES and (row["gil_share"] or 0) >= LOCK_HELD
+    ]
     if loop.free_cores is not None and loop.free_cores < CPU_SHORT * loop.cpu_count:
         found += [spare for row in rows if (spare := _fewer(row, loop)) is not None]
     return found

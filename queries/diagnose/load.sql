@@ -1,6 +1,6 @@
--- The stages of the training pipelines with all that the verdict, its evidence and the predictions are made from.
+-- The stages of the training pipelines: all facts that the verdict, its evidence and the predictions are made from.
 --
--- Reads: load_host, load_kind, pipeline_load, pipeline_pace
+-- Reads: load_host, pipeline_load, pipeline_pace
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep              bigint   repetition
 --   rank             bigint   process rank
@@ -15,6 +15,7 @@
 --   node             bigint   position in the user's dataset graph; null when unknown
 --   site             varchar  file:line of the call that made it; null when unknown
 --   code             varchar  file:line of its Python function or class; null when unknown
+--   below_concat     boolean  it works only part of the time
 --   source           varchar  of its times: log | hook | both; loop for the training loop; null without
 --   timed_batches    bigint   batches that its times are from
 --   rows_per_batch   double   rows it worked on for one batch
@@ -22,13 +23,14 @@
 --   row_ns           double   ns    one row in one worker; null when not measured
 --   rate             double   batches per second  its capacity; null when not measured
 --   utilisation      double   the loop's rate / its capacity; null when not measured
---   kind             varchar  cpu | wait | gil | burst | poll; null when it cannot be told
 --   law_row_ns       double   ns    shortest row time that a source's master allows; null without one
 --   cores            double   cores  that it used; null when not measured
 --   python_cores     double   cores  computing in Python inside the process
 --   cpu_share        double   0..1  of a worker's time that was computing; null when not measured
 --   work_cv          double   standard deviation / mean of the work of the batches; null when not measured
+--   longest_batches  double   its usual longest row, in batches' work; null when not measured
 --   longest_ns       double   ns    its usual longest row
+--   burst_share      double   0..1  intervals in which one row took far longer than the others; null when not measured
 --   samples          bigint   queue samples
 --   input_ratio      double   0..1  mean fill in front of it; null for a source
 --   output_ratio     double   0..1  mean fill behind it; null without a queue
@@ -55,6 +57,7 @@ SELECT
   pipeline_load.node,
   pipeline_load.site,
   pipeline_load.code,
+  pipeline_load.below_concat,
   pipeline_load.source,
   pipeline_load.timed_batches,
   pipeline_load.rows_per_batch,
@@ -62,13 +65,14 @@ SELECT
   pipeline_load.row_ns,
   pipeline_load.rate,
   pipeline_load.utilisation,
-  load_kind.kind,
-  load_kind.law_row_ns,
+  pipeline_load.law_row_ns,
   pipeline_load.cores,
-  load_kind.python_cores,
+  pipeline_load.python_cores,
   pipeline_load.cpu_share,
   pipeline_load.work_cv,
+  pipeline_load.longest_batches,
   pipeline_load.longest_ns,
+  pipeline_load.burst_share,
   pipeline_load.samples,
   pipeline_load.input_ratio,
   pipeline_load.output_ratio,
@@ -82,12 +86,6 @@ SELECT
   load_host.process_cores,
   load_host.gil_share
 FROM pipeline_load
-INNER JOIN load_kind
-  ON
-    pipeline_load.rep = load_kind.rep
-    AND pipeline_load.rank = load_kind.rank
-    AND pipeline_load.pipeline_key = load_kind.pipeline_key
-    AND pipeline_load.op_id = load_kind.op_id
 LEFT JOIN pipeline_pace
   ON
     pipeline_load.rep = pipeline_pace.rep

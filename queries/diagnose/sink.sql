@@ -1,8 +1,6 @@
--- Data sink mode: which side is late, the dataset pipeline or the way to the device.
+-- Data sink mode: how often the queue on the host and the one on the device were empty, and how long each side waited.
 --
--- data_processing: more than 0.3 of the batches left the host queue empty, as MindInsight decides. data_transmission:
--- the host queue was fuller, and the device found its own queue empty; neither without sizes of the host queue. Batches
--- after the first quarter count.
+-- Batches after the first quarter count.
 --
 -- Reads: fetch, pipeline_window
 -- Gives, one row per (rep, rank, pipeline_key), in that order:
@@ -14,46 +12,28 @@
 --   host_wait_share     double   0..1  time for getting batches / time for getting them and handing them on
 --   device_empty_share  double   0..1  of the device's requests found its queue empty; null without a device side
 --   device_wait_ns      double   ns    mean wait of the device; null without a device side
---   stage               varchar  data_processing | data_transmission; null when neither is late or it is not known
-WITH side AS (
-  SELECT
-    fetched.rep,
-    fetched.rank,
-    pipeline_window.pipeline_key,
-    count(*) FILTER (WHERE fetched.side = 'host_queue') AS batches,
-    count(*) FILTER (WHERE fetched.side = 'host_queue' AND fetched.depth = 0)
-    / nullif(count(fetched.depth) FILTER (WHERE fetched.side = 'host_queue'), 0) AS host_empty_share,
-    sum(fetched.wait_ns) FILTER (WHERE fetched.side = 'host_queue')
-    / nullif(sum(fetched.wait_ns + coalesce(fetched.push_ns, 0)) FILTER (WHERE fetched.side = 'host_queue'), 0)
-      AS host_wait_share,
-    count(*) FILTER (WHERE fetched.side = 'data_queue' AND fetched.depth = 0)
-    / nullif(count(fetched.depth) FILTER (WHERE fetched.side = 'data_queue'), 0) AS device_empty_share,
-    avg(fetched.wait_ns) FILTER (WHERE fetched.side = 'data_queue') AS device_wait_ns
-  FROM "fetch" AS fetched
-  INNER JOIN pipeline_window
-    ON
-      fetched.rep = pipeline_window.rep
-      AND fetched.rank = pipeline_window.rank
-      AND fetched.pipeline_id = pipeline_window.pipeline_id
-  WHERE
-    pipeline_window.role = 'train'
-    AND fetched.side IN ('host_queue', 'data_queue')
-    AND coalesce(fetched.start_ns + fetched.wait_ns >= pipeline_window.from_ns, TRUE)
-  GROUP BY fetched.rep, fetched.rank, pipeline_window.pipeline_key
-)
-
 SELECT
-  rep,
-  rank,
-  pipeline_key,
-  batches,
-  host_empty_share,
-  host_wait_share,
-  device_empty_share,
-  device_wait_ns,
-  CASE
-    WHEN host_empty_share > 0.3e0 THEN 'data_processing'
-    WHEN host_empty_share <= 0.3e0 AND device_empty_share > 0.3e0 THEN 'data_transmission'
-  END AS stage
-FROM side
-ORDER BY rep, rank, pipeline_key
+  fetched.rep,
+  fetched.rank,
+  pipeline_window.pipeline_key,
+  count(*) FILTER (WHERE fetched.side = 'host_queue') AS batches,
+  count(*) FILTER (WHERE fetched.side = 'host_queue' AND fetched.depth = 0)
+  / nullif(count(fetched.depth) FILTER (WHERE fetched.side = 'host_queue'), 0) AS host_empty_share,
+  sum(fetched.wait_ns) FILTER (WHERE fetched.side = 'host_queue')
+  / nullif(sum(fetched.wait_ns + coalesce(fetched.push_ns, 0)) FILTER (WHERE fetched.side = 'host_queue'), 0)
+    AS host_wait_share,
+  count(*) FILTER (WHERE fetched.side = 'data_queue' AND fetched.depth = 0)
+  / nullif(count(fetched.depth) FILTER (WHERE fetched.side = 'data_queue'), 0) AS device_empty_share,
+  avg(fetched.wait_ns) FILTER (WHERE fetched.side = 'data_queue') AS device_wait_ns
+FROM "fetch" AS fetched
+INNER JOIN pipeline_window
+  ON
+    fetched.rep = pipeline_window.rep
+    AND fetched.rank = pipeline_window.rank
+    AND fetched.pipeline_id = pipeline_window.pipeline_id
+WHERE
+  pipeline_window.role = 'train'
+  AND fetched.side IN ('host_queue', 'data_queue')
+  AND coalesce(fetched.start_ns + fetched.wait_ns >= pipeline_window.from_ns, TRUE)
+GROUP BY fetched.rep, fetched.rank, pipeline_window.pipeline_key
+ORDER BY fetched.rep, fetched.rank, pipeline_window.pipeline_key

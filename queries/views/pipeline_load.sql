@@ -3,8 +3,9 @@
 -- rate is the capacity: batches per second that the stage could make if the others kept up, workers / work per batch.
 -- utilisation = the rate of the loop / rate: 1 for a stage that limits. A Python source with one worker is as fast as
 -- its rows come; with two or more a master collects them and sleeps 100 ms whenever the next row is not there, and a
--- worker prepares 16 rows meanwhile (threads), which bounds the rate; MindSpore's timing lines of such a source are
--- of its output. Operators without a queue and without a time are left out: they work inside their consumer.
+-- worker prepares 16 rows meanwhile with threads, max(2, min(queue, 4 * queue // workers)) with processes. That bounds
+-- the time between two rows (law_row_ns), and with threads the rate; MindSpore's timing lines of such a source are of
+-- its output. Operators without a queue and without a time are left out: they work inside their consumer.
 --
 -- Reads: load_cpu, load_fill, load_op, load_service, pipeline_pace
 -- Kept: yes
@@ -30,9 +31,11 @@
 --   rows_per_batch   double   rows it worked on for one batch
 --   work_ns          double   ns    its workers' time for one batch; null when not measured
 --   row_ns           double   ns    one row in one worker; null when not measured
+--   law_row_ns       double   ns    shortest time between two rows that a source's master allows; null without one
 --   rate             double   batches per second  its capacity; null when not measured
 --   utilisation      double   the loop's rate / its capacity; null when not measured
 --   cores            double   cores  that it used; null when not measured
+--   python_cores     double   cores  computing in Python inside the process; 0 when it does not or is not measured
 --   cpu_share        double   0..1  of a worker's time that was computing; null when not measured
 --   work_cv          double   standard deviation / mean of the work of the batches; null when not measured
 --   longest_batches  double   its usual longest row, in batches' work; null when not measured
@@ -107,7 +110,21 @@ rated AS (
       WHEN coalesce(uses_processes, FALSE) THEN workers * 1.0e9 / nullif(work_ns, 0)
       ELSE
         least(workers * 1.0e9 / nullif(work_ns, 0), 160.0e0 * workers / nullif(rows_per_batch, 0))
-    END AS rate
+    END AS rate,
+    CASE
+      WHEN op_type <> 'GeneratorOp' OR workers < 2 THEN NULL
+      WHEN coalesce(uses_processes, FALSE)
+        THEN
+          1.0e8 / nullif(
+            workers
+            * greatest(
+              2.0e0, least(coalesce(capacity, 16), floor(4.0e0 * coalesce(capacity, 16) / nullif(workers, 0)))
+            ),
+            0
+          )
+      ELSE 1.0e8 / nullif(16.0e0 * workers, 0)
+    END AS law_row_ns,
+    greatest(sampled_cores, hook_cpu_share * hook_work_ns * loop_rate / 1.0e9) AS cores
   FROM joined
 )
 
@@ -134,9 +151,15 @@ SELECT
   work_ns,
   coalesce(hook_row_ns, CASE WHEN workers = 1 OR op_type <> 'GeneratorOp' THEN work_ns / nullif(rows_per_batch, 0) END)
     AS row_ns,
+  law_row_ns,
   rate,
   loop_rate / nullif(rate, 0) AS utilisation,
-  greatest(sampled_cores, hook_cpu_share * hook_work_ns * loop_rate / 1.0e9) AS cores,
+  cores,
+  -- Whether a map of imported files is Python is not known: it may be.
+  CASE
+    WHEN coalesce(uses_processes, FALSE) OR NOT coalesce(is_python, TRUE) THEN 0.0e0
+    ELSE coalesce(cores, 0.0e0)
+  END AS python_cores,
   CASE
     WHEN hook_work_ns >= 0.5e0 * work_ns THEN hook_cpu_share
     WHEN sampled_cores > loop_rate * work_ns / 1.0e9 THEN 1.0e0

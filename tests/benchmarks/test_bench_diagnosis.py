@@ -1,9 +1,11 @@
-"""How long the SQL of the diagnosis takes, per 10 million queue samples; a small run when benchmarks are off.
+"""How long the SQL and the rules of the diagnosis take, per 10 million queue samples; a small run when benchmarks are off.
 
 pytest tests/benchmarks/test_bench_diagnosis.py --benchmark-enable
 """
 
 from __future__ import annotations
+
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from run_files import write
 
 from pipeprof.query.engine import Engine
 from pipeprof.record.run import Manifest, Run
+from pipeprof.verdict.decision import decide
 
 MS = 1_000_000
 OPS = 8
@@ -59,8 +62,8 @@ def run(request, tmp_path_factory):
 def test_bottleneck(benchmark, run):
     def ask():
         with Engine.open(run) as engine:
-            return engine.rows("diagnose/bottleneck", cores=8.0)
+            rows = engine.rows("diagnose/load")
+        ranks = [list(found) for _, found in groupby(rows, key=lambda row: row["rank"])]
+        return [decide(found, 8.0).first.op_id for found in ranks]
 
-    rows = benchmark.pedantic(ask, rounds=3)
-    first = [row for row in rows if row["position"] == 1]
-    assert [row["op_id"] for row in first] == [4] * RANKS
+    assert benchmark.pedantic(ask, rounds=3) == [4] * RANKS

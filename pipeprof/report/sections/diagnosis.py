@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer import command, doubts
+from pipeprof.report.answer import command, doubts, reasons
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.answer.step import LIMITS, NAMES, PHASES
 from pipeprof.report.sections.block import Section
@@ -59,6 +59,8 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
         _data_wait(section, found)
     else:
         section.strong.append(_confidence(found))
+    if found["rule_name"]:
+        section.notes.append(reasons.sentence(found["rule_name"], found["rule_facts"]))
     section.notes += [_evidence(item) for item in found["evidence"]]
     section.notes += [_suggestion(item) for item in found["suggestions"]]
     _network(section, found["network"])

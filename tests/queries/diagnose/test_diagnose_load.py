@@ -33,10 +33,10 @@ def test_a_timed_operator_with_its_capacity(ask):
     assert rows[2] == (1, "MapOp", "f", 2, 4, True, 1, "a.py:1", "a.py:9", "hook", 8.0, 80.0 * MS, 10.0 * MS, 25.0)
 
 
-def test_utilisation_computing_and_kind(ask):
-    give = "utilisation cpu_share cores python_cores kind longest_ns timed_batches"
+def test_utilisation_and_computing(ask):
+    give = "utilisation cpu_share cores python_cores longest_ns timed_batches"
     row = ask("diagnose/load", tables(), give=give)[2]
-    assert row == (pytest.approx(0.4), 0.5, pytest.approx(0.4), pytest.approx(0.4), "cpu", 12.0 * MS, 30)
+    assert row == (pytest.approx(0.4), 0.5, pytest.approx(0.4), pytest.approx(0.4), 12.0 * MS, 30)
 
 
 def test_the_loop_is_a_stage_and_its_pace_is_in_every_row(ask):

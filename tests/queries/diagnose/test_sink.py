@@ -2,6 +2,8 @@
 
 import pytest
 
+from pipeprof.verdict.decision import with_stages
+
 GIVE = "batches host_empty_share host_wait_share device_empty_share device_wait_ns stage"
 
 
@@ -27,42 +29,47 @@ def tables(*sides, role="train"):
     }
 
 
+def late(ask, rows, give):
+    """The columns named in `give`, with the side that is late."""
+    return [tuple(row[name] for name in give.split()) for row in with_stages(ask("diagnose/sink", rows))]
+
+
 def test_a_host_queue_left_empty_is_a_late_pipeline(ask):
     rows = tables(side("host_queue", [3, 3, 0, 0, 0, 1, 1, 1], push=6), side("data_queue", [0] * 8, wait=5))
-    assert ask("diagnose/sink", rows, give=GIVE) == [(6, 0.5, 0.25, 1.0, 5.0, "data_processing")]
+    assert late(ask, rows, GIVE) == [(6, 0.5, 0.25, 1.0, 5.0, "data_processing")]
 
 
 def test_a_full_host_queue_and_an_empty_device_queue_are_a_late_transfer(ask):
     rows = tables(side("host_queue", [0, 0, 2, 2, 2, 2, 2, 2]), side("data_queue", [2, 2, 0, 0, 0, 1, 1, 1]))
-    assert ask("diagnose/sink", rows, give=GIVE) == [(6, 0.0, 1.0, 0.5, 2.0, "data_transmission")]
+    assert late(ask, rows, GIVE) == [(6, 0.0, 1.0, 0.5, 2.0, "data_transmission")]
 
 
 def test_nobody_is_late_while_both_queues_hold_batches(ask):
     rows = tables(side("host_queue", [2] * 8), side("data_queue", [2] * 8))
-    assert ask("diagnose/sink", rows, give="host_empty_share device_empty_share stage") == [(0.0, 0.0, None)]
+    assert late(ask, rows, "host_empty_share device_empty_share stage") == [(0.0, 0.0, None)]
 
 
 def test_without_the_devices_side_only_the_pipeline_can_be_late(ask):
     rows = tables(side("host_queue", [0] * 8))
-    assert ask("diagnose/sink", rows, give=GIVE) == [(6, 1.0, 1.0, None, None, "data_processing")]
+    assert late(ask, rows, GIVE) == [(6, 1.0, 1.0, None, None, "data_processing")]
 
 
 @pytest.mark.parametrize("host", [[], side("host_queue", [None] * 8)])
 def test_an_empty_device_queue_alone_does_not_say_who_is_late(ask, host):
     rows = tables(host, side("data_queue", [0] * 8), side("iterator", [None] * 8))
-    assert ask("diagnose/sink", rows, give="host_empty_share device_empty_share stage") == [(None, 1.0, None)]
+    assert late(ask, rows, "host_empty_share device_empty_share stage") == [(None, 1.0, None)]
 
 
 def test_exactly_a_third_is_late_and_less_is_not(ask):
-    late = tables(side("host_queue", [9, 9, 0, 0, 1, 1, 1, 1]))
-    fine = tables(side("host_queue", [9, 9, 0, 1, 1, 1, 1, 1]))
-    assert ask("diagnose/sink", late, give="host_empty_share stage") == [(pytest.approx(1 / 3), "data_processing")]
-    assert ask("diagnose/sink", fine, give="host_empty_share stage") == [(pytest.approx(1 / 6), None)]
+    third = tables(side("host_queue", [9, 9, 0, 0, 1, 1, 1, 1]))
+    sixth = tables(side("host_queue", [9, 9, 0, 1, 1, 1, 1, 1]))
+    assert late(ask, third, "host_empty_share stage") == [(pytest.approx(1 / 3), "data_processing")]
+    assert late(ask, sixth, "host_empty_share stage") == [(pytest.approx(1 / 6), None)]
 
 
 def test_depths_that_are_not_known_are_no_share(ask):
     rows = tables(side("host_queue", [None] * 8))
-    assert ask("diagnose/sink", rows, give="batches host_empty_share stage") == [(6, None, None)]
+    assert late(ask, rows, "batches host_empty_share stage") == [(6, None, None)]
 
 
 @pytest.mark.parametrize("rows", [tables(side("iterator", [0] * 8)), tables(side("host_queue", [0] * 8), role="eval")])

@@ -1,6 +1,8 @@
-"""The views between the records and diagnose/bottleneck. Batches come every 100 ms, so the window is from 1075 ms on."""
+"""The views between the records and diagnose/load. Batches come every 100 ms, so the window is from 1075 ms on."""
 
 import pytest
+
+from pipeprof.verdict.decision import with_kinds
 
 MS = 1_000_000
 KEY = {"pipeline_id": 0}
@@ -171,26 +173,59 @@ def test_a_source_with_threads_is_bounded_by_its_masters_sleeps(look):
     assert look("SELECT rate FROM pipeline_load WHERE op_id = 0", tables) == [(pytest.approx(10),)]
 
 
-def kind(look, op, service, cpu=()):
-    cpu = [{"t_ns": end * MS, "sys_ratio": 0.0} | row for row in cpu for end in ENDS]
-    tables = base(op, op_service=service, cpu=cpu)
-    return look("SELECT kind FROM load_kind WHERE op_id = 0", tables)[0][0]
+@pytest.mark.parametrize(
+    ("facts", "law"),
+    [
+        ({"workers": 1}, None),
+        ({"workers": 2}, 100 / 32),
+        ({"workers": 2, "capacity": 16, "uses_processes": True}, 100 / 32),
+        ({"workers": 4, "capacity": 2, "uses_processes": True}, 100 / 8),
+        ({"workers": 4, "capacity": 5, "uses_processes": True}, 100 / 20),
+    ],
+    ids=["no master", "threads", "processes", "a short queue", "a queue that is no multiple"],
+)
+def test_the_time_between_rows_that_a_masters_sleeps_allow(look, facts, law):
+    tables = base(("GeneratorOp", facts), op_service=times(0, "hook", 1))
+    (row,) = look("SELECT law_row_ns FROM pipeline_load WHERE op_id = 0", tables)
+    assert row == (law if law is None else pytest.approx(law * MS),)
 
 
-def test_load_kind_poll(look):
-    assert kind(look, ("GeneratorOp", {"workers": 2}), times(0, "hook", 0.1, rows=32)) == "poll"
+@pytest.mark.parametrize(
+    ("facts", "cores"),
+    [({"is_python": True}, 0.5), ({}, 0.5), ({"is_python": False}, 0.0), ({"uses_processes": True}, 0.0)],
+    ids=["python", "not known", "C++", "processes"],
+)
+def test_cores_of_python_inside_the_process(look, facts, cores):
+    tables = base(("MapOp", facts), op_service=times(0, "hook", 80, cpu_ns=50 * MS))
+    text = "SELECT python_cores FROM pipeline_load ORDER BY op_id"
+    assert look(text, tables) == [(0.0,), (pytest.approx(cores),)]
 
 
-def test_load_kind_burst(look):
+@pytest.fixture
+def kind(ask):
+    """The kind of a single operator with these service times."""
+
+    def kind_of(op, service, cpu=()):
+        cpu = [{"t_ns": end * MS, "sys_ratio": 0.0} | row for row in cpu for end in ENDS]
+        return with_kinds(ask("diagnose/load", base(op, op_service=service, cpu=cpu)))[1]["kind"]
+
+    return kind_of
+
+
+def test_a_source_as_slow_as_its_masters_sleeps_polls(kind):
+    assert kind(("GeneratorOp", {"workers": 2}), times(0, "hook", 0.1, rows=32)) == "poll"
+
+
+def test_a_stage_of_few_long_batches_or_rows_stalls(kind):
     stalls = times(0, "log", 10, ENDS[::10]) + times(0, "log", 0.1, [end for end in ENDS if end % 1000 != 100])
-    assert kind(look, ("MapOp", {}), stalls) == "burst"
-    assert kind(look, ("MapOp", {}), times(0, "hook", 10, max_ns=50 * MS)) == "burst"
+    assert kind(("MapOp", {}), stalls) == "burst"
+    assert kind(("MapOp", {}), times(0, "hook", 10, max_ns=50 * MS)) == "burst"
 
 
 @pytest.mark.parametrize(("computing", "lock", "expected"), [(80, 0.9, "gil"), (80, 0.2, "cpu"), (10, 0.9, "wait")])
-def test_load_kind_gil_cpu_wait(look, computing, lock, expected):
+def test_computing_and_the_lock_make_the_kind(kind, computing, lock, expected):
     service = times(0, "hook", 90, cpu_ns=computing * MS)
-    assert kind(look, ("MapOp", {"is_python": True}), service, [{"scope": "gil", "user_ratio": lock}]) == expected
+    assert kind(("MapOp", {"is_python": True}), service, [{"scope": "gil", "user_ratio": lock}]) == expected
 
 
 @pytest.mark.parametrize(
@@ -198,19 +233,19 @@ def test_load_kind_gil_cpu_wait(look, computing, lock, expected):
     [(30, 0, 4001, "burst"), (10, 0, 4001, "wait"), (30, 1, 4001, "cpu"), (30, 0, 1500, "wait")],
     ids=["rare long calls", "not that long", "computing", "in a few intervals"],
 )
-def test_load_kind_stalls_of_single_rows_in_a_big_batch(look, longest, computing, until, expected):
+def test_stalls_of_single_rows_in_a_big_batch(kind, longest, computing, until, expected):
     """64 rows of 1 ms a batch: one of 30 ms is half a batch's work, and the batches take the same time."""
     service = [
         row | {"cpu_ns": computing * MS, "max_ns": (longest if row["t_ns"] < until * MS else 2) * MS}
         for row in times(0, "hook", 1, rows=64)
     ]
-    assert kind(look, ("MapOp", {}), service) == expected
+    assert kind(("MapOp", {}), service) == expected
 
 
-def test_load_kind_one_call_of_many_is_no_stall_whatever_its_length(look):
+def test_one_call_of_many_is_no_stall_whatever_its_length(kind):
     """A hiccup of 20 ms in 1,000 rows of 1 ms."""
-    assert kind(look, ("MapOp", {}), times(0, "hook", 1, rows=1000, cpu_ns=0, max_ns=20 * MS)) == "wait"
+    assert kind(("MapOp", {}), times(0, "hook", 1, rows=1000, cpu_ns=0, max_ns=20 * MS)) == "wait"
 
 
-def test_load_kind_is_null_when_nothing_tells(look):
-    assert kind(look, ("MapOp", {}), times(0, "hook", 90)) is None
+def test_there_is_no_kind_when_nothing_tells(kind):
+    assert kind(("MapOp", {}), times(0, "hook", 90)) is None

@@ -10,11 +10,11 @@ from pipeprof.verdict.pipeline import diagnose
 
 
 def content(verdict, rule, share, op_id=1):
-    row = {"rep": 0, "rank": 0, "op_id": op_id, "op_type": "MapOp", "name": "f", "verdict": verdict, "rule": rule,
-           "kind": "gil" if rule == "gil" else None, "wait_share": share, "batches": 60, "holds_lock": False,
-           "utilisation": 0.9, "gil_share": None, "drop_id": op_id, "doubts": ""}  # fmt: skip
-    found = diagnose([], [row], [])
-    found |= {"compatible": {}, "doubt_facts": [], "evidence": evidence.worded(found["evidence"])}
+    named = {"op_id": op_id, "op_type": "MapOp", "op_name": "f", "kind": "gil" if rule == "gil" else None, "rule": rule}
+    found = diagnose([], [], []) | {"verdict": verdict, "data_wait_share": share, "compatible": {}, "doubt_facts": []}
+    if verdict != "consumer_bound":
+        found |= named
+    found |= {"evidence": evidence.worded(found["evidence"])}
     return {"diagnosis": found, "ranks": {"straggler": {"verdict": "even"}}, "run": {"path": "r"}}
 
 
@@ -35,3 +35,26 @@ WAITS = "(the loop waits 12.0 % of its time)"
 )
 def test_the_first_line_says_what_limits(verdict, rule, first):
     assert diagnosis_section(content(verdict, rule, 0.12)).strong[0] == first
+
+
+def test_the_rule_and_the_facts_behind_it_are_said():
+    found = content("input_bound", "utilisation", 0.6)
+    found["diagnosis"] |= {
+        "rule_name": "busier_than_loop",
+        "rule_facts": [
+            {"fact": "busy", "value": 0.98, "relation": "at_least", "bound": 0.8},
+            {"fact": "gil_share", "value": None, "relation": "unknown", "bound": None},
+            {"fact": "python_cores", "value": 0.913, "relation": "at_most", "bound": 1.3},
+        ],
+    }
+    assert diagnosis_section(found).notes[0] == (
+        "Rule `busier_than_loop`: it is busy, and busier than the training loop (pace of the training over the capacity of the busiest operator: "
+        "98.0 %, at least 80 %; time that the interpreter's lock (GIL) is held: not measured; Python inside the process: "
+        "0.91 cores, at most 1.3 cores)"
+    )
+
+
+def test_without_a_rule_none_is_said():
+    found = content("input_bound", None, 0.6)
+    found["diagnosis"] |= {"rule_name": None, "rule_facts": []}
+    assert not any("Rule" in note for note in diagnosis_section(found).notes)

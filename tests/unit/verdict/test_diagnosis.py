@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pipeprof.verdict.pipeline import HIGH, MODERATE, diagnose
+from pipeprof.verdict.decision import Decision, decisions
+from pipeprof.verdict.facts import Facts
+from pipeprof.verdict.pipeline import diagnose
+from pipeprof.verdict.rules import HIGH_WAIT, MODERATE_WAIT, RULES
 
 
 def wait(share, steps=100, rep=0, rank=0, kind="train"):
     return {"rep": rep, "rank": rank, "kind": kind, "steps": steps, "data_wait_share": share}
 
 
-def judged(op_id=1, verdict="input_bound", share=0.6, rep=0, rank=0, **more):
-    row = {"rep": rep, "rank": rank, "op_id": op_id, "op_type": "MapOp" if op_id >= 0 else "consumer", "name": None,
-           "verdict": verdict, "rule": "utilisation", "kind": "wait", "wait_share": share, "batches": 60,
-           "utilisation": 0.9, "gil_share": None, "drop_id": op_id, "holds_lock": False, "doubts": ""}  # fmt: skip
-    return row | more
+def decided(*ops, verdict="input_bound", share=0.6, rep=0, rank=0, batches=60, doubts=(), rule="busiest", kind="wait"):
+    """A decision that names these stages in their order; it rests on nothing."""
+    facts = Facts.of([load(op, wait_share=share, batches=batches) for op in ops], 8.0)
+    stages = {stage.op_id: stage for stage in facts.stages}
+    named = tuple(stages[op] for op in ops)
+    (found,) = (item for item in RULES if item.name == rule)
+    codes = tuple({"code": code} for code in doubts)
+    return Decision(rep, rank, verdict, found, replace(facts, first=named[0]), named, (kind,) * len(ops), codes)
 
 
 def load(op_id, rate=20.0, rep=0, rank=0, **more):
@@ -24,7 +32,8 @@ def load(op_id, rate=20.0, rep=0, rank=0, **more):
         "workers": 1, "capacity": 4, "is_python": True, "uses_processes": False, "site": f"a.py:{op_id}",
         "code": "b.py:1", "source": "hook", "timed_batches": 60, "rows_per_batch": 8.0, "work_ns": 1e9 / rate,
         "row_ns": 1e9 / rate / 8, "rate": rate, "utilisation": 10.0 / rate, "kind": "wait", "law_row_ns": None,
-        "cores": 0.1, "python_cores": 0.1, "cpu_share": 0.1, "longest_ns": None, "samples": 60, "input_ratio": 1.0,
+        "below_concat": False, "cores": 0.1, "python_cores": 0.1, "cpu_share": 0.1, "work_cv": None,
+        "longest_batches": None, "longest_ns": None, "burst_share": None, "samples": 60, "input_ratio": 1.0,
         "output_ratio": 0.0, "drop_ratio": 1.0, "batches": 60, "wait_share": 0.6, "loop_rate": 10.0,
         "consumer_rate": 25.0, "idle_share": 0.5, "process_cores": 1.0, "gil_share": None,
     }  # fmt: skip
@@ -40,9 +49,9 @@ def test_no_waits_and_no_batches_are_not_measured(waits):
 @pytest.mark.parametrize(
     ("share", "verdict", "severity"),
     [
-        (MODERATE - 1e-9, "consumer_bound", None),
-        (MODERATE, "input_bound", "moderate"),
-        (HIGH, "input_bound", "high"),
+        (MODERATE_WAIT - 1e-9, "consumer_bound", None),
+        (MODERATE_WAIT, "input_bound", "moderate"),
+        (HIGH_WAIT, "input_bound", "high"),
     ],
 )
 def test_without_batches_the_share_of_waiting_is_the_verdict_and_names_nobody(share, verdict, severity):
@@ -53,11 +62,11 @@ def test_without_batches_the_share_of_waiting_is_the_verdict_and_names_nobody(sh
 
 
 @pytest.mark.parametrize(
-    ("utilisation", "kind", "doubted"), [(1.67, "wait", True), (1.1, "wait", False), (1.67, "burst", False)]
+    ("utilisation", "longest", "doubted"), [(1.67, None, True), (1.1, None, False), (1.67, 5.0, False)]
 )
-def test_a_stage_never_works_more_than_all_the_time(utilisation, kind, doubted):
-    busy = {"utilisation": utilisation, "kind": kind}
-    found = diagnose([wait(0.6)], [judged(1) | busy], [load(1, 10.0) | busy], cores=8.0)
+def test_a_stage_never_works_more_than_all_the_time(utilisation, longest, doubted):
+    rows = [load(1, 10.0, utilisation=utilisation, longest_batches=longest)]
+    found = diagnose([wait(0.6)], decisions(rows, [], 8.0), rows, cores=8.0)
     (shown,) = [item for item in found["evidence"] if item["code"] == "utilisation"]
     assert (shown["value"], shown["measured_on"]) == (1.0, {"code": "prefilled", "times": utilisation})
     assert ("prefilled" in [doubt["code"] for doubt in found["doubts"]]) is doubted
@@ -69,7 +78,7 @@ def test_without_batches_the_worst_rank_of_the_middle_repetition_counts():
 
 
 def test_the_operator_that_limits_is_named_with_its_place_and_evidence():
-    found = diagnose([wait(0.6)], [judged(1), judged(0)], [load(-1), load(0, 90.0), load(1, 10.0)], cores=8.0)
+    found = diagnose([wait(0.6)], [decided(1, 0)], [load(-1), load(0, 90.0), load(1, 10.0)], cores=8.0)
     assert (found["op_id"], found["kind"], found["rule"], found["severity"]) == (1, "wait", "utilisation", "high")
     assert found["place"] == {"call": "a.py:1", "code": "b.py:1"}
     assert found["candidates"] == [1, 0]
@@ -80,21 +89,18 @@ def test_the_operator_that_limits_is_named_with_its_place_and_evidence():
 
 
 @pytest.mark.parametrize(
-    ("doubts", "confidence"), [("", "high"), ("one, ", "medium"), ("one, two, ", "low"), ("one, two, three, ", "low")]
+    ("doubts", "confidence"), [([], "high"), (["a"], "medium"), (["a", "b"], "low"), (["a", "b", "c"], "low")]
 )
 def test_doubts_make_the_verdict_less_sure(doubts, confidence):
-    found = diagnose([], [judged(doubts=doubts)], [load(1)])
-    assert (found["confidence"], len(found["doubts"])) == (confidence, doubts.count(","))
+    found = diagnose([], [decided(1, doubts=doubts)], [load(1)])
+    assert (found["confidence"], [doubt["code"] for doubt in found["doubts"]]) == (confidence, doubts)
 
 
 def test_repetitions_vote_and_the_middle_one_of_the_winners_is_shown():
-    ranked = [
-        judged(1, share=0.9, rep=0),
-        judged(2, share=0.95, rep=1),
-        judged(1, share=0.5, rep=2),
-        judged(1, share=0.7, rep=3),
+    each = [
+        decided(op, share=share, rep=rep) for rep, (op, share) in enumerate([(1, 0.9), (2, 0.95), (1, 0.5), (1, 0.7)])
     ]
-    found = diagnose([], ranked, [load(1, rep=rep) for rep in range(4)])
+    found = diagnose([], each, [load(1, rep=rep) for rep in range(4)])
     assert (found["op_id"], found["data_wait_share"]) == (1, 0.7)
     assert found["repetitions"] == {"agree": 3, "of": 4}
     assert found["doubts"] == [{"code": "repetitions_differ", "agree": 3, "of": 4}]
@@ -102,22 +108,24 @@ def test_repetitions_vote_and_the_middle_one_of_the_winners_is_shown():
 
 
 def test_a_repetition_counts_with_the_rank_that_waits_most():
-    ranked = [judged(-1, "consumer_bound", 0.01), judged(2, share=0.7, rank=1), judged(3, share=0.4, rank=2)]
-    found = diagnose([], ranked, [load(2, rank=1)])
-    assert (found["op_id"], found["repetitions"]) == (2, {"agree": 1, "of": 1})
+    loads = [load(1, rank=rank, rep=rep, wait_share=share) for rep, rank, share in
+             [(0, 0, 0.01), (0, 1, 0.7), (0, 2, 0.4), (1, 0, 0.3)]]  # fmt: skip
+    assert [(one.rep, one.rank) for one in decisions(loads, [], 8.0)] == [(0, 1), (1, 0)]
+
+
+def test_a_pipeline_without_batches_is_not_decided():
+    assert decisions([load(1, wait_share=None, batches=None)], [], 8.0) == []
 
 
 def test_a_loop_that_limits_has_headroom_and_names_no_operator():
     rows = [load(-1, 10.2), load(0, 90.0), load(1, 40.0)]
-    found = diagnose([wait(0.02)], [judged(-1, "consumer_bound", 0.02), judged(1)], rows)
+    found = diagnose([wait(0.02)], [decided(-1, 1, verdict="consumer_bound", share=0.02)], rows)
     assert (found["verdict"], found["op_id"], found["severity"]) == ("consumer_bound", None, None)
     assert found["headroom"] == {"op_id": 1, "ratio": 4.0}
 
 
 def test_of_a_balanced_pipeline_the_busier_operator_is_named():
-    found = diagnose(
-        [], [judged(-1, "balanced", 0.1), judged(2, "balanced", 0.1), judged(0, "balanced", 0.1)], [load(2)]
-    )
+    found = diagnose([], [decided(-1, 2, 0, verdict="balanced", share=0.1)], [load(2)])
     assert (found["verdict"], found["op_id"], found["severity"]) == ("balanced", 2, None)
 
 
@@ -126,13 +134,13 @@ def sink(stage):
 
 
 def test_in_sink_mode_a_late_transfer_names_no_operator():
-    found = diagnose([], [judged(1)], [load(1)], sink=sink("data_transmission"))
+    found = diagnose([], [decided(1)], [load(1)], sink=sink("data_transmission"))
     assert (found["stage"], found["op_id"]) == ("data_transmission", None)
     assert found["suggestions"][0]["code"] == "fewer_bytes"
 
 
 def test_in_sink_mode_a_late_pipeline_names_its_operator():
-    found = diagnose([], [judged(1)], [load(1)], sink=sink("data_processing"))
+    found = diagnose([], [decided(1)], [load(1)], sink=sink("data_processing"))
     assert (found["stage"], found["op_id"]) == ("data_processing", 1)
 
 
@@ -149,37 +157,33 @@ def test_a_loop_that_does_not_wait_has_no_late_side():
 
 def test_the_shape_is_always_the_same():
     keys = diagnose([], [], []).keys()
-    assert keys == diagnose([], [judged(1)], [load(1)]).keys() == diagnose([wait(0.5)], [], []).keys()
+    assert keys == diagnose([], [decided(1)], [load(1)]).keys() == diagnose([wait(0.5)], [], []).keys()
 
 
 @pytest.mark.parametrize(("op_type", "advice"), [("MapOp", "lock_to_processes"), ("GeneratorOp", "lock_ahead_of_time")])
 def test_python_that_may_hold_up_a_slow_loop_comes_next_with_advice(op_type, advice):
-    ranked = [
-        judged(-1, "consumer_bound", 0.02, rule="consumer", holds_lock=True, doubts="Python of it, "),
-        judged(2, "consumer_bound", 0.02),
-        judged(1, "consumer_bound", 0.02),
-    ]  # fmt: skip
+    one = decided(-1, 2, 1, verdict="consumer_bound", share=0.02, rule="data_in_time", doubts=["holds_lock"])
     rows = [load(-1), load(1), load(2, op_type=op_type, python_cores=0.8, gil_share=0.3, name="f")]
-    found = diagnose([wait(0.02)], ranked, [row | {"gil_share": 0.3} for row in rows])
+    found = diagnose([wait(0.02)], [one], [row | {"gil_share": 0.3} for row in rows])
     assert (found["op_id"], found["candidates"], found["confidence"]) == (None, [2], "medium")
     assert [item["op_id"] for item in found["suggestions"] if item["code"] == advice] == [2]
 
 
 def test_a_slow_loop_without_a_doubt_has_no_candidate():
-    ranked = [judged(-1, "consumer_bound", 0.02, rule="consumer"), judged(1, "consumer_bound", 0.02)]
-    assert diagnose([wait(0.02)], ranked, [load(-1), load(1)])["candidates"] == []
+    one = decided(-1, 1, verdict="consumer_bound", share=0.02, rule="data_in_time")
+    assert diagnose([wait(0.02)], [one], [load(-1), load(1)])["candidates"] == []
 
 
 def test_a_training_of_which_only_warm_up_was_seen_is_not_measured():
     waits = [wait(0.99, steps=1, kind="warmup")]
-    for ranked in ([], [judged(1)]):
-        found = diagnose(waits, ranked, [load(1)])
+    for loads in ([], [load(1)]):
+        found = diagnose(waits, decisions(loads, waits, 8.0), loads)
         assert (found["verdict"], found["data_wait_share"], found["op_id"]) == ("not_measured", None, None)
 
 
 @pytest.mark.parametrize(("batches", "confidence"), [(4, "low"), (5, "medium")])
 def test_fewer_than_five_batches_make_the_confidence_low(batches, confidence):
-    found = diagnose([], [judged(1, batches=batches, doubts="few_batches, ")], [load(1)])
+    found = diagnose([], [decided(1, batches=batches, doubts=["few_batches"])], [load(1)])
     assert (found["op_id"], found["confidence"]) == (1, confidence)
 
 
@@ -189,10 +193,11 @@ def test_fewer_than_five_steps_are_a_doubt(steps, doubtful):
     assert ({"code": "few_steps", "steps": steps} in found["doubts"]) == doubtful
 
 
-def test_doubts_carry_the_numbers_that_a_sentence_needs():
-    first = judged(1, utilisation=0.79, doubts="not_busy, close, queues_elsewhere, ", drop_id=2, name="augment")
-    found = diagnose([], [first, judged(2, utilisation=0.74, name="Source")], [load(1), load(2)])
-    busy, close, elsewhere = found["doubts"]
-    assert (busy["op"]["name"], busy["utilisation"]) == ("augment", 0.79)
-    assert (close["op"]["name"], close["utilisation"]) == ("Source", 0.74)
-    assert elsewhere["op"]["op_id"] == 2
+def test_the_rule_behind_the_name_and_its_facts_are_kept():
+    found = diagnose([], [decided(1, rule="busiest")], [load(1)])
+    assert (found["rule"], found["rule_name"]) == ("utilisation", "busiest")
+    assert found["rule_facts"] == [{"fact": "busy", "value": 0.5, "relation": "at_least", "bound": 0.8}]
+    slow_loop = decided(-1, 1, verdict="consumer_bound", share=0.02, rule="data_in_time")
+    found = diagnose([], [slow_loop], [load(-1), load(1)])
+    assert (found["rule"], found["rule_name"]) == (None, "data_in_time")
+    assert found["rule_facts"] == [{"fact": "wait_share", "value": 0.02, "relation": "below", "bound": 0.05}]

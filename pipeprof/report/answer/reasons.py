@@ -1,0 +1,96 @@
+"""Words for the rules of the verdict: what each one says, and the facts that it asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.units import format_ratio
+
+# What each fact is, and its unit: share (0..1), cores, times, or a number.
+FACTS = {
+    "wait_share": ("the loop's wait for data", "share"),
+    "python_cores": ("Python inside the process", "cores"),
+    "gil_share": ("time that the interpreter's lock (GIL) is held", "share"),
+    "busiest_python_share": ("the busiest operator's part of that Python", "share"),
+    "busy": ("pace of the training over the capacity of the busiest operator", "share"),
+    "busy_over_loop": ("the same, minus the time that the loop does not wait", "share"),
+    "over_capacity": ("pace of the training over the capacity of the named stage, unless it stalls", "times"),
+    "pace_ratio": ("the busier of loop and operator over the other", "times"),
+    "drop": ("largest drop in queue fill", "share"),
+    "untimed_drop": ("largest drop in queue fill, at an operator without times", "share"),
+    "drop_at_busiest": ("drop in queue fill at the busiest operator, if no other has a larger one", "share"),
+    "drop_elsewhere": ("the largest drop in queue fill, at another stage", "share"),
+    "stalling": ("utilisation of an operator that stalls now and then", "share"),
+    "contending_cores": ("CPU of the operator with most, of those that are used or not timed", "cores"),
+    "first_utilisation": ("utilisation of the named stage", "share"),
+    "margin": ("utilisation of the named stage minus the next one's", "share"),
+    "batches": ("batches of the steady state", "number"),
+    "idle_share": ("idle part of the machine", "share"),
+    "others_share": ("part of the machine that other programs use", "share"),
+    "worker_law_ratio": ("time between rows that its workers could make, over what its master's sleeps allow", "times"),
+    "row_law_ratio": ("time between its rows, over what its master's sleeps allow", "times"),
+    "law_row_ns": ("time between rows that its master's sleeps allow", "number"),
+    "work_cv": ("standard deviation of the work of a batch over its mean", "times"),
+    "longest_batches": ("usual longest row, in batches' work", "times"),
+    "burst_share": ("intervals in which one row took 15 times the mean and 5 % of the work", "share"),
+    "cpu_share": ("part of its working time that it computes", "share"),
+    "cores_per_worker": ("CPU of each of its workers", "cores"),
+    "host_empty_share": ("batches that left the host queue empty", "share"),
+    "device_empty_share": ("requests that found the device's queue empty", "share"),
+}
+_UNITS = {"cores": " cores", "times": " times", "number": ""}
+RELATIONS = {
+    "at_least": "at least {}", "at_most": "at most {}", "above": "above {}", "below": "below {}",
+    "short_of": "below {} or not known", "not_above": "at most {} or not known",
+    "known": "measured", "unknown": "not measured", "noted": "any",
+}  # fmt: skip
+
+# What each rule says about the stage that it names.
+RULES = {
+    "lock_beside_loop": "the training's own work waits for the lock that this operator holds",
+    "data_in_time": "the training hardly waits for data",
+    "lock_held": "it holds the lock that the busiest operator waits for",
+    "lock_mostly_held": "it holds the lock most of the time, and the busiest operator waits for it",
+    "lock_not_measured": "its Python fills a core, so that the busiest operator waits for the lock",
+    "busier_than_loop": "it is busy, and busier than the training loop",
+    "drop_without_times": "queues are full in front of it and empty behind it, and no timed operator is busy",
+    "waiting_varies": "the training is busier than every operator, and waits only now and then",
+    "busiest": "it is busy",
+    "most_cpu": "no operator is busy, and this one takes most CPU",
+    "no_clear_sign": "no other rule applies; it is the busiest, or the queues point to it",
+}
+CHOICES = {
+    "loop": "the training loop", "busiest": "the busiest operator",
+    "lock_holder": "the operator with the most Python CPU",
+    "drop_stage": "the stage with the largest drop", "contender": "the operator with the most CPU",
+    "best_guess": "the busiest operator; without times the stage with the largest drop",
+}  # fmt: skip
+
+
+def sentence(name: str, facts: list[dict[str, Any]]) -> str:
+    """Why a stage was named: the rule, and each fact that it asked for with its bound."""
+    shown = "; ".join(_fact(item) for item in facts)
+    return f"Rule `{name}`: {RULES.get(name, name)} ({shown})"
+
+
+def condition(fact: str, relation: str, bound: float | None) -> str:
+    """What a rule asks for, such as "the loop's wait for data: at most 20 %"."""
+    words, unit = FACTS[fact]
+    return f"{words}: {RELATIONS[relation].format(_bound(bound, unit))}"
+
+
+def _fact(item: dict[str, Any]) -> str:
+    words, unit = FACTS[item["fact"]]
+    value = "not measured" if item["value"] is None else _number(item["value"], unit)
+    asked = "" if item["bound"] is None else ", " + RELATIONS[item["relation"]].format(_bound(item["bound"], unit))
+    return f"{words}: {value}{asked}"
+
+
+def _bound(bound: float | None, unit: str) -> str:
+    if bound is None:
+        return "-"
+    return f"{bound * 100:g} %" if unit == "share" else f"{bound:g}{_UNITS[unit]}"
+
+
+def _number(value: float, unit: str) -> str:
+    return format_ratio(value) if unit == "share" else f"{value:.2f}{_UNITS[unit]}"

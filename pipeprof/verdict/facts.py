@@ -1,0 +1,240 @@
+"""What the rules look at: facts of one training pipeline on one rank, and of its stages, from rows of diagnose/load.
+
+Every attribute here is a definition; where a threshold is part of one it is named in `rules.py`. Unknown is None.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.verdict.clause import codes
+from pipeprof.verdict.loop import CONSUMER
+from pipeprof.verdict.rules import KINDS, USED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from typing_extensions import Self
+
+    Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class StageFacts:
+    """One stage; the fields are columns of diagnose/load, with their units. The training loop is one as well."""
+
+    op_id: int
+    op_type: str
+    name: str | None
+    workers: int
+    below_concat: bool
+    rows_per_batch: float | None
+    row_ns: float | None
+    law_row_ns: float | None
+    rate: float | None
+    utilisation: float | None
+    cores: float | None
+    python_cores: float
+    cpu_share: float | None
+    work_cv: float | None
+    longest_batches: float | None
+    burst_share: float | None
+    drop_ratio: float | None
+    gil_share: float | None
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        """The facts of a row."""
+        return cls(*[row[name] for name in _COLUMNS])
+
+    @cached_property
+    def kind(self) -> str | None:
+        """What keeps it busy: poll | burst | gil | cpu | wait. None for the loop, and when it cannot be told."""
+        return None if self.op_id == CONSUMER else next(codes(KINDS, self), None)
+
+    @property
+    def row_law_ratio(self) -> float | None:
+        """Time between two of its rows over the shortest time that its master's sleeps allow."""
+        if not self.law_row_ns or not self.rate or not self.rows_per_batch:
+            return None
+        return 1e9 / (self.rate * self.rows_per_batch) / self.law_row_ns
+
+    @property
+    def worker_law_ratio(self) -> float | None:
+        """Time between two rows that its workers could make, over the same."""
+        if not self.law_row_ns or self.row_ns is None or not self.workers:
+            return None
+        return self.row_ns / self.workers / self.law_row_ns
+
+    @property
+    def cores_per_worker(self) -> float | None:
+        """CPU that each of its workers uses, in cores."""
+        return None if self.cores is None or not self.workers else self.cores / self.workers
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One training pipeline on one rank; `stages` in the order of op_id, `machine_cores` 0 when not known.
+
+    `first` is the stage that was named, when one was.
+    """
+
+    stages: tuple[StageFacts, ...]
+    wait_share: float
+    batches: int
+    idle_share: float | None = None
+    process_cores: float | None = None
+    gil_share: float | None = None
+    machine_cores: float = 0.0
+    first: StageFacts | None = None
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], machine_cores: float) -> Self:
+        """The facts of a pipeline's rows, of which none may be without `wait_share`."""
+        row = rows[0]
+        return cls(
+            tuple(StageFacts.of(row) for row in sorted(rows, key=lambda row: row["op_id"])),
+            row["wait_share"],
+            row["batches"],
+            row["idle_share"],
+            row["process_cores"],
+            row["gil_share"],
+            machine_cores,
+        )
+
+    @cached_property
+    def operators(self) -> tuple[StageFacts, ...]:
+        """The stages without the training loop."""
+        return tuple(stage for stage in self.stages if stage.op_id != CONSUMER)
+
+    @property
+    def loop(self) -> StageFacts | None:
+        """The training loop."""
+        return next((stage for stage in self.stages if stage.op_id == CONSUMER), None)
+
+    @cached_property
+    def busiest(self) -> StageFacts | None:
+        """The operator with the highest utilisation."""
+        return _largest((stage, stage.utilisation) for stage in self.operators)
+
+    @property
+    def busy(self) -> float:
+        """The highest utilisation of an operator; 0 when none is timed."""
+        return (self.busiest.utilisation if self.busiest else None) or 0.0
+
+    @property
+    def busy_over_loop(self) -> float:
+        """The highest utilisation of an operator - the share of its time that the loop does not wait."""
+        return self.busy - (1.0 - self.wait_share)
+
+    @property
+    def pace_ratio(self) -> float | None:
+        """The larger of these two / the smaller one."""
+        low, high = sorted((self.busy, 1.0 - self.wait_share))
+        return high / low if low > 0 else None
+
+    @cached_property
+    def python_cores(self) -> float:
+        """Cores of Python in the pipeline that computes inside the process."""
+        return math.fsum(stage.python_cores for stage in self.stages)
+
+    @cached_property
+    def lock_holder(self) -> StageFacts | None:
+        """The stage with the most Python inside the process."""
+        return _largest((stage, stage.python_cores) for stage in self.stages)
+
+    @property
+    def busiest_python_share(self) -> float | None:
+        """What the busiest operator has of all Python inside the process; None without any Python."""
+        own = self.busiest.python_cores if self.busiest else 0.0
+        return own / self.python_cores if self.python_cores > 0 else None
+
+    @cached_property
+    def drop_stage(self) -> StageFacts | None:
+        """Where queue fill drops most. A part of a concatenation works part of the time, so its queue says nothing."""
+        return _largest((stage, stage.drop_ratio) for stage in self.stages if not stage.below_concat)
+
+    @property
+    def drop(self) -> float | None:
+        """The largest drop of queue fill."""
+        return self.drop_stage.drop_ratio if self.drop_stage else None
+
+    @property
+    def untimed_drop(self) -> float | None:
+        """The largest drop, where it is at an operator without times."""
+        stage = self.drop_stage
+        timed = stage is None or stage.op_id == CONSUMER or stage.utilisation is not None
+        return None if timed else self.drop
+
+    @property
+    def drop_at_busiest(self) -> float:
+        """The largest drop, where it is at the busiest operator; else 0."""
+        agree = self.busiest is not None and self.busiest is self.drop_stage
+        return (self.drop if agree else None) or 0.0
+
+    @property
+    def best_guess(self) -> StageFacts | None:
+        """The busiest operator, without times the one with the largest drop."""
+        return self.busiest if self.busy > 0 else self.drop_stage
+
+    @cached_property
+    def stalling(self) -> float:
+        """The highest utilisation of a stage that stalls now and then (burst); 0 when none does."""
+        stalls = (stage.utilisation or 0.0 for stage in self.operators if stage.kind == "burst")
+        return max(stalls, default=0.0)
+
+    @cached_property
+    def contender(self) -> StageFacts | None:
+        """Of the operators that are used, or not timed, the one with the most CPU."""
+        used = (stage for stage in self.operators if stage.utilisation is None or stage.utilisation >= USED)
+        return _largest((stage, stage.cores or 0.0) for stage in used)
+
+    @property
+    def contending_cores(self) -> float | None:
+        """Its CPU in cores."""
+        return None if self.contender is None else self.contender.cores or 0.0
+
+    @property
+    def others_share(self) -> float:
+        """Share of the machine's cores that other programs use; 0 when not known."""
+        if self.idle_share is None or self.process_cores is None or not self.machine_cores:
+            return 0.0
+        return 1.0 - self.idle_share - self.process_cores / self.machine_cores
+
+    @property
+    def first_utilisation(self) -> float | None:
+        """Of the stage that was named."""
+        return self.first.utilisation if self.first else None
+
+    @property
+    def over_capacity(self) -> float | None:
+        """The loop's pace / the capacity of the stage that was named. Bursts have no steady pace to compare with."""
+        return None if self.first is None or self.first.kind == "burst" else self.first.utilisation
+
+    @property
+    def runner_up(self) -> StageFacts | None:
+        """The busiest of the other stages, the loop included."""
+        return _largest((stage, stage.utilisation) for stage in self.stages if stage is not self.first)
+
+    @property
+    def margin(self) -> float | None:
+        """Utilisation of the stage that was named - that of the runner-up."""
+        other = self.runner_up.utilisation if self.runner_up else None
+        return None if self.first_utilisation is None or other is None else self.first_utilisation - other
+
+    @property
+    def drop_elsewhere(self) -> float | None:
+        """The largest drop, where it is not at the stage that was named."""
+        return None if self.drop_stage is self.first else self.drop
+
+
+_COLUMNS = tuple(field.name for field in fields(StageFacts))
+
+
+def _largest(measured: Iterable[tuple[StageFacts, float | None]]) -> StageFacts | None:
+    """The first stage with the largest value; one without a value is none."""
+    known = [(stage, value) for stage, value in measured if value is not None]
+    return max(known, key=lambda item: item[1])[0] if known else None

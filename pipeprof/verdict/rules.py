@@ -1,0 +1,155 @@
+"""Which stage of a training pipeline limits, and why: every threshold, rule, kind and doubt of that decision.
+
+Data, no code. Of each table the first entry counts whose clauses all hold; of DOUBTS all of them. A clause compares
+one fact, which `facts.py` defines, with one threshold. `decision.py` applies the tables. A new rule is one entry here
+and one line of words in `report/answer/reasons.py`; `docs/rules.md` is made from both.
+"""
+
+from __future__ import annotations
+
+from pipeprof.verdict.clause import (
+    Outcome,
+    Rule,
+    above,
+    at_least,
+    at_most,
+    below,
+    known,
+    not_above,
+    noted,
+    short_of,
+    unknown,
+)
+
+# The loop's waiting, as share of its time.
+MODERATE_WAIT = 0.05  # below it the data is in time: the band of TensorFlow's input-pipeline analyzer
+HIGH_WAIT = 0.20  # up to it waiting may be variation alone: the next band
+
+# Utilisation of a stage: the loop's pace over what the stage could make.
+BUSY = 0.80  # limits: timed work misses at most a fifth of what an operator does
+USED = 0.20  # from here on a stage can hold others up; below it is hardly ever at work
+REST_USED = 0.50  # below it no timed stage can be the one that limits
+CLEAR_MARGIN = 0.20  # ahead of the next stage; closer ones change places from run to run
+EQUAL_PACE = 1.15  # ratio of loop and pipeline: making one faster buys no more than this
+
+# The drop of queue fill at a stage, 1 when its input is always full and its output always empty.
+CLEAR_DROP = 0.40  # drops along a chain add up to 1, so that at most one other stage can have as much
+WHOLE_DROP = 0.80  # nothing is left for another stage
+
+# The interpreter's lock: cores of Python inside the process, and the share of the time that the lock is held.
+PYTHON_CORES = 0.60  # with a lock that is seen to be held
+PYTHON_CORE = 0.85  # nearly the one core that the lock gives away
+ONE_LOCK_CORES = 1.30  # more than one core and a third cannot be Python under one lock: part of it is in C++
+OTHERS_PYTHON = 0.50  # of all Python: the busiest stage has less, so that another one keeps the lock from it
+LOCK_HELD = 0.25  # computing without the lock (numpy, C++) stays far below
+LOCK_BESIDE_LOOP = 0.40  # loops that are slow by themselves show at most 0.23
+LOCK_MOST = 0.60  # most of the time, so that fewer cores say enough
+DOUBTED_CORES = 0.30  # of Python beside a loop that limits, from which the lock is a doubt
+
+CONTENDING_CORES = 0.30  # of CPU: the stage that takes most where no stage is busy
+
+# What a stage does while it is busy.
+COMPUTES = 0.50  # of its working time on a CPU
+LOCKED_CORES = 0.50  # of Python in one stage, while the lock is held
+POLL_LEAST, POLL_TIMED, POLL_UNTIMED = 0.70, 1.25, 1.10  # time between rows over what the master's sleeps allow
+STALL_VARIATION = 1.5  # standard deviation over mean of the work of batches
+STALL_BATCHES = 3.3  # the usual longest row, in batches' work
+STALL_INTERVALS = 0.50  # of the intervals had a row that took far longer than the others
+
+# The machine, as shares of its cores.
+SHORT_IDLE = 0.10  # less is a machine without room
+OTHERS_SHARE = 0.25  # that other programs use
+
+# Other programs keep the machine busy: what would be `cpu` is `host_saturated`.
+SATURATED = (below("idle_share", SHORT_IDLE), at_least("others_share", OTHERS_SHARE))
+
+PREFILLED = 1.2  # times what a stage can deliver: above, the training used up batches that were prepared before
+ENOUGH_BATCHES = 20  # of the steady state; fewer are a doubt
+LEAST_STEPS = 5  # that were finished and no warm-up; fewer are a doubt of their own
+QUEUE_EMPTY = 0.30  # of the batches found the queue empty: MindInsight's bound
+
+# The rules, from the first to the last: name, code that reports state, stage that then limits, and the conditions.
+RULES = (
+    # The loop's own work waits for the lock that the pipeline's Python holds.
+    Rule("lock_beside_loop", "gil", "lock_holder", (
+        at_most("wait_share", HIGH_WAIT),
+        at_least("python_cores", PYTHON_CORES), at_least("gil_share", LOCK_BESIDE_LOOP)), kind="gil"),
+    Rule("data_in_time", "consumer", "loop", (below("wait_share", MODERATE_WAIT),)),
+    # The stage that waits for the lock looks slow, the one that holds it does not.
+    Rule("lock_held", "gil", "lock_holder", (
+        at_least("python_cores", PYTHON_CORE), at_least("gil_share", LOCK_HELD),
+        below("busiest_python_share", OTHERS_PYTHON)), kind="gil"),
+    Rule("lock_mostly_held", "gil", "lock_holder", (
+        at_least("python_cores", PYTHON_CORES), at_least("gil_share", LOCK_MOST),
+        below("busiest_python_share", OTHERS_PYTHON)), kind="gil"),
+    Rule("lock_not_measured", "gil", "lock_holder", (
+        at_least("python_cores", PYTHON_CORE), at_most("python_cores", ONE_LOCK_CORES), unknown("gil_share"),
+        below("busiest_python_share", OTHERS_PYTHON)), kind="gil"),
+    Rule("busier_than_loop", "utilisation", "busiest", (at_least("busy", BUSY), at_least("busy_over_loop", 0.0))),
+    # No timed stage is that busy, so it is the one without times where the queues run empty.
+    Rule("drop_without_times", "untimed", "drop_stage", (at_least("untimed_drop", CLEAR_DROP),)),
+    # What little the loop waits is variation: it is busier than every stage, and none stalls.
+    Rule("waiting_varies", "consumer", "loop", (
+        at_most("wait_share", HIGH_WAIT), below("stalling", USED), at_most("busy_over_loop", 0.0))),
+    Rule("busiest", "utilisation", "busiest", (at_least("busy", BUSY),)),
+    # Nobody is busy: what takes the CPU holds the others up, unless times and queues agree on a stage.
+    Rule("most_cpu", "contention", "contender", (
+        at_least("contending_cores", CONTENDING_CORES), below("drop_at_busiest", CLEAR_DROP))),
+    Rule("no_clear_sign", "weak", "best_guess", (noted("busy"), noted("drop"))),
+)  # fmt: skip
+
+VERDICTS = (
+    Outcome("balanced", (at_least("wait_share", MODERATE_WAIT), below("pace_ratio", EQUAL_PACE)),
+            only=("consumer", "utilisation")),
+    Outcome("balanced", (at_most("wait_share", HIGH_WAIT),), only=("gil",)),
+    Outcome("consumer_bound", only=("consumer",)),
+    Outcome("input_bound"),
+)  # fmt: skip
+
+# What is missing for high confidence. Where the loop was seen not to wait, other stages and queues say nothing against
+# it; the rules about the lock are there because times and queues mislead.
+DOUBTS = (
+    Outcome("not_busy", (short_of("first_utilisation", BUSY),), never=("gil", "untimed")),
+    Outcome("close", (at_least("wait_share", MODERATE_WAIT), not_above("margin", CLEAR_MARGIN)),
+            never=("gil", "untimed")),
+    Outcome("no_queues", (at_least("wait_share", MODERATE_WAIT), unknown("drop")), never=("gil",)),
+    Outcome("queues_elsewhere", (at_least("wait_share", MODERATE_WAIT), known("drop_elsewhere")), never=("gil",)),
+    Outcome("few_batches", (short_of("batches", ENOUGH_BATCHES),)),
+    Outcome("prefilled", (above("over_capacity", PREFILLED),)),
+    Outcome("holds_lock", (at_least("gil_share", LOCK_HELD), at_least("python_cores", DOUBTED_CORES)),
+            only=("consumer",)),
+    Outcome("other_load", SATURATED),
+    Outcome("indirect", (short_of("drop", WHOLE_DROP),), only=("untimed",)),
+    Outcome("indirect", (at_most("busy", 0.0),), only=("untimed",)),
+    Outcome("indirect", (at_least("busy", REST_USED),), only=("untimed",)),
+    Outcome("indirect", (unknown("gil_share"),), only=("gil",)),
+    Outcome("indirect", only=("contention", "weak")),
+    Outcome("none_busy", only=("contention", "weak")),
+)  # fmt: skip
+
+# The kind of a stage, from its own facts. Timing lines of a source with a master show the master's sleeps, so that
+# their variation does not count.
+KINDS = (
+    Outcome("poll", (below("worker_law_ratio", 1.0),
+                     at_least("row_law_ratio", POLL_LEAST), at_most("row_law_ratio", POLL_TIMED))),
+    Outcome("poll", (unknown("worker_law_ratio"),
+                     at_least("row_law_ratio", POLL_LEAST), at_most("row_law_ratio", POLL_UNTIMED))),
+    Outcome("burst", (above("work_cv", STALL_VARIATION), unknown("law_row_ns"))),
+    Outcome("burst", (above("longest_batches", STALL_BATCHES),)),
+    Outcome("burst", (at_least("burst_share", STALL_INTERVALS), below("cpu_share", COMPUTES))),
+    Outcome("gil", (at_least("python_cores", LOCKED_CORES), at_least("gil_share", LOCK_HELD))),
+    Outcome("cpu", (at_least("cpu_share", COMPUTES),)),
+    Outcome("wait", (below("cpu_share", COMPUTES),)),
+)  # fmt: skip
+
+# The kind of a stage without times that is named by the queues.
+UNTIMED_KINDS = (
+    Outcome("cpu", (at_least("cores_per_worker", COMPUTES),)),
+    Outcome("wait", (below("cores_per_worker", COMPUTES),)),
+)
+
+# In sink mode: the side that is late. Without sizes of the host queue neither is said.
+SINK_STAGES = (
+    Outcome("data_processing", (above("host_empty_share", QUEUE_EMPTY),)),
+    Outcome("data_transmission", (at_most("host_empty_share", QUEUE_EMPTY), above("device_empty_share", QUEUE_EMPTY))),
+)
