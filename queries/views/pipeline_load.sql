@@ -54,6 +54,7 @@ WITH joined AS (
     END AS work_ns,
     load_service.hook_row_ns,
     load_service.hook_work_ns,
+    load_service.hook_cpu_ns,
     load_service.log_work_ns,
     load_service.cpu_share AS hook_cpu_share,
     load_service.work_cv,
@@ -136,7 +137,7 @@ SELECT
     AS row_ns,
   rate,
   loop_rate / nullif(rate, 0) AS utilisation,
-  greatest(sampled_cores, hook_cpu_share * hook_work_ns * loop_rate / 1.0e9) AS cores,
+  greatest(sampled_cores, hook_cpu_ns * loop_rate / 1.0e9) AS cores,
   CASE
     WHEN hook_work_ns >= 0.5e0 * work_ns THEN hook_cpu_share
     WHEN sampled_cores > loop_rate * work_ns / 1.0e9 THEN 1.0e0
