@@ -60,7 +60,10 @@ seen AS (
     scope,
     count(cores) AS samples,
     avg(cores) AS cores,
-    max(cores) AS max_cores
+    max(cores) AS max_cores,
+    row_number() OVER (
+      PARTITION BY rep, rank, pipeline_key, op_id ORDER BY avg(cores) DESC NULLS LAST, scope ASC
+    ) AS position
   FROM weighed
   WHERE is_steady OR steady_samples < 3
   GROUP BY rep, rank, pipeline_key, op_id, scope
@@ -71,8 +74,8 @@ SELECT
   rank,
   pipeline_key,
   op_id,
-  max_by(samples, cores) AS samples,
-  max(cores) AS cores,
-  max_by(max_cores, cores) AS max_cores
+  samples,
+  cores,
+  max_cores
 FROM seen
-GROUP BY rep, rank, pipeline_key, op_id
+WHERE position = 1

@@ -123,7 +123,9 @@ class Pool:
         None when no timed row was finished. Decides how many of the next rows are timed.
         """
         found = [self._figures(index) for index in range(self.count)]
-        sums = [sum(figures[field] - before[field] for figures, before in zip(found, self._before)) for field in range(5)]
+        sums = [
+            sum(figures[field] - before[field] for figures, before in zip(found, self._before)) for field in range(5)
+        ]
         changed = [figures for figures, before in zip(found, self._before) if figures[1] > before[1]]
         if not changed:
             return None
