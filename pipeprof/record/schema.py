@@ -210,7 +210,8 @@ TABLES: tuple[Table, ...] = (
         ("min_ns", "bigint", "ns", "shortest; null when only one row was counted"),
         ("rows", "bigint", "rows", "rows worked on"),
         ("batches", "bigint", "batches", "handed over to the loop meanwhile; 1 for a timing line"),
-        ("cpu_ns", "bigint", "ns", "part of avg_ns in which the worker's thread computed; null when not measured"),
+        ("cpu_ns", "bigint", "ns", "CPU time of a row: of the worker's thread or process; null when not measured"),
+        ("delay_ns", "bigint", "ns", "part of avg_ns in which it was ready to run but had no core; null as cpu_ns"),
         ("io_ns", "bigint", "ns", "part of avg_ns spent reading; null when the operator does not say"),
     ),
     _table(
@@ -239,8 +240,8 @@ TABLES: tuple[Table, ...] = (
         ),
         ("name", "varchar", "", "what the process is: trainer, worker, launcher; null for others"),
         ("pid", "bigint", "", "of a process; null for others"),
-        ("pipeline_id", "bigint", "", "of a pipeline operator; null for others"),
-        ("op_id", "bigint", "", "of a pipeline operator; null for others"),
+        ("pipeline_id", "bigint", "", "of a pipeline operator or one of its worker processes; null for others"),
+        ("op_id", "bigint", "", "as pipeline_id"),
         (
             "user_ratio",
             "double",

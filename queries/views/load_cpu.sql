@@ -1,6 +1,7 @@
--- CPU cores that each dataset operator kept busy in the steady state, as its threads' owner saw it.
+-- CPU cores that each dataset operator kept busy in the steady state, as MindSpore or the operating system saw it.
 --
--- Threads that MindSpore does not count as an operator's (Python workers of a source) are missing here.
+-- Threads that MindSpore does not count as an operator's (Python workers of a source) are missing here. An operator's
+-- worker processes are seen from outside, too. MindSpore's figure may hold them or not, so the larger one counts.
 --
 -- Reads: cpu, pipeline_window
 -- Kept: yes
@@ -9,7 +10,7 @@
 --   rank          bigint   process rank
 --   pipeline_key  varchar  equal keys are the same pipeline again
 --   op_id         bigint   operator
---   samples       bigint   samples that count
+--   samples       bigint   samples that count, of the larger figure
 --   cores         double   cores  mean of user and system time
 --   max_cores     double   cores  the busiest sample
 WITH sampled AS (
@@ -18,18 +19,54 @@ WITH sampled AS (
     cpu.rank,
     pipeline_window.pipeline_key,
     cpu.op_id,
-    cpu.user_ratio + cpu.sys_ratio AS cores,
+    cpu.scope,
+    cpu.t_ns,
     cpu.t_ns >= pipeline_window.from_ns AS is_steady,
-    count(CASE WHEN cpu.t_ns >= pipeline_window.from_ns THEN cpu.user_ratio + cpu.sys_ratio END) OVER (
-      PARTITION BY cpu.rep, cpu.rank, pipeline_window.pipeline_key, cpu.op_id
-    ) AS steady_samples
+    -- The workers of a process sampler's round are summed; MindSpore has one sample per operator at a time.
+    sum(cpu.user_ratio + cpu.sys_ratio) AS cores
   FROM cpu
   INNER JOIN pipeline_window
     ON
       cpu.rep = pipeline_window.rep
       AND cpu.rank = pipeline_window.rank
       AND cpu.pipeline_id = pipeline_window.pipeline_id
-  WHERE cpu.scope = 'pipeline_op'
+  WHERE cpu.scope IN ('pipeline_op', 'process')
+  GROUP BY
+    cpu.rep,
+    cpu.rank,
+    pipeline_window.pipeline_key,
+    pipeline_window.from_ns,
+    cpu.pipeline_id,
+    cpu.op_id,
+    cpu.scope,
+    cpu.t_ns
+),
+
+weighed AS (
+  SELECT
+    *,
+    count(CASE WHEN is_steady THEN cores END) OVER (
+      PARTITION BY rep, rank, pipeline_key, op_id, scope
+    ) AS steady_samples
+  FROM sampled
+),
+
+seen AS (
+  SELECT
+    rep,
+    rank,
+    pipeline_key,
+    op_id,
+    scope,
+    count(cores) AS samples,
+    avg(cores) AS cores,
+    max(cores) AS max_cores,
+    row_number() OVER (
+      PARTITION BY rep, rank, pipeline_key, op_id ORDER BY avg(cores) DESC NULLS LAST, scope ASC
+    ) AS position
+  FROM weighed
+  WHERE is_steady OR steady_samples < 3
+  GROUP BY rep, rank, pipeline_key, op_id, scope
 )
 
 SELECT
@@ -37,9 +74,8 @@ SELECT
   rank,
   pipeline_key,
   op_id,
-  count(cores) AS samples,
-  avg(cores) AS cores,
-  max(cores) AS max_cores
-FROM sampled
-WHERE is_steady OR steady_samples < 3
-GROUP BY rep, rank, pipeline_key, op_id
+  samples,
+  cores,
+  max_cores
+FROM seen
+WHERE position = 1

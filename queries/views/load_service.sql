@@ -25,7 +25,9 @@
 --   max_row_ns       bigint   ns    longest single row
 --   io_share         double   0..1  part of the time spent reading; null when the operator does not say
 --   hook_row_ns      double   ns    one row in one worker, by the timed calls; null without
---   cpu_share        double   0..1  part of the calls' time in which their thread computed; null without calls
+--   hook_cpu_ns      double   ns    CPU time per batch, by the timed calls; null without
+--   cpu_share        double   0..1  part of the calls' time in which their worker computed; time in which it was ready
+--                                   to run but had no core is left out where it is known; null without calls
 --   work_cv          double   standard deviation / mean of the batches' work, by the timing lines; null without
 --   longest_batches  double   mean of the intervals' longest call, in batches' work; null without calls
 --   longest_ns       double   ns    mean of the intervals' or batches' longest row
@@ -41,6 +43,7 @@ WITH numbered AS (
     op_service.t_ns,
     op_service.avg_ns,
     op_service.cpu_ns,
+    greatest(op_service.avg_ns - coalesce(op_service.delay_ns, 0), 0) AS undelayed_ns,
     op_service.io_ns,
     coalesce(op_service.max_ns, op_service.avg_ns) AS max_ns,
     op_service.rows,
@@ -78,7 +81,9 @@ summed AS (
     sum(work_ns) / nullif(sum(batches), 0) AS batch_work_ns,
     sum(work_ns) / nullif(sum(rows), 0) AS row_ns,
     sum(rows) / nullif(sum(batches), 0) AS rows_per_batch,
-    sum(CAST(cpu_ns AS DOUBLE) * rows) / nullif(sum(work_ns) FILTER (WHERE cpu_ns IS NOT NULL), 0) AS cpu_share,
+    sum(CAST(cpu_ns AS DOUBLE) * rows)
+    / nullif(sum(CAST(undelayed_ns AS DOUBLE) * rows) FILTER (WHERE cpu_ns IS NOT NULL), 0) AS cpu_share,
+    sum(CAST(cpu_ns AS DOUBLE) * rows) / nullif(sum(rows) FILTER (WHERE cpu_ns IS NOT NULL), 0) AS row_cpu_ns,
     stddev_samp(work_ns) / nullif(avg(work_ns), 0) AS work_cv,
     avg(max_ns) AS longest_ns,
     max(max_ns) AS max_row_ns,
@@ -121,6 +126,7 @@ paired AS (
     max(row_ns) FILTER (WHERE source = 'log') AS log_row_ns,
     max(row_ns) FILTER (WHERE source = 'hook') AS hook_row_ns,
     max(cpu_share) FILTER (WHERE source = 'hook') AS cpu_share,
+    max(row_cpu_ns) FILTER (WHERE source = 'hook') AS row_cpu_ns,
     max(work_cv) FILTER (WHERE source = 'log') AS work_cv,
     max(longest_ns) FILTER (WHERE source = 'log') AS log_longest_ns,
     max(longest_ns) FILTER (WHERE source = 'hook') AS hook_longest_ns,
@@ -191,6 +197,7 @@ SELECT
   coalesce(hook_max_row_ns, log_max_row_ns) AS max_row_ns,
   io_share,
   hook_row_ns,
+  row_cpu_ns * rows_per_batch AS hook_cpu_ns,
   CASE WHEN cpu_share > 1.0e0 THEN 1.0e0 ELSE cpu_share END AS cpu_share,
   work_cv,
   hook_longest_ns / nullif(hook_row_ns * rows_per_batch, 0) AS longest_batches,

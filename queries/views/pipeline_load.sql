@@ -57,6 +57,7 @@ WITH joined AS (
     END AS work_ns,
     load_service.hook_row_ns,
     load_service.hook_work_ns,
+    load_service.hook_cpu_ns,
     load_service.log_work_ns,
     load_service.cpu_share AS hook_cpu_share,
     load_service.work_cv,
@@ -124,7 +125,7 @@ rated AS (
           )
       ELSE 1.0e8 / nullif(16.0e0 * workers, 0)
     END AS law_row_ns,
-    greatest(sampled_cores, hook_cpu_share * hook_work_ns * loop_rate / 1.0e9) AS cores
+    greatest(sampled_cores, hook_cpu_ns * loop_rate / 1.0e9) AS cores
   FROM joined
 )
 

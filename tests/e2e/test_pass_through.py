@@ -357,3 +357,18 @@ def test_output_of_a_training_is_the_same(pipeprof, tmp_path):
     shape = [[line.split()[:2] for line in result.stdout.splitlines()] for result in (plain, done)]
     assert shape[0] == shape[1]
     assert done.stderr == plain.stderr
+
+
+@pytest.mark.mindspore
+@pytest.mark.parametrize(("kind", "steps", "how"), [
+    ("map", "12", ""), ("about", "3", ""), ("map", "12", "fail"), ("batch", "12", "fail"), ("source", "12", "fail"),
+])  # fmt: skip
+def test_worker_processes_give_the_same_rows_and_errors(pipeprof, kind, steps, how):
+    """How many rows arrive before an error is chance. A source is called through one frame of ours (decision 5)."""
+    plain, done = both(pipeprof, pipeprof.script("workers.py", kind, steps, how), text=True)
+    texts = [result.stdout.partition("truth ")[0].splitlines() for result in (plain, done)]
+    passing = ("rows", *(["  "] if kind == "source" else [])) if how else ()
+    found = [[line for line in text if not line.startswith(passing)] for text in texts]
+    assert found[0] == found[1]
+    assert done.returncode == plain.returncode
+    assert any("broken on purpose" in line for line in found[1]) == (how == "fail")

@@ -9,6 +9,7 @@ user's training. It writes to the spool and nowhere else.
     dataset       iterators: fetches, trees, queue samples        describe   what a dataset is made of
     override, cached   other settings, or one batch for ever: for runs that measure what a change would buy
     slow          every step takes a share longer: for runs that measure what the gate sees
+    callables, workers   times of the user's Python in the dataset: in threads, and in worker processes
     service       per-operator service times from the dataset's own log lines
     steps         step ends, optimizer updates, graph calls, compilation; tells windows when a step is over
     windows       operator executions in windows                  profiler_guard   keeps the user's profiler whole

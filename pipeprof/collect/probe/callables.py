@@ -2,7 +2,8 @@
 
 Nothing of the user's is replaced: MindSpore calls user functions through a few classes and functions of its own, and
 those are hooked. An operator's cell hangs on MindSpore's object for the executed copy of the dataset, whose pickled
-state does not hold it, so worker processes run without. Not every call is timed, only as many as cost nothing.
+state does not hold it. Not every call is timed, only as many as cost nothing. What is called in worker processes is
+counted there (workers.py).
 """
 
 import functools
@@ -12,21 +13,21 @@ import threading
 import time
 import weakref
 
-from . import recorder, where
+from . import recorder, where, workers
 
 ATTRIBUTE = "_pipeprof_cell"
-AIM = 100  # timed calls per operator and flush
-STRIDES = (1, 2, 3, 5, 7, 11, 17, 29, 47, 79, 127, 211, 347, 577, 953, 1597)  # mostly primes: no beat with powers of 2
 TIMED_KINDS = ("GeneratorOp", "MapOp", "BatchOp")
 
 _building = threading.local()
-_cells = []  # type: list[Cell]
+_cells = []  # type: list[Cell | workers.Workers]
 _sites = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[object, str]
 _lock = threading.Lock()
 
 
 class Cell:
     """What was measured of one function of one operator of a tree since the last flush."""
+
+    spent = staticmethod(time.thread_time_ns)  # CPU time of the thread that calls
 
     def __init__(self, tree):
         self.tree = weakref.ref(tree)
@@ -37,6 +38,14 @@ class Cell:
         self.every = 1
         self.timed = []
 
+    def skips(self):
+        """Whether the next call is only counted."""
+        return recorder.REC.off or next(self.counter) % self.every
+
+    def add(self, wall, before):
+        """Keep the figures of a timed call, ns; `before` is what had been spent when it began."""
+        self.timed.append((wall, self.spent() - before))
+
     def take(self):
         """The figures since the last time, or None; decides how many of the next calls are timed."""
         timed, self.timed = self.timed, []
@@ -45,8 +54,7 @@ class Cell:
         tree = self.tree()
         rows = tree.rows if tree is not None else self.rows
         batches, self.rows = rows - self.rows, rows
-        wanted = count / AIM
-        self.every = next((stride for stride in STRIDES if stride >= wanted), STRIDES[-1])
+        self.every = workers.stride(count)
         if not timed:
             return None
         walls = [wall for wall, _ in timed]
@@ -147,12 +155,14 @@ def install_datasets(module):
     _wrap(module.Dataset, "__init__", _with_site)
     _wrap(module.MapDataset, "parse", _with_map_cells)
     _wrap(module.BatchDataset, "parse", _with_batch_cell)
+    workers.install_datasets(module)
 
 
 def install_sources(module):
     """mindspore.dataset.engine.datasets_user_defined: how Python sources are called."""
     _wrap(module.GeneratorDataset, "prepare_multiprocessing", _with_source_cell)
     _wrap(module._PickleGeneratorSource, "__getitem__", _timed_method)
+    workers.install_sources(module)
 
 
 def install_functions(module):
@@ -171,40 +181,40 @@ def _wrap(owner, name, make):
 
 
 def _timed_method(original):
-    now, spent = recorder.now, time.thread_time_ns
+    now = recorder.now
 
     def call(self, *args):
         cell = self.__dict__.get(ATTRIBUTE)
-        if cell is None or recorder.REC.off or next(cell.counter) % cell.every:
+        if cell is None or cell.skips():
             return original(self, *args)
-        cpu = spent()
+        spent = cell.spent()
         begin_ns = now()
         try:
             return original(self, *args)
         finally:
-            cell.timed.append((now() - begin_ns, spent() - cpu))
+            cell.add(now() - begin_ns, spent)
 
     return call
 
 
 def _timed_rows(cell, function, *args):
     """The rows of a source; the time of each from the request to the row."""
-    now, spent = recorder.now, time.thread_time_ns
+    now = recorder.now
     rows = iter(function(*args))
     while True:
-        if recorder.REC.off or next(cell.counter) % cell.every:
+        if cell.skips():
             try:
                 row = next(rows)
             except StopIteration:
                 return
         else:
-            cpu = spent()
+            spent = cell.spent()
             begin_ns = now()
             try:
                 row = next(rows)
             except StopIteration:
                 return
-            cell.timed.append((now() - begin_ns, spent() - cpu))
+            cell.add(now() - begin_ns, spent)
         yield row
 
 
@@ -250,9 +260,12 @@ def _hang_map(dataset):
     if build is None:
         return
     cells = build.operator("MapOp")
-    if getattr(dataset, "process_pool", None) is None:
-        for operation in _leaves(dataset.operations):
-            _hang(operation, build, cells)
+    pool = getattr(dataset, "process_pool", None)
+    if pool is not None:
+        cells.append(workers.watch(pool, build.tree))
+        return
+    for operation in _leaves(dataset.operations):
+        _hang(operation, build, cells)
 
 
 def _leaves(operations):
@@ -269,7 +282,10 @@ def _hang_batch(dataset):
     if build is None:
         return
     cells = build.operator("BatchOp")
-    if getattr(dataset, "process_pool", None) is None:
+    pool = getattr(dataset, "process_pool", None)
+    if pool is not None:
+        cells.append(workers.watch(pool, build.tree))
+    else:
         _hang(getattr(dataset, "per_batch_map", None), build, cells)
 
 
@@ -284,15 +300,15 @@ def _hang_source(dataset):
     if build is None:
         return
     cells = build.operator("GeneratorOp")
-    cell = Cell(build.tree)
     if getattr(dataset, "sample_fn", None) is None:
         source = dataset.prepared_source
         if isinstance(source, functools.partial):
-            dataset.prepared_source = functools.partial(_timed_rows, cell, source)
-            cells.append(cell)
-    elif not dataset.python_multiprocessing and type(dataset.source).__name__ == "_PickleGeneratorSource":
-        dataset.source.__dict__[ATTRIBUTE] = cell
-        cells.append(cell)
+            cells.append(Cell(build.tree))
+            dataset.prepared_source = functools.partial(_timed_rows, cells[-1], source)
+    elif type(dataset.source).__name__ == "_PickleGeneratorSource":
+        forks = dataset.python_multiprocessing
+        cells.append(workers.watch(dataset.sample_fn, build.tree) if forks else Cell(build.tree))
+        dataset.source.__dict__[ATTRIBUTE] = cells[-1]
 
 
 def _guarded(call, *args):

@@ -60,7 +60,11 @@ def _add_cpu(previous: dict[str, Any], sample: dict[str, Any], out: RankRows, me
         pid = process["pid"]
         if pid in members and pid in before and seconds > 0:
             user, system = (max(0.0, process[name] - before[pid][name]) / seconds for name in ("user", "sys"))
-            out.add("cpu", t_ns=at, scope="process", name=members[pid], pid=pid, user_ratio=user, sys_ratio=system)
+            pipeline_id, op_id = out.workers.get(pid, (None, None))
+            out.add(
+                "cpu", t_ns=at, scope="process", name=members[pid], pid=pid, pipeline_id=pipeline_id, op_id=op_id,
+                user_ratio=user, sys_ratio=system,
+            )  # fmt: skip
 
 
 def _members(processes: list[dict[str, Any]], mine: Collection[int], others: Collection[int]) -> dict[int, str]:

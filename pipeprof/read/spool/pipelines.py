@@ -101,6 +101,7 @@ def add_pipelines(
             _add_unsampled(out, pipeline, trees.get(pipeline.key))
     _add_service(process, out, pipelines)
     _add_calls(process, out, pipelines)
+    _find_workers(process, out, pipelines)
     return pipelines
 
 
@@ -375,7 +376,17 @@ def _add_calls(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline
             rows=max(part["calls"] for part in parts),
             batches=max(part["batches"] for part in parts),
             cpu_ns=sum(part["cpu"] // part["timed"] for part in parts),
+            delay_ns=one["delay"] // one["timed"] if one.get("delay") is not None else None,
         )
+
+
+def _find_workers(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]) -> None:
+    """Tell the rank's rows which operator a worker process belongs to."""
+    for event in process.all("workers"):
+        pipeline = pipelines.get(int(event["pipeline"]))
+        op_id = pipeline.op_ids.get(event["node"]) if pipeline else None
+        if pipeline is not None and op_id is not None:
+            out.workers.update((int(pid), (pipeline.pipeline_id, op_id)) for pid in event["pids"])
 
 
 def _origin(node: Mapping[str, Any]) -> dict[str, Any]:

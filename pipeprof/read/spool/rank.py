@@ -11,7 +11,8 @@ from pipeprof.record.schema import BY_NAME
 class RankRows:
     """Rows per table, in schema order, with the rank's running numbers. `zero` is ns of the monotonic clock.
 
-    Operators are numbered from `first_op` on.
+    Operators are numbered from `first_op` on. `workers` says by process id which pipeline's operator a worker process
+    of the dataset belongs to: (pipeline_id, op_id).
     """
 
     def __init__(self, rep: int, rank: int, zero: int, first_op: int = 0) -> None:
@@ -22,6 +23,7 @@ class RankRows:
         self.steps = 0
         self.kind_steps: dict[str, int] = defaultdict(int)
         self.pipelines = 0
+        self.workers: dict[int, tuple[int, int]] = {}
         self._first_op = first_op
         self._ops: dict[tuple[str | None, str | None, str | None], int] = {}
         self._names: dict[str, dict[str, None]] = {}  # columns of each table

@@ -20,7 +20,8 @@ def test_cores_are_user_and_system_time(ask):
 
 
 def test_processes_and_the_host_are_no_operators(ask):
-    rows = [cpu(0, 1.0, 1.0, scope="process"), cpu(0, 1.0, 1.0, scope="host")]
+    nobodys = {"pipeline_id": None, "op_id": None}
+    rows = [cpu(0, 1.0, 1.0, scope=scope) | nobodys for scope in ("process", "host")]
     assert ask("queue/pipeline_cpu", tables(rows)) == []
 
 

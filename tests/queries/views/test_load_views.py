@@ -71,6 +71,17 @@ def test_load_service_computing_is_weighed_and_at_most_all(look):
     assert look("SELECT cpu_share FROM load_service", tables) == [(1.0,)]
 
 
+def test_load_service_leaves_out_time_without_a_core(look):
+    service = times(0, "hook", 40, rows=2, cpu_ns=9 * MS, delay_ns=30 * MS)
+    text = "SELECT cpu_share, hook_cpu_ns, work_ns FROM load_service"
+    assert look(text, base(("MapOp", {}), op_service=service)) == [(0.9, 18.0 * MS, 80.0 * MS)]
+
+
+def test_load_service_without_its_delay_counts_all_time(look):
+    service = times(0, "hook", 40, cpu_ns=10 * MS)
+    assert look("SELECT cpu_share FROM load_service", base(("MapOp", {}), op_service=service)) == [(0.25,)]
+
+
 def test_load_fill_looks_from_the_window_on(look):
     queue = [KEY | {"op_id": 1, "t_ns": end * MS, "depth": 4 if end < 1000 else 1, "capacity": 4} for end in ENDS]
     tables = base(("BatchOp", {}), ("MapOp", {}), queue=queue)
@@ -89,6 +100,16 @@ def test_load_cpu_is_the_mean_of_user_and_system_time(look):
     row = {"scope": "pipeline_op", "op_id": 0, "sys_ratio": 0.25}
     cpu = [KEY | row | {"t_ns": end * MS, "user_ratio": 0.0 if end < 1000 else 0.5} for end in ENDS]
     assert look("SELECT op_id, cores FROM load_cpu", base(("BatchOp", {}), cpu=cpu)) == [(0, 0.75)]
+
+
+@pytest.mark.parametrize(("seen", "cores"), [(0.0, 0.75), (0.875, 0.875)])
+def test_load_cpu_of_worker_processes_is_their_sum_or_what_mindspore_saw_if_more(look, seen, cores):
+    cpu = []
+    for end in ENDS:
+        at = KEY | {"op_id": 0, "t_ns": end * MS, "sys_ratio": 0.0}
+        cpu += [at | {"scope": "process", "pid": pid, "user_ratio": share} for pid, share in ((1, 0.25), (2, 0.5))]
+        cpu.append(at | {"scope": "pipeline_op", "t_ns": (end + 7) * MS, "user_ratio": seen})
+    assert look("SELECT op_id, cores FROM load_cpu", base(("BatchOp", {}), cpu=cpu)) == [(0, cores)]
 
 
 def test_load_host_sums_processes_without_the_launcher(look):

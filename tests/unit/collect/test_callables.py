@@ -119,12 +119,13 @@ def test_operators_that_do_not_match_the_graph_are_dropped(calls):
     assert calls._cells == []
 
 
-def test_worker_processes_are_left_alone(calls):
+def test_functions_of_worker_processes_are_left_alone(calls):
     calls.begin(Tree(), GRAPH)
     wrapper = FuncWrapper(double)
-    calls._hang_map(SimpleNamespace(operations=[wrapper], process_pool=object()))
+    calls._hang_map(SimpleNamespace(operations=[wrapper], process_pool=FuncWrapper(None)))
     calls.end()
     assert calls.ATTRIBUTE not in wrapper.__dict__
+    assert [(type(cell).__name__, cell.node) for cell in calls._cells] == [("Workers", 1)]
 
 
 def test_outside_a_build_nothing_is_hung(calls):

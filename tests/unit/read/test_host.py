@@ -88,3 +88,15 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path, tail):
 
 def test_without_a_file_there_are_no_samples(tmp_path):
     assert read_samples(tmp_path / "host.jsonl") == []
+
+
+def test_a_worker_process_of_the_dataset_is_its_operators():
+    out = RankRows(0, 0, 0)
+    out.workers[11] = (2, 5)
+    two = [sample(t, 0, 0, 0, process(10, 1, t / S), process(11, 10, t / S)) for t in (0, S)]
+    add_host(two, out, {10}, set())
+    found = [dict(zip(BY_NAME["cpu"].column_names, row, strict=True)) for row in out.rows["cpu"]]
+    assert [(row["name"], row["pipeline_id"], row["op_id"]) for row in found] == [
+        ("trainer", None, None),
+        ("worker", 2, 5),
+    ]

@@ -25,7 +25,7 @@ BEGIN = 5 * MS
 def tree(spooled):
     """`tree(saves, queues="")`: a process with one iterator made at 5 ms, a batch fetched at 40 ms, and these saves."""
 
-    def make(saves, queues="", graph=GRAPH, service=(), fetch_end=40 * MS):
+    def make(saves, queues="", graph=GRAPH, service=(), fetch_end=40 * MS, events=()):
         spooled.rep(end=100 * MS)
         iterator = {"e": "iterator", "t": BEGIN + 10, "number": 1, "begin": BEGIN, "end": BEGIN + 10, "hidden": False,
                     "site": "train.py:9", "epochs": 2, "queues": queues, "graph": graph}  # fmt: skip
@@ -33,7 +33,7 @@ def tree(spooled):
             [{"e": "service", "t": fetch_end, "pipeline": 1, "ops": [list(one) for one in service]}] if service else []
         )
         marks = [(1, 0, 1, 0, fetch_end - 1000, fetch_end), (10, 0, 2, 0, fetch_end, fetch_end + 100)]
-        folder = spooled.process(events=[iterator, *lines], marks=marks)
+        folder = spooled.process(events=[iterator, *lines, *events], marks=marks)
         for name, (ops, stamps) in saves.items():
             save = folder / "tree-1" / name
             save.mkdir(parents=True)
@@ -201,3 +201,22 @@ def test_the_facts_of_the_iterator_are_in_its_row(tree):
         2,
         None,
     )
+
+
+NUMBERED = GRAPH | {"node": 0, "children": [GRAPH["children"][0] | {"node": 1}]}
+
+
+def test_rows_of_worker_processes_are_service_times_with_their_delay(tree):
+    figures = {"calls": 40, "timed": 10, "batches": 10, "wall": 500, "cpu": 200, "delay": 250, "max": 90, "min": 20}
+    line = {"e": "calls", "t": 50 * MS, "pipeline": 1, "node": 1, "part": 0} | figures
+    (row,) = rows(tree({"final-1": (sampled([1]), [20])}, graph=NUMBERED, events=[line]), "op_service")
+    found = [row[name] for name in ("op_id", "source", "rows", "batches", "avg_ns", "cpu_ns", "delay_ns", "max_ns")]
+    assert found == [1, "hook", 40, 10, 50, 20, 25, 90]
+
+
+@pytest.mark.parametrize("delay", [{}, {"delay": None}])
+def test_a_delay_that_was_not_measured_is_unknown(tree, delay):
+    figures = {"calls": 4, "timed": 4, "batches": 1, "wall": 40, "cpu": 20, "max": 10, "min": 10}
+    line = {"e": "calls", "t": 50 * MS, "pipeline": 1, "node": 1, "part": 0} | figures | delay
+    (row,) = rows(tree({"final-1": (sampled([1]), [20])}, graph=NUMBERED, events=[line]), "op_service")
+    assert row["delay_ns"] is None

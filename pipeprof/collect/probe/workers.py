@@ -1,0 +1,287 @@
+"""Times the rows in the dataset's worker processes: how many, their wall and CPU time, and how long they had no core.
+
+Workers are forked while MindSpore starts the pool of an operator. Before that the pool gets memory that both sides
+share, with a slot for each worker: the worker alone writes it, after each row, and the training reads it twice a
+second, so nothing is lost with a worker that is killed. A worker knows its slot by inheritance: nothing is pickled, and
+no object of the user's is touched. Workers that are spawned inherit nothing: of them only the process ids are known.
+"""
+
+import mmap
+import os
+import struct
+import threading
+import time
+import weakref
+
+from . import recorder
+
+AIM = 100  # timed rows per operator and flush
+STRIDES = (1, 2, 3, 5, 7, 11, 17, 29, 47, 79, 127, 211, 347, 577, 953, 1597)  # mostly primes: no beat with powers of 2
+
+# What the training says to all workers: the number of its readings, and every how many rows one is timed
+ORDERS = struct.Struct("2q")
+# What a worker says: rows; of the timed ones their number, wall, CPU, delay, longest and shortest since a reading (ns),
+# and the number of that reading
+FIGURES = struct.Struct("8q")
+TRIES = 4  # to read a slot while its worker does not write it
+SCHEDULER = "/proc/self/schedstat"  # CPU time, time ready to run without a core, both ns
+
+SLOT = None  # type: Slot | None  # of this process, when it is a worker
+_starting = threading.local()
+_workers = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[object, Workers]
+
+
+def stride(calls):
+    """Every how many calls one is timed, when so many were made since the last flush."""
+    return next((number for number in STRIDES if number >= calls / AIM), STRIDES[-1])
+
+
+class Slot:
+    """What one worker counts, on the worker's side."""
+
+    def __init__(self, workers, memory, index):
+        self.workers = workers
+        self._memory = memory
+        self._offset = ORDERS.size + index * FIGURES.size
+        self._rows = self._timed = self._wall = self._cpu = self._delay = self._longest = self._shortest = 0
+        self._reading = -1
+        self._began = None
+        self._file = None
+
+    def skips(self):
+        """Whether the next row is not timed; it is counted then."""
+        (_, every) = ORDERS.unpack_from(self._memory, 0)
+        if not self._rows % every:
+            return False
+        self._rows += 1
+        self._write()
+        return True
+
+    def begin(self):
+        """A row has arrived."""
+        self._began = None if self.skips() else (self.spent(), recorder.now())
+
+    def end(self):
+        """It is finished, or has failed."""
+        if self._began is not None:
+            spent, began = self._began
+            self._began = None
+            self.add(recorder.now() - began, spent)
+
+    def spent(self):
+        """CPU time of all threads of this worker, and the time in which it was ready to run but had no core; ns."""
+        return time.process_time_ns(), self._waited()
+
+    def _waited(self):
+        try:
+            if self._file is None:
+                self._file = os.open(SCHEDULER, os.O_RDONLY)
+            return int(os.pread(self._file, 64, 0).split()[1]) if self._file >= 0 else 0
+        except (OSError, ValueError, IndexError):  # also when the user closes files that are not his
+            self._file = -1
+            return 0
+
+    def add(self, wall, before):
+        """Count a timed row; `before` is what had been spent when it began."""
+        cpu, delay = self.spent()
+        self._rows += 1
+        self._timed += 1
+        self._wall += wall
+        self._cpu += cpu - before[0]
+        self._delay += max(delay - before[1], 0)
+        (reading, _) = ORDERS.unpack_from(self._memory, 0)
+        if reading != self._reading:
+            self._reading, self._longest, self._shortest = reading, wall, wall
+        self._longest, self._shortest = max(self._longest, wall), min(self._shortest, wall)
+        self._write()
+
+    def _write(self):
+        FIGURES.pack_into(
+            self._memory, self._offset, self._rows, self._timed, self._wall, self._cpu, self._delay,
+            self._longest, self._shortest, self._reading,
+        )  # fmt: skip
+
+
+class Pool:
+    """The memory of one start of an operator's workers, on the training's side."""
+
+    def __init__(self, count):
+        self.forks = 0
+        self.memory = mmap.mmap(-1, ORDERS.size + count * FIGURES.size)
+        self.count = count
+        self._before = [(0,) * 5] * count
+        self._readings = 0
+        self._order(1)
+
+    def slot(self, workers):
+        """The slot of the process that has just been forked, or None when it is no worker (the last one cleans up)."""
+        return Slot(workers, self.memory, self.forks - 1) if self.forks <= self.count else None
+
+    def take(self):
+        """Rows, timed rows, wall, CPU, delay, longest and shortest row of all workers since the last time.
+
+        None when no timed row was finished. Decides how many of the next rows are timed.
+        """
+        found = [self._figures(index) for index in range(self.count)]
+        sums = [
+            sum(figures[field] - before[field] for figures, before in zip(found, self._before)) for field in range(5)
+        ]
+        changed = [figures for figures, before in zip(found, self._before) if figures[1] > before[1]]
+        if not changed:
+            return None
+        self._before = [figures[:5] for figures in found]
+        self._order(stride(sums[0]))
+        return (*sums, max(figures[5] for figures in changed), min(figures[6] for figures in changed))
+
+    def _order(self, every):
+        self._readings += 1
+        ORDERS.pack_into(self.memory, 0, self._readings, every)
+
+    def _figures(self, index):
+        offset = ORDERS.size + index * FIGURES.size
+        figures = FIGURES.unpack_from(self.memory, offset)
+        for _ in range(TRIES):
+            again, figures = figures, FIGURES.unpack_from(self.memory, offset)
+            if again == figures:
+                break
+        return figures
+
+
+class Workers:
+    """The worker processes of one operator of a tree. Written and forgotten like the cells of functions in threads."""
+
+    def __init__(self, tree):
+        self.tree = weakref.ref(tree)
+        self.number = tree.number
+        self.node = self.part = None
+        self.pool = None
+        self.pids = []
+        self._batches = 0
+        self._told = None
+
+    def skips(self):
+        """Whether the next call is not timed: outside of these workers none is."""
+        return SLOT is None or SLOT.workers is not self or SLOT.skips()
+
+    def spent(self):
+        """What the worker has spent."""
+        return SLOT.spent()
+
+    def add(self, wall, before):
+        """Count a timed call, in the worker."""
+        SLOT.add(wall, before)
+
+    def take(self):
+        """The figures since the last time, or None; says which processes they are of when these have changed."""
+        self._tell()
+        figures = self.pool.take() if self.pool is not None else None
+        if figures is None:
+            return None
+        tree = self.tree()
+        batches = tree.rows if tree is not None else self._batches
+        since, self._batches = batches - self._batches, batches
+        names = ("calls", "timed", "wall", "cpu", "delay", "max", "min")
+        delay = {} if os.path.exists(SCHEDULER) else {"delay": None}
+        place = {"pipeline": self.number, "node": self.node, "part": self.part, "batches": since}
+        return dict(zip(names, figures), **place, **delay)
+
+    def _tell(self):
+        known = (recorder.REC, self.pids)
+        if self.pids and known != self._told:
+            self._told = known
+            recorder.REC.line("workers", pipeline=self.number, node=self.node, pids=self.pids)
+
+
+def watch(pool, tree):
+    """The Workers of a pool of MindSpore's, which is about to be started for an operator of the tree."""
+    _workers[pool] = Workers(tree)
+    return _workers[pool]
+
+
+def install_datasets(module):
+    """mindspore.dataset.engine.datasets: pools of maps and batches, and the messages that bring and take their rows."""
+    _wrap(getattr(module, "_PythonMultiprocessing", None), "create_pool", _with_memory)
+    messages = getattr(module.cde, "MessageQueue", None)
+    _wrap(messages, "msg_rcv", _beginning)
+    _wrap(messages, "msg_snd", _ending)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_forking, after_in_child=_forked)
+
+
+def install_sources(module):
+    """mindspore.dataset.engine.datasets_user_defined: pools of sources."""
+    _wrap(getattr(module, "SamplerFn", None), "launch", _with_memory)
+
+
+def _wrap(owner, name, make):
+    original = getattr(owner, name, None)
+    if original is None:
+        return
+    wrapped = make(original)
+    wrapped.__wrapped__ = original
+    wrapped.__name__ = name
+    setattr(owner, name, wrapped)
+
+
+def _with_memory(original):
+    def start(self, *args, **kwargs):
+        workers = _workers.get(self)
+        if workers is None:
+            return original(self, *args, **kwargs)
+        _guarded(_prepare, workers, self)
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            _starting.workers = None
+            _guarded(_note_processes, workers, self)
+
+    return start
+
+
+def _prepare(workers, pool):
+    count = pool.num_worker if hasattr(pool, "num_worker") else pool.num_parallel_workers
+    workers.pool, workers.pids = Pool(count), []
+    _starting.workers = workers
+
+
+def _note_processes(workers, pool):
+    workers.pids = [worker.pid for worker in pool.workers or [] if worker.pid is not None]
+
+
+def _beginning(original):
+    def msg_rcv(self, *args):
+        result = original(self, *args)
+        if SLOT is not None:
+            _guarded(SLOT.begin)
+        return result
+
+    return msg_rcv
+
+
+def _ending(original):
+    def msg_snd(self, *args):
+        if SLOT is not None:
+            _guarded(SLOT.end)
+        return original(self, *args)
+
+    return msg_snd
+
+
+def _forking():
+    workers = getattr(_starting, "workers", None)
+    if workers is not None:
+        workers.pool.forks += 1
+
+
+def _forked():
+    global SLOT
+    workers = getattr(_starting, "workers", None)
+    _starting.workers = None
+    SLOT = workers.pool.slot(workers) if workers is not None else None
+
+
+def _guarded(call, *args):
+    try:
+        call(*args)
+    except Exception:
+        recorder.REC.failed("workers")
