@@ -142,7 +142,8 @@ def test_output_that_is_no_comparison_is_never_green(runner, output):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"), [({"schema_version": 2}, "schema_version 2"), ({"verdict": "fine"}, "the verdict 'fine'")]
+    ("change", "words"),
+    [({"schema_version": 2}, "a comparison of version 2"), ({"verdict": "fine"}, "the verdict 'fine'")],
 )
 def test_another_release_of_pipeprof_is_named_as_the_cause(runner, change, words):
     runner.plan = {"ab": {"stdout": json.dumps(comparison("unchanged", **change)), "exit": 0}}
