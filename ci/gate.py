@@ -197,8 +197,8 @@ def judged(code: int, data: bytes, tail: str) -> dict[str, Any]:
     verdict = content.get("verdict")
     expected = EXIT.get(verdict) if isinstance(verdict, str) else None
     if content.get("schema_version") != SCHEMA_VERSION:
-        given = f"schema_version {content.get('schema_version')!r}, and this action reads {SCHEMA_VERSION}"
-        raise GateError(f"pipeprof printed a comparison with {given}: {SAME_RELEASE}", NOT_JUDGED, tail)
+        given = f"version {content.get('schema_version')!r}, and this action reads version {SCHEMA_VERSION}"
+        raise GateError(f"pipeprof printed a comparison of {given}: {SAME_RELEASE}", NOT_JUDGED, tail)
     if expected is None:
         given = f"the verdict {verdict!r}, which this action does not know"
         raise GateError(f"pipeprof printed {given}: {SAME_RELEASE}", NOT_JUDGED, tail)

@@ -47,8 +47,7 @@ class _Command(click.Command):
 @click.option(
     "--python-functions/--no-python-functions",
     default=None,
-    help="With calls of Python functions in a PyTorch trace, or without.  "
-    "[default: as the version of torch that wrote it]",
+    help="With calls of Python functions in a PyTorch trace, or without.  [default: as the torch that wrote it]",
 )
 @click.option("--order-by", "--sort-by", metavar="COL", help="Largest first by any column; +COL: smallest first.")
 @click.option("--opr-name", metavar="REGEX", help="Operators whose name matches, from its start.")

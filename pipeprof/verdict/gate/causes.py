@@ -30,7 +30,8 @@ def phase(name: str, level: Level, share: float | None) -> Entry:
 
 def stage(name: str, level: Level, share: float | None, *, beside: bool) -> Entry:
     """A stage of the dataset pipeline; not `beside`: its time is what the loop waited for it."""
-    return _entry("pipeline_op", name, f"work of `{name}` per batch" if beside else f"wait for `{name}`", level, share)
+    what = f"work of `{name}` per batch" if beside else f"the wait for `{name}`"
+    return _entry("pipeline_op", name, what, level, share)
 
 
 def operator(family: str, names: Sequence[str], level: Level, share: float | None, runs: Level | None) -> Entry:

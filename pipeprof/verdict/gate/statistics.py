@@ -78,7 +78,9 @@ def welch(base: Array, new: Array) -> Change:
     base_n, new_n = np.shape(base)[-1], np.shape(new)[-1]
     a, b = base_var / base_n, new_var / new_n
     with np.errstate(divide="ignore", invalid="ignore"):
-        df = (a + b) ** 2 / (a**2 / (base_n - 1) + b**2 / (new_n - 1))
+        scale = np.maximum(a, b)  # squares of huge variances would overflow
+        x, y = a / scale, b / scale
+        df = (x + y) ** 2 / (x**2 / (base_n - 1) + y**2 / (new_n - 1))
     df = np.where(np.isfinite(df), df, float(base_n + new_n - 2))
     return Change(new_mean - base_mean, np.sqrt(a + b), df)
 

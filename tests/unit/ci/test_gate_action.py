@@ -61,7 +61,7 @@ def test_regression_is_red_with_annotations_summary_and_artifacts(runner):
     assert outcome.annotations[0] == ("error", "pipeprof: demo: regressed", HEADLINE)
     assert [level for level, *_ in outcome.annotations] == ["error", "error", "notice"]
     assert outcome.outputs["verdict"] == "regressed"
-    assert "wait for map `decode` grew 2.1x" in outcome.summary
+    assert "the wait for map `decode` grew 2.1x" in outcome.summary
     assert outcome.outputs["json"] == str(runner.artifact("compare.json"))
     assert outcome.outputs["summary"] == str(runner.artifact("summary.md"))
     assert outcome.outputs["folder"] == str(runner.artifact(""))
@@ -142,7 +142,8 @@ def test_output_that_is_no_comparison_is_never_green(runner, output):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"), [({"schema_version": 2}, "schema_version 2"), ({"verdict": "fine"}, "the verdict 'fine'")]
+    ("change", "words"),
+    [({"schema_version": 2}, "a comparison of version 2"), ({"verdict": "fine"}, "the verdict 'fine'")],
 )
 def test_another_release_of_pipeprof_is_named_as_the_cause(runner, change, words):
     runner.plan = {"ab": {"stdout": json.dumps(comparison("unchanged", **change)), "exit": 0}}

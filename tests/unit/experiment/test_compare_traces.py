@@ -23,7 +23,7 @@ def test_the_growth_of_a_step_is_attributed_to_the_data_loader(tmp_path, cat):
         sides[-1].interleaved = True
     found = compare_sides(*sides)
     assert found["verdict"] == "regressed"
-    assert "data wait" in found["headline"]
+    assert "because the wait for `DataLoader` grew" in found["headline"]
     (wait,) = [entry for entry in found["explanation"] if (entry["kind"], entry["name"]) == ("phase", "data_wait")]
     assert 0.9 <= wait["share"] <= 1.1
 
