@@ -100,11 +100,19 @@ def operators(run, pipelines):
     return [row for row in run.rows("pipeline_op") if row["pipeline_id"] == first]
 
 
+@pytest.fixture(scope="session")
+def reports():
+    """{run: its report}; several tests read one."""
+    return {}
+
+
 @pytest.fixture
-def report(run, pipeprof):
-    done = pipeprof.run("report", run.path, "--format", "json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+def report(run, pipeprof, reports):
+    if run.path not in reports:
+        done = pipeprof.run("report", run.path, "--format", "json")
+        assert done.returncode == 0, done.stderr
+        reports[run.path] = json.loads(done.stdout)
+    return reports[run.path]
 
 
 def line_of(place):
