@@ -86,7 +86,11 @@ def summary(path):
 def looped(path, wrap):
     ms.set_context(mode=ms.PYNATIVE_MODE)
     network, loss, optimizer = parts()
-    gradients = ms.value_and_grad(lambda x, y: loss(network(x), y), None, optimizer.parameters)
+
+    def forward(x, y):
+        return loss(network(x), y)
+
+    gradients = ms.value_and_grad(forward, None, optimizer.parameters)
 
     def step(x, y):
         value, found = gradients(x, y)
