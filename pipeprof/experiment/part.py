@@ -24,8 +24,16 @@ if TYPE_CHECKING:
     from pipeprof.experiment.stages import Pipeline
 
 Mode = Literal["alone", "up_to"]
-PYTHON_SOURCE = "GeneratorOp"
 COUNTING: Mapping[str, Any] = {"stand_in": "count"}
+WITHOUT_WORK = frozenset(
+    f"{name}Op"
+    for name in ("Shuffle", "Filter", "Repeat", "Take", "Skip", "Zip", "Concat", "Project", "Rename", "SyncWait",
+                 "PaddedBatch", "BucketBatchByLength")
+)  # fmt: skip
+REPEATS = (
+    "the first outputs come back again and again: random augmentation repeats, and what the content of a row does to "
+    "the speed is not included"
+)
 
 
 @dataclass(frozen=True)
@@ -101,7 +109,18 @@ def target_of(part: Part, pipelines: Sequence[Pipeline]) -> Target:
     pipeline, op = find_op(pipelines, part.op)
     if op["node"] is None:
         raise UsageError(f"`{part.op}` is an operator that MindSpore added by itself", "choose one of your script's")
+    if part.mode == "alone" and not can_be_alone(op):
+        raise UsageError(
+            f"`{op['name'] or op['op_type']}` runs no function whose output could be handed out instead",
+            "choose a source, a map or a batch with a function, or --up-to",
+        )
     return Target(op, pipeline.site, part.mode)
+
+
+def can_be_alone(op: Mapping[str, Any]) -> bool:
+    """Whether an operator of the table pipeline_op makes something of its input, or is a source."""
+    moves_rows = op["op_type"] in WITHOUT_WORK or (op["op_type"] == "BatchOp" and not op["is_python"])
+    return op["node"] is not None and not moves_rows
 
 
 def described(path: Path) -> list[Pipeline]:
@@ -120,10 +139,7 @@ def source_rows(runs: Sequence[Measured]) -> dict[int, int]:
 
 def notes(part: Mapping[str, Any], runs: Sequence[Measured]) -> list[str]:
     """What the reader should know about the figure."""
-    said = [
-        "the first outputs come back again and again: random augmentation repeats, and what the content of a row does "
-        "to the speed is not included"
-    ]
+    said = [REPEATS]
     if part["outputs_per_step"] is not None:
         said.append(
             f"handing out is Python and takes the interpreter's lock {part['outputs_per_step']:.4g} times for each "

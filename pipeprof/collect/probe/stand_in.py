@@ -1,4 +1,4 @@
-"""One operator of the executed copy of a dataset hands out outputs it made before: what `pipeprof headspace --op` measures.
+"""An operator of the executed copy of a dataset hands out what it made before: `pipeprof headspace --op` measures that.
 
 A map, or a batch with a function, does its work for the first rows, remembers what came out, and returns that from
 then on, while its input still flows. A source, or everything up to an operator, is replaced by a source of as many
@@ -35,7 +35,8 @@ class Memory:
         self.failed = self.told = False
 
     def __call__(self, *args):
-        made = self.outputs.setdefault(self.length(args), [])
+        """The output for a row, or one that was made before."""
+        made = self.outputs.setdefault(self.length(*args), [])
         number = next(self.calls)
         if len(made) >= ROWS or (made and self.bytes > MOST_BYTES):
             return made[number % len(made)]
@@ -48,7 +49,7 @@ class Memory:
         made.append(output)
         return output
 
-    def length(self, args):
+    def length(self, *_):
         """What inputs must have in common to get one another's outputs: nothing, for rows."""
         return None
 
@@ -61,7 +62,8 @@ class Memory:
 class BatchMemory(Memory):
     """The same of a per_batch_map: the last batch of an epoch may be shorter."""
 
-    def length(self, args):
+    def length(self, *args):
+        """How many rows the batch has."""
         return len(args[0]) if args and hasattr(args[0], "__len__") else None
 
 
@@ -76,6 +78,7 @@ class Rows:
         self.told = False
 
     def __call__(self):
+        """The rows of an epoch."""
         turn = itertools.cycle(self.known)
         for row in turn if self.number is None else itertools.islice(turn, self.number):
             next(self.calls)
@@ -182,7 +185,6 @@ class Counted:
             recorder.REC.event("source_rows", node=number, rows=rows)
 
         copied.source = counted
-        return None
 
     def tell(self, number):
         """Nothing is changed, so nothing is told."""
@@ -243,8 +245,8 @@ def _columns(output):
 
 def _kept(output):
     """An output that stays as it is when MindSpore uses the memory of the row for others."""
-    import numpy
+    import numpy as np
 
     if isinstance(output, tuple):
         return tuple(_kept(part) for part in output)
-    return numpy.array(output) if isinstance(output, numpy.ndarray) else output
+    return np.array(output) if isinstance(output, np.ndarray) else output
