@@ -77,7 +77,7 @@ def run_part(
 
     runs = measure_pairs(folder, words, pairs, probe_of, say)
     _check_replaced(runs, found[0])
-    content = {"schema_version": SCHEMA_VERSION, "part": _facts(part, found[0], runs)}
+    content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "part": _facts(part, found[0], runs)}
     content |= measured_facts(runs, command=words)
     content["measured"]["verdict"] = verdict(content["measured"])
     content["notes"] = notes(content["part"], runs)

@@ -17,7 +17,8 @@ ROWS = 16  # remembered of each shape
 MOST_BYTES = 128 * 2**20
 ALONE, UP_TO, COUNT = "alone", "up_to", "count"
 
-_made = weakref.WeakKeyDictionary()  # the user's operator -> what stands in for it: every epoch's iterator has the same
+# The user's operator -> what stands in for it: every epoch's iterator has the same.
+_made = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[object, object]
 
 
 class CannotError(Exception):
