@@ -11,6 +11,7 @@ from typing import Literal
 
 Loop = Literal["model", "jit", "pynative"]
 HELD_OUT_SEED = 20261122  # drawn before anything was recorded: rules are fixed before these are looked at
+TRIVIAL = frozenset(["TypeCast", "OneHot"])  # maps that convert a label: not replaced alone
 
 
 @dataclass(frozen=True)

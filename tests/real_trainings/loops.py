@@ -66,13 +66,13 @@ class Deadline(Callback):
     def __init__(self, seconds):
         super().__init__()
         self.seconds = seconds
-        self.end = None
+        self.until = None
         self.steps = 0
 
     def over(self):
         self.steps += 1
-        self.end = self.end or time.monotonic() + self.seconds
-        return time.monotonic() > self.end
+        self.until = self.until or time.monotonic() + self.seconds
+        return time.monotonic() > self.until
 
     def on_train_step_end(self, run_context):
         if self.over():
