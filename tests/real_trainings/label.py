@@ -19,8 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "accuracy"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
 
 from archive import pack
 from catalogue import CASES, TRIVIAL, find, held_out
@@ -74,8 +73,8 @@ class Arms:
         node, _, change = name.partition(":")
         spec = {"node": int(node), "site": None}
         if change:
-            setting, _, value = change.partition("=")
-            return changed_probe(override=spec | {setting: int(value)})
+            settings = dict(setting.split("=") for setting in change.split(","))
+            return changed_probe(override=spec | {setting: int(value) for setting, value in settings.items()})
         rows = source_rows(self.unchanged).get(int(node))
         return changed_probe(override=spec | {"stand_in": "alone", "rows": rows})
 
@@ -98,12 +97,12 @@ def label_of(arms, ops, others):
 
 
 def changes_of(op):
-    """Settings worth a try on an operator that limits, as the probe is told them."""
+    """Settings worth a try on an operator that limits: parameter, its new value, and what the probe is told."""
     found = []
-    if op["workers"] == 1 and (op["op_type"] != "GeneratorOp"):
+    if op["workers"] == 1:
         found.append(("num_parallel_workers", 2, "workers=2"))
     if op["op_type"] == "MapOp" and op["is_python"] and not op["uses_processes"]:
-        found.append(("python_multiprocessing", True, "processes=1"))
+        found.append(("python_multiprocessing", True, "processes=1,workers=2"))
     return found
 
 

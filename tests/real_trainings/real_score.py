@@ -15,8 +15,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "accuracy"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
 
 from archive import unpack
 from decide import LOOP
@@ -95,7 +94,9 @@ def kinds_of(op, *, saturated):
 
 def is_saturated(run):
     """Whether the machine had next to no idle time while the training was recorded."""
-    rows = [row for row in store.read(run, "cpu").to_pylist() if row["scope"] == "host" and row["idle_ratio"] is not None]
+    rows = [
+        row for row in store.read(run, "cpu").to_pylist() if row["scope"] == "host" and row["idle_ratio"] is not None
+    ]
     late = [row["idle_ratio"] for row in rows[len(rows) // 4 :]]
     return bool(late) and 1 - sum(late) / len(late) > SATURATED
 
@@ -121,8 +122,10 @@ def judged(label, said, *, saturated=False):
         kind = said.kind in kinds_of(ops[first], saturated=saturated)
     bounds = [ops[op]["low"] <= READS * most for op, most in (said.bounds or {}).items() if op in ops]
     changes = {(one["op_id"], one["parameter"], one["new"]): one["ratio"] for one in label["changes"]}
-    gains = [low <= changes[key] <= high for *key, low, high in said.gains or [] if (key := tuple(key)) in changes]
-    return Scored(label["name"], label["held_out"], label["limits"], label["accepted"], said, right, kind, bounds, gains)
+    gains = [low <= changes[tuple(key)] <= high for *key, low, high in said.gains or [] if tuple(key) in changes]
+    return Scored(
+        label["name"], label["held_out"], label["limits"], label["accepted"], said, right, kind, bounds, gains
+    )
 
 
 def score_all(captures=CAPTURES, rules=own_rules):

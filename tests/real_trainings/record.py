@@ -11,8 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "accuracy"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
 
 from archive import pack
 from catalogue import CASES
@@ -20,6 +19,7 @@ from catalogue import CASES
 from pipeprof.record.run import load
 from pipeprof.record.schema import BY_NAME
 
+HERE = Path(__file__).resolve().parent
 CAPTURES = HERE / "captures"
 LEFT_OUT = {"op", "collective", "memory", "allocation", "span"}  # large, and no rule on the data pipeline reads them
 KEPT = tuple(name for name in BY_NAME if name not in LEFT_OUT)

@@ -5,7 +5,7 @@ from importlib import import_module
 
 import mindspore as ms
 from catalogue import find
-from loops import network, run
+from networks import network, run
 
 
 def main():
