@@ -143,7 +143,7 @@ def notes(part: Mapping[str, Any], runs: Sequence[Measured]) -> list[str]:
     if part["outputs_per_step"] is not None:
         said.append(
             f"handing out is Python and takes the interpreter's lock {part['outputs_per_step']:.4g} times for each "
-            "step: what costs no more than that cannot be seen"
+            "step: the true gain is a little larger, and what costs no more than that shows none"
         )
     return said + step_notes(runs)
 

@@ -68,13 +68,16 @@ class Volumes:
 
 
 class Distant:
-    """Small rows from a storage that takes 2 ms to answer."""
+    """Small rows from a storage that takes its time to answer."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
 
     def __len__(self):
         return 6000
 
     def __getitem__(self, index):
-        time.sleep(0.002)
+        time.sleep(self.seconds)
         return np.full((3, SIDE, SIDE), index % 7, np.float32), np.array(index % files.CLASSES, np.int32)
 
 
@@ -142,11 +145,11 @@ def generated():
 
 def threads():
     options = {"num_parallel_workers": 2, "python_multiprocessing": False, "shuffle": True}
-    return own(Distant(), **options).batch(16, drop_remainder=True)
+    return own(Distant(0.004), **options).batch(16, drop_remainder=True)
 
 
 def one_thread():
-    return own(Distant(), shuffle=True).batch(8, drop_remainder=True)
+    return own(Distant(0.02), shuffle=True).batch(8, drop_remainder=True)
 
 
 def processes():

@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "e2e" / "workloads"))
 from source_files import checksum
 
 ROOT = Path(os.environ.get("PIPEPROF_REAL_FILES") or Path(tempfile.gettempdir()) / "pipeprof-real-trainings")
-VERSION = 1
+VERSION = 2
 CLASSES = 10
 DISTINCT = 64
 WORDS = [f"word{number}" for number in range(500)]
@@ -146,7 +146,7 @@ def tf_records(length=256, rows=6000):
         (folder / "rows.tfrecord").write_bytes(b"".join(known[number % DISTINCT] for number in range(rows)))
         columns = {
             "x": {"type": "float32", "rank": 1, "shape": [length]},
-            "y": {"type": "int64", "rank": 1, "shape": [1]},
+            "y": {"type": "int64", "rank": 0, "shape": []},
         }
         schema = {"datasetType": "TF", "numRows": rows, "columns": columns}
         (folder / "schema.json").write_text(json.dumps(schema), encoding="utf-8")

@@ -96,6 +96,13 @@ def label_of(arms, ops, others):
     return decide(arms.ratio(WHOLE), {op["op_id"]: arms.ratio(str(op["node"])) for op in ops}, others)
 
 
+def accepted_of(decision, ops, pipeline):
+    """The right answers: the map by which MindSpore itself parses the rows of a source is right where the source is."""
+    sources = {op["op_id"] for op in ops if op["op_type"] not in ("MapOp", "BatchOp")}
+    parsers = [op["op_id"] for op in pipeline.ops if op["node"] is None and op["op_type"] == "MapOp"]
+    return [*decision.accepted, *(parsers if sources & set(decision.accepted) else [])]
+
+
 def changes_of(op):
     """Settings worth a try on an operator that limits: parameter, its new value, and what the probe is told."""
     found = []
@@ -140,7 +147,7 @@ def labelled(case, captures, seconds=SECONDS):
     return {
         "schema_version": SCHEMA_VERSION, "name": case.name, "held_out": case.name in held_out(),
         "family": case.family, "loop": case.loop, "heavy": case.heavy,
-        "limits": decision.limits, "accepted": list(decision.accepted),
+        "limits": decision.limits, "accepted": accepted_of(decision, ops, pipeline),
         "base": {"rates": [round(rate, 3) for rate in arms.rates[BASE]]}, "whole": figures(arms, WHOLE),
         "ops": [facts(op) | figures(arms, str(op["node"])) for op in ops], "changes": changes,
         "neighbour_cores": round(neighbours.cores(), 3), "quiet": neighbours.cores() <= QUIET_CORES,
