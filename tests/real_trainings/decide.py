@@ -16,7 +16,7 @@ class Decision:
     """`limits`: op | loop | either | rest | undecided; `accepted`: operators by number, and "consumer".
 
     `either`: removing the pipeline brings about as much as is worth it, so both answers are right. `rest`: the
-    pipeline limits, and none of the operators that can be replaced alone does, so it is among the others.
+    pipeline limits, and no operator alone was seen to, so each of them is right and the loop is wrong.
     """
 
     limits: str
@@ -28,6 +28,15 @@ def ratios(base: list[float], rates: list[float]) -> Ratio:
     return ratio_of(base[: len(rates)], rates)
 
 
+def if_free(found: Ratio, standing_in: float, most: float) -> Ratio:
+    """With the high end that it would have if handing out cost nothing, which took that share of a step, at most.
+
+    At most twice the measured one, and at most `most`, what the whole pipeline brings.
+    """
+    high = found.high / max(0.5, 1 - standing_in)
+    return Ratio(found.ratio, found.low, max(found.high, min(high, most)))
+
+
 def decide(whole: Ratio, ops: dict[int, Ratio], others: list[int]) -> Decision:
     """The label. `whole`: all of the pipeline removed; `ops`: each operator alone; `others`: what cannot be removed."""
     if whole.high < WORTH:
@@ -37,5 +46,5 @@ def decide(whole: Ratio, ops: dict[int, Ratio], others: list[int]) -> Decision:
     if whole.low < WORTH:
         return Decision("either" if whole.high < WORTH * WORTH else "undecided", (LOOP, *named))
     if best is None or best.ratio < WORTH:
-        return Decision("rest", (*named, *others))
+        return Decision("rest", (*ops, *others))
     return Decision("op", named)

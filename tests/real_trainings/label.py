@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
 
 from archive import pack
 from catalogue import CASES, TRIVIAL, find, held_out
-from decide import LOOP, decide, ratios
+from decide import LOOP, decide, if_free, ratios
 from quiet import BusyError, Neighbours, machine, versions, wait_until_quiet
 from record import CAPTURES, KEPT, SECONDS, FailedError, command, record
 
@@ -41,6 +41,7 @@ LIMIT_S = 900
 RUN_S = 8.0  # of one run: imports, compiling, SECONDS of training
 OPS = 2.5  # that are replaced alone, on the average
 BASE, WHOLE = "base", "whole"
+HANDING_OUT_S = 0.05e-3  # of an output, where C++ was replaced; Python takes that long by itself
 
 
 class Arms:
@@ -50,6 +51,7 @@ class Arms:
         self.words = command(case.name, seconds)
         self.folder = folder
         self.rates = {}
+        self.outputs = {}
         self.unchanged = []
 
     def run(self, name, number):
@@ -63,6 +65,7 @@ class Arms:
             self.unchanged.append(done)
         elif not done.events("cached" if name == WHOLE else "override" if "=" in name else "stood_in"):
             raise FailedError(f"{name}: {done.events('override_missed') or 'nothing was replaced'}")
+        self.outputs[name] = sum(event["rows"] for event in done.events("handed_out")) / max(1, done.training_steps)
         return done.rate.per_second
 
     def _probe(self, name):
@@ -93,7 +96,14 @@ def measure(arms, ops):
 
 
 def label_of(arms, ops, others):
-    return decide(arms.ratio(WHOLE), {op["op_id"]: arms.ratio(str(op["node"])) for op in ops}, others)
+    return decide(arms.ratio(WHOLE), {op["op_id"]: alone(arms, op) for op in ops}, others)
+
+
+def alone(arms, op):
+    """The gain of one operator, with what its stand-in may have cost."""
+    name = str(op["node"])
+    share = 0.0 if op["is_python"] else arms.outputs[name] * HANDING_OUT_S * max(arms.rates[name])
+    return if_free(arms.ratio(name), share, arms.ratio(WHOLE).high)
 
 
 def accepted_of(decision, ops, pipeline):
@@ -131,6 +141,11 @@ def figures(arms, name):
     return {"ratio": round(found.ratio, 4), "low": round(found.low, 4), "high": round(found.high, 4), "rates": rates}
 
 
+def handing_out(arms, op):
+    outputs = round(arms.outputs[str(op["node"])], 2)
+    return {"outputs_per_step": outputs, "high_if_free": round(alone(arms, op).high, 4)}
+
+
 def labelled(case, captures, seconds=SECONDS):
     """Record and measure one training; its label, and its recording in `captures`."""
     start, neighbours = time.monotonic(), Neighbours()
@@ -149,7 +164,7 @@ def labelled(case, captures, seconds=SECONDS):
         "family": case.family, "loop": case.loop, "heavy": case.heavy,
         "limits": decision.limits, "accepted": accepted_of(decision, ops, pipeline),
         "base": {"rates": [round(rate, 3) for rate in arms.rates[BASE]]}, "whole": figures(arms, WHOLE),
-        "ops": [facts(op) | figures(arms, str(op["node"])) for op in ops], "changes": changes,
+        "ops": [facts(op) | figures(arms, str(op["node"])) | handing_out(arms, op) for op in ops], "changes": changes,
         "neighbour_cores": round(neighbours.cores(), 3), "quiet": neighbours.cores() <= QUIET_CORES,
         "took_s": round(time.monotonic() - start, 1), "bytes": size,
         "measured_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -6,7 +6,7 @@ import json
 
 import catalogue
 import pytest
-from decide import decide, ratios
+from decide import decide, if_free, ratios
 from label import is_done, wanted
 from real_score import Said, judged, kinds_of, report
 
@@ -26,7 +26,7 @@ def ratio(low, high=None):
         (ratio(2.0, 2.2), {1: ratio(1.0), 2: ratio(1.8, 2.0)}, "op", (2,)),
         (ratio(2.0, 2.2), {1: ratio(1.5, 1.6), 2: ratio(1.5, 1.7)}, "op", (1, 2)),
         (ratio(2.0, 2.2), {1: ratio(1.2, 1.3), 2: ratio(1.5, 1.7)}, "op", (2,)),
-        (ratio(2.0, 2.2), {1: ratio(0.9), 2: ratio(1.01)}, "rest", (7,)),
+        (ratio(2.0, 2.2), {1: ratio(0.9), 2: ratio(1.01)}, "rest", (1, 2, 7)),
         (ratio(2.0, 2.2), {1: ratio(1.03)}, "rest", (1, 7)),
         (ratio(2.0, 2.2), {}, "rest", (7,)),
         (ratio(1.02, 1.08), {1: ratio(1.03)}, "either", ("consumer", 1)),
@@ -40,6 +40,14 @@ def test_what_limits(whole, ops, limits, accepted):
 
 def test_ratios_are_of_the_same_rounds():
     assert ratios([10.0, 20.0, 30.0], [20.0, 30.0]) == Ratio(1.75, 1.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("share", "most", "high"), [(0.0, 3.0, 1.2), (0.25, 3.0, 1.6), (0.9, 3.0, 2.4), (0.25, 1.3, 1.3)]
+)
+def test_what_handing_out_cost_widens_the_gain_upwards(share, most, high):
+    found = if_free(ratio(1.0, 1.2), share, most)
+    assert (found.ratio, found.low, found.high) == (1.1, 1.0, pytest.approx(high))
 
 
 OP = {"op_id": 2, "op_type": "MapOp", "name": "shrink", "is_python": True, "uses_processes": False, "workers": 1}
