@@ -12,7 +12,7 @@ BUSY ?= 2
 # Tests that start no training share the cores; trainings disturb each other and run alone.
 TOGETHER := -n auto --dist loadfile --ignore tests/e2e
 
-.PHONY: demo test test-slow test-real test-torch timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel clean help
+.PHONY: demo test test-slow test-real test-torch label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -32,6 +32,12 @@ test-real: $(READY)  ## trainings with mindcv, mindyolo, mindone and of MindSpor
 test-torch: $(READY)  ## operator tables against the newest torch, or TORCH=torch==2.13.0; with CUDA it takes 5 GB of disk
 	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,torch]" "$(TORCH)"
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tests/oracles/test_kineto_stacks.py -k live
+
+label-real: $(READY)  ## label the real trainings by intervention, those without a label: 90 s each, on a quiet machine
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/real_trainings/label.py
+
+label-held-out: $(READY)  ## the third that is recorded when the rules are fixed
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/real_trainings/label.py --held-out
 
 timing: $(READY)  ## the tests that compare times of real trainings, TIMES in a row beside BUSY busy loops (2 hours)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/repeat_timing_tests.py --times $(TIMES) --busy $(BUSY)

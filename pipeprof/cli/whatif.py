@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from pipeprof.cli.format_option import format_option
 from pipeprof.cli.run_argument import RUN, newest_here
 from pipeprof.cli.told import say
 from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from pipeprof.experiment.part import Part
 
 
 class _Command(click.Command):
@@ -62,6 +65,13 @@ def whatif(run: Path, path: Path | None, form: str, pairs: int, command: tuple[s
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
+@click.option("--op", metavar="NAME|ID", help="Only this dataset operator costs nothing; its input still flows.")
+@click.option("--up-to", metavar="NAME|ID", help="This operator and everything before it cost nothing.")
+@click.option(
+    "--run",
+    type=click.Path(path_type=Path),
+    help="The recorded run in whose table the operator has that number; its command is the default.",
+)
 @click.option("--pairs", type=click.IntRange(1), default=2, show_default=True, help="Runs with and without the change.")
 @click.option(
     "-o",
@@ -72,21 +82,51 @@ def whatif(run: Path, path: Path | None, form: str, pairs: int, command: tuple[s
 )
 @format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def headspace(path: Path | None, form: str, pairs: int, command: tuple[str, ...]) -> None:
-    """Measure how fast the training would be with a perfect data pipeline.
+def headspace(
+    op: str | None,
+    up_to: str | None,
+    run: Path | None,
+    path: Path | None,
+    form: str,
+    pairs: int,
+    command: tuple[str, ...],
+) -> None:
+    """Measure how fast the training would be with a perfect data pipeline, or with one operator that costs nothing.
 
     \b
       pipeprof headspace -- python train.py --epochs 2
       pipeprof headspace -o bound --pairs 3 --format json -- python train.py
+      pipeprof headspace --op augment -- python train.py
+      pipeprof headspace --run RUN --up-to 3
 
     Runs the command in turn as it is, and with its first batch repeated so that no step waits for data. No fix of the
-    data pipeline can make the training faster than that.
+    data pipeline can make the training faster than that. With --op one operator (a source, a map, a batch with a
+    function) hands out its first outputs again and again; with --up-to everything before it stands still as well.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
-    from pipeprof.experiment import headspace as room
-    from pipeprof.experiment import runs
+    from pipeprof.experiment import headspace as whole
+    from pipeprof.experiment import part, runs
 
-    if not command:
+    wanted = _part(op, up_to, run)
+    if not command and run is None:
         raise UsageError("no command to run", "pipeprof headspace -- python train.py")
-    content = room.run_headspace(command, pairs, path or default_name("pipeprof-headspace-"), say)
-    click.echo(runs.json_text(content) if form == "json" else room.text(content), nl=False)
+    folder = path or default_name("pipeprof-headspace-")
+    if wanted is None:
+        content = whole.run_headspace(command, pairs, folder, say)
+    else:
+        content = part.run_part(wanted, command, pairs, folder, say)
+    text = whole.text if wanted is None else part.text
+    click.echo(runs.json_text(content) if form == "json" else text(content), nl=False)
+
+
+def _part(op: str | None, up_to: str | None, run: Path | None) -> Part | None:
+    """The part of the pipeline that is meant; None for all of it."""
+    from pipeprof.experiment.part import Part
+
+    if op is not None and up_to is not None:
+        raise UsageError("--op and --up-to exclude each other", "choose one of them")
+    if op is None and up_to is None:
+        if run is not None:
+            raise UsageError("--run says which operator a number means, and none is named", "add --op or --up-to")
+        return None
+    return Part(op, "alone", run) if op is not None else Part(up_to or "", "up_to", run)

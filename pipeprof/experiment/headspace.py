@@ -101,11 +101,15 @@ def epoch_lengths(process: Process, number: int) -> list[int]:
 
 def notes(runs: Sequence[Measured]) -> list[str]:
     """What the reader should know about the bound."""
+    return ["every step got the same batch, so what its content does to the speed is not included", *step_notes(runs)]
+
+
+def step_notes(runs: Sequence[Measured]) -> list[str]:
+    """What is to be said when the runs did not train for the same number of steps."""
     steps = {run.training_steps for run in runs}
-    said = ["every step got the same batch, so what its content does to the speed is not included"]
-    if len(steps) > 1:
-        said.append(f"the runs had different numbers of training steps: {', '.join(map(str, sorted(steps)))}")
-    return said
+    if len(steps) <= 1:
+        return []
+    return [f"the runs had different numbers of training steps: {', '.join(map(str, sorted(steps)))}"]
 
 
 def verdict(measured: Mapping[str, float]) -> str:

@@ -89,6 +89,11 @@ def run_once(folder: Path, command: Sequence[str], side: Side, pair: int, probe:
     if outcome.interrupted or outcome.status == -signal.SIGINT:
         raise KeyboardInterrupt
     if outcome.status:
+        broken = next((event for process in processes for event in process.all("stand_in_failed")), None)
+        if broken is not None:
+            raise MeasureError(
+                f"the operator could not be replaced in run `{path}`: {broken['why']}", f"its output is in `{log}`"
+            )
         how = f"exit code {outcome.status}" if outcome.status > 0 else f"signal {-outcome.status}"
         raise WorkloadError(f"the command failed in run `{path}`: {how}{_last_words(log)}", f"its output is in `{log}`")
     rate = steady_rate(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeprof.query.engine import Engine
+    from pipeprof.record.run import Run
     from pipeprof.verdict.capacity import Loop
 
 
@@ -48,6 +50,24 @@ def training_pipelines(engine: Engine) -> list[Pipeline]:
         ops = tuple(op | {"node": nodes.get(op["op_id"])} for op in tree if op["pipeline_key"] == key)
         found.append(Pipeline(key, row["site"], ops, mine))
     return found
+
+
+def described_pipelines(run: Run) -> list[Pipeline]:
+    """Training pipelines of the lowest rank with their operators alone, sampled or not; most batches first."""
+    from pipeprof.record import store  # noqa: PLC0415 - its library starts threads
+
+    made = [row for row in store.read(run, "pipeline").to_pylist() if row["role"] == "train"]
+    first = min(((row["rep"], row["rank"]) for row in made), default=(0, 0))
+    batches = Counter(
+        row["pipeline_id"] for row in store.read(run, "fetch").to_pylist() if (row["rep"], row["rank"]) == first
+    )
+    ops = [row for row in store.read(run, "pipeline_op").to_pylist() if (row["rep"], row["rank"]) == first]
+    found: dict[str, Pipeline] = {}
+    made = [row for row in made if (row["rep"], row["rank"]) == first]
+    for row in sorted(made, key=lambda row: (-batches[row["pipeline_id"]], row["pipeline_id"])):
+        mine = tuple(op for op in ops if op["pipeline_id"] == row["pipeline_id"])
+        found.setdefault(row["pipeline_key"], Pipeline(row["pipeline_key"], row["site"], mine))
+    return list(found.values())
 
 
 def loop_of(pipeline: Pipeline) -> Loop:

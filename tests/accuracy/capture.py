@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from designed import designed
 from drawn import drawn
 from labels import label, loads
 from pipelines import from_json, to_json
+from quiet import BusyError, machine, versions, wait_until_quiet
 
 from pipeprof.record import store
 from pipeprof.record.run import load
@@ -32,35 +32,13 @@ from pipeprof.record.run import load
 HERE = Path(__file__).resolve().parent
 LIMIT_S = 40
 TRIES = 3
-MOST_LOAD = 2.5  # includes what the captures themselves add
-MOST_BUSY = 0.25  # of all cores by others, just before a capture
-PATIENCE_S = 180
 OFF = 0.2
 RAW = ("source_wait", "source_poll", "source_burst", "map_wait_two", "map_py_two", "map_np", "map_vision", "batch_wait",
        "zip_first_source", "source_filtered", "loop_sleep", "loop_np")  # fmt: skip
 
 
-class BusyError(Exception):
-    """The machine is not quiet."""
-
-
 class OddError(Exception):
     """The recording is not that of the pipeline."""
-
-
-def wait_until_quiet():
-    """Returns (load average, busy share); raises BusyError when the machine stays busy."""
-    end = time.monotonic() + PATIENCE_S
-    while True:
-        busy = psutil.cpu_percent(0.4) / 100
-        load_average = os.getloadavg()[0]
-        if busy <= MOST_BUSY and load_average <= MOST_LOAD:
-            return load_average, busy
-        if time.monotonic() > end:
-            raise BusyError(
-                f"load average {load_average:.1f}, {busy:.0%} of the cores busy (--any-load captures anyway)"
-            )
-        time.sleep(1)
 
 
 def collect(argument, folder):
@@ -171,18 +149,6 @@ def attempt(pipeline, run, archive, *, raw):
         print(f"{pipeline.name}: {reason}", file=sys.stderr)
         return None
     return entry | {"bytes": pack(run, archive)}
-
-
-def versions():
-    from importlib.metadata import version
-
-    return {"python": platform.python_version(), **{name: version(name) for name in ("mindspore", "numpy")}}
-
-
-def machine():
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
-    return {"cpu": model, "cores": os.cpu_count(), "memory_gib": round(psutil.virtual_memory().total / 2**30)}
 
 
 def truth_text(known):

@@ -19,11 +19,12 @@ from statistics import median
 from typing import Any
 
 from archive import pack, unpack
-from capture import HERE, TRIES, OddError, ops_of, wait_until_quiet
+from capture import HERE, TRIES, OddError, ops_of
 from designed import designed
 from drawn import drawn
 from labels import label
 from pipelines import Pipeline, to_json
+from quiet import wait_until_quiet
 
 from pipeprof.experiment.stages import training_pipelines
 from pipeprof.query.engine import Engine

@@ -34,10 +34,10 @@ def whatif(home, run, *words, pairs=1, command=()):
     return done, out
 
 
-def headspace(home, *args):
+def headspace(home, *args, options=()):
     out = home.out()
     command = home.script("bound.py", *map(str, args))
-    done = home.run("headspace", "--pairs", "1", "-o", str(out), "--format", "json", "--", *command)
+    done = home.run("headspace", *options, "--pairs", "1", "-o", str(out), "--format", "json", "--", *command)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), out
 
@@ -94,6 +94,54 @@ def test_headspace_is_large_for_a_data_bound_loop_and_keeps_its_steps(bound, kin
     ]
     assert len(truths) == 2
     assert truths[0] == truths[1]
+
+
+@pytest.mark.measures
+@pytest.mark.parametrize(("kind", "option"), [("loop", "--op"), ("model", "--op"), ("loop", "--up-to")])
+def test_headspace_of_the_operator_that_waits(pipeprof_in, kind, option):
+    """240 ms of waiting for each step are gone, whatever the machine does; the steps stay what they were."""
+    found, out = headspace(pipeprof_in("part"), kind, 12, 2, options=(option, "wait_60_ms"))
+    part = found["part"]
+    assert (part["op"]["name"], part["mode"]) == ("wait_60_ms", "up_to" if option == "--up-to" else "alone")
+    assert 3 <= part["outputs_per_step"] <= 5
+    assert found["measured"]["ratio"] > 1.3
+    assert pipeline_epochs(out / "a0") == pipeline_epochs(out / "b0")
+
+
+def pipeline_epochs(run):
+    """What the script itself said of its steps: (kind, epoch) of each."""
+    log = run.with_suffix(".log").read_text()
+    line = next(line for line in log.splitlines() if line.startswith("truth "))
+    return [kind_epoch[:2] for kind_epoch in json.loads(line.removeprefix("truth "))]
+
+
+def test_headspace_of_an_operator_of_a_recorded_run(bound):
+    """The number is that of the run's table, the command its command; only the pipeline that trained is changed."""
+    home, run = bound("loop", 16)
+    table = json.loads(
+        home.run("sql", str(run), "SELECT DISTINCT op_id, name FROM pipeline_op", "--format", "json").stdout
+    )
+    number = next(str(row["op_id"]) for row in table if row["name"] == "wait_60_ms")
+    out = home.out()
+    done = home.run("headspace", "--run", str(run), "--op", number, "--pairs", "1", "-o", str(out), "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["part"]["op"]["name"] == "wait_60_ms"
+    assert found == json.loads((out / "headspace.json").read_text())
+
+
+def test_headspace_of_an_operator_that_there_is_not(bound):
+    home, run = bound("loop", 16)
+    for words, text in (
+        (("--op", "wait_61_ms"), "wait_60_ms"),
+        (("--op", "Batch"), "no function"),
+        (("--op", "1", "--up-to", "1"), "exclude each other"),
+    ):
+        out = home.out()
+        done = home.run("headspace", "--run", str(run), *words, "-o", str(out))
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        assert text in done.stderr
+        assert not out.exists()
 
 
 def test_processes_and_prefetch_reach_the_executed_copy(bound):

@@ -1,4 +1,4 @@
-"""One operator of the executed copy of a dataset gets other settings: what `pipeprof whatif` measures.
+"""One operator of the executed copy of a dataset is changed: what `pipeprof whatif` and `headspace --op` measure.
 
 The user's node is only marked while its iterator is made; MindSpore copies the graph, mark included, and the copy that
 is executed is changed when it is parsed. The prefetch size is global in MindSpore: it is set while the tree is built.
@@ -6,9 +6,10 @@ is executed is changed when it is parsed. The prefetch size is global in MindSpo
 
 import threading
 
-from . import describe, recorder
+from . import describe, recorder, stand_in
 
 MARK = "_pipeprof_override"
+INSTEAD = "_pipeprof_instead"
 ENOUGH_NODES = 500
 
 _hooked = []  # type: list[object]
@@ -21,6 +22,7 @@ class Wanted:
         self.spec = spec
         self.node = node
         self.thread = threading.get_ident()
+        self.applied = False
         self.before = None
         self.after = None
         self.prefetch = None
@@ -30,12 +32,20 @@ class Wanted:
 
     def apply(self, copied):
         """Change the copy that is about to be parsed."""
+        self.applied = True
         self.before = _settings(copied)
         if self.spec.get("workers") is not None:
             copied.num_parallel_workers = int(self.spec["workers"])
         if self.spec.get("processes") is not None:
             copied.python_multiprocessing = bool(self.spec["processes"])
         self.after = _settings(copied)
+
+    def tell(self, number):
+        """Record what was changed."""
+        before, after = dict(self.before), dict(self.after)
+        if self.prefetch is not None:
+            before["prefetch"], after["prefetch"] = self.prefetch, int(self.spec["prefetch"])
+        recorder.REC.event("override", number=number, node=self.spec.get("node"), before=before, after=after)
 
 
 def begin(tree, facts, dataset):
@@ -45,37 +55,32 @@ def begin(tree, facts, dataset):
         return None
     if spec.get("site") and spec["site"] != facts.get("site"):
         return None
-    node, why = find(dataset, spec)
-    if node is None:
-        recorder.REC.event("override_missed", number=tree.number, why=why)
+    try:
+        wishes = stand_in.wanted(spec, dataset, find) if spec.get("stand_in") else _settings_wanted(spec, dataset)
+    except stand_in.CannotError as error:
+        recorder.REC.event("override_missed", number=tree.number, why=str(error))
         return None
-    _hook(node)
-    wanted = Wanted(spec, node)
-    node.__dict__[MARK] = wanted
-    if spec.get("prefetch") is not None:
-        from mindspore.dataset import config
-
-        wanted.prefetch = config.get_prefetch_size()
-        config.set_prefetch_size(int(spec["prefetch"]))
-    return wanted
+    except Exception as error:
+        recorder.REC.event("override_missed", number=tree.number, why="%s: %s" % (type(error).__name__, error))
+        return None
+    for wanted in wishes:
+        _hook(wanted.node)
+        wanted.node.__dict__[MARK] = wanted
+    return wishes
 
 
-def end(tree, wanted):
+def end(tree, wishes):
     """The tree was built, or could not be: leave everything as it was, and say what was done."""
-    if wanted is None:
-        return
-    wanted.node.__dict__.pop(MARK, None)
-    if wanted.prefetch is not None:
-        from mindspore.dataset import config
+    for wanted in wishes or ():
+        wanted.node.__dict__.pop(MARK, None)
+        if getattr(wanted, "prefetch", None) is not None:
+            from mindspore.dataset import config
 
-        config.set_prefetch_size(wanted.prefetch)
-    if wanted.before is None:
-        recorder.REC.event("override_missed", number=tree.number, why="the operator was not parsed")
-        return
-    before, after = dict(wanted.before), dict(wanted.after)
-    if wanted.prefetch is not None:
-        before["prefetch"], after["prefetch"] = wanted.prefetch, int(wanted.spec["prefetch"])
-    recorder.REC.event("override", number=tree.number, node=wanted.spec.get("node"), before=before, after=after)
+            config.set_prefetch_size(wanted.prefetch)
+        if wanted.applied:
+            wanted.tell(tree.number)
+        else:
+            recorder.REC.event("override_missed", number=tree.number, why="the operator was not parsed")
 
 
 def find(dataset, spec):
@@ -103,6 +108,19 @@ def find(dataset, spec):
     return nodes[number], ""
 
 
+def _settings_wanted(spec, dataset):
+    node, why = find(dataset, spec)
+    if node is None:
+        raise stand_in.CannotError(why)
+    wanted = Wanted(spec, node)
+    if spec.get("prefetch") is not None:
+        from mindspore.dataset import config
+
+        wanted.prefetch = config.get_prefetch_size()
+        config.set_prefetch_size(int(spec["prefetch"]))
+    return [wanted]
+
+
 def _settings(node):
     return {
         "workers": getattr(node, "num_parallel_workers", None),
@@ -120,19 +138,23 @@ def _hook(node):
 
     def parse_tree(self, *args, **kwargs):
         wanted = self.__dict__.pop(MARK, None) if self.__dict__.get(MARK) is not None else None
+        instead = None
         if wanted is not None:
-            _parsed(self, wanted, args[0] if args else kwargs.get("getter_mode", False))
-        return original(self, *args, **kwargs)
+            instead = _parsed(self, wanted, args[0] if args else kwargs.get("getter_mode", False))
+        return original(self, *args, **kwargs) if instead is None else instead.parse_tree(*args, **kwargs)
 
     parse_tree.__wrapped__ = original
     owner.parse_tree = parse_tree
 
 
 def _parsed(node, wanted, getter_mode):
+    """What is to be parsed instead of the copy of a node, if anything is; it lives as long as the copy."""
     try:
         if node is wanted.node:
             node.__dict__[MARK] = wanted
         elif not getter_mode and wanted.thread == threading.get_ident():
-            wanted.apply(node)
+            node.__dict__[INSTEAD] = wanted.apply(node)
+            return node.__dict__[INSTEAD]
     except Exception:
         recorder.REC.failed("override")
+    return None

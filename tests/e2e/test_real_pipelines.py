@@ -1,0 +1,42 @@
+"""Every training of the catalogue runs, and its operators can be told apart and replaced."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "real_trainings"))
+
+from catalogue import CASES
+
+HOME = Path(__file__).resolve().parents[1] / "real_trainings"
+pytestmark = [pytest.mark.mindspore, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("name", [case.name for case in CASES])
+def test_the_training_runs(pipeprof, name):
+    done = pipeprof.plain([pipeprof.python, str(HOME / "train.py"), name, "--seconds", "0.5"])
+    assert done.returncode == 0, done.stderr
+    assert f"{name}: " in done.stdout
+
+
+def label(pipeprof, name):
+    """The label of a training that is measured here and now, whatever else the machine does."""
+    words = [pipeprof.python, str(HOME / "label.py"), name, "--one", "--any-load", "--out", str(pipeprof.folder)]
+    done = subprocess.run(words, capture_output=True, text=True, env=pipeprof.environment(), check=False)
+    assert done.returncode == 0, done.stderr
+    assert (pipeprof.folder / f"{name}.tar.xz").stat().st_size > 1000
+    return json.loads((pipeprof.folder / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.measures
+def test_a_storage_that_answers_late_is_measured_to_limit(pipeprof):
+    """The 8 rows of a step wait 20 ms each, which takes no CPU; the loop behind them takes a few ms."""
+    found = label(pipeprof, "distant")
+    assert found["limits"] == "op", found
+    assert [op["name"] for op in found["ops"] if op["op_id"] in found["accepted"]] == ["Distant"]
+    assert found["whole"]["low"] > 1.5
