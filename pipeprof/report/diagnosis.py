@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.report.answer import command, doubts
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
+from pipeprof.verdict.account import lower
 from pipeprof.verdict.interval import judge_interval
 from pipeprof.verdict.network import RECORDED, diagnose_network
 from pipeprof.verdict.pipeline import diagnose
@@ -29,11 +30,15 @@ DIVIDED = ("step/split", "steps as their profiler divides them")
 
 
 def diagnosis_of(
-    engine: Engine, run: Run, waits: list[dict[str, Any]], pipelines: list[dict[str, Any]]
+    engine: Engine,
+    run: Run,
+    waits: list[dict[str, Any]],
+    pipelines: list[dict[str, Any]],
+    contention: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """The verdict on a run with its evidence and suggestions, and what other programs would say.
 
-    `waits`: rows of step/data_wait; `pipelines`: of queue/pipelines.
+    `waits`: rows of step/data_wait; `pipelines`: of queue/pipelines; `contention`: a process that takes too much CPU.
     """
     main = _main_pipelines(pipelines)
     cores = run.manifest.fingerprint.get("cpu_cores") or 0
@@ -47,6 +52,7 @@ def diagnosis_of(
     )
     if verdict["verdict"] != "input_bound":
         verdict["network"] = _network(engine, run)
+    lower(verdict, contention)
     return _worded(verdict)
 
 
