@@ -34,7 +34,7 @@ def diagnosis_of(
     run: Run,
     waits: list[dict[str, Any]],
     pipelines: list[dict[str, Any]],
-    contention: dict[str, Any] | None,
+    contention: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The verdict on a run with its evidence and suggestions, and what other programs would say.
 

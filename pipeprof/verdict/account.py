@@ -98,7 +98,7 @@ def _told(row: Row, room: Row, parts: Sequence[Row]) -> dict[str, Any]:
         "wait_cores": sum(waits) if waits else None,
         "available_cores": room["cores"],
         "idle_share": room["idle_share"],
-        "neighbour_cores": room["neighbour_cores"],
+        "other_cores": _others(room),
         "sampled_ns": room["dur_ns"],
     }
 
@@ -107,11 +107,17 @@ def _doubts(room: Row, agree: int, of: int) -> list[dict[str, Any]]:
     doubts: list[dict[str, Any]] = []
     if room["dur_ns"] < LEAST_NS:
         doubts.append({"code": "short", "ns": room["dur_ns"]})
-    if room["neighbour_cores"] >= OTHER_LOAD * room["cores"]:
+    if _others(room) >= OTHER_LOAD * room["cores"]:
         doubts.append({"code": "other_load", "idle_share": room["idle_share"]})
     if agree < of:
         doubts.append({"code": "repetitions_differ", "agree": agree, "of": of})
     return doubts
+
+
+def _others(room: Row) -> float:
+    """Of the cores that the training may use, those that neither idled nor worked for the job."""
+    busy: float = room["cores"] * (1.0 - room["idle_share"])
+    return max(0.0, busy - room["job_cores"])
 
 
 def _graded(doubts: list[dict[str, Any]]) -> dict[str, Any]:

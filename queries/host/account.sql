@@ -52,7 +52,7 @@ used AS (
     coalesce(origin.command, '') AS command,
     min(cpu_use.pid) AS pid,
     count(DISTINCT cpu_use.pid) AS processes,
-    CAST(round(sum(cpu_use.cpu_ns * phase_sample.weight)) AS BIGINT) AS cpu_ns,
+    CAST(floor(sum(cpu_use.cpu_ns * phase_sample.weight) + 0.5e0) AS BIGINT) AS cpu_ns,
     sum(cpu_use.wait_ns * phase_sample.weight) AS wait_ns
   FROM phase_sample
   INNER JOIN cpu_use
@@ -61,7 +61,20 @@ used AS (
       AND phase_sample.rank = cpu_use.rank
       AND phase_sample.start_ns = cpu_use.start_ns
   LEFT JOIN origin ON cpu_use.rep = origin.rep AND cpu_use.rank = origin.rank AND cpu_use.pid = origin.pid
-  GROUP BY ALL
+  GROUP BY
+    phase_sample.rep, phase_sample.rank, phase_sample.phase, cpu_use.part, origin.what, origin.site, origin.library,
+    origin.command
+),
+
+job AS (
+  SELECT
+    rep,
+    rank,
+    phase,
+    sum(cpu_ns) AS cpu_ns
+  FROM used
+  WHERE part NOT IN ('profiler', 'neighbour')
+  GROUP BY rep, rank, phase
 )
 
 SELECT
@@ -76,14 +89,12 @@ SELECT
   used.pid,
   used.processes,
   used.cpu_ns,
-  used.cpu_ns / sampled.dur_ns AS cores,
-  used.wait_ns / sampled.dur_ns AS wait_cores,
-  CASE WHEN used.part NOT IN ('profiler', 'neighbour') THEN
-    used.cpu_ns / nullif(sum(CASE WHEN used.part NOT IN ('profiler', 'neighbour') THEN used.cpu_ns ELSE 0 END) OVER (
-      PARTITION BY used.rep, used.rank, used.phase
-    ), 0)
-  END AS job_share
+  used.cpu_ns / nullif(sampled.dur_ns, 0) AS cores,
+  used.wait_ns / nullif(sampled.dur_ns, 0) AS wait_cores,
+  CASE WHEN used.part NOT IN ('profiler', 'neighbour') THEN used.cpu_ns / nullif(job.cpu_ns, 0) END AS job_share
 FROM used
 INNER JOIN sampled
   ON used.rep = sampled.rep AND used.rank = sampled.rank AND used.phase = sampled.phase
+LEFT JOIN job
+  ON used.rep = job.rep AND used.rank = job.rank AND used.phase = job.phase
 ORDER BY used.rep, used.rank, used.phase, used.part, used.what, used.site, used.library, used.command

@@ -55,13 +55,13 @@ SELECT
   phase,
   count(*) AS samples,
   CAST(sum(dur_ns) AS BIGINT) AS dur_ns,
-  sum(cores * dur_ns) / sum(CASE WHEN cores IS NOT NULL THEN dur_ns END) AS cores,
+  sum(cores * dur_ns) / nullif(sum(CASE WHEN cores IS NOT NULL THEN dur_ns END), 0) AS cores,
   sum(idle_ns * weight) / nullif(sum(CASE WHEN idle_ns IS NOT NULL THEN room_ns * weight END), 0) AS idle_share,
-  sum(job_ns * weight) / sum(dur_ns) AS job_cores,
-  sum(neighbour_ns * weight) / sum(dur_ns) AS neighbour_cores,
-  sum(throttled_ns * weight) / sum(CASE WHEN throttled_ns IS NOT NULL THEN dur_ns END) AS throttled_share,
-  sum(steal_ns * weight) / sum(CASE WHEN steal_ns IS NOT NULL THEN dur_ns END) AS steal_cores,
-  sum(pressure_ns * weight) / sum(CASE WHEN pressure_ns IS NOT NULL THEN dur_ns END) AS pressure_share
+  sum(job_ns * weight) / nullif(sum(dur_ns), 0) AS job_cores,
+  sum(neighbour_ns * weight) / nullif(sum(dur_ns), 0) AS neighbour_cores,
+  sum(throttled_ns * weight) / nullif(sum(CASE WHEN throttled_ns IS NOT NULL THEN dur_ns END), 0) AS throttled_share,
+  sum(steal_ns * weight) / nullif(sum(CASE WHEN steal_ns IS NOT NULL THEN dur_ns END), 0) AS steal_cores,
+  sum(pressure_ns * weight) / nullif(sum(CASE WHEN pressure_ns IS NOT NULL THEN dur_ns END), 0) AS pressure_share
 FROM weighed
 GROUP BY rep, rank, phase
 ORDER BY rep, rank, phase

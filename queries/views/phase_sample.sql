@@ -1,4 +1,4 @@
--- Sampled intervals of CPU time in the phases of the run. One that lies in two phases is in both, with its time in each.
+-- Sampled intervals of CPU time in the phases of the run. One that lies in two phases is in both, with its time there.
 --
 -- Reads: cpu_use, run_phase
 -- Gives, one row per (rep, rank, phase, start_ns):
@@ -36,6 +36,6 @@ SELECT
   start_ns,
   end_ns,
   dur_ns,
-  dur_ns / (end_ns - start_ns) AS weight
+  dur_ns / nullif(end_ns - start_ns, 0) AS weight
 FROM placed
 WHERE dur_ns > 0

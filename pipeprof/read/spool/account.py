@@ -109,9 +109,7 @@ def _ns(process: Mapping[str, Any], known: Mapping[str, Any], *names: str) -> in
     return sum(round((process[name] - known.get(name, 0.0)) * S) for name in names)
 
 
-def _split(
-    uses: _Uses, pid: int, kinds: ThreadKinds, known: _Threads, inside: Mapping[str, Any] | None
-) -> None:
+def _split(uses: _Uses, pid: int, kinds: ThreadKinds, known: _Threads, inside: Mapping[str, Any] | None) -> None:
     """Put the trainer's threads in the place of the whole. What ended threads used counts as other threads."""
     began = known.seen
     changes = list(_thread_changes(known, inside))
@@ -127,9 +125,7 @@ def _split(
         uses[OTHER_THREAD, None].add(left, members=0)
 
 
-def _thread_changes(
-    known: _Threads, inside: Mapping[str, Any] | None
-) -> Iterator[tuple[int, int, int | None]]:
+def _thread_changes(known: _Threads, inside: Mapping[str, Any] | None) -> Iterator[tuple[int, int, int | None]]:
     """Thread, its CPU and its wait in the interval; a thread that is new has used all that it has."""
     for tid, cpu, wait in (inside or {}).get("cpu", []):
         cpu_before, wait_before = known.before.get(tid, (0, 0))

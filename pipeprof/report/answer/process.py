@@ -66,8 +66,8 @@ def _cause(found: dict[str, Any]) -> str:
         f"During the steady steps it used {_number(found['cores'])} and the training "
         f"{_number(found['training_cores'])} of {_cores(found['available_cores'])}"
     )
-    if found["neighbour_cores"] >= 0.1:
-        text += f", other programs {_number(found['neighbour_cores'])}"
+    if found["other_cores"] >= 0.1:
+        text += f", other programs {_number(found['other_cores'])}"
     waits = found["wait_cores"]
     if waits is None or waits < 0.1:
         return text + "."

@@ -24,6 +24,7 @@ PARTS = {
     "profiler": "pipeprof itself",
     "neighbour": "other programs of the machine",
 }
+SHORT = "processes that ended between two samples"
 
 
 def cpu_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
@@ -60,6 +61,8 @@ def _used(phase: str, rows: list[dict[str, Any]]) -> Block:
 
 
 def _who(row: dict[str, Any]) -> str:
+    if row["part"] == "child" and row["pid"] is None:
+        return SHORT
     text = PARTS[row["part"]]
     name = row["what"] or (row["command"] if row["part"] in ("child", "launcher") else "")
     if row["part"] in ("worker", "child", "launcher"):
