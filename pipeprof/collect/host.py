@@ -7,6 +7,7 @@ import json
 import os
 import re
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -17,7 +18,6 @@ from pipeprof.collect.threads import ThreadReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
     from types import TracebackType
 
     from typing_extensions import Self
@@ -25,15 +25,14 @@ if TYPE_CHECKING:
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
 _COMMAND_LENGTH = 300
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
-_PRESSURE = "/proc/pressure/cpu"
+_PRESSURE = Path("/proc/pressure/cpu")
 
 
 class HostSampler:
-    """Appends one JSON line a sample: cumulative CPU seconds of the host, of each process and, of those that use
-    MindSpore (they have a folder in the spool), of each thread; memory in bytes.
+    """Appends one JSON line a sample: cumulative CPU seconds of the host and of each process, memory in bytes.
 
-    `problem` says why samples could not be written, if so. The reader takes differences. A sample that fails is left
-    out; the command is never disturbed.
+    Of processes that use MindSpore (they have a folder in the spool) also their threads and limits. The reader takes
+    differences. A sample that fails is left out, `problem` says why none can be written; the command goes on.
     """
 
     def __init__(self, pid: int, path: Path) -> None:
@@ -151,7 +150,7 @@ def shown_command(words: Sequence[str]) -> str:
 def _with_folder(spool: Path) -> set[int]:
     """Process ids of the folders `proc-PID-START`."""
     try:
-        names = [name.split("-") for name in os.listdir(spool) if name.startswith("proc-")]
+        names = [path.name.split("-") for path in spool.iterdir() if path.name.startswith("proc-")]
     except OSError:
         return set()
     return {int(words[1]) for words in names if len(words) == 3 and words[1].isdigit()}
@@ -160,7 +159,7 @@ def _with_folder(spool: Path) -> set[int]:
 def _pressure() -> float | None:
     """Seconds in which some thread of the machine was runnable and waited for a CPU; None where it is not counted."""
     try:
-        with open(_PRESSURE, encoding="ascii") as file:
-            return int(file.readline().rpartition("total=")[2]) / 1e6
-    except (OSError, ValueError):
+        text = _PRESSURE.read_text(encoding="ascii")
+        return int(text.splitlines()[0].rpartition("total=")[2]) / 1e6
+    except (OSError, ValueError, IndexError):
         return None

@@ -18,16 +18,16 @@ class ThreadReader:
         self._names: dict[tuple[int, int], str] = {}
 
     def look(self, pid: int) -> dict[str, list[list[int | str | None]]]:
-        """`cpu`: [tid, CPU ns, ns runnable but not running or None] of threads that ran since the last look;
-        `names`: [tid, name, start in ns since boot] of those that are new, or have a new name.
+        """The threads that ran since the last look, and those that are new; one that ended meanwhile is left out.
 
-        A thread that ended meanwhile is left out.
+        `cpu`: [tid, CPU ns, ns runnable but not running or None]; `names`: [tid, name, start in ns since boot], also of
+        a thread that has a new name.
         """
         folder = f"{self._proc}/{pid}/task"
         cpu: list[list[int | str | None]] = []
         names: list[list[int | str | None]] = []
         try:
-            tids = [int(name) for name in os.listdir(folder)]
+            tids = [int(name) for name in os.listdir(folder)]  # noqa: PTH208 - names alone, once a second for each process
         except OSError:
             tids = []
         for tid in tids:

@@ -259,10 +259,12 @@ TABLES: tuple[Table, ...] = (
             "part",
             "varchar",
             "",
-            "threads of the training process: main | mindspore_thread | dataset_thread | python_thread | other_thread; "
-            "trainer (all of it, where its threads were not told apart) | worker (a dataset worker process) | child "
-            "(another process of the job) | launcher (processes above the training) | other_rank | profiler (pipeprof "
-            "itself) | neighbour (the rest of the machine)",
+            (
+                "threads of the training process: main | mindspore_thread | dataset_thread | python_thread | "
+                "other_thread; trainer (all of it, where its threads were not told apart) | worker (a dataset worker "
+                "process) | child (another process of the job) | launcher (processes above the training) | other_rank "
+                "| profiler (pipeprof itself) | neighbour (the rest of the machine)"
+            ),
         ),
         ("pid", "bigint", "", "worker, child, launcher: the process, see process; a process's children count with it"),
         ("members", "bigint", "", "threads or processes that used it"),

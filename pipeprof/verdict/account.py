@@ -117,7 +117,8 @@ def _doubts(room: Row, agree: int, of: int) -> list[dict[str, Any]]:
 def _others(room: Row) -> float:
     """Of the cores that the training may use, those that neither idled nor worked for the job."""
     busy: float = room["cores"] * (1.0 - room["idle_share"])
-    return max(0.0, busy - room["job_cores"])
+    rest: float = busy - room["job_cores"]
+    return max(0.0, rest)
 
 
 def _graded(doubts: list[dict[str, Any]]) -> dict[str, Any]:

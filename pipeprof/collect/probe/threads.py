@@ -14,6 +14,7 @@ class Look:
         self._told = set()
 
     def __call__(self):
+        """Tell the threads that are new."""
         for thread in list(threading._active.values()):
             tid = getattr(thread, "native_id", None)
             if tid is None or tid in self._told or isinstance(thread, threading._DummyThread):

@@ -21,8 +21,11 @@ _TICK_NS = 10_000_000  # the kernel tells a start in these
 
 
 class ThreadKinds:
-    """Kinds by thread id. Dataset operators have no names of their own: they are made with an iterator's tree, while
-    the iterator is built or its first batch is fetched."""
+    """Kinds by thread id.
+
+    Dataset operators' threads have no names of their own: they are made with an iterator's tree, while the iterator is
+    built or its first batch is fetched.
+    """
 
     def __init__(self, process: Process) -> None:
         self._pid = int(process.about["pid"])

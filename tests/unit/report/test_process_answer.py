@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pipeprof.record.schema import BY_NAME
 from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.screen import height, lines
 from pipeprof.report.sections.cpu import PARTS, cpu_section
-from pipeprof.record.schema import BY_NAME
 
 FOUND = {
     "kind": "cpu_contention", "rep": 0, "rank": 0, "part": "child", "pid": 12, "processes": 1, "what": "WriterPool",
