@@ -48,7 +48,7 @@ def test_a_process_that_takes_the_cpu_is_named_in_the_first_sentence(reported, p
     first = pipeprof.run("report", str(run.path)).stdout.partition("\n\n")[0].replace("\n", "")
     assert first.startswith("Short of CPU: ")
     assert line_of(origin) in first.replace(" ", "")
-    assert (what or "--spin") in first or "-c while True" in first
+    assert f"process `{what or 'python -c while True'}" in first
 
 
 def test_mindsporess_summary_is_told_as_what_made_it_and_how_to_do_without(reported):

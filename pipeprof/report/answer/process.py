@@ -74,7 +74,10 @@ def _cause(found: dict[str, Any]) -> str:
     return f"{text}; {waits:.1f} threads of the training at a time were ready to run and had no core."
 
 
-def _short(text: str) -> str:
+def _short(command: str) -> str:
+    """The program without its folder, and what it was given."""
+    program, space, given = command.partition(" ")
+    text = program.rpartition("/")[2] + space + given
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 

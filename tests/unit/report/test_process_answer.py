@@ -54,6 +54,7 @@ def test_the_action_is_that_of_the_library_where_it_is_known(library, word):
     [
         ({"what": "", "site": ""}, "Short of CPU: the process `python train.py` takes 45 %"),
         ({"what": "", "site": "", "command": ""}, "Short of CPU: the process `12` takes"),
+        ({"what": "", "command": "/usr/bin/spin --a /b"}, "Short of CPU: the process `spin --a /b`, started at"),
         ({"what": "", "command": "x" * 99}, f"Short of CPU: the process `{'x' * 37}...`, started at"),
         ({"processes": 4, "what": "worker"}, "Short of CPU: 4 processes `worker`, started at /w/train.py:9, take 45 %"),
     ],
