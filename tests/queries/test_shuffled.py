@@ -149,9 +149,23 @@ def add_account(add, chance, here):
         add("cpu_room", cores=chance.choice([None, 2.0]), **amounts, **times)
         for part in ("main", "child", "child", "neighbour"):
             pid = chance.choice([None, 7, 8]) if part == "child" else None
-            add("cpu_use", part=part, pid=pid, cpu_ns=chance.choice([0, 5, 5]), wait_ns=chance.choice([None, 3]), **times)
+            add(
+                "cpu_use",
+                part=part,
+                pid=pid,
+                cpu_ns=chance.choice([0, 5, 5]),
+                wait_ns=chance.choice([None, 3]),
+                **times,
+            )
     for pid in (7, 8):
-        add("process", pid=pid, what=chance.choice(["a", None]), site="t.py:9", command=chance.choice(["c", None]), **here)
+        add(
+            "process",
+            pid=pid,
+            what=chance.choice(["a", None]),
+            site="t.py:9",
+            command=chance.choice(["c", None]),
+            **here,
+        )
 
 
 def add_facts(add, chance):

@@ -60,6 +60,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     result = Converted(entry, processes=processes, hello=_count_lines(spool / "hello.jsonl"))
     result.problem, result.reason = ended.get("problem"), ended.get("reason")
     ranks = assign_ranks(processes, run.manifest, rep)
+    trained = {int(process.about["pid"]) for members in ranks.values() for process in members}
     points = user_points(run.manifest)
     for rank, members in sorted(ranks.items()):
         progress(f"rep {rep} rank {rank}: {len(members)} process(es)")
@@ -70,7 +71,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         mine = {int(process.about["pid"]) for process in members}
         others = {int(process.about["pid"]) for process in processes} - mine
         host.add_host(samples, out, mine, others)
-        add_account(samples, out, Family(samples, mine, others, origins), members)
+        add_account(samples, out, Family(samples, mine, trained - mine, origins), members)
         _write(run, out, result)
     if not ranks and samples:
         out = RankRows(rep, 0, zero)
