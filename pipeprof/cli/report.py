@@ -31,6 +31,7 @@ SECTIONS = (
     "queues",
     "operators",
     "communication",
+    "cpu",
     "resources",
     "not-measured",
 )  # of pipeprof.report.sections, whose import takes longer than `--help` may

@@ -4,31 +4,45 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import re
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from pipeprof.collect.cgroup import CpuGroup, cpu_group
+from pipeprof.collect.fingerprint import without_secrets
+from pipeprof.collect.threads import ThreadReader
+
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
     from types import TracebackType
 
     from typing_extensions import Self
 
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
+_COMMAND_LENGTH = 300
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_PRESSURE = Path("/proc/pressure/cpu")
 
 
 class HostSampler:
     """Appends one JSON line a sample: cumulative CPU seconds of the host and of each process, memory in bytes.
 
-    `problem` says why samples could not be written, if so. The reader takes differences. A sample that fails is left
-    out; the command is never disturbed.
+    Of processes that use MindSpore (they have a folder in the spool) also their threads and limits. The reader takes
+    differences. A sample that fails is left out, `problem` says why none can be written; the command goes on.
     """
 
     def __init__(self, pid: int, path: Path) -> None:
         self._root = psutil.Process(pid)
         self._path = path
         self._known: dict[int, psutil.Process] = {}
+        self._named: dict[psutil.Process, str] = {}
+        self._threads = ThreadReader()
+        self._groups: dict[int, CpuGroup | None] = {}
+        self._outside = pid != os.getpid()
         self.problem: str | None = None
         self._file = path.open("a", encoding="utf-8", buffering=1)
 
@@ -47,43 +61,105 @@ class HostSampler:
             return
         cpu = psutil.cpu_times()
         memory = psutil.virtual_memory()
+        processes = self._processes()
         facts = {
             "t": time.monotonic_ns(),
             "user": cpu.user + cpu.nice,
             "sys": cpu.system + getattr(cpu, "irq", 0.0) + getattr(cpu, "softirq", 0.0),
             "idle": cpu.idle + getattr(cpu, "iowait", 0.0),
             "steal": getattr(cpu, "steal", 0.0),
+            "pressure": _pressure(),
+            "cores": psutil.cpu_count(),
             "used": memory.total - memory.available,
             "load": psutil.getloadavg()[0],
-            "procs": [facts for process in self._processes() if (facts := _facts(process)) is not None],
+            "procs": [facts for process in processes if (facts := self._facts(process)) is not None],
+            **self._inside({process.pid for process in processes}),
         }
+        if self._outside:
+            facts["self"] = time.process_time()
         try:
             self._file.write(json.dumps(facts) + "\n")
         except OSError as error:
             self.problem = error.strerror
 
     def _processes(self) -> list[psutil.Process]:
+        """The root, its descendants, and those that were until their parent ended."""
         with contextlib.suppress(*_GONE):
             current = {self._root.pid: self._root}
-            current.update(
-                {child.pid: self._known.get(child.pid, child) for child in self._root.children(recursive=True)}
-            )
-            self._known = current
+            for child in self._root.children(recursive=True):
+                known = self._known.get(child.pid)
+                current[child.pid] = known if known == child else child
+            left = {pid: known for pid, known in self._known.items() if pid not in current and known.is_running()}
+            self._known = {**left, **current}
+            self._named = {process: name for process, name in self._named.items() if process.pid in self._known}
         return list(self._known.values())
 
+    def _facts(self, process: psutil.Process) -> dict[str, Any] | None:
+        """`ended`: CPU seconds of children that the process has waited for. A command is told when it is new."""
+        try:
+            with process.oneshot():
+                cpu = process.cpu_times()
+                name = process.name()[:60]
+                facts = {
+                    "pid": process.pid,
+                    "ppid": process.ppid(),
+                    "born": process.create_time(),
+                    "name": name,
+                    "user": cpu.user,
+                    "sys": cpu.system,
+                    "ended": getattr(cpu, "children_user", 0.0) + getattr(cpu, "children_system", 0.0),
+                    "rss": process.memory_info().rss,
+                    "threads": process.num_threads(),
+                }
+                if self._named.get(process) != name:  # it is new, or runs another program now
+                    facts["command"] = shown_command(process.cmdline())
+                    self._named[process] = name
+        except _GONE:
+            return None
+        return facts
 
-def _facts(process: psutil.Process) -> dict[str, Any] | None:
+    def _inside(self, pids: set[int]) -> dict[str, Any]:
+        """Threads and limits of the processes that use MindSpore, by process id as text."""
+        watched = pids & _with_folder(self._path.parent)
+        self._threads.forget(watched)
+        idle = [cpu.idle + getattr(cpu, "iowait", 0.0) for cpu in psutil.cpu_times(percpu=True)] if watched else []
+        return {
+            "inside": {str(pid): self._threads.look(pid) for pid in watched},
+            "room": {str(pid): self._room(pid, idle) for pid in watched},
+        }
+
+    def _room(self, pid: int, idle: list[float]) -> dict[str, float | None]:
+        """What CPU the process may use: how many `cpus`, and how long they were idle so far; its group's limit."""
+        if pid not in self._groups:
+            self._groups[pid] = cpu_group(pid)
+        group = self._groups[pid]
+        try:
+            allowed = os.sched_getaffinity(pid)
+        except (AttributeError, OSError):
+            allowed = set(range(len(idle)))
+        limit = {} if group is None else group.facts()
+        return {"cpus": len(allowed), "idle": sum(idle[cpu] for cpu in allowed if cpu < len(idle)), **limit}
+
+
+def shown_command(words: Sequence[str]) -> str:
+    """A command as one short line: without secrets and control characters."""
+    text = _CONTROL.sub(" ", " ".join(without_secrets(words))).strip()
+    return text if len(text) <= _COMMAND_LENGTH else text[: _COMMAND_LENGTH - 3] + "..."
+
+
+def _with_folder(spool: Path) -> set[int]:
+    """Process ids of the folders `proc-PID-START`."""
     try:
-        with process.oneshot():
-            cpu = process.cpu_times()
-            return {
-                "pid": process.pid,
-                "ppid": process.ppid(),
-                "name": process.name()[:60],
-                "user": cpu.user,
-                "sys": cpu.system,
-                "rss": process.memory_info().rss,
-                "threads": process.num_threads(),
-            }
-    except _GONE:
+        names = [path.name.split("-") for path in spool.iterdir() if path.name.startswith("proc-")]
+    except OSError:
+        return set()
+    return {int(words[1]) for words in names if len(words) == 3 and words[1].isdigit()}
+
+
+def _pressure() -> float | None:
+    """Seconds in which some thread of the machine was runnable and waited for a CPU; None where it is not counted."""
+    try:
+        text = _PRESSURE.read_text(encoding="ascii")
+        return int(text.splitlines()[0].rpartition("total=")[2]) / 1e6
+    except (OSError, ValueError, IndexError):
         return None

@@ -252,6 +252,51 @@ TABLES: tuple[Table, ...] = (
         ("idle_ratio", "double", "0..1", "host: share of all cores that was idle; null for others"),
     ),
     _table(
+        "cpu_use",
+        "part of the CPU time of a sampled interval; the parts of an interval add up to what the machine was busy",
+        ("start_ns", "bigint", "ns", "the interval begins"),
+        ("end_ns", "bigint", "ns", "it ends"),
+        (
+            "part",
+            "varchar",
+            "",
+            (
+                "threads of the training process: main | mindspore_thread | dataset_thread | python_thread | "
+                "other_thread; trainer (all of it, where its threads were not told apart) | worker (a dataset worker "
+                "process) | child (another process of the job) | launcher (processes above the training) | other_rank "
+                "| profiler (pipeprof itself) | neighbour (the rest of the machine)"
+            ),
+        ),
+        ("pid", "bigint", "", "worker, child, launcher: the process, see process; a process's children count with it"),
+        ("members", "bigint", "", "threads or processes that used it"),
+        ("cpu_ns", "bigint", "ns", "user and kernel time of all of them"),
+        ("wait_ns", "bigint", "ns", "threads: runnable, but without a CPU; null when the kernel does not count it"),
+    ),
+    _table(
+        "cpu_room",
+        "what CPU a training process could have in a sampled interval",
+        ("start_ns", "bigint", "ns", "the interval begins"),
+        ("end_ns", "bigint", "ns", "it ends"),
+        ("cores", "double", "cores", "it may use: its affinity, or the quota of its control group when that is less"),
+        ("idle_ns", "bigint", "ns", "CPU time that these cores had left; null when it cannot be told"),
+        ("throttled_ns", "bigint", "ns", "its control group was stopped, having used its quota; null when not told"),
+        ("steal_ns", "bigint", "ns", "CPU time of the machine that its hypervisor gave to others"),
+        ("pressure_ns", "bigint", "ns", "some thread of the machine waited for a CPU; null when not counted"),
+    ),
+    _table(
+        "process",
+        "process of the job",
+        ("pid", "bigint", "", "process id"),
+        ("parent_pid", "bigint", "", "of its parent"),
+        ("part", "varchar", "", "trainer | worker (of a dataset) | child | launcher; see cpu_use"),
+        ("command", "varchar", "", "command line, without secrets; of a forked process its parent's"),
+        ("what", "varchar", "", "class or function that multiprocessing runs in it; null when it is none"),
+        ("site", "varchar", "", "file:line of the user's call that made it; null when it was made outside Python"),
+        ("library", "varchar", "", "file:line of the library that made it in that call; null when none did"),
+        ("first_ns", "bigint", "ns", "first sample that saw it"),
+        ("last_ns", "bigint", "ns", "last sample that saw it"),
+    ),
+    _table(
         "memory",
         "memory sample",
         ("t_ns", "bigint", "ns", "time of the sample"),

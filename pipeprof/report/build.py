@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.query.engine import Engine
+from pipeprof.report.account import account_of
 from pipeprof.report.answer import answer_of
 from pipeprof.report.diagnosis import complete_commands, diagnosis_of
 from pipeprof.report.ranks import ranks_of
@@ -25,6 +26,7 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
     """The report of a run. `top` bounds the slowest steps and the operator instances."""
     with Engine.open(run) as engine:
         waits = engine.rows("step/data_wait")
+        account = account_of(engine)
         pipelines = engine.rows("queue/pipelines")
         content = {
             "schema_version": REPORT_VERSION,
@@ -56,7 +58,8 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
             "op_total_instances": engine.rows("op/totals", group_by="name", top=top),
             "memory": engine.rows("host/memory_peak"),
             "host": engine.rows("host/cpu_summary"),
-            "diagnosis": diagnosis_of(engine, run, waits, pipelines),
+            "cpu_account": account,
+            "diagnosis": diagnosis_of(engine, run, waits, pipelines, account["contention"]),
             "not_measured": msgspec.to_builtins(run.manifest.not_measured),
         }
         steps = content["steps"]

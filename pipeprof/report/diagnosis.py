@@ -8,6 +8,7 @@ from pipeprof.report.answer import command, doubts
 from pipeprof.report.words import evidence, network, suggestions
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
+from pipeprof.verdict.account import lower
 from pipeprof.verdict.decision import decisions, with_stages
 from pipeprof.verdict.interval import judge_interval
 from pipeprof.verdict.network import RECORDED, diagnose_network
@@ -31,11 +32,15 @@ DIVIDED = "step/split"
 
 
 def diagnosis_of(
-    engine: Engine, run: Run, waits: list[dict[str, Any]], pipelines: list[dict[str, Any]]
+    engine: Engine,
+    run: Run,
+    waits: list[dict[str, Any]],
+    pipelines: list[dict[str, Any]],
+    contention: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The verdict on a run with its evidence and suggestions, and what other programs would say.
 
-    `waits`: rows of step/data_wait; `pipelines`: of queue/pipelines.
+    `waits`: rows of step/data_wait; `pipelines`: of queue/pipelines; `contention`: a process that takes too much CPU.
     """
     main = _main_pipelines(pipelines)
     cores = run.manifest.fingerprint.get("cpu_cores") or 0
@@ -49,6 +54,7 @@ def diagnosis_of(
     )
     if verdict["verdict"] != "input_bound":
         verdict["network"] = _network(engine, run)
+    lower(verdict, contention)
     return _worded(verdict)
 
 

@@ -51,6 +51,15 @@ def two_ranks(pipeprof_in):
     return record
 
 
+def test_the_other_rank_is_a_part_of_the_job_and_nobody_takes_its_cpu(job):
+    parts = {(row["rank"], row["part"]) for row in job.rows("cpu_use")}
+    assert {(0, "other_rank"), (1, "other_rank"), (0, "launcher"), (1, "launcher")} <= parts
+    trainers = {row["rank"]: row["pid"] for row in job.rows("process") if row["part"] == "trainer"}
+    assert trainers == {rank.rank: rank.pid for rank in job.manifest.reps[0].ranks}
+    used = {(row["rank"], row["pid"]) for row in job.rows("cpu_use") if row["part"] in ("child", "worker")}
+    assert not used & {(rank, pid) for rank in (0, 1) for pid in trainers.values()}
+
+
 def test_every_rank_has_its_steps(job):
     assert {row["rank"] for row in job.rows("step")} == {0, 1}
     assert [rank.rank for rank in job.manifest.reps[0].ranks] == [0, 1]

@@ -37,6 +37,7 @@ def nasty_tables(seed=FULL):
         add_samples(add, chance, here)
         add_allocations(add, chance, here)
         add_other_profiler(add, Random(10 * rep + rank), here)  # noqa: S311 - test data
+        add_account(add, Random(rank), here)  # noqa: S311 - test data
     add_facts(add, chance)
     return tables
 
@@ -137,6 +138,34 @@ def add_other_profiler(add, chance, here):
         kinds = {"type": chance.choice(["Add", "MatMul", None]), "device": chance.choice(["AI_CORE", "host", None])}
         amounts = {"count": chance.choice([None, 1, 2]), "total_ns": chance.choice([None, 0, 9, 9])}
         add("op_total", name=chance.choice(["x", "y", None]), source="aicore_type", **kinds, **amounts, **here)
+
+
+def add_account(add, chance, here):
+    for stage, start, dur in (("start", 0, 4), ("warmup", 4, 9), ("steady", 13, 20)):
+        add("stage", stage=stage, start_ns=start, dur_ns=dur, **here)
+    for number in range(6):  # intervals of 8, so that their parts are exact
+        times = {"start_ns": 8 * number, "end_ns": 8 * number + 8, **here}
+        amounts = {name: chance.choice([None, 0, 5]) for name in ("idle_ns", "throttled_ns", "steal_ns", "pressure_ns")}
+        add("cpu_room", cores=chance.choice([None, 2.0]), **amounts, **times)
+        for part in ("main", "child", "child", "neighbour"):
+            pid = chance.choice([None, 7, 8]) if part == "child" else None
+            add(
+                "cpu_use",
+                part=part,
+                pid=pid,
+                cpu_ns=chance.choice([0, 5, 5]),
+                wait_ns=chance.choice([None, 3]),
+                **times,
+            )
+    for pid in (7, 8):
+        add(
+            "process",
+            pid=pid,
+            what=chance.choice(["a", None]),
+            site="t.py:9",
+            command=chance.choice(["c", None]),
+            **here,
+        )
 
 
 def add_facts(add, chance):

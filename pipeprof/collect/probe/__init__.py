@@ -13,6 +13,7 @@ user's training. It writes to the spool and nowhere else.
     service       per-operator service times from the dataset's own log lines
     steps         step ends, optimizer updates, graph calls, compilation; tells windows when a step is over
     windows       operator executions in windows                  profiler_guard   keeps the user's profiler whole
+    forks         which line made each process        threads   which threads are Python's
     inprocess     the same, started and ended by the program itself (`pipeprof.profile`)
 """
 
@@ -22,10 +23,11 @@ def start():
     import os
     import sys
 
-    from . import imports, recorder
+    from . import forks, imports, recorder
 
     argv = getattr(sys, "orig_argv", sys.argv)
     if any("multiprocessing.resource_tracker" in part or "multiprocessing.semaphore_tracker" in part for part in argv):
         return
     recorder.open_recorder(os.environ["PIPEPROF_SPOOL"], os.environ.get("PIPEPROF_OPTIONS", "{}"))
+    forks.install()
     imports.install()

@@ -7,7 +7,7 @@ before the first and after the last, a recorder that is off stands in, so that e
 import os
 import sys
 
-from . import dataset, imports, recorder, steps, windows
+from . import dataset, forks, imports, recorder, steps, windows
 
 RECORDED, WARMUP = 0, 1  # flags of STEP
 ENDLESS = 1 << 60
@@ -94,6 +94,7 @@ def wait(options, waiting=True):
     if _hooked:
         return
     _hooked.append(True)
+    forks.install()
     imports.install()
     imports.install_loaded()
     if hasattr(os, "register_at_fork"):

@@ -127,6 +127,9 @@ class Recorder:
         self.event("process", **self._about())
         import threading
 
+        from . import threads
+
+        self.periodic.append(threads.Look())
         thread = threading.Thread(target=self._run, name="pipeprof", daemon=True)
         thread.start()
 

@@ -10,7 +10,9 @@ import psutil
 
 from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.spool import host, operators, pipelines, spans
+from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.failure import failure_of
+from pipeprof.read.spool.family import Family, read_origins
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.rank import RankRows
 from pipeprof.read.spool.steps import Step, Steps, find_steps
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+FORKS = "forks.tsv"
 POINT_VARIABLES = {"fp": ("PROFILING_FP_START", "FP_POINT"), "bp": ("PROFILING_BP_END", "BP_POINT")}
 
 
@@ -48,6 +51,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     zero = int(launch.get("monotonic") or min((int(p.about["started"]) for p in processes), default=0))
     real = int(launch.get("realtime") or 0)
     samples = host.read_samples(spool / "host.jsonl")
+    origins = read_origins(spool / FORKS)
     end = int(ended.get("monotonic") or _last_sign(processes, samples, zero))
     entry = Rep(
         rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=end - zero, exit_code=ended.get("status")
@@ -56,6 +60,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     result = Converted(entry, processes=processes, hello=_count_lines(spool / "hello.jsonl"))
     result.problem, result.reason = ended.get("problem"), ended.get("reason")
     ranks = assign_ranks(processes, run.manifest, rep)
+    trained = {int(process.about["pid"]) for members in ranks.values() for process in members}
     points = user_points(run.manifest)
     for rank, members in sorted(ranks.items()):
         progress(f"rep {rep} rank {rank}: {len(members)} process(es)")
@@ -66,6 +71,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         mine = {int(process.about["pid"]) for process in members}
         others = {int(process.about["pid"]) for process in processes} - mine
         host.add_host(samples, out, mine, others)
+        add_account(samples, out, Family(samples, mine, trained - mine, origins), members)
         _write(run, out, result)
     if not ranks and samples:
         out = RankRows(rep, 0, zero)

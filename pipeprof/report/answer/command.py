@@ -18,6 +18,15 @@ def again(run: dict[str, Any], words: list[str]) -> str:
     return f"cd {shlex.quote(run['workdir'])} && {text}" if _elsewhere(run) else text
 
 
+def after_change(run: dict[str, Any], *words: str) -> str:
+    """The same command again, beside the old code where the repository is known; `words` for a run without one."""
+    if not is_repeatable(run):
+        return own(run, *words)
+    if run["git"]:
+        return again(run, ["ab", "--base-ref", "HEAD"])
+    return again(run, ["collect", "-o", path_from_there(run, "-changed")])
+
+
 def path_from_there(run: dict[str, Any], suffix: str = "") -> str:
     """The run's path, with something behind it, as it must be written in the folder of `again`."""
     path = run["path"] + suffix

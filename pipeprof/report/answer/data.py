@@ -86,6 +86,7 @@ def _cause(found: dict[str, Any]) -> str:
         + (f", and needs{work}" if work else ""),
         "burst": f"it stalls now and then{stall}",
         "poll": f"with {workers} workers MindSpore sleeps 100 ms whenever the next row of a source is not ready",
+        "cpu_contention": f"it needs{work or ' CPU'}, and another process of the job takes the CPU",
         "host_saturated": f"it needs{work or ' CPU'}, and other programs keep the machine busy",
         None: f"it needs{work}" if work else "its times were not recorded, the queues point to it",
     }[found["kind"]]

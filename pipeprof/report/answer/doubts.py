@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import joined, op_label, percent
+from pipeprof.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +66,11 @@ def _holds_lock(doubt: Doubt) -> str:
     return f"Python code of the data pipeline holds the interpreter's lock (GIL){share}, which may slow the training"
 
 
+def _contention(doubt: Doubt) -> str:
+    name = f"the process `{doubt['what']}`" if doubt["what"] else f"process {doubt['pid']}"
+    return f"{name} takes {percent(doubt['share'])} of the job's CPU, and no core is idle"
+
+
 WORDS: dict[str, Callable[[Doubt], str]] = {
     "not_busy": _not_busy,
     "close": _close,
@@ -95,5 +101,7 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "not_last": lambda _: "it is not the last to arrive at collectives",
     "no_communication": lambda _: "communication was not recorded",
     "overlap_counted": lambda _: "communication beside operators counts as if it stopped them",
+    "cpu_contention": _contention,
+    "short": lambda doubt: f"only {format_ns(doubt['ns'])} of steady training were sampled",
     "varies": lambda _: "steps vary too much for so few of them",
 }

@@ -45,7 +45,7 @@ def answer(content: dict[str, Any]) -> Answer:
     given.cause = _cause(network, limit) + _data(content["diagnosis"])
     _advise(given, network, limit)
     given.confidence_reason = _reason(content, network)
-    given.next_command = _next(content)
+    given.next_command = command.after_change(content["run"], "ops")
     return given
 
 
@@ -134,13 +134,3 @@ def _reason(content: dict[str, Any], network: dict[str, Any]) -> str:
     steps = network["steps"]
     recorded = f"{steps} step{'' if steps == 1 else 's'} with recorded operators"
     return said or (f"{recorded} {'was' if steps == 1 else 'were'} measured" if steps else unopposed(content))
-
-
-def _next(content: dict[str, Any]) -> str:
-    """After the change: the same command again, beside the old code where the repository is known."""
-    run = content["run"]
-    if not command.is_repeatable(run):
-        return command.own(run, "ops")
-    if run["git"]:
-        return command.again(run, ["ab", "--base-ref", "HEAD"])
-    return command.again(run, ["collect", "-o", command.path_from_there(run, "-changed")])

@@ -10,6 +10,7 @@ from pipeprof.report.answer.screen import lines
 from pipeprof.report.answer.shape import measured
 from pipeprof.report.sections.block import Block, Section, counted, focus_of
 from pipeprof.report.sections.communication import communication_section
+from pipeprof.report.sections.cpu import cpu_section
 from pipeprof.report.sections.diagnosis import diagnosis_section
 from pipeprof.report.sections.operators import operators_section
 from pipeprof.report.sections.pipeline import pipeline_section
@@ -44,6 +45,7 @@ _SECTIONS: dict[str, Callable[[dict[str, Any], tuple[int, int]], Section]] = {
     "queues": queues_section,
     "operators": operators_section,
     "communication": communication_section,
+    "cpu": cpu_section,
     "resources": resources_section,
     "not-measured": _not_measured,
 }

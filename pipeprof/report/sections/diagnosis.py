@@ -27,6 +27,7 @@ KINDS = {
     "gil": "computing in Python under the interpreter's lock (GIL)",
     "burst": "stalling now and then",
     "poll": "limited by the 100 ms polls of a source with several workers",
+    "cpu_contention": "short of CPU: another process of the job takes it",
     "host_saturated": "short of CPU: other programs keep the machine busy",
 }
 SINK_STAGES = {

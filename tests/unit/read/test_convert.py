@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 import pytest
 
@@ -213,3 +214,21 @@ def test_without_the_launchers_files_time_begins_with_the_first_process(spooled)
     entry = convert_rep(spooled.run, 0).rep
     assert (entry.zero_monotonic_ns, entry.exit_code) == (1_100, None)
     assert store.read(spooled.run, "step").to_pylist()[0]["start_ns"] == 200
+
+
+def test_a_launcher_that_imports_mindspore_is_no_other_rank(spooled):
+    folder = spooled.rep()
+    spooled.process(pid=4_000_001, marks=[(Kind.COMPILE, 0, 0, 0, 1_300, 1_400)])
+    spooled.process(pid=4_000_002)
+    machine = {"sys": 0.0, "idle": 0.0, "steal": 0.0, "used": 1}
+    lines = []
+    for number in range(2):
+        procs = [
+            {"pid": pid, "ppid": pid - 1, "born": 1.0, "user": float(number), "sys": 0.0, "ended": 0.0, "rss": 1}
+            for pid in (4_000_001, 4_000_002)
+        ]
+        lines.append(json.dumps({"t": ZERO + number, "user": 2.0 * number, "procs": procs, **machine}) + "\n")
+    folder.joinpath("host.jsonl").write_text("".join(lines), encoding="utf-8")
+    convert_rep(spooled.run, 0)
+    rows = store.read(spooled.run, "cpu_use").to_pylist()
+    assert [(row["part"], row["pid"]) for row in rows] == [("launcher", 4_000_001), ("trainer", 4_000_002)]

@@ -1,0 +1,195 @@
+"""The launcher's samples to the account of CPU time: who used it in each interval, and what could be had.
+
+Everything is cumulative in the samples. What a process has used since the sample before is its own; children that it
+waited for count where they were seen, and what they used unseen counts as a child without a number.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.read.spool.family import CHILD, LAUNCHER, OTHER, TRAINER, WORKER, Family, Member
+from pipeprof.read.spool.thread_kind import OTHER_THREAD, ThreadKinds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeprof.read.spool.process import Process
+    from pipeprof.read.spool.rank import RankRows
+
+    Sample = Mapping[str, Any]
+
+PROFILER, NEIGHBOUR = "profiler", "neighbour"
+S = 1_000_000_000
+
+
+@dataclass
+class _Use:
+    """CPU of one part in one interval."""
+
+    cpu_ns: int = 0
+    wait_ns: int | None = None
+    members: int = 0
+
+    def add(self, cpu_ns: int, wait_ns: int | None = None, members: int = 1) -> None:
+        self.cpu_ns += max(0, cpu_ns)
+        self.members += members
+        if wait_ns is not None:
+            self.wait_ns = (self.wait_ns or 0) + max(0, wait_ns)
+
+
+_Uses = dict[tuple[str, int | None], _Use]
+
+
+@dataclass
+class _Threads:
+    """Cumulative CPU and waits of a trainer's threads as of the sample before."""
+
+    before: dict[int, tuple[int, int | None]] = field(default_factory=dict)
+    seen: bool = False
+
+
+def add_account(samples: Sequence[Sample], out: RankRows, family: Family, trainers: Sequence[Process]) -> None:
+    """Rows of cpu_use, cpu_room and process of one rank. Samples of older versions, without births, give none."""
+    if not samples or any("born" not in process for sample in samples for process in sample["procs"]):
+        return
+    kinds = {int(process.about["pid"]): ThreadKinds(process) for process in trainers}
+    threads = {pid: _Threads() for pid in kinds}
+    for before, sample in zip((None, *samples[:-1]), samples, strict=True):
+        members = family.members(sample)
+        for pid, kind in kinds.items():
+            kind.learn(sample.get("inside", {}).get(str(pid), {}).get("names", []))
+        if before is None:
+            for pid, known in threads.items():
+                list(_thread_changes(known, _inside(sample, pid)))
+            continue
+        uses = _processes(before, sample, family.members(before), members)
+        for pid, kind in kinds.items():
+            _split(uses, pid, kind, threads[pid], _inside(sample, pid))
+        _machine(uses, before, sample)
+        _write(out, before, sample, uses)
+        _add_room(out, before, sample, kinds)
+    _add_processes(samples, out, family)
+
+
+def _inside(sample: Sample, pid: int) -> Mapping[str, Any] | None:
+    found: Mapping[str, Any] | None = sample.get("inside", {}).get(str(pid))
+    return found
+
+
+def _processes(before: Sample, sample: Sample, old: Mapping[int, Member], new: Mapping[int, Member]) -> _Uses:
+    """CPU of every process in the interval, by what it is; a process that is new has used all that it has."""
+    uses: _Uses = defaultdict(_Use)
+    earlier = {(process["pid"], process["born"]): process for process in before["procs"]}
+    now = {(process["pid"], process["born"]) for process in sample["procs"]}
+    gone: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for key, process in earlier.items():
+        if key not in now:
+            gone[process["ppid"]].append(process)
+    for process in sample["procs"]:
+        member = new[process["pid"]]
+        known = earlier.get((process["pid"], process["born"]), {})
+        uses[_key(member)].add(_ns(process, known, "user", "sys"))
+        ended = gone.get(process["pid"], [])
+        seen = sum(_ns(child, {}, "user", "sys", "ended") for child in ended)
+        unseen = _ns(process, known, "ended") - seen
+        if unseen > 0:
+            whose = old[ended[0]["pid"]] if ended else member if member.part != TRAINER else Member(CHILD, 0)
+            uses[_key(whose)].add(unseen, members=0)
+    return uses
+
+
+def _key(member: Member) -> tuple[str, int | None]:
+    return member.part, None if member.part == OTHER or not member.head else member.head
+
+
+def _ns(process: Mapping[str, Any], known: Mapping[str, Any], *names: str) -> int:
+    return sum(round((process[name] - known.get(name, 0.0)) * S) for name in names)
+
+
+def _split(uses: _Uses, pid: int, kinds: ThreadKinds, known: _Threads, inside: Mapping[str, Any] | None) -> None:
+    """Put the trainer's threads in the place of the whole. What ended threads used counts as other threads."""
+    began = known.seen
+    changes = list(_thread_changes(known, inside))
+    whole = uses.get((TRAINER, pid))
+    if whole is None or inside is None or not began:
+        return
+    del uses[TRAINER, pid]
+    left = whole.cpu_ns
+    for tid, cpu, wait in changes:
+        uses[kinds.kind(tid), None].add(cpu, wait)
+        left -= cpu
+    if left > 0:
+        uses[OTHER_THREAD, None].add(left, members=0)
+
+
+def _thread_changes(known: _Threads, inside: Mapping[str, Any] | None) -> Iterator[tuple[int, int, int | None]]:
+    """Thread, its CPU and its wait in the interval; a thread that is new has used all that it has."""
+    for tid, cpu, wait in (inside or {}).get("cpu", []):
+        cpu_before, wait_before = known.before.get(tid, (0, 0))
+        known.before[tid] = (cpu, wait)
+        if cpu < cpu_before:  # the number was given to another thread
+            cpu_before, wait_before = 0, 0
+        yield tid, cpu - cpu_before, None if wait is None else wait - (wait_before or 0)
+    known.seen = known.seen or inside is not None
+
+
+def _machine(uses: _Uses, before: Sample, sample: Sample) -> None:
+    """The launcher's own CPU, and what is left of the machine's for others."""
+    uses[PROFILER, None].add(_ns(sample, before, "self") if "self" in sample and "self" in before else 0)
+    busy = _ns(sample, before, "user", "sys")
+    rest = busy - sum(use.cpu_ns for use in uses.values())
+    uses[NEIGHBOUR, None].add(rest, members=0)
+
+
+def _write(out: RankRows, before: Sample, sample: Sample, uses: _Uses) -> None:
+    start, end = out.at(before["t"]), out.at(sample["t"])
+    for (part, pid), use in uses.items():
+        if use.cpu_ns or use.wait_ns:
+            out.add(
+                "cpu_use", start_ns=start, end_ns=end, part=part, pid=pid, members=use.members or None,
+                cpu_ns=use.cpu_ns, wait_ns=use.wait_ns,
+            )  # fmt: skip
+
+
+def _add_room(out: RankRows, before: Sample, sample: Sample, pids: Mapping[int, Any]) -> None:
+    """Of the trainer that was there at both ends of the interval."""
+    for pid in pids:
+        old, new = (one.get("room", {}).get(str(pid)) for one in (before, sample))
+        if not old or not new:
+            continue
+        span = sample["t"] - before["t"]
+        quota = new.get("quota")
+        cores = new["cpus"] if quota is None else min(new["cpus"], quota)
+        free = [_ns(new, old, "idle")] if new["cpus"] == old["cpus"] else []
+        if quota is not None and new.get("used") is not None and old.get("used") is not None:
+            free.append(round(quota * span) - _ns(new, old, "used"))
+        told = new.get("throttled") is not None and old.get("throttled") is not None
+        pressed = sample.get("pressure") is not None and before.get("pressure") is not None
+        out.add(
+            "cpu_room", start_ns=out.at(before["t"]), end_ns=out.at(sample["t"]), cores=cores,
+            idle_ns=max(0, min(free)) if free else None,
+            throttled_ns=max(0, _ns(new, old, "throttled")) if told else None,
+            steal_ns=max(0, _ns(sample, before, "steal")),
+            pressure_ns=max(0, _ns(sample, before, "pressure")) if pressed else None,
+        )  # fmt: skip
+        return
+
+
+def _add_processes(samples: Sequence[Sample], out: RankRows, family: Family) -> None:
+    rows: dict[tuple[int, float], dict[str, Any]] = {}
+    for sample in samples:
+        members = family.members(sample)
+        for process in sample["procs"]:
+            member = members[process["pid"]]
+            if member.part not in (TRAINER, WORKER, CHILD, LAUNCHER):
+                continue
+            row = rows.setdefault((process["pid"], process["born"]), {"first_ns": out.at(sample["t"])})
+            row |= {
+                "pid": process["pid"], "parent_pid": row.get("parent_pid", process["ppid"]), "part": member.part,
+                "command": process.get("command") or row.get("command"), "last_ns": out.at(sample["t"]),
+            }  # fmt: skip
+    for row in rows.values():
+        out.add("process", **row, **family.origin(row["pid"]))

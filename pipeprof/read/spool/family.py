@@ -1,0 +1,103 @@
+"""Who is who among the sampled processes of one rank: trainer, dataset worker, other child, launcher, other rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+    Sample = Mapping[str, Any]
+
+TRAINER, WORKER, CHILD, LAUNCHER, OTHER = "trainer", "worker", "child", "launcher", "other_rank"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The line of Python that made a process, as the probe noted it; texts are empty when there is nothing to say."""
+
+    dataset: bool
+    what: str
+    site: str
+    library: str
+
+
+@dataclass(frozen=True)
+class Member:
+    """What a process is, and the process that it counts with: the first one below the trainer or the launcher."""
+
+    part: str
+    head: int
+
+
+def read_origins(path: Path) -> dict[int, Origin]:
+    """Origins by process id; the first line of a process counts, a line that was cut off does not."""
+    origins: dict[int, Origin] = {}
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if len(fields) == 7 and fields[0].isdigit():
+            origins.setdefault(int(fields[0]), Origin(fields[3] == "1", *fields[4:]))
+    return origins
+
+
+class Family:
+    """Places processes by their descent; one whose parent ended stays what it was."""
+
+    def __init__(
+        self,
+        samples: Sequence[Sample],
+        mine: Collection[int],
+        others: Collection[int],
+        origins: Mapping[int, Origin],
+    ) -> None:
+        self._mine = frozenset(mine)
+        self._others = frozenset(others)
+        self._origins = origins
+        self._above: set[int] = set()
+        for sample in samples:
+            parents = {process["pid"]: process["ppid"] for process in sample["procs"]}
+            for pid in self._mine | self._others:
+                parent = parents.get(pid)
+                while parent is not None:
+                    self._above.add(parent)
+                    parent = parents.get(parent)
+        self._known: dict[tuple[int, float], Member] = {}
+
+    def members(self, sample: Sample) -> dict[int, Member]:
+        """What each process of the sample is."""
+        parents = {process["pid"]: process["ppid"] for process in sample["procs"]}
+        found = {}
+        for process in sample["procs"]:
+            key = (process["pid"], process.get("born", 0.0))
+            if key not in self._known:
+                self._known[key] = self._place(process["pid"], parents)
+            found[process["pid"]] = self._known[key]
+        return found
+
+    def _place(self, pid: int, parents: Mapping[int, int]) -> Member:
+        head = pid
+        while True:
+            if head in self._mine:
+                return Member(TRAINER, head)
+            if head in self._others:
+                return Member(OTHER, head)
+            if head in self._above:
+                return Member(LAUNCHER, head)
+            parent = parents.get(head)
+            if parent is None:
+                return Member(CHILD, head)
+            if parent in self._mine or parent in self._above:
+                return Member(self._kind(head), head)
+            head = parent
+
+    def origin(self, pid: int) -> dict[str, str | None]:
+        """Columns `what`, `site` and `library` of a process."""
+        origin = self._origins.get(pid, Origin(dataset=False, what="", site="", library=""))
+        return {name: getattr(origin, name) or None for name in ("what", "site", "library")}
+
+    def _kind(self, head: int) -> str:
+        origin = self._origins.get(head)
+        return WORKER if origin is not None and origin.dataset else CHILD

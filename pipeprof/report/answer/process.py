@@ -1,0 +1,89 @@
+"""The answer where another process of the job takes the CPU that the training needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.answer import command, doubts
+from pipeprof.report.answer.shape import Answer, percent
+from pipeprof.units import format_ns
+
+SUMMARY = "mindspore/train/summary/"
+ADVICE = {
+    SUMMARY: (
+        "Train without summaries (SummaryCollector, SummaryRecord), or write them in a short run of their own: their "
+        "writer asks its queue without a pause, however seldom something is collected."
+    ),
+    "": (
+        "Stop this process while the training runs, or let it sleep when it has nothing to do: a loop that asks a "
+        "queue without blocking (`get(block=False)`) takes a whole core."
+    ),
+}  # by a part of the path of the library that made it
+LONGEST = 40
+
+
+def can_say(content: dict[str, Any]) -> bool:
+    """Whether such a process is the answer."""
+    found = content["diagnosis"]["process"]
+    return bool(found and found["leads"])
+
+
+def answer(content: dict[str, Any]) -> Answer:
+    """Of that process."""
+    found, run = content["diagnosis"]["process"], content["run"]
+    given = Answer(_sentence(found), confidence=found["confidence"])
+    given.cause = _cause(found)
+    given.place = found["site"] + (f"; made by {found['library']}" if found["library"] else "")
+    given.action = next(text for part, text in ADVICE.items() if part in found["library"])
+    given.gain = (
+        f"Its {_cores(found['cores'])} become free for the training, which now has {_number(found['training_cores'])} "
+        f"of {_cores(found['available_cores'])}"
+    )
+    given.confidence_reason = doubts.reason(found["doubts"]) or (
+        f"it was sampled for {format_ns(found['sampled_ns'])} of steady training"
+    )
+    given.next_command = command.after_change(run, "report", "--section", "cpu")
+    return given
+
+
+def label(found: dict[str, Any]) -> str:
+    """The process for people: "the process `WriterPool`", "4 processes `worker`"."""
+    name = found["what"] or _short(found["command"]) or f"{found['pid']}"
+    return f"the process `{name}`" if found["processes"] < 2 else f"{found['processes']} processes `{name}`"
+
+
+def _sentence(found: dict[str, Any]) -> str:
+    made = f", started at {found['site']}," if found["site"] else ""
+    verb = "takes" if found["processes"] < 2 else "take"
+    return (
+        f"Short of CPU: {label(found)}{made} {verb} {percent(found['job_share'])} of the job's CPU, "
+        f"and no core is idle."
+    )
+
+
+def _cause(found: dict[str, Any]) -> str:
+    text = (
+        f"During the steady steps it used {_number(found['cores'])} and the training "
+        f"{_number(found['training_cores'])} of {_cores(found['available_cores'])}"
+    )
+    if found["other_cores"] >= 0.1:
+        text += f", other programs {_number(found['other_cores'])}"
+    waits = found["wait_cores"]
+    if waits is None or waits < 0.1:
+        return text + "."
+    return f"{text}; {waits:.1f} threads of the training at a time were ready to run and had no core."
+
+
+def _short(command: str) -> str:
+    """The program without its folder, and what it was given."""
+    program, space, given = command.partition(" ")
+    text = program.rpartition("/")[2] + space + given
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def _number(cores: float) -> str:
+    return f"{cores:.2g}" if cores < 10 else f"{cores:.0f}"
+
+
+def _cores(cores: float) -> str:
+    return f"{_number(cores)} core{'' if _number(cores) == '1' else 's'}"

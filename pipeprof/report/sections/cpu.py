@@ -1,0 +1,95 @@
+"""The account of CPU time: who used it in the steady steps and in the other phases, and what was left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.answer.process import label
+from pipeprof.report.answer.shape import capital
+from pipeprof.report.sections.block import Block, Section, filled, rows_at
+from pipeprof.units import format_ratio
+
+PHASES = {"set_up": "set-up", "warm_up": "warm-up", "steady": "steady", "ending": "after"}
+PARTS = {
+    "main": "main thread of the training",
+    "mindspore_thread": "MindSpore's threads",
+    "dataset_thread": "dataset threads",
+    "python_thread": "other Python threads",
+    "other_thread": "threads of other libraries",
+    "trainer": "training process, threads not told apart",
+    "worker": "dataset worker processes",
+    "child": "other process",
+    "launcher": "launcher",
+    "other_rank": "other ranks",
+    "profiler": "pipeprof itself",
+    "neighbour": "other programs of the machine",
+}
+SHORT = "processes that ended between two samples"
+
+
+def cpu_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
+    """The rank in focus; a process that takes too much is named first, whichever rank it belongs to."""
+    section = Section("CPU time")
+    account = content["cpu_account"]
+    found = account["contention"]
+    if found is not None:
+        share = format_ratio(found["job_share"])
+        made = f" (started at {found['site']})" if found["site"] else ""
+        verb = "takes" if found["processes"] < 2 else "take"
+        section.strong.append(f"{capital(label(found))}{made} {verb} {share} of the job's CPU; no core is idle")
+    parts = rows_at(account["parts"], focus)
+    for phase in ("steady", "warm_up", "set_up", "ending"):
+        rows = [row for row in parts if row["phase"] == phase]
+        if rows:
+            section.blocks.append(_used(PHASES[phase], rows))
+    rooms = sorted(rows_at(account["room"], focus), key=lambda row: list(PHASES).index(row["phase"]))
+    if rooms:
+        section.blocks.append(_room(rooms))
+    return section
+
+
+def _used(phase: str, rows: list[dict[str, Any]]) -> Block:
+    listed = [
+        [
+            _who(row), f"{row['cores']:.2f}", _ratio(row["job_share"]),
+            "-" if row["wait_cores"] is None else f"{row['wait_cores']:.2f}", row["site"] or "-", row["library"] or "-",
+        ]
+        for row in sorted(rows, key=lambda row: (row["job_share"] is None, -row["cpu_ns"]))
+    ]  # fmt: skip
+    head = (f"CPU, {phase}", "cores", "of the job", "waiting for a core", "started at", "made by")
+    return filled(head, listed, words=(0, 4, 5))
+
+
+def _who(row: dict[str, Any]) -> str:
+    if row["part"] == "child" and row["pid"] is None:
+        return SHORT
+    text = PARTS[row["part"]]
+    name = row["what"] or (row["command"] if row["part"] in ("child", "launcher") else "")
+    if row["part"] in ("worker", "child", "launcher"):
+        many = f" ({row['processes']})" if row["processes"] > 1 else ""
+        return f"{text}{many}: {name}" if name else text + many
+    return text
+
+
+def _room(rows: list[dict[str, Any]]) -> Block:
+    listed = [
+        [
+            PHASES[row["phase"]], _cores(row["cores"]), _ratio(row["idle_share"]), _cores(row["job_cores"]),
+            _cores(row["neighbour_cores"]), _ratio(row["pressure_share"]), _ratio(row["throttled_share"]),
+            _cores(row["steal_cores"]),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    head = (
+        "phase", "cores it may use", "idle", "cores of the job", "cores of others", "threads waited", "throttled",
+        "cores stolen",
+    )  # fmt: skip
+    return filled(head, listed)
+
+
+def _ratio(share: float | None) -> str:
+    return "-" if share is None else format_ratio(share)
+
+
+def _cores(cores: float | None) -> str:
+    return "-" if cores is None else f"{cores:.2f}"

@@ -1,0 +1,125 @@
+"""Whether a process of the job that is no dataset worker takes CPU that the training needs. Pure: rows in, a dict out.
+
+Everything is of the steady steps, and relative to the CPU that the training could have: its affinity and its quota.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+KIND = "cpu_contention"
+PHASE = "steady"
+SUSPECTS = ("child", "launcher")
+TRAINING = ("trainer", "main", "mindspore_thread", "dataset_thread", "python_thread", "other_thread", "worker")
+
+LEAST_JOB_SHARE = 0.20  # of the job's CPU: from here on a process is worth the first sentence
+LEAST_ROOM_SHARE = 0.05  # of the cores that the training may use: less is nothing beside busy neighbours
+NO_IDLE = 0.10  # of these cores: less is none, a sample is never exact
+FEEDING = 0.10  # a stage that computes for less of its time than this may wait for just that process
+LEAST_NS = 5_000_000_000  # sampled; less is a doubt
+OTHER_LOAD = 0.25  # of the cores, used by other programs: removing the process does not give the training all of it
+GRADES = ("high", "medium", "low")
+
+
+def find_contention(parts: Sequence[Row], rooms: Sequence[Row]) -> dict[str, Any] | None:
+    """The process with the most CPU of all that are named in at least half of the repetitions; None without one.
+
+    `parts`: rows of host/account, `rooms`: of host/room. `doubts` are codes with their numbers; `wait_cores` are
+    threads of the training that were ready to run and had no CPU, null when not counted.
+    """
+    known = {(row["rep"], row["rank"]): row for row in rooms if row["phase"] == PHASE}
+    named: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in parts:
+        if row["phase"] == PHASE and _takes_too_much(row, known.get((row["rep"], row["rank"]))):
+            named[_identity(row)].append(row)
+    of = len({rep for rep, _ in known})
+    often = {who: rows for who, rows in named.items() if 2 * len({row["rep"] for row in rows}) >= of}
+    if not often:
+        return None
+    rows = max(often.values(), key=lambda rows: max(row["cores"] for row in rows))
+    first = max(rows, key=lambda row: row["cores"])
+    room = known[first["rep"], first["rank"]]
+    return _told(first, room, parts) | _graded(_doubts(room, len({row["rep"] for row in rows}), of))
+
+
+def lower(diagnosis: dict[str, Any], contention: Row | None) -> None:
+    """Put the contention into a diagnosis: its kind, the process, and a doubt for what else was found.
+
+    `leads` says whether it is the answer: not where the stage that limits waits for something, which may be that very
+    process.
+    """
+    diagnosis["process"] = None
+    if contention is None:
+        return
+    facts = diagnosis["facts"] or {}
+    computing = facts.get("cpu_share")
+    feeds = diagnosis["verdict"] == "input_bound" and diagnosis["kind"] == "wait"
+    leads = not (feeds and computing is not None and computing < FEEDING)
+    diagnosis["process"] = {**contention, "leads": leads}
+    if leads:
+        diagnosis["kind"] = KIND
+    doubt = {"code": KIND, "share": contention["job_share"], "what": contention["what"], "pid": contention["pid"]}
+    for part in (diagnosis, diagnosis["network"]):
+        if part is not None and part.get("confidence") is not None:
+            part["doubts"] = [*part["doubts"], doubt]
+            part["confidence"] = GRADES[min(len(GRADES) - 1, GRADES.index(part["confidence"]) + 1)]
+
+
+def _takes_too_much(row: Row, room: Row | None) -> bool:
+    if row["part"] not in SUSPECTS or room is None or room["cores"] is None or room["idle_share"] is None:
+        return False
+    return (
+        room["idle_share"] < NO_IDLE
+        and (row["job_share"] or 0.0) >= LEAST_JOB_SHARE
+        and row["cores"] >= LEAST_ROOM_SHARE * room["cores"]
+    )
+
+
+def _identity(row: Row) -> tuple[str, ...]:
+    """The same process in another repetition."""
+    return tuple(row[name] for name in ("part", "what", "site", "library", "command"))
+
+
+def _told(row: Row, room: Row, parts: Sequence[Row]) -> dict[str, Any]:
+    place = (row["rep"], row["rank"], PHASE)
+    own = [part for part in parts if (part["rep"], part["rank"], part["phase"]) == place and part["part"] in TRAINING]
+    waits = [part["wait_cores"] for part in own if part["wait_cores"] is not None]
+    names = ("rep", "rank", "part", "pid", "processes", "what", "command", "site", "library", "cores", "job_share")
+    return {
+        "kind": KIND,
+        **{name: row[name] for name in names},
+        "training_cores": sum(part["cores"] for part in own),
+        "wait_cores": sum(waits) if waits else None,
+        "available_cores": room["cores"],
+        "idle_share": room["idle_share"],
+        "other_cores": _others(room),
+        "sampled_ns": room["dur_ns"],
+    }
+
+
+def _doubts(room: Row, agree: int, of: int) -> list[dict[str, Any]]:
+    doubts: list[dict[str, Any]] = []
+    if room["dur_ns"] < LEAST_NS:
+        doubts.append({"code": "short", "ns": room["dur_ns"]})
+    if _others(room) >= OTHER_LOAD * room["cores"]:
+        doubts.append({"code": "other_load", "idle_share": room["idle_share"]})
+    if agree < of:
+        doubts.append({"code": "repetitions_differ", "agree": agree, "of": of})
+    return doubts
+
+
+def _others(room: Row) -> float:
+    """Of the cores that the training may use, those that neither idled nor worked for the job."""
+    busy: float = room["cores"] * (1.0 - room["idle_share"])
+    rest: float = busy - room["job_cores"]
+    return max(0.0, rest)
+
+
+def _graded(doubts: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"doubts": doubts, "confidence": GRADES[min(len(doubts), len(GRADES) - 1)]}

@@ -1,0 +1,67 @@
+-- What CPU the training process could have in each phase of the run, and what of it was left.
+--
+-- Reads: cpu_room, cpu_use, phase_sample
+-- Gives, one row per (rep, rank, phase), in that order:
+--   rep              bigint   repetition
+--   rank             bigint   process rank
+--   phase            varchar  set_up | warm_up | steady | ending
+--   samples          bigint   sampled intervals
+--   dur_ns           bigint   ns     their time in the phase
+--   cores            double   cores  it could use: its affinity, or its quota when that is less; null when not known
+--   idle_share       double   0..1   of these cores that was idle; null when not known
+--   job_cores        double   cores  that the job used
+--   neighbour_cores  double   cores  that the rest of the machine used, pipeprof left out
+--   throttled_share  double   0..1   of the time its control group was stopped; null when not counted
+--   steal_cores      double   cores  that the hypervisor gave to others
+--   pressure_share   double   0..1   of the time some thread of the machine waited for a CPU; null when not counted
+WITH used AS (
+  SELECT
+    rep,
+    rank,
+    start_ns,
+    sum(CASE WHEN part NOT IN ('profiler', 'neighbour') THEN cpu_ns ELSE 0 END) AS job_ns,
+    sum(CASE WHEN part = 'neighbour' THEN cpu_ns ELSE 0 END) AS neighbour_ns
+  FROM cpu_use
+  GROUP BY rep, rank, start_ns
+),
+
+weighed AS (
+  SELECT
+    phase_sample.*,
+    used.job_ns,
+    used.neighbour_ns,
+    cpu_room.cores,
+    cpu_room.idle_ns,
+    cpu_room.throttled_ns,
+    cpu_room.steal_ns,
+    cpu_room.pressure_ns,
+    cpu_room.cores * (phase_sample.end_ns - phase_sample.start_ns) AS room_ns
+  FROM phase_sample
+  INNER JOIN used
+    ON
+      phase_sample.rep = used.rep
+      AND phase_sample.rank = used.rank
+      AND phase_sample.start_ns = used.start_ns
+  LEFT JOIN cpu_room
+    ON
+      phase_sample.rep = cpu_room.rep
+      AND phase_sample.rank = cpu_room.rank
+      AND phase_sample.start_ns = cpu_room.start_ns
+)
+
+SELECT
+  rep,
+  rank,
+  phase,
+  count(*) AS samples,
+  CAST(sum(dur_ns) AS BIGINT) AS dur_ns,
+  sum(cores * dur_ns) / nullif(sum(CASE WHEN cores IS NOT NULL THEN dur_ns END), 0) AS cores,
+  sum(idle_ns * weight) / nullif(sum(CASE WHEN idle_ns IS NOT NULL THEN room_ns * weight END), 0) AS idle_share,
+  sum(job_ns * weight) / nullif(sum(dur_ns), 0) AS job_cores,
+  sum(neighbour_ns * weight) / nullif(sum(dur_ns), 0) AS neighbour_cores,
+  sum(throttled_ns * weight) / nullif(sum(CASE WHEN throttled_ns IS NOT NULL THEN dur_ns END), 0) AS throttled_share,
+  sum(steal_ns * weight) / nullif(sum(CASE WHEN steal_ns IS NOT NULL THEN dur_ns END), 0) AS steal_cores,
+  sum(pressure_ns * weight) / nullif(sum(CASE WHEN pressure_ns IS NOT NULL THEN dur_ns END), 0) AS pressure_share
+FROM weighed
+GROUP BY rep, rank, phase
+ORDER BY rep, rank, phase

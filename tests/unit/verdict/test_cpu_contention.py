@@ -1,0 +1,104 @@
+"""When a process of the job is said to take the CPU that the training needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.verdict.account import KIND, find_contention, lower
+
+PLACE = {"rep": 0, "rank": 0, "phase": "steady"}
+ROOM = PLACE | {"cores": 2.0, "idle_share": 0.02, "job_cores": 1.9, "dur_ns": 60_000_000_000}
+WRITER = PLACE | {
+    "part": "child", "what": "WriterPool", "site": "train.py:9", "library": "w.py:2", "command": "python", "pid": 12,
+    "processes": 1, "cores": 0.9, "job_share": 0.45, "wait_cores": None,
+}  # fmt: skip
+MAIN = WRITER | {"part": "main", "what": "", "site": "", "library": "", "pid": None, "cores": 1.1, "job_share": 0.55,
+                 "wait_cores": 0.75}  # fmt: skip
+
+
+def test_a_busy_child_on_a_machine_without_idle_cores_is_named():
+    found = find_contention([MAIN, WRITER], [ROOM])
+    assert (found["kind"], found["pid"], found["site"], found["confidence"]) == (KIND, 12, "train.py:9", "high")
+    assert (found["training_cores"], found["wait_cores"], found["available_cores"]) == (1.1, 0.75, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("row", "room"),
+    [
+        ({"job_share": 0.19}, {}),
+        ({"cores": 0.09}, {}),
+        ({"part": "worker"}, {}),
+        ({"part": "other_rank"}, {}),
+        ({"part": "neighbour", "job_share": None}, {}),
+        ({"phase": "warm_up"}, {}),
+        ({}, {"idle_share": 0.11}),
+        ({}, {"idle_share": None}),
+        ({}, {"cores": None}),
+        ({}, {"phase": "set_up"}),
+    ],
+)
+def test_nobody_is_named_otherwise(row, room):
+    assert find_contention([MAIN, WRITER | row], [ROOM | room]) is None
+
+
+def test_the_cores_are_those_that_it_may_use():
+    assert find_contention([MAIN, WRITER | {"cores": 0.04}], [ROOM | {"cores": 0.5}]) is not None
+
+
+def test_a_launcher_that_computes_is_named():
+    assert find_contention([MAIN, WRITER | {"part": "launcher"}], [ROOM])["part"] == "launcher"
+
+
+def test_the_largest_is_named():
+    other = WRITER | {"what": "Other", "cores": 1.0, "pid": 13}
+    assert find_contention([MAIN, WRITER, other], [ROOM])["pid"] == 13
+
+
+@pytest.mark.parametrize(
+    ("room", "codes", "confidence"),
+    [
+        ({"job_cores": 1.4}, ["other_load"], "medium"),
+        ({"dur_ns": 4_000_000_000}, ["short"], "medium"),
+        ({"dur_ns": 4_000_000_000, "job_cores": 1.4}, ["short", "other_load"], "low"),
+    ],
+)
+def test_doubts(room, codes, confidence):
+    found = find_contention([MAIN, WRITER], [ROOM | room])
+    assert ([doubt["code"] for doubt in found["doubts"]], found["confidence"]) == (codes, confidence)
+
+
+def test_half_of_the_repetitions_must_say_it_and_disagreement_is_a_doubt():
+    rooms = [ROOM | {"rep": rep} for rep in range(3)]
+    one = [WRITER | {"rep": 0}]
+    assert find_contention(one, rooms) is None
+    found = find_contention([*one, WRITER | {"rep": 1, "pid": 99}], rooms)
+    assert found["doubts"] == [{"code": "repetitions_differ", "agree": 2, "of": 3}]
+
+
+def diagnosis(**more):
+    return {"verdict": "consumer_bound", "kind": None, "facts": None, "confidence": "high", "doubts": [],
+            "network": {"confidence": "medium", "doubts": [{"code": "varies"}]}} | more  # fmt: skip
+
+
+def test_what_else_was_found_is_less_sure():
+    made = diagnosis()
+    lower(made, find_contention([MAIN, WRITER], [ROOM]))
+    assert (made["kind"], made["process"]["leads"]) == (KIND, True)
+    assert (made["confidence"], made["network"]["confidence"]) == ("medium", "low")
+    assert made["doubts"] == [{"code": KIND, "share": 0.45, "what": "WriterPool", "pid": 12}]
+    assert [doubt["code"] for doubt in made["network"]["doubts"]] == ["varies", KIND]
+
+
+def test_without_contention_nothing_changes():
+    made = diagnosis()
+    lower(made, None)
+    assert made == diagnosis() | {"process": None}
+
+
+@pytest.mark.parametrize(("computing", "leads"), [(0.05, False), (0.3, True), (None, True)])
+def test_a_stage_that_only_waits_may_wait_for_that_very_process(computing, leads):
+    made = diagnosis(verdict="input_bound", kind="wait", facts={"cpu_share": computing}, network=None)
+    lower(made, find_contention([MAIN, WRITER], [ROOM]))
+    assert made["process"]["leads"] is leads
+    assert made["kind"] == (KIND if leads else "wait")
+    assert made["confidence"] == "medium"
