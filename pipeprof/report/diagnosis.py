@@ -53,7 +53,7 @@ def diagnosis_of(
         cpu_threads=cores or None,
     )
     if verdict["verdict"] != "input_bound":
-        verdict["network"] = _network(engine, run)
+        verdict["network"] = _network(engine, run, verdict["doubts"])
     lower(verdict, contention)
     return _worded(verdict)
 
@@ -90,8 +90,8 @@ def complete_commands(run: dict[str, Any], verdict: dict[str, Any]) -> None:
             item["verify"] = command.verification(run, item["verify"])
 
 
-def _network(engine: Engine, run: Run) -> dict[str, Any]:
-    """What limits the step: by its recorded operators, else as its profiler divided it."""
+def _network(engine: Engine, run: Run, beside: list[dict[str, Any]]) -> dict[str, Any]:
+    """What limits the step: by its recorded operators, else as a profiler divided it; `beside`: doubts of the data."""
     imported = run.manifest.source.startswith("import:")
     phases, origin = engine.rows("diagnose/network_phase"), RECORDED
     split = [] if phases else engine.rows("step/split")
@@ -107,6 +107,7 @@ def _network(engine: Engine, run: Run) -> dict[str, Any]:
         types=engine.rows("diagnose/network_types", top=20),
         mode=run.manifest.fingerprint.get("mode"),
         origin=origin,
+        beside=beside,
     )
     found["actions"], found["suggestions"] = network.worded(found["actions"])
     found["suggestions"] += _stage_advice(split)

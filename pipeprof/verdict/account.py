@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.verdict.network import GRADES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -24,7 +26,6 @@ NO_IDLE = 0.10  # of these cores: less is none, a sample is never exact
 FEEDING = 0.10  # a stage that computes for less of its time than this may wait for just that process
 LEAST_NS = 5_000_000_000  # sampled; less is a doubt
 OTHER_LOAD = 0.25  # of the cores, used by other programs: removing the process does not give the training all of it
-GRADES = ("high", "medium", "low")
 
 
 def find_contention(parts: Sequence[Row], rooms: Sequence[Row]) -> dict[str, Any] | None:

@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from pipeprof.verdict.rules import LOCK_HELD, SHORT_IDLE
+
 Kind = Literal["cpu", "wait", "gil", "burst", "poll"]
 
 POLL_NS = 100e6  # GeneratorDataset's master sleeps this long when the next row is not there yet
@@ -76,6 +78,27 @@ class Loop:
     process_cores: float | None = None
     cpu_count: int = 1
     gil_share: float | None = None
+
+    @property
+    def consumer_most(self) -> float | None:
+        """Batches/s that the consumer could take at most without the pipeline: its work is that of now, on all cores.
+
+        More than `consumer` only where both want the same: cores, of which none is idle, or the interpreter's lock.
+        """
+        if self.consumer is None or not self.is_contended or not self.process_cores or not self.rate:
+            return self.consumer
+        own = self.process_cores - sum(stage.cores or 0.0 for stage in self.stages)
+        return max(self.consumer, self.rate * self.cpu_count / own) if own > 0 else math.inf
+
+    @property
+    def is_contended(self) -> bool:
+        """Whether the loop's own speed depends on what its pipeline does."""
+        return self.has_no_core or (self.gil_share or 0.0) >= LOCK_HELD
+
+    @property
+    def has_no_core(self) -> bool:
+        """Whether no core of the machine was idle."""
+        return self.free_cores is not None and self.free_cores < SHORT_IDLE * self.cpu_count
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,7 @@ _NUMBERS: dict[str, Callable[[Facts], dict[str, Any]]] = {
     "few_batches": lambda facts: {"batches": facts.batches},
     "prefilled": lambda facts: {"op": _who(facts.first), "times": facts.over_capacity},
     "holds_lock": lambda facts: {"share": facts.gil_share},
+    "shares_cpu": lambda facts: {"share": facts.pipeline_share},
     "other_load": lambda facts: {"idle_share": facts.idle_share},
     "indirect": lambda facts: {"op": _who(facts.first)},
 }

@@ -176,6 +176,17 @@ class Facts:
         return (self.drop if agree else None) or 0.0
 
     @property
+    def pipeline_share(self) -> float | None:
+        """The data pipeline's part of the CPU that the training's processes used."""
+        used = math.fsum(stage.cores or 0.0 for stage in self.operators)
+        return min(1.0, used / self.process_cores) if self.process_cores else None
+
+    @cached_property
+    def taker(self) -> StageFacts | None:
+        """The operator with the most CPU."""
+        return _largest((stage, stage.cores) for stage in self.operators)
+
+    @property
     def best_guess(self) -> StageFacts | None:
         """The busiest operator, without times the one with the largest drop."""
         return self.busiest if self.busy > 0 else self.drop_stage

@@ -23,6 +23,8 @@ LEAD = 0.10  # of the same, ahead of the next part: else two are named
 STRONG = 0.50  # for high confidence
 WARMUP_SHARE = 0.50  # of the time in training steps: more went to warm-up than to all other steps
 LEAST_STEPS, ENOUGH_STEPS = 3, 10
+CROWDED = ("shares_cpu", "holds_lock", "other_load")
+GRADES = ("high", "medium", "low")
 INFLATED, MUCH_INFLATED = 1.2, 1.5  # a step inside op windows against one outside, both without the wait for data
 
 RECORDED = "diagnose/network_phase"
@@ -50,16 +52,19 @@ def diagnose_network(
     types: Sequence[Row] = (),
     mode: str | None = None,
     origin: str = RECORDED,
+    beside: Sequence[Row] = (),
 ) -> dict[str, Any]:
     """What the step is limited by, over all repetitions and ranks.
 
     `phases`: rows of diagnose/network_phase; `spread`: diagnose/rank_imbalance; `top`: diagnose/network_top; `growth`:
     diagnose/op_growth; `warmups`: diagnose/warmup_share; `comm`: comm/summary; `types`: diagnose/network_types; `mode`:
-    pynative or graph, if known; `origin`: the query that `phases` are from.
+    pynative or graph, if known; `origin`: the query that `phases` are from; `beside`: doubts of the verdict on the
+    data. Where the step shares cores or the lock with others, its times are less sure, and growth says nothing.
     """
     found = _empty()
     found["top_ops"], found["top_types"] = top_ops(top), top_types(types)
-    found["growing_ops"] = growing_ops(growth) if growth_was_measured(growth) else None
+    crowded = [doubt for doubt in beside if doubt["code"] in CROWDED]
+    found["growing_ops"] = growing_ops(growth) if growth_was_measured(growth) and not crowded else None
     found["warmup_share"] = _worst(warmups)
     slow = slowest_rank(spread)
     found["slowest_rank"] = slow
@@ -74,6 +79,8 @@ def diagnose_network(
         advice.advise(found, comm, mode)
     _judge_warmup(found, warmups)
     _judge_growth(found, growth)
+    found["doubts"] += crowded
+    found["confidence"] = GRADES[min(len(GRADES) - 1, GRADES.index(found["confidence"]) + len(crowded))]
     if found["limit"] == "not_measured":
         found["actions"].append(advice.Advice("record_more"))
     actions = found["actions"]

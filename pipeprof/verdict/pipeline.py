@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.verdict import evidence as shown
 from pipeprof.verdict.decision import with_kinds
 from pipeprof.verdict.loop import CONSUMER, loop_of
+from pipeprof.verdict.network import GRADES
 from pipeprof.verdict.rules import HIGH_WAIT, LEAST_STEPS, MODERATE_WAIT
 from pipeprof.verdict.suggest import Suggestion, for_consumer, suggestions
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 FACTS = ("workers", "work_ns", "rate", "utilisation", "cpu_share", "cores", "gil_share", "longest_ns", "idle_share")
-GRADES = ("high", "medium", "low")
 
 
 def diagnose(

@@ -27,7 +27,7 @@ from pipeprof.verdict.rules import LOCK_HELD
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LEAST_IDLE = 0.10  # of the host; below, measured predictions were off by up to 2x
+NO_CORE = "no core was idle, so it depends on what else runs"
 WIDEST = 1.8  # largest high / low that is still called a prediction
 CORES_ERROR = 0.20  # of what free cores give: MindSpore's own threads take some, others come free
 LESS_CROWDED = 1.2  # what a computing worker gains at most when another one is gone
@@ -53,14 +53,19 @@ class Prediction:
 def predict(loop: Loop, change: Change) -> Prediction:
     """Speed-up of the loop by the change: lowest capacity after it / lowest capacity before it.
 
-    Refused (ratio None): operators that were not timed, hosts that are less than 10 % idle, a source whose serial row
-    time is hidden, and intervals wider than 1.8x (`low` and `high` are given then).
+    Refused (ratio None): operators that were not timed, a source whose serial row time is hidden, and intervals wider
+    than 1.8x (`low` and `high` are given then). On hosts without idle cores more computing workers bring between
+    nothing and what these workers could make: measured predictions were off by up to 2x there.
     """
     stage = next((stage for stage in loop.stages if stage.op_id == change.op_id), None)
-    refusal = _refusal(loop, stage, change)
+    refusal = _refusal(stage)
     if stage is None or refusal:
         return Prediction(None, reason=refusal)
     low, high, basis, reason = _changed(loop, stage, change)
+    busy = _wants_cores(stage, change) and loop.has_no_core
+    if busy and low is not None:
+        low, high = min(low, rate_now(loop, stage)), max(high or 0.0, _naive(loop, stage, change))
+        reason = NO_CORE
     if low is None or high is None:
         return Prediction(None, basis=tuple(basis), reason=reason)
     before, _ = lowest_rate(loop, stage, rate_now(loop, stage))
@@ -73,18 +78,23 @@ def predict(loop: Loop, change: Change) -> Prediction:
     return _stated(least, interval, basis, limited_by, reason)
 
 
-def _refusal(loop: Loop, stage: Stage | None, change: Change) -> str | None:
+def _refusal(stage: Stage | None) -> str | None:
     if stage is None:
         return "the operator is not part of the pipeline"
     if stage.rate is None or stage.rate <= 0:
         return f"MindSpore does not time {stage.op_type}: there is no service time to predict from"
     if stage.op_type != SOURCE and stage.op_type not in SCALING:
         return f"how {stage.op_type} uses workers is not known"
-    more = change.processes or (change.workers or 0) > stage.workers
-    idle = None if loop.free_cores is None else loop.free_cores / max(1, loop.cpu_count)
-    if more and stage.computes and idle is not None and idle < LEAST_IDLE:
-        return "the host was less than 10 % idle: predictions were off by up to 2x on such hosts"
     return None
+
+
+def _wants_cores(stage: Stage, change: Change) -> bool:
+    return stage.computes and bool(change.processes or (change.workers or 0) > stage.workers)
+
+
+def _naive(loop: Loop, stage: Stage, change: Change) -> float:
+    """Capacity if each worker had a core."""
+    return rate_now(loop, stage) * (change.workers or stage.workers) / stage.workers
 
 
 def _changed(loop: Loop, stage: Stage, change: Change) -> tuple[float | None, float | None, list[str], str | None]:
@@ -170,9 +180,10 @@ def _is_cheap(stage: Stage) -> bool:
 def _interval(slow: float, fast: float, before: float, loop: Loop, margin: float) -> tuple[float, float, float]:
     """Low, ratio, high: with a margin around a point, never above what the consumer can take."""
     bound = math.inf if loop.consumer is None else loop.consumer / before
+    most = math.inf if loop.consumer_most is None else loop.consumer_most / before
     ratio = min(bound, math.sqrt(slow * fast))
     low, high = (slow * (1 - margin), fast * (1 + margin)) if math.isclose(slow, fast) else (slow, fast)
-    return min(low, ratio), ratio, max(ratio, min(high, bound))
+    return min(low, ratio), ratio, max(ratio, min(high, most))
 
 
 def _missing(loop: Loop, stage: Stage) -> list[str]:

@@ -46,6 +46,8 @@ LOCK_BESIDE_LOOP = 0.40  # loops that are slow by themselves show at most 0.23
 LOCK_MOST = 0.60  # most of the time, so that fewer cores say enough
 DOUBTED_CORES = 0.30  # of Python beside a loop that limits, from which the lock is a doubt
 
+TAKES_CPU = 0.40  # of the job's CPU for its data pipeline, without idle cores: the loop could have had them
+SHARES_CPU = 0.20  # from here on that is a doubt about a loop that limits
 CONTENDING_CORES = 0.30  # of CPU: the stage that takes most where no stage is busy
 
 # What a stage does while it is busy.
@@ -74,6 +76,10 @@ RULES = (
     Rule("lock_beside_loop", "gil", "lock_holder", (
         at_most("wait_share", HIGH_WAIT),
         at_least("python_cores", PYTHON_CORES), at_least("gil_share", LOCK_BESIDE_LOOP)), kind="gil"),
+    # A loop that computes beside it is slow for want of cores, which looks as if it limited.
+    Rule("takes_cpu", "shared_cpu", "taker", (
+        at_most("wait_share", HIGH_WAIT),
+        below("idle_share", SHORT_IDLE), at_least("pipeline_share", TAKES_CPU)), kind="cpu"),
     Rule("data_in_time", "consumer", "loop", (below("wait_share", MODERATE_WAIT),)),
     # The stage that waits for the lock looks slow, the one that holds it does not.
     Rule("lock_held", "gil", "lock_holder", (
@@ -101,7 +107,7 @@ RULES = (
 VERDICTS = (
     Outcome("balanced", (at_least("wait_share", MODERATE_WAIT), below("pace_ratio", EQUAL_PACE)),
             only=("consumer", "utilisation")),
-    Outcome("balanced", (at_most("wait_share", HIGH_WAIT),), only=("gil",)),
+    Outcome("balanced", (at_most("wait_share", HIGH_WAIT),), only=("gil", "shared_cpu")),
     Outcome("consumer_bound", only=("consumer",)),
     Outcome("input_bound"),
 )  # fmt: skip
@@ -109,15 +115,18 @@ VERDICTS = (
 # What is missing for high confidence. Where the loop was seen not to wait, other stages and queues say nothing against
 # it; the rules about the lock are there because times and queues mislead.
 DOUBTS = (
-    Outcome("not_busy", (short_of("first_utilisation", BUSY),), never=("gil", "untimed")),
+    Outcome("not_busy", (short_of("first_utilisation", BUSY),), never=("gil", "untimed", "shared_cpu")),
     Outcome("close", (at_least("wait_share", MODERATE_WAIT), not_above("margin", CLEAR_MARGIN)),
-            never=("gil", "untimed")),
-    Outcome("no_queues", (at_least("wait_share", MODERATE_WAIT), unknown("drop")), never=("gil",)),
-    Outcome("queues_elsewhere", (at_least("wait_share", MODERATE_WAIT), known("drop_elsewhere")), never=("gil",)),
+            never=("gil", "untimed", "shared_cpu")),
+    Outcome("no_queues", (at_least("wait_share", MODERATE_WAIT), unknown("drop")), never=("gil", "shared_cpu")),
+    Outcome("queues_elsewhere", (at_least("wait_share", MODERATE_WAIT), known("drop_elsewhere")),
+            never=("gil", "shared_cpu")),
     Outcome("few_batches", (short_of("batches", ENOUGH_BATCHES),)),
     Outcome("prefilled", (above("over_capacity", PREFILLED),)),
     Outcome("holds_lock", (at_least("gil_share", LOCK_HELD), at_least("python_cores", DOUBTED_CORES)),
             only=("consumer",)),
+    Outcome("shares_cpu", (below("idle_share", SHORT_IDLE), at_least("pipeline_share", SHARES_CPU)),
+            only=("consumer", "shared_cpu")),
     Outcome("other_load", SATURATED),
     Outcome("indirect", (short_of("drop", WHOLE_DROP),), only=("untimed",)),
     Outcome("indirect", (at_most("busy", 0.0),), only=("untimed",)),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 WORTH = 1.02  # a smaller predicted gain is not suggested
 THREAD_ROWS_S = 160.0  # at most from each thread of a source that has several: 16 rows between two polls of 100 ms
+MANY_ROWS, SHORT_ROW_NS = 8, 1e6  # from here on, up to there, the calls of a Python map are worth saving
 CPU_SHORT = 0.10  # of the machine idle; where more is, workers that have nothing to do harm nobody
 
 
@@ -124,8 +125,8 @@ def most(row: Row, loop: Loop) -> float | None:
     when it is not known.
     """
     others = [stage.rate for stage in loop.stages if stage.rate is not None and stage.op_id != row["op_id"]]
-    if loop.consumer is not None:
-        others.append(loop.consumer)
+    if loop.consumer_most is not None:
+        others.append(loop.consumer_most)
     if not others or not loop.rate:
         return None
     return max(1.0, min(others) / loop.rate)
@@ -148,6 +149,7 @@ def _workers(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     if kind == "burst":
         yield _deeper(row, loop)
         return
+    yield from _whole_batches(row, kind)
     if kind == "gil":
         yield from _processes(row, loop)
         return
@@ -162,6 +164,15 @@ def _workers(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
         )  # fmt: skip
     if kind == "cpu" and row["is_python"] and not row["uses_processes"]:
         yield from _processes(row, loop)
+
+
+def _whole_batches(row: Row, kind: str | None) -> Iterator[Suggestion]:
+    """A Python map of many short rows: most of its time is the call, which batches need once."""
+    rows, row_ns = row["rows_per_batch"], row["row_ns"]
+    computes = kind in ("cpu", "gil") and row["is_python"] and row["op_type"] == "MapOp"
+    if computes and rows is not None and rows >= MANY_ROWS and row_ns is not None and row_ns < SHORT_ROW_NS:
+        facts = {"rows": rows, "row_ns": row_ns}
+        yield _of("whole_batches", row, facts, place=row["site"], not_when={"code": "rows_differ"})
 
 
 def _processes(row: Row, loop: Loop) -> Iterator[Suggestion]:

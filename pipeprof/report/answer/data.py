@@ -64,6 +64,12 @@ def _sentence(content: dict[str, Any]) -> str:
             "The data is ready in time, but Python code of the data pipeline slows the training down: both need the "
             f"interpreter's lock (GIL). The training waits for data {share} of the time{who}."
         )
+    if found["rule"] == "shared_cpu":
+        part = next(item["value"] for item in found["rule_facts"] if item["fact"] == "pipeline_share")
+        return (
+            f"Short of CPU: no core is idle, and the data pipeline takes {percent(part)} of the job's CPU, which slows "
+            f"the training down. The training waits for data {share} of the time{who}."
+        )
     return (
         "Balanced: the data pipeline and the training are about equally fast; the training waits for data "
         f"{share} of the time{who}."
@@ -92,6 +98,9 @@ def _cause(found: dict[str, Any]) -> str:
     }[found["kind"]]
     if found["rule"] == "gil" and found["verdict"] == "balanced":
         return f"{who} holds the lock longest of all stages of the data pipeline: {what}."
+    if found["rule"] == "shared_cpu":
+        cores = "" if facts.get("cores") is None else f": {facts['cores']:.2f} cores"
+        return f"{who} takes most CPU of all stages of the data pipeline{cores}{many}."
     role = "slowest" if found["verdict"] == "input_bound" else "busiest"
     return f"{who} is the {role} stage of the data pipeline: {what}."
 

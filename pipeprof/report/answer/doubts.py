@@ -78,6 +78,10 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "queues_elsewhere": lambda doubt: f"the fill of the queues points to {op_label(doubt['op'])}",
     "few_batches": lambda doubt: f"{_few(doubt['batches'], 'batch')} of the steady state could be used",
     "holds_lock": _holds_lock,
+    "shares_cpu": lambda doubt: (
+        f"no core is idle and the data pipeline takes {percent(doubt['share'])} of the job's CPU, so what the training "
+        "could do without it is only known when it is tried (`pipeprof headspace`)"
+    ),
     "other_load": lambda _: "other programs kept the machine busy",
     "indirect": _indirect,
     "none_busy": lambda _: "no operator was busy all the time",

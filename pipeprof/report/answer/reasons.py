@@ -16,6 +16,7 @@ FACTS = {
     "busy_over_loop": ("the same, minus the time that the loop does not wait", "share"),
     "over_capacity": ("pace of the training over the capacity of the named stage, unless it stalls", "times"),
     "pace_ratio": ("the busier of loop and operator over the other", "times"),
+    "pipeline_share": ("the data pipeline's part of the job's CPU", "share"),
     "drop": ("largest drop in queue fill", "share"),
     "untimed_drop": ("largest drop in queue fill, at an operator without times", "share"),
     "drop_at_busiest": ("drop in queue fill at the busiest operator, if no other has a larger one", "share"),
@@ -48,6 +49,7 @@ RELATIONS = {
 # What each rule says about the stage that it names.
 RULES = {
     "lock_beside_loop": "the training's own work waits for the lock that this operator holds",
+    "takes_cpu": "no core is idle, and the data pipeline takes much of the CPU that the training could use",
     "data_in_time": "the training hardly waits for data",
     "lock_held": "it holds the lock that the busiest operator waits for",
     "lock_mostly_held": "it holds the lock most of the time, and the busiest operator waits for it",
@@ -62,6 +64,7 @@ RULES = {
 CHOICES = {
     "loop": "the training loop", "busiest": "the busiest operator",
     "lock_holder": "the operator with the most Python CPU",
+    "taker": "the operator with the most CPU",
     "drop_stage": "the stage with the largest drop", "contender": "the operator with the most CPU",
     "best_guess": "the busiest operator; without times the stage with the largest drop",
 }  # fmt: skip

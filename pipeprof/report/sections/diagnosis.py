@@ -17,6 +17,7 @@ VERDICTS = {
     "balanced": "Balanced: the data pipeline and the training are equally fast",
     "not_measured": "Not measured: whether the training waits for its data",
 }
+SHORT_OF_CPU = "Balanced: the data is ready in time, but the data pipeline takes CPU that the training needs"
 LOCKED = (
     "Balanced: the data is ready in time, but its Python holds the interpreter's lock (GIL) that the training needs too"
 )
@@ -47,8 +48,8 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
     found = content["diagnosis"]
     section = Section("Diagnosis")
     share = found["data_wait_share"]
-    locked = found["verdict"] == "balanced" and found["rule"] == "gil"
-    text = LOCKED if locked else VERDICTS[found["verdict"]]
+    besides = {"gil": LOCKED, "shared_cpu": SHORT_OF_CPU} if found["verdict"] == "balanced" else {}
+    text = besides.get(found["rule"], VERDICTS[found["verdict"]])
     section.strong.append(text if share is None else f"{text} ({_waits(found, share)})")
     if found["op_id"] is not None:
         name = f" `{found['op_name']}`" if found["op_name"] else ""

@@ -33,6 +33,8 @@ def worded(item: dict[str, Any]) -> dict[str, Any]:
 def _gain(prediction: Facts | None) -> str:
     if prediction is None:
         return ""
+    if prediction["ratio"] is None and prediction["low"] and prediction["high"]:
+        return f"{prediction['low']:.2f} to {prediction['high']:.2f} times as fast ({prediction['reason']})"
     if prediction["ratio"] is None:
         return f"the gain cannot be predicted ({prediction['reason']})"
     low, high = prediction["low"] or prediction["ratio"], prediction["high"] or prediction["ratio"]
@@ -96,6 +98,15 @@ def _on_op(action: str, reason: str = "") -> Callable[[Facts], tuple[str, str]]:
     return lambda facts: (action.format(op=op_label(facts.get("op")), workers=facts.get("workers")), reason)
 
 
+def _whole_batches(facts: Facts) -> tuple[str, str]:
+    action = (
+        f"let {op_label(facts['op'])} work on whole batches: put `.batch()` in front of this map, or give the function "
+        "to batch as per_batch_map"
+    )
+    calls = f"it is called {facts['rows']:.0f} times for a batch, {format_ns(facts['row_ns'])} each"
+    return action, f"{calls}; NumPy does all rows in one call"
+
+
 WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
     "stop_other_programs": _on_op("stop the other programs that keep the CPU busy, or measure on a quiet machine"),
     "smaller_shuffle": _on_op(
@@ -112,6 +123,7 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
         "make the rows of {op} cheaper",
         "a faster algorithm, an operation of MindSpore in C++, or work that is done ahead of time (MindRecord)",
     ),
+    "whole_batches": _whole_batches,
     "bound": _bound,
     "lock_ahead_of_time": _lock_holder(
         "do the work of {} ahead of time (MindRecord), or in a map with python_multiprocessing=True"
@@ -150,6 +162,7 @@ NOT_WHEN: dict[str, Callable[[Facts], str]] = {
         "do not just add workers to a source with fast rows: from two on, it polls and "
         f"delivers at most {facts['rows_per_second']:.0f} rows/s for each thread"
     ),
+    "rows_differ": lambda _: "rows have different shapes: they cannot be put into one array",
     "memory_short": lambda _: "memory is short: that many batches are held",
     "faster_soon": lambda _: "the training is about to become faster",
 }
