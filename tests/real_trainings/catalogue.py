@@ -21,7 +21,7 @@ class Case:
     name: str
     make: str
     loop: Loop
-    input: tuple[str, int]
+    input: tuple[str, int | tuple[int, int, int]]
     heavy: bool = False
     soft: bool = False
     workers: int | None = None
@@ -32,27 +32,32 @@ class Case:
         return self.make.partition(".")[0]
 
 
-RGB, GREY, SOUND, TOKENS = ("pictures", 3), ("pictures", 1), ("pictures", 1), ("tokens", 501)
+def picture(side: int, channels: int = 3, width: int | None = None) -> tuple[str, tuple[int, int, int]]:
+    """Pictures of that size; square unless a width is given."""
+    return "pictures", (channels, side, width or side)
+
+
+SMALL, DIGIT, SPECTRUM, TOKENS = picture(32), picture(28, 1), picture(64, 1), ("tokens", 501)
 
 CASES = (
-    Case("cifar_lambdas", "pictures.cifar_lambdas", "model", RGB),
-    Case("cifar_lambdas_heavy", "pictures.cifar_lambdas", "pynative", RGB, heavy=True),
-    Case("cifar_native", "pictures.cifar_native", "jit", RGB),
-    Case("cifar_native_heavy", "pictures.cifar_native", "model", RGB, heavy=True, workers=2),
-    Case("cifar_after_batch", "pictures.cifar_after_batch", "pynative", RGB),
-    Case("cifar_enlarged", "pictures.cifar_enlarged", "jit", RGB),
-    Case("cifar_cut_out", "pictures.cifar_cut_out", "pynative", RGB),
-    Case("cifar_cut_mix", "pictures.cifar_cut_mix", "pynative", RGB, soft=True),
-    Case("mnist_native", "pictures.mnist_native", "pynative", GREY),
-    Case("mnist_noise_heavy", "pictures.mnist_noise", "jit", GREY, heavy=True),
-    Case("mnist_repeated", "pictures.mnist_repeated", "model", GREY),
-    Case("concatenated", "pictures.concatenated", "model", GREY),
-    Case("jpeg_native", "pictures.jpeg_native", "model", RGB),
-    Case("jpeg_native_heavy", "pictures.jpeg_native", "jit", RGB, heavy=True, workers=2),
-    Case("jpeg_python", "pictures.jpeg_python", "pynative", RGB),
-    Case("jpeg_processes", "pictures.jpeg_processes", "model", RGB),
-    Case("jpeg_mixup", "pictures.jpeg_mixup", "jit", RGB, soft=True),
-    Case("record_pictures", "records.record_pictures", "model", RGB),
+    Case("cifar_lambdas", "pictures.cifar_lambdas", "model", SMALL),
+    Case("cifar_lambdas_heavy", "pictures.cifar_lambdas", "pynative", SMALL, heavy=True),
+    Case("cifar_native", "pictures.cifar_native", "jit", SMALL),
+    Case("cifar_native_heavy", "pictures.cifar_native", "model", SMALL, heavy=True, workers=2),
+    Case("cifar_after_batch", "pictures.cifar_after_batch", "pynative", SMALL),
+    Case("cifar_enlarged", "pictures.cifar_enlarged", "jit", picture(96)),
+    Case("cifar_cut_out", "pictures.cifar_cut_out", "pynative", SMALL),
+    Case("cifar_cut_mix", "pictures.cifar_cut_mix", "pynative", SMALL, soft=True),
+    Case("mnist_native", "pictures.mnist_native", "pynative", DIGIT),
+    Case("mnist_noise_heavy", "pictures.mnist_noise", "jit", DIGIT, heavy=True),
+    Case("mnist_repeated", "pictures.mnist_repeated", "model", DIGIT),
+    Case("concatenated", "pictures.concatenated", "model", DIGIT),
+    Case("jpeg_native", "pictures.jpeg_native", "model", picture(64)),
+    Case("jpeg_native_heavy", "pictures.jpeg_native", "jit", picture(64), heavy=True, workers=2),
+    Case("jpeg_python", "pictures.jpeg_python", "pynative", picture(64)),
+    Case("jpeg_processes", "pictures.jpeg_processes", "model", picture(48)),
+    Case("jpeg_mixup", "pictures.jpeg_mixup", "jit", picture(48), soft=True),
+    Case("record_pictures", "records.record_pictures", "model", picture(64)),
     Case("record_vectors_heavy", "records.record_vectors", "jit", ("vectors", 256), heavy=True),
     Case("record_vectors", "records.record_vectors", "model", ("vectors", 256)),
     Case("record_shards", "records.record_shards", "pynative", ("vectors", 256)),
@@ -63,18 +68,18 @@ CASES = (
     Case("text_python", "records.text_python", "jit", TOKENS),
     Case("text_pieces_heavy", "records.text_pieces", "pynative", TOKENS, heavy=True),
     Case("text_filtered", "records.text_filtered", "jit", TOKENS),
-    Case("sounds_native", "arrays.sounds_native", "model", SOUND),
-    Case("sounds_filtered", "arrays.sounds_filtered", "jit", SOUND),
-    Case("sounds_python", "arrays.sounds_python", "pynative", SOUND),
-    Case("cached", "arrays.cached", "jit", SOUND),
-    Case("large_arrays", "arrays.large_arrays", "model", ("pictures", 8)),
-    Case("large_slices_heavy", "arrays.large_slices", "jit", RGB, heavy=True),
+    Case("sounds_native", "arrays.sounds_native", "model", picture(128, 1, 65)),
+    Case("sounds_filtered", "arrays.sounds_filtered", "jit", picture(128, 1, 65)),
+    Case("sounds_python", "arrays.sounds_python", "pynative", SPECTRUM),
+    Case("cached", "arrays.cached", "jit", SPECTRUM),
+    Case("large_arrays", "arrays.large_arrays", "model", picture(128, 8)),
+    Case("large_slices_heavy", "arrays.large_slices", "jit", picture(96), heavy=True),
     Case("generated", "arrays.generated", "pynative", ("vectors", 256)),
-    Case("threads", "arrays.threads", "model", RGB),
-    Case("distant", "arrays.one_thread", "pynative", RGB),
-    Case("processes", "arrays.processes", "jit", RGB),
-    Case("simulated_heavy", "arrays.simulated", "model", RGB, heavy=True),
-    Case("zipped", "arrays.zipped", "pynative", RGB),
+    Case("threads", "arrays.threads", "model", SMALL),
+    Case("distant", "arrays.one_thread", "pynative", SMALL),
+    Case("processes", "arrays.processes", "jit", SMALL),
+    Case("simulated_heavy", "arrays.simulated", "model", SMALL, heavy=True),
+    Case("zipped", "arrays.zipped", "pynative", SMALL),
 )
 
 
