@@ -53,7 +53,8 @@ def diagnosis_of(
         cpu_threads=cores or None,
     )
     if verdict["verdict"] != "input_bound":
-        verdict["network"] = _network(engine, run, verdict["doubts"])
+        alone = all(len(rep.ranks) <= 1 for rep in run.manifest.reps)  # else the other programs are the other ranks
+        verdict["network"] = _network(engine, run, verdict["doubts"] if alone else [])
     lower(verdict, contention)
     return _worded(verdict)
 

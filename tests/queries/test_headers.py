@@ -74,6 +74,7 @@ def test_reads_what_it_says(query):
 
 @every_query
 def test_gives_what_duckdb_says(query, empty_engine):
+    empty_engine._define(query.reads)
     described = empty_engine._connection.execute(f"DESCRIBE {query.sql}", values(query) or None).fetchall()
     assert [(field.name, DUCKDB_TYPES[field.type]) for field in query.gives] == [(row[0], row[1]) for row in described]
 
@@ -132,6 +133,7 @@ def test_an_empty_run_has_no_rows(query, empty_engine):
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_a_table_that_was_not_recorded_is_empty_with_its_columns(table, empty_engine):
+    empty_engine._define([table.name])
     described = empty_engine._connection.execute(f'DESCRIBE "{table.name}"').fetchall()
     expected = [
         ("rep", "BIGINT"),
