@@ -91,9 +91,10 @@ def further_place(path: Path, options: dict[str, Any]) -> tuple[Run, Before]:
 
     run, around = open_run(path), _around()
     manifest = run.manifest
+    facts = [key for key, value in around.machine.items() if manifest.fingerprint.get(key) != value]
     mine: dict[str, Callable[[], bool]] = {
         "another revision": lambda: manifest.git == around.git,
-        "another machine": lambda: all(manifest.fingerprint.get(key) == value for key, value in around.machine.items()),
+        f"another machine ({', '.join(facts)})": lambda: not facts,
         "other settings": lambda: (
             {k: v for k, v in manifest.options.items() if k in options and k != "profile"}
             == {k: v for k, v in options.items() if k != "profile"}

@@ -241,7 +241,7 @@ def test_without_an_activity_its_tables_are_off(folder):
 )
 def test_a_program_that_ends_inside_the_block_leaves_a_partial_run(folder, ending, words):
     text = f"import os, sys, pipeprof\np = pipeprof.profile(out='run')\np.start()\np.step()\n{ending}\n"
-    subprocess.run([sys.executable, "-c", text], check=False)
+    subprocess.run([sys.executable, "-c", text], env=dict(os.environ), check=False)  # not what C code set
     assert load("run").manifest.state == "running"
     with pipeprof.open("run") as run:
         assert (run.manifest.state, run.manifest.reason[: len(words)]) == ("partial", words)
@@ -256,7 +256,7 @@ def test_one_execution_of_the_program_is_one_repetition(folder):
 
 def test_other_settings_are_no_further_repetition(folder):
     text = "import pipeprof\nwith pipeprof.profile(out='run', add=True):\n    pass\n"
-    subprocess.run([sys.executable, "-c", text], check=True)
+    subprocess.run([sys.executable, "-c", text], env=dict(os.environ), check=True)  # not what C code set
     with (
         pytest.raises(UsageError, match="recorded with other settings"),
         pipeprof.profile(out="run", add=True, profile_memory=True),
