@@ -262,3 +262,13 @@ def test_a_compiled_step_needs_no_jit_whatever_the_mode():
 def test_jit_is_suggested_where_it_is_not_used(mode, jit):
     codes = [item["code"] for item in diagnose_network(phases(), mode=mode)["actions"]]
     assert ("compile_step" in codes) is jit
+
+
+def test_times_of_a_step_that_shares_its_cores_are_doubted_and_no_growth_is_said():
+    alone = diagnose_network(phases(forward=900))
+    beside = [{"code": "shares_cpu", "share": 0.5}, {"code": "close"}]
+    crowded = diagnose_network(phases(forward=900), beside=beside)
+    grades = ("high", "medium", "low", "low")
+    assert crowded["confidence"] == grades[grades.index(alone["confidence"]) + 1]
+    assert crowded["doubts"] == [*alone["doubts"], beside[0]]
+    assert crowded["growing_ops"] is None

@@ -141,9 +141,24 @@ def test_more_workers_do_not_remove_bursts():
     assert (found.low, found.high) == pytest.approx((0.9, 1.1))
 
 
+def test_without_an_idle_core_more_workers_bring_between_nothing_and_a_core_each():
+    busy = dataclasses.replace(op(1, rate=20.0), kind="cpu", cores=1.0)
+    found = predict(loop(busy, free=0.5, process_cores=7.0), Change(1, workers=2))
+    assert (found.ratio, found.low, found.high) == (None, pytest.approx(1.0), pytest.approx(2.0))
+    assert "no core was idle" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("free", "lock", "most"), [(0.0, 0.0, 200.0), (0.2, None, 100.0), (1.0, 0.3, 200.0), (1.0, 0.2, 100.0)]
+)
+def test_what_the_loop_could_take_without_its_pipeline(free, lock, most):
+    """It used 1 of the pipeline's and its own 2 cores for 100 batches/s: on both it could make 200 at most."""
+    busy = dataclasses.replace(op(1, rate=100.0), cores=1.0)
+    one = loop(busy, consumer=100.0, cores=2, free=free, process_cores=2.0, gil_share=lock)
+    assert one.consumer_most == pytest.approx(most)
+
+
 def test_refusals_say_why():
-    busy = dataclasses.replace(op(1, rate=20.0), kind="cpu")
-    assert "idle" in predict(loop(busy, free=0.5), Change(1, workers=2)).reason
     assert "not part" in predict(loop(op(1)), Change(5, workers=2)).reason
     untimed = Stage(op_id=2, op_type="ImageFolderOp")
     assert "does not time" in predict(loop(op(1), untimed), Change(2, workers=2)).reason
@@ -217,7 +232,7 @@ def test_an_interval_holds_its_ratio_and_stays_below_the_consumer(pipeline, data
     assert found.low <= found.ratio * (1 + 1e-9)
     assert found.ratio <= found.high * (1 + 1e-9)
     assert found.high <= WIDEST * found.low * (1 + 1e-9)
-    if pipeline.consumer is not None:
+    if pipeline.consumer is not None and not pipeline.is_contended:
         assert found.high * pipeline.rate <= pipeline.consumer * (1 + 1e-6) or found.high <= 1.0 + 1e-6
 
 

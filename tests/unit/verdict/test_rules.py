@@ -98,6 +98,37 @@ def test_a_rule_at_its_threshold(rule, rows, met, unmet):
     assert named(rows(unmet))[0] != rule
 
 
+def crowded(*ops, **shared):
+    """A job of two cores, none of them idle."""
+    return pipeline(*ops, **{"wait_share": 0.01, "idle_share": 0.0, "process_cores": 2.0} | shared)
+
+
+@pytest.mark.parametrize(
+    ("rows", "met", "unmet"),
+    [
+        (lambda x: crowded({"cores": 0.72 * x}, {"cores": 0.1}), 1, 0.9),
+        (lambda x: crowded({"cores": 0.8 * x}), 1, LESS),
+        (lambda x: crowded({"cores": 0.8}, idle_share=0.1 * x), LESS, 1),
+        (lambda x: crowded({"cores": 0.8}, wait_share=0.2 * x), 1, MORE),
+    ],
+    ids=["all operators", "share", "idle", "wait"],
+)
+def test_a_pipeline_that_takes_the_cores_of_its_loop(rows, met, unmet):
+    assert named(rows(met)) == ("takes_cpu", 0)
+    assert named(rows(unmet))[0] != "takes_cpu"
+    found = decide(rows(met), 2.0)
+    assert (found.verdict, found.kinds[0]) == ("balanced", "cpu")
+    assert "shares_cpu" in [doubt["code"] for doubt in found.doubts]  # so that it is never sure
+
+
+@pytest.mark.parametrize(("share", "doubted"), [(0.2 * LESS, False), (0.2, True)])
+def test_a_loop_that_limits_beside_a_pipeline_that_computes_is_a_doubt(share, doubted):
+    rows = pipeline({"cores": share}, wait_share=0.01, idle_share=0.05, process_cores=1.0)
+    found = decide(rows, 2.0)
+    assert found.rule.name == "data_in_time"
+    assert ("shares_cpu" in [doubt["code"] for doubt in found.doubts]) is doubted
+
+
 @pytest.mark.parametrize(
     ("ops", "expected"),
     [

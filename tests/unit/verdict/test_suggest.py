@@ -45,6 +45,31 @@ def test_more_workers_up_to_what_the_next_stage_can_make():
     assert rest[-1].facts["next"] == {"op_id": 0, "op_type": "BatchOp", "name": None}
 
 
+@pytest.mark.parametrize(
+    ("facts", "advised"),
+    [
+        ({}, True),
+        ({"kind": "gil"}, True),
+        ({"kind": "wait"}, False),
+        ({"rows_per_batch": 4.0}, False),
+        ({"row_ns": 2e6}, False),
+        ({"is_python": False}, False),
+        ({"op_type": "BatchOp"}, False),
+    ],
+)
+def test_python_of_many_short_rows_is_better_called_for_batches(facts, advised):
+    found = advise(stage(**{"kind": "cpu", "rows_per_batch": 32.0, "row_ns": 0.1e6} | facts))
+    assert ("whole_batches" in [item.code for item in found]) is advised
+    texts = [worded(item.as_dict())["text"] for item in found if item.code == "whole_batches"]
+    assert all("`.batch()` in front of this map" in text and "32 times" in text for text in texts)
+
+
+def test_a_bound_holds_where_the_loop_had_no_core_to_itself():
+    alone = advise(stage(kind="cpu", cores=1.0, process_cores=2.0, consumer_rate=11.0), cores=2.0)[-1]
+    crowded = advise(stage(kind="cpu", cores=1.0, process_cores=2.0, consumer_rate=11.0, idle_share=0.0), cores=2.0)[-1]
+    assert (alone.facts["times"], crowded.facts["times"]) == (pytest.approx(1.1), pytest.approx(2.0))
+
+
 def test_never_more_workers_than_cpus():
     assert advise(stage(), cores=2.0)[0].new == 2
     (full,) = named(advise(stage(workers=2), cores=2.0), "num_parallel_workers")
