@@ -79,8 +79,8 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "few_batches": lambda doubt: f"{_few(doubt['batches'], 'batch')} of the steady state could be used",
     "holds_lock": _holds_lock,
     "shares_cpu": lambda doubt: (
-        f"no core is idle and the data pipeline takes {percent(doubt['share'])} of the job's CPU, so what the training "
-        "could do without it is only known when it is tried (`pipeprof headspace`)"
+        f"the training shares its cores with the data pipeline, which takes {percent(doubt['share'])} of the job's CPU "
+        "(`pipeprof headspace` measures what that costs)"
     ),
     "other_load": lambda _: "other programs kept the machine busy",
     "indirect": _indirect,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 LOCKED = "it computes in Python, and threads take turns with the interpreter's lock (GIL)"
 COPIED = "rows are large: each one is copied to the process and back"
-SHORT = ("workers", "to_processes")  # whose action is clear without its reason
+SHORT = ("workers", "to_processes", "whole_batches")  # whose action is clear without its reason
 BOUND_BASIS = "throughput that the other stages allow / throughput now"
 
 
