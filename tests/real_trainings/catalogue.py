@@ -83,10 +83,13 @@ CASES = (
 )
 
 
+SEEN = frozenset(["processes", "sounds_filtered"])  # drawn as well, but labelled while the tools were tried
+
+
 def held_out() -> frozenset[str]:
     """Names of the third that is recorded last; whether a name is among them does not depend on the others."""
     digests = {case.name: hashlib.sha256(f"{HELD_OUT_SEED} {case.name}".encode()).digest() for case in CASES}
-    return frozenset(name for name, digest in digests.items() if digest[0] % 3 == 0)
+    return frozenset(name for name, digest in digests.items() if digest[0] % 3 == 0) - SEEN
 
 
 def find(name: str) -> Case:
