@@ -17,10 +17,7 @@ def truth(recording):
     return json.loads(line.removeprefix("truth "))
 
 
-STAGES = """
-    SELECT pipeline_load.*, load_kind.kind, load_kind.python_cores
-    FROM pipeline_load JOIN load_kind USING (rep, rank, pipeline_key, op_id)
-"""
+STAGES = "FROM pipeline_load"
 CALLS = """
     SELECT op_type, CAST(sum(rows) AS BIGINT) AS rows, sum(avg_ns * rows) / sum(rows) AS wall,
            sum(cpu_ns * rows) / sum(rows) AS cpu
@@ -73,7 +70,6 @@ def test_the_stage_has_the_work_and_the_cores_of_its_workers(recorded):
 
 def test_the_slow_function_is_named_with_its_kind(recorded):
     kind, found, pipeprof = recorded
-    assert of(found, kind, STAGES)["kind"] == KINDS[kind]
     report = pipeprof.run("report", str(found.path), "--format", "json")
     diagnosis = json.loads(report.stdout)["diagnosis"]
     assert (diagnosis["verdict"], diagnosis["op_type"]) == ("input_bound", OPERATORS[kind])
