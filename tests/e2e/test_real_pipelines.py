@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,7 @@ def label(pipeprof, name):
     return json.loads((pipeprof.folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.measures
+@pytest.mark.skipif("PIPEPROF_LABEL" not in os.environ, reason="takes minutes: PIPEPROF_LABEL=1 runs it")
 def test_a_storage_that_answers_late_is_measured_to_limit(pipeprof):
     """The 8 rows of a step wait 20 ms each, which takes no CPU; the loop behind them takes a few ms."""
     found = label(pipeprof, "distant")
