@@ -152,32 +152,22 @@ def site_of(dataset):
 
 def install_datasets(module):
     """mindspore.dataset.engine.datasets: where operators are made and parsed."""
-    _wrap(module.Dataset, "__init__", _with_site)
-    _wrap(module.MapDataset, "parse", _with_map_cells)
-    _wrap(module.BatchDataset, "parse", _with_batch_cell)
+    workers.wrap(module.Dataset, "__init__", _with_site)
+    workers.wrap(module.MapDataset, "parse", _with_map_cells)
+    workers.wrap(module.BatchDataset, "parse", _with_batch_cell)
     workers.install_datasets(module)
 
 
 def install_sources(module):
     """mindspore.dataset.engine.datasets_user_defined: how Python sources are called."""
-    _wrap(module.GeneratorDataset, "prepare_multiprocessing", _with_source_cell)
-    _wrap(module._PickleGeneratorSource, "__getitem__", _timed_method)
+    workers.wrap(module.GeneratorDataset, "prepare_multiprocessing", _with_source_cell)
+    workers.wrap(module._PickleGeneratorSource, "__getitem__", _timed_method)
     workers.install_sources(module)
 
 
 def install_functions(module):
     """mindspore.dataset.transforms.py_transforms_util: how Python functions of map and batch are called."""
-    _wrap(module.FuncWrapper, "__call__", _timed_method)
-
-
-def _wrap(owner, name, make):
-    original = getattr(owner, name, None)
-    if original is None:
-        return
-    wrapped = make(original)
-    wrapped.__wrapped__ = original
-    wrapped.__name__ = name
-    setattr(owner, name, wrapped)
+    workers.wrap(module.FuncWrapper, "__call__", _timed_method)
 
 
 def _timed_method(original):

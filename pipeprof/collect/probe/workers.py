@@ -200,20 +200,21 @@ def watch(pool, tree):
 
 def install_datasets(module):
     """mindspore.dataset.engine.datasets: pools of maps and batches, and the messages that bring and take their rows."""
-    _wrap(getattr(module, "_PythonMultiprocessing", None), "create_pool", _with_memory)
+    wrap(getattr(module, "_PythonMultiprocessing", None), "create_pool", _with_memory)
     messages = getattr(module.cde, "MessageQueue", None)
-    _wrap(messages, "msg_rcv", _beginning)
-    _wrap(messages, "msg_snd", _ending)
+    wrap(messages, "msg_rcv", _beginning)
+    wrap(messages, "msg_snd", _ending)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_forking, after_in_child=_forked)
 
 
 def install_sources(module):
     """mindspore.dataset.engine.datasets_user_defined: pools of sources."""
-    _wrap(getattr(module, "SamplerFn", None), "launch", _with_memory)
+    wrap(getattr(module, "SamplerFn", None), "launch", _with_memory)
 
 
-def _wrap(owner, name, make):
+def wrap(owner, name, make):
+    """Put what `make` makes of a method in its place; nothing where there is no such method."""
     original = getattr(owner, name, None)
     if original is None:
         return
