@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.verdict.network import GRADES
+from pipeprof.verdict.grade import graded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +46,8 @@ def find_contention(parts: Sequence[Row], rooms: Sequence[Row]) -> dict[str, Any
     rows = max(often.values(), key=lambda rows: max(row["cores"] for row in rows))
     first = max(rows, key=lambda row: row["cores"])
     room = known[first["rep"], first["rank"]]
-    return _told(first, room, parts) | _graded(_doubts(room, len({row["rep"] for row in rows}), of))
+    doubts = _doubts(room, len({row["rep"] for row in rows}), of)
+    return _told(first, room, parts) | {"doubts": doubts, "confidence": graded(doubts)}
 
 
 def lower(diagnosis: dict[str, Any], contention: Row | None) -> None:
@@ -69,7 +70,7 @@ def lower(diagnosis: dict[str, Any], contention: Row | None) -> None:
     for part in (diagnosis, diagnosis["network"]):
         if part is not None and part.get("confidence") is not None:
             part["doubts"] = [*part["doubts"], doubt]
-            part["confidence"] = GRADES[min(len(GRADES) - 1, GRADES.index(part["confidence"]) + 1)]
+            part["confidence"] = graded([doubt], part["confidence"])
 
 
 def _takes_too_much(row: Row, room: Row | None) -> bool:
@@ -109,7 +110,7 @@ def _doubts(room: Row, agree: int, of: int) -> list[dict[str, Any]]:
     if room["dur_ns"] < LEAST_NS:
         doubts.append({"code": "short", "ns": room["dur_ns"]})
     if _others(room) >= OTHER_LOAD * room["cores"]:
-        doubts.append({"code": "other_load", "idle_share": room["idle_share"]})
+        doubts.append({"code": "other_load", "other_cores": _others(room), "cores": room["cores"]})
     if agree < of:
         doubts.append({"code": "repetitions_differ", "agree": agree, "of": of})
     return doubts
@@ -120,7 +121,3 @@ def _others(room: Row) -> float:
     busy: float = room["cores"] * (1.0 - room["idle_share"])
     rest: float = busy - room["job_cores"]
     return max(0.0, rest)
-
-
-def _graded(doubts: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"doubts": doubts, "confidence": GRADES[min(len(doubts), len(GRADES) - 1)]}

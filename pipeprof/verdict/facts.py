@@ -77,9 +77,10 @@ class StageFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """One training pipeline on one rank; `stages` in the order of op_id, `machine_cores` 0 when not known.
+    """One training pipeline on one rank; `stages` in the order of op_id.
 
-    `first` is the stage that was named, when one was.
+    `cores`: those that it may use, else the machine's, 0 when not known; `idle_share` is of the same ones.
+    `job_cores`: what all ranks on this machine used, else this one. `first` is the stage that was named, when one was.
     """
 
     stages: tuple[StageFacts, ...]
@@ -88,7 +89,9 @@ class Facts:
     idle_share: float | None = None
     process_cores: float | None = None
     gil_share: float | None = None
-    machine_cores: float = 0.0
+    cores: float = 0.0
+    job_cores: float | None = None
+    delay_share: float | None = None
     first: StageFacts | None = None
 
     @classmethod
@@ -102,7 +105,9 @@ class Facts:
             row["idle_share"],
             row["process_cores"],
             row["gil_share"],
-            machine_cores,
+            row["room_cores"] or machine_cores,
+            row["process_cores"] if row["job_cores"] is None else row["job_cores"],
+            row["delay_share"],
         )
 
     @cached_property
@@ -210,10 +215,10 @@ class Facts:
 
     @property
     def others_share(self) -> float:
-        """Share of the machine's cores that other programs use; 0 when not known."""
-        if self.idle_share is None or self.process_cores is None or not self.machine_cores:
+        """Share of the cores that other programs use; 0 when not known."""
+        if self.idle_share is None or self.job_cores is None or not self.cores:
             return 0.0
-        return 1.0 - self.idle_share - self.process_cores / self.machine_cores
+        return 1.0 - self.idle_share - self.job_cores / self.cores
 
     @property
     def first_utilisation(self) -> float | None:

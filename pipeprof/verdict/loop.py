@@ -15,9 +15,12 @@ CONSUMER = -1
 
 
 def loop_of(rows: Sequence[Row], cores: float) -> Loop:
-    """The training loop of one pipeline from its rows of diagnose/load; `cores` of the machine, 0 when not known."""
+    """The training loop of one pipeline from its rows of diagnose/load.
+
+    `cores` of the machine, 0 when not known: it is used where the rows do not say which ones the training may use.
+    """
     first: Row = rows[0] if rows else {}
-    idle = first.get("idle_share")
+    idle, cores = first.get("idle_share"), first.get("room_cores") or cores
     return Loop(
         stages=tuple(_stage(row) for row in rows if row["op_id"] != CONSUMER),
         consumer=first.get("consumer_rate"),

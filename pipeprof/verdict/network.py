@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict import network_advice as advice
 from pipeprof.verdict.evidence import evidence, on
+from pipeprof.verdict.grade import graded
 from pipeprof.verdict.network_ops import TESTED_SHARE, growing_ops, growth_was_measured, top_ops, top_types
 from pipeprof.verdict.network_ranks import slowest_rank, waiting_share
 
@@ -24,7 +25,6 @@ STRONG = 0.50  # for high confidence
 WARMUP_SHARE = 0.50  # of the time in training steps: more went to warm-up than to all other steps
 LEAST_STEPS, ENOUGH_STEPS = 3, 10
 CROWDED = ("shares_cpu", "holds_lock", "other_load")
-GRADES = ("high", "medium", "low")
 INFLATED, MUCH_INFLATED = 1.2, 1.5  # a step inside op windows against one outside, both without the wait for data
 
 RECORDED = "diagnose/network_phase"
@@ -80,7 +80,7 @@ def diagnose_network(
     _judge_warmup(found, warmups)
     _judge_growth(found, growth)
     found["doubts"] += crowded
-    found["confidence"] = GRADES[min(len(GRADES) - 1, GRADES.index(found["confidence"]) + len(crowded))]
+    found["confidence"] = graded(crowded, found["confidence"])
     if found["limit"] == "not_measured":
         found["actions"].append(advice.Advice("record_more"))
     actions = found["actions"]

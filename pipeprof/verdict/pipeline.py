@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict import evidence as shown
 from pipeprof.verdict.decision import with_kinds
+from pipeprof.verdict.grade import graded
 from pipeprof.verdict.loop import CONSUMER, loop_of
-from pipeprof.verdict.network import GRADES
 from pipeprof.verdict.rules import HIGH_WAIT, LEAST_STEPS, MODERATE_WAIT
 from pipeprof.verdict.suggest import Suggestion, for_consumer, suggestions
 
@@ -54,7 +54,7 @@ def diagnose(
     rows = with_kinds([row for row in loads if (row["rep"], row["rank"]) == place])
     found = _empty(chosen.verdict, chosen.facts.wait_share)
     found["doubts"] = _doubts(chosen, agree, len(decided))
-    found["confidence"] = GRADES[min(len(found["doubts"]), 2)]
+    found["confidence"] = graded(found["doubts"])
     found["rank"] = chosen.rank
     found["repetitions"] = {"agree": agree, "of": len(decided)}
     found["severity"] = _severity(chosen)

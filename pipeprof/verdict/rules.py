@@ -118,7 +118,7 @@ DOUBTS = (
     Outcome("not_busy", (short_of("first_utilisation", BUSY),), never=("gil", "untimed", "shared_cpu")),
     Outcome("close", (at_least("wait_share", MODERATE_WAIT), not_above("margin", CLEAR_MARGIN)),
             never=("gil", "untimed", "shared_cpu")),
-    Outcome("no_queues", (at_least("wait_share", MODERATE_WAIT), unknown("drop")), never=("gil", "shared_cpu")),
+    Outcome("no_queues", (unknown("drop"),)),
     Outcome("queues_elsewhere", (at_least("wait_share", MODERATE_WAIT), known("drop_elsewhere")),
             never=("gil", "shared_cpu")),
     Outcome("few_batches", (short_of("batches", ENOUGH_BATCHES),)),

@@ -177,11 +177,14 @@ def _whole_batches(row: Row, kind: str | None) -> Iterator[Suggestion]:
 
 
 def _processes(row: Row, loop: Loop) -> Iterator[Suggestion]:
+    """Worker processes for Python that computes. A source hands rows out in polls then, so it must be seen to gain."""
     if row["uses_processes"]:
         return
     workers = max(row["workers"], min(2, loop.cpu_count))
     prediction = predict(loop, Change(row["op_id"], workers=workers, processes=True))
     sure = prediction.ratio is not None and (prediction.low or 0.0) >= 1.0
+    if row["op_type"] == SOURCE and (workers < 2 or (prediction.ratio or prediction.high or 0.0) < WORTH):
+        return
     facts = {"new_workers": workers, "prediction": _stated(prediction) if sure else None}
     yield _of(
         "to_processes", row, facts, parameter="python_multiprocessing", old=False, new=True, place=row["site"],
@@ -204,6 +207,8 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     elif wanted is not None and wanted > now:
         shortest = {"code": "rows_are_short", "row_ms": 1e3 / THREAD_ROWS_S / wanted}
         yield from _predicted(row, wanted, loop, shortest)
+    if kind in ("cpu", "gil"):
+        yield from _processes(row, loop)
     polls = None if now > 1 else {"code": "source_would_poll", "rows_per_second": THREAD_ROWS_S}
     yield _of("cheaper_reading", row, place=row["code"], not_when=polls)
 

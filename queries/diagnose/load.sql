@@ -1,6 +1,8 @@
 -- The stages of the training pipelines: all facts that the verdict, its evidence and the predictions are made from.
 --
--- Reads: load_host, pipeline_load, pipeline_pace
+-- Where the CPU time of the job was accounted for, what the machine did is of the cores that the rank may use.
+--
+-- Reads: load_host, load_room, pipeline_load, pipeline_pace
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep              bigint   repetition
 --   rank             bigint   process rank
@@ -40,8 +42,11 @@
 --   wait_share       double   0..1  of the loop's time, spent waiting for batches
 --   loop_rate        double   batches per second  of the loop
 --   consumer_rate    double   batches per second  what the loop could take
---   idle_share       double   0..1  of the machine's cores; null when not measured
+--   idle_share       double   0..1  of the cores that it may use, or of the machine's; null when not measured
 --   process_cores    double   cores  that the rank's processes used; null when not measured
+--   room_cores       double   cores  that it may use; null when not measured
+--   job_cores        double   cores  that the whole job used, all ranks of this machine; null when not measured
+--   delay_share      double   0..1  of the time that the loop's threads wanted a core, without one; null when not measured
 --   gil_share        double   0..1  of the time Python code held the interpreter's lock; null when not measured
 SELECT
   pipeline_load.rep,
@@ -82,8 +87,11 @@ SELECT
   pipeline_pace.wait_share,
   pipeline_pace.rate AS loop_rate,
   pipeline_pace.consumer_rate,
-  load_host.idle_share,
-  load_host.process_cores,
+  coalesce(load_room.idle_share, load_host.idle_share) AS idle_share,
+  coalesce(load_room.rank_cores, load_host.process_cores) AS process_cores,
+  load_room.cores AS room_cores,
+  load_room.job_cores,
+  load_room.delay_share,
   load_host.gil_share
 FROM pipeline_load
 LEFT JOIN pipeline_pace
@@ -96,4 +104,9 @@ LEFT JOIN load_host
     pipeline_load.rep = load_host.rep
     AND pipeline_load.rank = load_host.rank
     AND pipeline_load.pipeline_key = load_host.pipeline_key
+LEFT JOIN load_room
+  ON
+    pipeline_load.rep = load_room.rep
+    AND pipeline_load.rank = load_room.rank
+    AND pipeline_load.pipeline_key = load_room.pipeline_key
 ORDER BY pipeline_load.rep, pipeline_load.rank, pipeline_load.pipeline_key, pipeline_load.op_id

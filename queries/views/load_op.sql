@@ -2,7 +2,7 @@
 --
 -- Of the trees with the same key the one with the most queues stands for all, of equals the first.
 --
--- Reads: pipeline_edge, pipeline_tree
+-- Reads: pipeline_below, pipeline_edge, pipeline_tree
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep             bigint   repetition
@@ -24,7 +24,7 @@
 --   below_concat    boolean  a ConcatOp consumes it, directly or not, so it works only part of the time
 --   below_filter    boolean  a FilterOp consumes it, directly or not, so not all of its rows arrive
 --   below_zip       boolean  a ZipOp consumes it, directly or not
-WITH RECURSIVE best AS (
+WITH best AS (
   SELECT
     rep,
     rank,
@@ -65,52 +65,17 @@ node AS (
   WHERE best.position = 1
 ),
 
--- From every operator down to the loop. The limit ends the search in a graph that is no tree.
-above AS (
+place AS (
   SELECT
     rep,
     rank,
     pipeline_id,
     op_id,
-    consumer_id,
-    1 AS links
-  FROM node
-  WHERE consumer_id IS NOT NULL
-  UNION ALL
-  SELECT
-    above.rep,
-    above.rank,
-    above.pipeline_id,
-    above.op_id,
-    node.consumer_id,
-    above.links + 1 AS links
-  FROM above
-  INNER JOIN node
-    ON
-      above.rep = node.rep
-      AND above.rank = node.rank
-      AND above.pipeline_id = node.pipeline_id
-      AND above.consumer_id = node.op_id
-  WHERE node.consumer_id IS NOT NULL AND above.links < 100
-),
-
-place AS (
-  SELECT
-    above.rep,
-    above.rank,
-    above.pipeline_id,
-    above.op_id,
-    bool_or(node.op_type = 'ConcatOp') AS below_concat,
-    bool_or(node.op_type = 'FilterOp') AS below_filter,
-    bool_or(node.op_type = 'ZipOp') AS below_zip
-  FROM above
-  INNER JOIN node
-    ON
-      above.rep = node.rep
-      AND above.rank = node.rank
-      AND above.pipeline_id = node.pipeline_id
-      AND above.consumer_id = node.op_id
-  GROUP BY above.rep, above.rank, above.pipeline_id, above.op_id
+    bool_or(consumer_type = 'ConcatOp') AS below_concat,
+    bool_or(consumer_type = 'FilterOp') AS below_filter,
+    bool_or(consumer_type = 'ZipOp') AS below_zip
+  FROM pipeline_below
+  GROUP BY rep, rank, pipeline_id, op_id
 ),
 
 producer AS (

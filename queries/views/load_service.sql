@@ -6,7 +6,11 @@
 -- workers the lines are of its output, so there the calls count alone. Of each source and tree the first quarter is
 -- left out. Several sizes of a row's work are averaged with the rows as weights.
 --
--- Reads: op_service, pipeline_tree, pipeline_window
+-- Calls run ahead of the loop by what fits into the queues: in a short run that is several times what its batches
+-- need. Where no line counts the rows of a batch, and every operator between this one and the loop hands on what it
+-- gets, a batch takes as many rows as the batch operator says.
+--
+-- Reads: op_service, pipeline, pipeline_below, pipeline_tree, pipeline_window
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key, op_id):
 --   rep              bigint   repetition
@@ -151,6 +155,40 @@ operator AS (
   GROUP BY rep, rank, pipeline_key, op_id
 ),
 
+-- Rows that one batch takes, by the graph alone.
+told AS (
+  SELECT
+    pipeline_tree.rep,
+    pipeline_tree.rank,
+    pipeline_tree.pipeline_key,
+    pipeline_tree.op_id,
+    CASE
+      WHEN count(CASE WHEN pipeline_below.consumer_type = 'BatchOp' THEN 1 END) = 0 THEN 1
+      WHEN
+        count(CASE WHEN pipeline_below.consumer_type = 'BatchOp' THEN 1 END)
+        = count(DISTINCT pipeline_tree.pipeline_id)
+        THEN min(pipeline.batch_size)
+    END AS rows_per_batch
+  FROM pipeline_tree
+  INNER JOIN pipeline
+    ON
+      pipeline_tree.rep = pipeline.rep
+      AND pipeline_tree.rank = pipeline.rank
+      AND pipeline_tree.pipeline_id = pipeline.pipeline_id
+  LEFT JOIN pipeline_below
+    ON
+      pipeline_tree.rep = pipeline_below.rep
+      AND pipeline_tree.rank = pipeline_below.rank
+      AND pipeline_tree.pipeline_id = pipeline_below.pipeline_id
+      AND pipeline_tree.op_id = pipeline_below.op_id
+  GROUP BY pipeline_tree.rep, pipeline_tree.rank, pipeline_tree.pipeline_key, pipeline_tree.op_id
+  HAVING
+    coalesce(bool_and(pipeline_below.consumer_type IN (
+      'BatchOp', 'DataQueueOp', 'DeviceQueueOp', 'EpochCtrlOp', 'MapOp', 'ProjectOp', 'RenameOp', 'RepeatOp', 'RootOp',
+      'ShuffleOp', 'ZipOp'
+    )), TRUE)
+),
+
 -- A timing line counts the rows of its batch. Calls run ahead of the batches by what fits into the queues, which
 -- matters in a short run; only where rows are thrown away later are there clearly more calls than a line counts.
 counted AS (
@@ -158,7 +196,7 @@ counted AS (
     paired.*,
     CASE
       WHEN paired.hook_rows_per_batch >= 1.35e0 * paired.log_rows_per_batch THEN paired.hook_rows_per_batch
-      ELSE coalesce(paired.log_rows_per_batch, paired.hook_rows_per_batch)
+      ELSE coalesce(paired.log_rows_per_batch, told.rows_per_batch, paired.hook_rows_per_batch)
     END AS rows_per_batch,
     -- What one row takes besides the user's Python.
     CASE
@@ -172,6 +210,12 @@ counted AS (
       AND paired.rank = early.rank
       AND paired.pipeline_key = early.pipeline_key
       AND paired.op_id = early.op_id
+  LEFT JOIN told
+    ON
+      paired.rep = told.rep
+      AND paired.rank = told.rank
+      AND paired.pipeline_key = told.pipeline_key
+      AND paired.op_id = told.op_id
   LEFT JOIN operator
     ON
       paired.rep = operator.rep

@@ -20,7 +20,8 @@ STAGE = st.fixed_dictionaries({
 })  # fmt: skip
 SHARED = st.fixed_dictionaries({
     "wait_share": st.one_of(st.sampled_from(EDGES[:11]), st.floats(0, 1)), "batches": st.integers(0, 60),
-    "idle_share": MAYBE, "process_cores": MAYBE, "gil_share": MAYBE,
+    "idle_share": MAYBE, "process_cores": MAYBE, "gil_share": MAYBE, "room_cores": MAYBE, "job_cores": MAYBE,
+    "delay_share": MAYBE,
 })  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 
-from . import recorder, where, workers
+from . import delay, recorder, where, workers
 
 ATTRIBUTE = "_pipeprof_cell"
 TIMED_KINDS = ("GeneratorOp", "MapOp", "BatchOp")
@@ -26,8 +26,6 @@ _lock = threading.Lock()
 
 class Cell:
     """What was measured of one function of one operator of a tree since the last flush."""
-
-    spent = staticmethod(time.thread_time_ns)  # CPU time of the thread that calls
 
     def __init__(self, tree):
         self.tree = weakref.ref(tree)
@@ -42,9 +40,14 @@ class Cell:
         """Whether the next call is only counted."""
         return recorder.REC.off or next(self.counter) % self.every
 
+    def spent(self):
+        """CPU time of the thread that calls, and the time in which it was ready to run but had no core; ns."""
+        return time.thread_time_ns(), delay.of_thread()
+
     def add(self, wall, before):
         """Keep the figures of a timed call, ns; `before` is what had been spent when it began."""
-        self.timed.append((wall, self.spent() - before))
+        cpu, waited = self.spent()
+        self.timed.append((wall, cpu - before[0], max(waited - before[1], 0)))
 
     def take(self):
         """The figures since the last time, or None; decides how many of the next calls are timed."""
@@ -57,7 +60,7 @@ class Cell:
         self.every = workers.stride(count)
         if not timed:
             return None
-        walls = [wall for wall, _ in timed]
+        walls = [wall for wall, _, _ in timed]
         return {
             "pipeline": self.number,
             "node": self.node,
@@ -66,7 +69,8 @@ class Cell:
             "batches": batches,
             "timed": len(timed),
             "wall": sum(walls),
-            "cpu": sum(cpu for _, cpu in timed),
+            "cpu": sum(cpu for _, cpu, _ in timed),
+            "delay": sum(waited for _, _, waited in timed) if delay.is_known() else None,
             "max": max(walls),
             "min": min(walls),
         }
@@ -129,6 +133,7 @@ def flush(number=None):
                 recorder.REC.line("calls", t=at, **figures)
             if number is not None or cell.tree() is None:
                 _cells.remove(cell)
+        delay.forget()
     finally:
         _lock.release()
 

@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 
-from . import recorder
+from . import delay, recorder
 
 AIM = 100  # timed rows per operator and flush
 STRIDES = (1, 2, 3, 5, 7, 11, 17, 29, 47, 79, 127, 211, 347, 577, 953, 1597)  # mostly primes: no beat with powers of 2
@@ -24,7 +24,6 @@ ORDERS = struct.Struct("2q")
 # and the number of that reading
 FIGURES = struct.Struct("8q")
 TRIES = 4  # to read a slot while its worker does not write it
-SCHEDULER = "/proc/self/schedstat"  # CPU time, time ready to run without a core, both ns
 
 SLOT = None  # type: Slot | None  # of this process, when it is a worker
 _starting = threading.local()
@@ -46,7 +45,6 @@ class Slot:
         self._rows = self._timed = self._wall = self._cpu = self._delay = self._longest = self._shortest = 0
         self._reading = -1
         self._began = None
-        self._file = None
 
     def skips(self):
         """Whether the next row is not timed; it is counted then."""
@@ -70,25 +68,16 @@ class Slot:
 
     def spent(self):
         """CPU time of all threads of this worker, and the time in which it was ready to run but had no core; ns."""
-        return time.process_time_ns(), self._waited()
-
-    def _waited(self):
-        try:
-            if self._file is None:
-                self._file = os.open(SCHEDULER, os.O_RDONLY)
-            return int(os.pread(self._file, 64, 0).split()[1]) if self._file >= 0 else 0
-        except (OSError, ValueError, IndexError):  # also when the user closes files that are not his
-            self._file = -1
-            return 0
+        return time.process_time_ns(), delay.of_thread()
 
     def add(self, wall, before):
         """Count a timed row; `before` is what had been spent when it began."""
-        cpu, delay = self.spent()
+        cpu, waited = self.spent()
         self._rows += 1
         self._timed += 1
         self._wall += wall
         self._cpu += cpu - before[0]
-        self._delay += max(delay - before[1], 0)
+        self._delay += max(waited - before[1], 0)
         (reading, _) = ORDERS.unpack_from(self._memory, 0)
         if reading != self._reading:
             self._reading, self._longest, self._shortest = reading, wall, wall
@@ -181,9 +170,9 @@ class Workers:
         batches = tree.rows if tree is not None else self._batches
         since, self._batches = batches - self._batches, batches
         names = ("calls", "timed", "wall", "cpu", "delay", "max", "min")
-        delay = {} if os.path.exists(SCHEDULER) else {"delay": None}
+        unknown = {} if delay.is_known() else {"delay": None}
         place = {"pipeline": self.number, "node": self.node, "part": self.part, "batches": since}
-        return dict(zip(names, figures), **place, **delay)
+        return dict(zip(names, figures), **place, **unknown)
 
     def _tell(self):
         known = (recorder.REC, self.pids)

@@ -82,7 +82,9 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
         f"the training shares its cores with the data pipeline, which takes {percent(doubt['share'])} of the job's CPU "
         "(`pipeprof headspace` measures what that costs)"
     ),
-    "other_load": lambda _: "other programs kept the machine busy",
+    "other_load": lambda doubt: (
+        f"other programs used {doubt['other_cores']:.1f} of {doubt['cores']:g} cores, and hardly any was idle"
+    ),
     "indirect": _indirect,
     "none_busy": lambda _: "no operator was busy all the time",
     "prefilled": lambda doubt: (

@@ -63,9 +63,11 @@ def _workers(facts: Facts) -> tuple[str, str]:
 
 
 def _processes(facts: Facts) -> tuple[str, str]:
+    is_source = facts["op"]["op_type"] == "GeneratorOp"
     action = (
         f"run {op_label(facts['op'])} in worker processes (python_multiprocessing=True, "
-        f"num_parallel_workers={facts['new_workers']}), or replace it by an operation of MindSpore in C++"
+        f"num_parallel_workers={facts['new_workers']}), or "
+        + ("store its rows as MindRecord" if is_source else "replace it by an operation of MindSpore in C++")
     )
     return action, LOCKED
 

@@ -48,6 +48,13 @@ def test_load_op_ends_in_a_circle(look):
     assert look("SELECT op_id FROM load_op ORDER BY op_id", tables) == [(-1,), (0,), (1,)]
 
 
+def test_pipeline_below_names_every_operator_on_the_way_to_the_loop(look):
+    tables = base(("BatchOp", {}), ("ZipOp", {}), ("MapOp", {}), ("MapOp", {}), edges=[(1, 0), (2, 1), (3, 1)])
+    text = "SELECT op_id, consumer_id, consumer_type, links FROM pipeline_below ORDER BY op_id, links"
+    direct = [(1, 0, "BatchOp", 1), (2, 1, "ZipOp", 1), (2, 0, "BatchOp", 2), (3, 1, "ZipOp", 1), (3, 0, "BatchOp", 2)]
+    assert look(text, tables) == direct
+
+
 SERVICE = "SELECT source, work_ns, log_work_ns, hook_work_ns, rows_per_batch, cpu_share FROM load_service"
 
 
@@ -110,6 +117,70 @@ def test_load_cpu_of_worker_processes_is_their_sum_or_what_mindspore_saw_if_more
         cpu += [at | {"scope": "process", "pid": pid, "user_ratio": share} for pid, share in ((1, 0.25), (2, 0.5))]
         cpu.append(at | {"scope": "pipeline_op", "t_ns": (end + 7) * MS, "user_ratio": seen})
     assert look("SELECT op_id, cores FROM load_cpu", base(("BatchOp", {}), cpu=cpu)) == [(0, cores)]
+
+
+# Calls that ran ahead: 40 for each batch of 8 rows, as in a loop that ends early.
+AHEAD = times(1, "hook", 1, ENDS[:5], rows=40) + times(0, "hook", 1, ENDS[:5], rows=3)
+
+
+@pytest.mark.parametrize(
+    ("ops", "below", "above"),
+    [
+        ((("BatchOp", {}), ("MapOp", {})), 8.0, 1.0),
+        ((("BatchOp", {}), ("MapOp", {}), ("FilterOp", {}), ("GeneratorOp", {})), 8.0, 1.0),
+        ((("FilterOp", {}), ("BatchOp", {}), ("MapOp", {})), 40.0, 1.0),
+        ((("TakeOp", {}), ("MapOp", {})), 40.0, 1.0),
+    ],
+)
+def test_a_batch_takes_the_rows_that_the_graph_says_though_calls_ran_ahead(look, ops, below, above):
+    tables = base(*ops, op_service=AHEAD)
+    tables["pipeline"][0]["batch_size"] = 8
+    text = "SELECT rows_per_batch FROM load_service ORDER BY op_id"
+    assert look(text, tables) == [(above,), (below,)]
+
+
+def test_lines_count_the_rows_of_a_batch_whatever_the_graph_says(look):
+    tables = base(("BatchOp", {}), ("MapOp", {}), op_service=times(1, "log", 10, rows=7) + times(1, "hook", 9, rows=7))
+    tables["pipeline"][0]["batch_size"] = 8
+    assert look("SELECT rows_per_batch FROM load_service", tables) == [(7.0,)]
+
+
+ROOM = "SELECT cores, idle_share, rank_cores, job_cores, delay_share FROM load_room"
+USED = {"main": (300, 100), "mindspore_thread": (200, 150), "worker": (400, None), "launcher": (30, None),
+        "other_rank": (500, None), "profiler": (20, None), "neighbour": (50, None)}  # fmt: skip
+
+
+def account(begin, end, used=USED, idle=500):
+    """An interval of a rank that may use two cores: part -> (CPU, waiting), ms."""
+    at = {"start_ns": begin * MS, "end_ns": end * MS}
+    parts = [
+        at | {"part": part, "cpu_ns": cpu * MS, "wait_ns": None if wait is None else wait * MS}
+        for part, (cpu, wait) in used.items()
+    ]
+    return parts, [at | {"cores": 2.0, "idle_ns": idle * MS}]
+
+
+def test_load_room_is_of_the_cores_that_the_rank_may_use_and_tells_ranks_from_others(look):
+    parts, room = account(2000, 3000)
+    before, earlier = account(0, 1000, {"main": (1000, 900)}, idle=0)
+    tables = base(("BatchOp", {}), cpu_use=before + parts, cpu_room=earlier + room)
+    assert look(ROOM, tables) == [pytest.approx((2.0, 0.25, 0.9, 1.45, 250 / 750))]
+
+
+def test_load_room_counts_the_part_of_an_interval_that_is_steady(look):
+    (first, room), (last, more) = account(575, 1575, {"main": (1000, 0)}, idle=1000), account(1575, 2575)
+    tables = base(("BatchOp", {}), cpu_use=first + last, cpu_room=room + more)
+    assert look("SELECT rank_cores, idle_share FROM load_room", tables) == [pytest.approx((1.4 / 1.5, 1.0 / 3))]
+
+
+def test_the_verdict_prefers_the_account_of_the_job_to_samples_of_the_machine(look, ask):
+    cpu = [{"t_ns": end * MS, "scope": "host", "idle_ratio": 0.9, "sys_ratio": 0.0} for end in ENDS]
+    parts, room = account(2000, 3000)
+    tables = base(("BatchOp", {}), cpu=cpu, cpu_use=parts, cpu_room=room)
+    give = "idle_share process_cores room_cores job_cores"
+    assert set(ask("diagnose/load", tables, give=give)) == {pytest.approx((0.25, 0.9, 2.0, 1.45))}
+    without = base(("BatchOp", {}), cpu=cpu)
+    assert set(ask("diagnose/load", without, give=give)) == {(0.9, None, None, None)}
 
 
 def test_load_host_sums_processes_without_the_launcher(look):

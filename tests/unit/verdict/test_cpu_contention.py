@@ -57,7 +57,7 @@ def test_the_largest_is_named():
 @pytest.mark.parametrize(
     ("room", "codes", "confidence"),
     [
-        ({"job_cores": 1.4}, ["other_load"], "medium"),
+        ({"job_cores": 1.4}, ["other_load"], "low"),
         ({"dur_ns": 4_000_000_000}, ["short"], "medium"),
         ({"dur_ns": 4_000_000_000, "job_cores": 1.4}, ["short", "other_load"], "low"),
     ],

@@ -17,7 +17,8 @@ LESS, MORE = 1 - 1e-9, 1 + 1e-9
 def stage(op_id, **facts):
     """A row of diagnose/load of which nothing is known but what is given; -1 is the loop."""
     unknown = ("name", "rows_per_batch", "row_ns", "law_row_ns", "rate", "utilisation", "cores", "cpu_share", "work_cv",
-               "longest_batches", "burst_share", "drop_ratio", "idle_share", "process_cores", "gil_share")  # fmt: skip
+               "longest_batches", "burst_share", "drop_ratio", "idle_share", "process_cores", "gil_share", "room_cores",
+               "job_cores", "delay_share")  # fmt: skip
     return {
         **dict.fromkeys(unknown), "rep": 0, "rank": 0, "op_id": op_id, "op_type": "MapOp" if op_id >= 0 else "consumer",
         "workers": 1, "below_concat": False, "python_cores": 0.0, "wait_share": 0.6, "batches": 60, **facts,
@@ -119,6 +120,20 @@ def test_a_pipeline_that_takes_the_cores_of_its_loop(rows, met, unmet):
     found = decide(rows(met), 2.0)
     assert (found.verdict, found.kinds[0]) == ("balanced", "cpu")
     assert "shares_cpu" in [doubt["code"] for doubt in found.doubts]  # so that it is never sure
+
+
+@pytest.mark.parametrize(
+    ("shared", "doubted"),
+    [
+        ({"process_cores": 2.0}, True),
+        ({"process_cores": 2.0, "job_cores": 3.9}, False),  # the other rank's
+        ({"process_cores": 1.9, "job_cores": 1.9, "room_cores": 2.0}, False),  # it may use no more than two
+        ({"process_cores": 1.0, "job_cores": 1.0, "room_cores": 2.0}, True),
+    ],
+)
+def test_other_programs_are_not_other_ranks_nor_cores_that_it_may_not_use(shared, doubted):
+    found = decide(pipeline(BUSY, idle_share=0.0, **shared), 4.0)
+    assert ("other_load" in [doubt["code"] for doubt in found.doubts]) is doubted
 
 
 @pytest.mark.parametrize(("share", "doubted"), [(0.2 * LESS, False), (0.2, True)])

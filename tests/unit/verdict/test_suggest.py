@@ -20,7 +20,7 @@ def stage(op_id=1, op_type="MapOp", rate=10.0, workers=1, kind="wait", **more):
         "uses_processes": False, "site": "a.py:1", "code": "a.py:9", "rows_per_batch": 8.0, "work_ns": work,
         "row_ns": work / 8, "rate": rate, "utilisation": 10.0 / rate, "kind": kind, "law_row_ns": None, "cores": 0.1,
         "python_cores": 0.1, "longest_ns": None, "loop_rate": 10.0, "consumer_rate": 40.0, "idle_share": 0.5,
-        "process_cores": 1.0, "gil_share": None,
+        "process_cores": 1.0, "gil_share": None, "room_cores": None,
     }  # fmt: skip
     return row | more
 
@@ -43,6 +43,18 @@ def test_more_workers_up_to_what_the_next_stage_can_make():
     assert "--op 1 --workers 3" in first.verify
     assert (rest[-1].code, rest[-1].facts["times"]) == ("bound", pytest.approx(3.0))
     assert rest[-1].facts["next"] == {"op_id": 0, "op_type": "BatchOp", "name": None}
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gil"])
+@pytest.mark.parametrize(("row_ns", "advised"), [(12.5e6, True), (1e6, False)])
+def test_a_source_that_computes_goes_to_processes_unless_their_polls_are_slower(kind, row_ns, advised):
+    source = stage(op_type="GeneratorOp", kind=kind, rate=1e9 / (8 * row_ns), gil_share=0.9)
+    found = named(advise(source), "python_multiprocessing")
+    assert bool(found) == advised
+    for item in found:
+        assert item.facts["new_workers"] == 2
+        assert item.gain == pytest.approx(2.0, rel=0.05)
+        assert "--workers 2 --processes" in item.verify
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,75 @@
+-- What CPU a rank could have, and who used it, while its training pipelines were in their steady state.
+--
+-- Everything is of the cores that the rank may use (its affinity, or its quota when that is less). An interval that
+-- lies partly in the steady state counts with that part.
+--
+-- Reads: cpu_room, cpu_use, pipeline_window
+-- Kept: yes
+-- Gives, one row per (rep, rank, pipeline_key), none where CPU time was not accounted for:
+--   rep           bigint   repetition
+--   rank          bigint   process rank
+--   pipeline_key  varchar  equal keys are the same pipeline again
+--   cores         double   cores  that it may use; null when not known
+--   idle_share    double   0..1   of them that was idle; null when not known
+--   rank_cores    double   cores  that this rank's processes used, the launcher left out
+--   job_cores     double   cores  that the whole job used: other ranks on this machine and pipeprof too
+--   delay_share   double   0..1   of the time that the loop's threads (main and MindSpore's) wanted a core, without
+--                                 one; null when not counted
+WITH steady AS (
+  SELECT
+    rep,
+    rank,
+    pipeline_key,
+    min(from_ns) AS from_ns,
+    max(to_ns) AS to_ns
+  FROM pipeline_window
+  WHERE role = 'train'
+  GROUP BY rep, rank, pipeline_key
+),
+
+used AS (
+  SELECT
+    rep,
+    rank,
+    start_ns,
+    end_ns,
+    sum(CASE WHEN part NOT IN ('neighbour', 'other_rank', 'profiler', 'launcher') THEN cpu_ns ELSE 0 END) AS rank_ns,
+    sum(CASE WHEN part <> 'neighbour' THEN cpu_ns ELSE 0 END) AS job_ns,
+    sum(CASE WHEN part IN ('main', 'mindspore_thread') AND wait_ns IS NOT NULL THEN cpu_ns END) AS loop_ns,
+    sum(CASE WHEN part IN ('main', 'mindspore_thread') THEN wait_ns END) AS delay_ns
+  FROM cpu_use
+  GROUP BY rep, rank, start_ns, end_ns
+),
+
+weighed AS (
+  SELECT
+    steady.pipeline_key,
+    used.*,
+    cpu_room.cores,
+    cpu_room.idle_ns,
+    used.end_ns - used.start_ns AS sampled_ns,
+    (least(used.end_ns, steady.to_ns) - greatest(used.start_ns, steady.from_ns))
+    / nullif(used.end_ns - used.start_ns, 0) AS weight
+  FROM steady
+  INNER JOIN used
+    ON
+      steady.rep = used.rep
+      AND steady.rank = used.rank
+      AND steady.from_ns < used.end_ns
+      AND steady.to_ns > used.start_ns
+  LEFT JOIN cpu_room
+    ON used.rep = cpu_room.rep AND used.rank = cpu_room.rank AND used.start_ns = cpu_room.start_ns
+)
+
+SELECT
+  rep,
+  rank,
+  pipeline_key,
+  sum(cores * sampled_ns * weight) / nullif(sum(CASE WHEN cores IS NOT NULL THEN sampled_ns * weight END), 0) AS cores,
+  sum(idle_ns * weight) / nullif(sum(CASE WHEN idle_ns IS NOT NULL THEN cores * sampled_ns * weight END), 0)
+    AS idle_share,
+  sum(rank_ns * weight) / nullif(sum(sampled_ns * weight), 0) AS rank_cores,
+  sum(job_ns * weight) / nullif(sum(sampled_ns * weight), 0) AS job_cores,
+  sum(delay_ns * weight) / nullif(sum((delay_ns + loop_ns) * weight), 0) AS delay_share
+FROM weighed
+GROUP BY rep, rank, pipeline_key
