@@ -47,7 +47,7 @@ class Cell:
     def add(self, wall, before):
         """Keep the figures of a timed call, ns; `before` is what had been spent when it began."""
         cpu, waited = self.spent()
-        self.timed.append((wall, cpu - before[0], max(waited - before[1], 0)))
+        self.timed.append((wall, cpu - before[0], delay.between(before[1], waited)))
 
     def take(self):
         """The figures since the last time, or None; decides how many of the next calls are timed."""

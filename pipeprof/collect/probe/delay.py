@@ -19,14 +19,20 @@ def is_known():
 
 
 def of_thread():
-    """Of the calling thread since it began, ns; 0 where it is not known."""
+    """Of the calling thread since it began, ns; None where it is not known."""
     thread = threading.get_native_id()
-    try:
-        file, _ = _files.get(thread) or _opened(thread)
-        return int(os.pread(file, 64, 0).split()[1])
-    except (OSError, ValueError, IndexError):  # the thread that had this number has ended, or the user closed the file
-        _files.pop(thread, None)
-        return 0
+    for _ in range(2):
+        try:
+            file, _ = _files.get(thread) or _opened(thread)
+            return int(os.pread(file, 64, 0).split()[1])
+        except (OSError, ValueError, IndexError):
+            _files.pop(thread, None)  # the thread that had this number has ended, or the user closed the file
+    return None
+
+
+def between(before, after):
+    """What was added from one look to another; 0 where either is not known."""
+    return 0 if before is None or after is None else max(after - before, 0)
 
 
 def forget():

@@ -154,16 +154,6 @@ def test_the_longest_row_is_of_the_time_since_the_last_reading(workers, rec):
     assert readings == [(9, 2), (4, 3)]
 
 
-def test_files_that_the_user_closed_cost_only_the_delay(workers, rec):
-    pool = workers.Pool(1)
-    slot = workers.Slot(None, pool.memory, 0)
-    slot.begin()
-    if slot._file is not None and slot._file >= 0:
-        os.close(slot._file)
-    slot.end()
-    assert pool.take()[:2] == (1, 1)
-
-
 def test_a_worker_that_is_no_worker_of_a_watched_pool_counts_nothing(workers, rec):
     seen = []
     queue = type("Messages", (Messages,), dict(vars(Messages)))

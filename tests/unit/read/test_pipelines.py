@@ -214,6 +214,15 @@ def test_rows_of_worker_processes_are_service_times_with_their_delay(tree):
     assert found == [1, "hook", 40, 10, 50, 20, 25, 90]
 
 
+@pytest.mark.parametrize(("delay", "expected"), [({"delay": 80}, 5 + 20), ({}, None)])
+def test_the_delays_of_the_functions_of_a_map_add_up(tree, delay, expected):
+    figures = {"calls": 4, "timed": 4, "batches": 1, "wall": 400, "cpu": 20, "max": 10, "min": 10}
+    line = {"e": "calls", "t": 50 * MS, "pipeline": 1, "node": 1} | figures
+    events = [line | {"part": 0, "delay": 20}, line | {"part": 1} | delay]
+    (row,) = rows(tree({"final-1": (sampled([1]), [20])}, graph=NUMBERED, events=events), "op_service")
+    assert row["delay_ns"] == expected
+
+
 @pytest.mark.parametrize("delay", [{}, {"delay": None}])
 def test_a_delay_that_was_not_measured_is_unknown(tree, delay):
     figures = {"calls": 4, "timed": 4, "batches": 1, "wall": 40, "cpu": 20, "max": 10, "min": 10}

@@ -1,0 +1,92 @@
+"""How long a thread had no core: with files as the kernel's, one for each thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def delay(probe, tmp_path, monkeypatch):
+    """The module, reading a file that the tests write."""
+    module = import_module("_pipeprof_probe.delay")
+    statistics = tmp_path / "schedstat"
+    statistics.write_text("300 42 17\n", encoding="utf-8")
+    monkeypatch.setattr(module, "STATISTICS", str(statistics))
+    yield module
+    for file, _ in module._files.values():
+        os.close(file)
+
+
+def in_thread(work):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_the_second_number_counts_and_the_file_stays_open(delay):
+    assert delay.of_thread() == 42
+    Path(delay.STATISTICS).write_text("310 50 18\n", encoding="utf-8")
+    assert delay.of_thread() == 50
+    assert len(delay._files) == 1
+
+
+@pytest.mark.parametrize("text", ["", "none", "7"])
+def test_what_cannot_be_read_is_no_delay(delay, text):
+    Path(delay.STATISTICS).write_text(text, encoding="utf-8")
+    assert delay.of_thread() is None
+    for file, _ in delay._files.values():
+        os.close(file)
+
+
+def test_a_file_that_the_user_closed_is_opened_again(delay):
+    delay.of_thread()
+    ((file, _),) = delay._files.values()
+    os.close(file)
+    assert delay.of_thread() == 42
+
+
+def test_without_statistics_nothing_is_known(delay, monkeypatch):
+    monkeypatch.setattr(delay, "STATISTICS", "/nowhere/schedstat")
+    assert not delay.is_known()
+    assert delay.of_thread() is None
+
+
+@pytest.mark.parametrize(("before", "after", "added"), [(5, 9, 4), (9, 5, 0), (None, 9, 0), (5, None, 0)])
+def test_what_is_not_known_at_both_ends_is_no_delay(delay, before, after, added):
+    assert delay.between(before, after) == added
+
+
+def test_no_more_files_than_allowed(delay, monkeypatch):
+    monkeypatch.setattr(delay, "MOST", 1)
+    delay.of_thread()
+    assert in_thread(delay.of_thread) is None
+    assert len(delay._files) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="the kernel does not count it")
+def test_each_thread_has_its_own_file_which_is_closed_when_it_has_ended(delay, monkeypatch):
+    monkeypatch.setattr(delay, "STATISTICS", "/proc/thread-self/schedstat")
+    delay.of_thread()
+    in_thread(delay.of_thread)
+    assert len({file for file, _ in delay._files.values()}) == 2
+    delay.forget()
+    assert list(delay._files) == [threading.get_native_id()]
+
+
+def test_a_number_that_is_the_users_by_now_is_left_open(delay, tmp_path):
+    delay.of_thread()
+    ((file, _),) = delay._files.values()
+    other = os.open(tmp_path / "other", os.O_CREAT | os.O_WRONLY)  # not to be read, as the file of an ended thread
+    os.dup2(other, file)
+    delay.forget()
+    assert delay._files == {}
+    os.fstat(file)
+    os.close(file)
+    os.close(other)
