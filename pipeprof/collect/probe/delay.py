@@ -26,7 +26,7 @@ def of_thread():
             file, _ = _files.get(thread) or _opened(thread)
             return int(os.pread(file, 64, 0).split()[1])
         except (OSError, ValueError, IndexError):
-            _files.pop(thread, None)  # the thread that had this number has ended, or the user closed the file
+            _drop(thread)  # the thread that had this number has ended, or the user closed the file
     return None
 
 
@@ -37,12 +37,11 @@ def between(before, after):
 
 def forget():
     """Close what is open for threads that have ended."""
-    for thread, (file, inode) in list(_files.items()):
+    for thread, (file, _) in list(_files.items()):
         try:
             os.pread(file, 1, 0)
         except OSError:
-            _files.pop(thread, None)
-            _close(file, inode)
+            _drop(thread)
 
 
 def _opened(thread):
@@ -53,7 +52,8 @@ def _opened(thread):
     return _files[thread]
 
 
-def _close(file, inode):
+def _drop(thread):
+    file, inode = _files.pop(thread, (-1, 0))
     try:
         if os.fstat(file).st_ino == inode:  # else the number is a file of the user's by now
             os.close(file)
