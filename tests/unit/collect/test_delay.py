@@ -38,11 +38,14 @@ def test_the_second_number_counts_and_the_file_stays_open(delay):
 
 
 @pytest.mark.parametrize("text", ["", "none", "7"])
-def test_what_cannot_be_read_is_no_delay(delay, text):
+def test_what_cannot_be_read_is_no_delay_and_stays_open_nowhere(delay, text, monkeypatch):
     Path(delay.STATISTICS).write_text(text, encoding="utf-8")
-    before = len(os.listdir("/proc/self/fd"))
+    opened, original = [], delay._opened
+    monkeypatch.setattr(delay, "_opened", lambda thread: opened.append(original(thread)) or opened[-1])
     assert delay.of_thread() is None
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert opened
+    for file, _ in opened:
+        pytest.raises(OSError, os.fstat, file)
 
 
 def test_a_file_that_the_user_closed_is_opened_again(delay):
