@@ -45,7 +45,8 @@ def test_what_cannot_be_read_is_no_delay_and_stays_open_nowhere(delay, text, mon
     assert delay.of_thread() is None
     assert opened
     for file, _ in opened:
-        pytest.raises(OSError, os.fstat, file)
+        with pytest.raises(OSError):
+            os.fstat(file)
 
 
 def test_a_file_that_the_user_closed_is_opened_again(delay):
