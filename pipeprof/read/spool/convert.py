@@ -166,13 +166,12 @@ def _points(
     points: Mapping[str, str | None],
     out: RankRows,
 ) -> dict[int, tuple[int | None, int | None]]:
-    try:
-        chosen = operators.choose_points(placed, steps, points["fp"], points["bp"])
-    except operators.PointNotFoundError as error:
-        manifest.warn("point_not_found", f"{error.message}; {error.hint}", rep=out.rep, rank=out.rank)
-        return {}
+    chosen = operators.choose_points(placed, steps, points["fp"], points["bp"])
+    for problem in chosen.problems.values():
+        manifest.warn("point_not_found", problem, rep=out.rep, rank=out.rank)
     if chosen.fp or chosen.bp:
-        how = {name: "named by the user" if points[name] else "automatic" for name in ("fp", "bp")}
+        named = [name for name in ("fp", "bp") if points[name] and name not in chosen.problems]
+        how = {name: "named by the user" if name in named else "automatic" for name in ("fp", "bp")}
         manifest.options.setdefault("points", {})[f"rank {out.rank}"] = {
             "fp": chosen.fp, "fp_choice": how["fp"], "bp": chosen.bp, "bp_choice": how["bp"],
         }  # fmt: skip

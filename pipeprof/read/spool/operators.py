@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from pipeprof.errors import SourceError
 from pipeprof.read.mindspore_ops import Execution, PoolSample, op_type, read_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipeprof.read.spool.process import Process
     from pipeprof.read.spool.steps import Step
@@ -203,10 +203,11 @@ def _instance_names(members: Sequence[Execution]) -> list[str]:
 
 @dataclass(frozen=True)
 class Points:
-    """Names of the operators that mark FP and BP, and how they were chosen."""
+    """Names of the operators that mark FP and BP; `problems`: fp | bp -> why the one that was named is not used."""
 
     fp: str | None
     bp: str | None
+    problems: Mapping[str, str] = field(default_factory=dict)
 
 
 def choose_points(placed: Sequence[Placed], steps: Sequence[Step], fp: str | None, bp: str | None) -> Points:
@@ -214,8 +215,8 @@ def choose_points(placed: Sequence[Placed], steps: Sequence[Step], fp: str | Non
 
     With communication, BP feeds the step's last collective: it has ended when that begins.
 
-    A name given by the user wins: the full name, or a suffix that only one operator has. Raises PointNotFoundError for
-    a name that matches nothing.
+    A name given by the user wins: the full name, or a suffix that only one operator has. One that matches nothing, or
+    several, is a problem of the result, and the point is chosen as if there were no name.
     """
     training = [item for item in placed if item.step is not None and steps[item.step].kind != "eval"]
     names = sorted({item.name for item in training})
@@ -231,10 +232,15 @@ def choose_points(placed: Sequence[Placed], steps: Sequence[Step], fp: str | Non
         feeds = index not in reduced or _end(item) <= reduced[index]
         if item.phase == "backward" and feeds and (index not in last or _end(item) > _end(last[index])):
             last[index] = item
-    return Points(
-        fp=match_point(fp, names, "FP_POINT") if fp else _most(first),
-        bp=match_point(bp, names, "BP_POINT") if bp else _most(last),
-    )
+    chosen = {"fp": _most(first), "bp": _most(last)}
+    problems = {}
+    for point, wanted in (("fp", fp), ("bp", bp)):
+        try:
+            chosen[point] = match_point(wanted, names, f"{point.upper()}_POINT") if wanted else chosen[point]
+        except PointNotFoundError as error:
+            instead = f"; the automatic choice is used: `{chosen[point]}`" if chosen[point] else ""
+            problems[point] = f"{error.message}; {error.hint}{instead}"
+    return Points(chosen["fp"], chosen["bp"], problems)
 
 
 def _last_collectives(placed: Sequence[Placed]) -> dict[int, int]:

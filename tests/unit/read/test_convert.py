@@ -154,12 +154,15 @@ def test_an_op_window_gives_operators_points_and_marks_its_steps(spooled):
 def test_a_point_that_names_nothing_is_a_warning_that_lists_near_names_and_keeps_the_tables(spooled):
     spooled.rep()
     spooled.window(spooled.process(), 1_400, 1_500, [("Default/net/Cast-op0", 1_425, 10)])
-    spooled.run.manifest.options["fp_point"] = "Default/net/Castt-op0"
+    spooled.run.manifest.options |= {"fp_point": "Default/net/Castt-op0", "bp_point": "none"}
     convert_rep(spooled.run, 0)
-    (warning,) = [one for one in spooled.run.manifest.warnings if one.code == "point_not_found"]
-    assert "`Default/net/Cast-op0`" in warning.message
+    first, second = (one.message for one in spooled.run.manifest.warnings if one.code == "point_not_found")
+    assert first.startswith("FP_POINT `Default/net/Castt-op0` matches no operator that was recorded; did you mean")
+    assert first.endswith("; the automatic choice is used: `Default/net/Cast-op0`")
+    assert second.startswith("BP_POINT `none` matches no operator")
     assert len(store.read(spooled.run, "op")) == 1
-    assert {row["fp_source"] for row in store.read(spooled.run, "step").to_pylist()} == {"fetch"}
+    assert {row["fp_source"] for row in store.read(spooled.run, "step").to_pylist()} == {"op"}
+    assert spooled.run.manifest.options["points"]["rank 0"]["fp_choice"] == "automatic"
 
 
 def test_damaged_operator_files_are_a_warning_and_keep_the_steps(spooled):
