@@ -30,6 +30,8 @@ from pipeprof.report.diagnosis import diagnosis_of
 SATURATED = 0.9  # of all cores: then `host_saturated` is a right kind as well
 SLEEPS = frozenset(["Distant"])  # functions that mostly wait
 READS = 1.02  # a measured gain this far above a stated upper bound contradicts it
+GAINS = 1.10  # what removing the whole pipeline brings in all rounds: "the loop limits" contradicts it
+NOTHING = 1.05  # what it does not bring in any round: "input-bound" contradicts it
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Scored:
     kind_right: bool | None
     bounds_right: list[bool]
     gains_right: list[bool]
+    contradicts: bool
 
 
 def own_rules(run):
@@ -124,8 +127,17 @@ def judged(label, said, *, saturated=False):
     changes = {(one["op_id"], one["parameter"], one["new"]): one["ratio"] for one in label["changes"]}
     gains = [low <= changes[tuple(key)] <= high for *key, low, high in said.gains or [] if tuple(key) in changes]
     return Scored(
-        label["name"], label["held_out"], label["limits"], label["accepted"], said, right, kind, bounds, gains
-    )
+        label["name"], label["held_out"], label["limits"], label["accepted"], said, right, kind, bounds, gains,
+        contradicts(label["whole"], said),
+    )  # fmt: skip
+
+
+def contradicts(whole, said):
+    """Whether what the report says, and not with low confidence, is the opposite of what `headspace` measured."""
+    if said.confidence not in ("high", "medium"):
+        return False
+    no_gain, no_loop = whole["high"] < NOTHING, whole["low"] >= GAINS
+    return (said.verdict == "consumer_bound" and no_loop) or (said.verdict == "input_bound" and no_gain)
 
 
 def score_all(captures=CAPTURES, rules=own_rules):
@@ -149,6 +161,7 @@ def summary(rows):
         "false_input_bound": share(loops, lambda row: row.said.verdict == "input_bound"),
         "bounds": share(bounds, bool),
         "gains": share(gains, bool),
+        "contradicts_headspace": share(rows, lambda row: row.contradicts),
     }
 
 

@@ -8,7 +8,7 @@ import catalogue
 import pytest
 from decide import decide, if_free, ratios
 from label import is_done, wanted
-from real_score import Said, judged, kinds_of, report
+from real_score import Said, contradicts, judged, kinds_of, report
 
 from pipeprof.experiment.pairs import Ratio
 
@@ -57,6 +57,7 @@ def label(limits="op", accepted=(2,), **figures):
     op = OP | {"low": 1.8, "ratio": 1.9, "high": 2.0} | figures
     change = {"op_id": 2, "parameter": "num_parallel_workers", "new": 2, "ratio": 1.5}
     facts = {"name": "one", "held_out": False, "quiet": True, "limits": limits, "accepted": list(accepted)}
+    facts["whole"] = {"ratio": 2.0, "low": 1.9, "high": 2.1}
     return facts | {"ops": [op], "changes": [change]}
 
 
@@ -131,3 +132,19 @@ def test_what_is_labelled_next(tmp_path):
         (tmp_path / f"{name}.json").write_text(json.dumps({"quiet": quiet}))
     assert (is_done(first, tmp_path), is_done(second, tmp_path)) == (True, False)
     assert wanted(Options)[0] == second
+
+
+@pytest.mark.parametrize(
+    ("verdict", "confidence", "low", "high", "expected"),
+    [
+        ("consumer_bound", "high", 1.1, 1.3, True),
+        ("consumer_bound", "low", 1.1, 1.3, False),
+        ("consumer_bound", "medium", 1.09, 1.3, False),
+        ("input_bound", "medium", 0.9, 1.04, True),
+        ("input_bound", "high", 0.9, 1.05, False),
+        ("balanced", "medium", 1.1, 1.3, False),
+    ],
+)
+def test_a_report_that_is_sure_of_the_opposite_of_what_headspace_measured(verdict, confidence, low, high, expected):
+    said = Said(verdict, ["consumer"], confidence=confidence)
+    assert contradicts({"low": low, "high": high}, said) is expected

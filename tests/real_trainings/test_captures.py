@@ -1,0 +1,48 @@
+"""The diagnosis against what interventions measured on the stored real trainings. Targets: docs/accuracy.md."""
+
+from __future__ import annotations
+
+import pytest
+from catalogue import CASES, held_out
+from real_score import CAPTURES, report, score_all
+
+pytestmark = pytest.mark.slow
+
+TOP1 = 0.95
+BOUNDS = GAINS = 0.90
+
+
+@pytest.fixture(scope="module")
+def found():
+    return report(score_all())
+
+
+def test_each_label_has_its_recording():
+    labels = {path.stem for path in CAPTURES.glob("*.json")}
+    assert labels == {path.name.removesuffix(".tar.xz") for path in CAPTURES.glob("*.tar.xz")}
+    assert labels <= {case.name for case in CASES}
+    assert {case.name for case in CASES if case.name not in held_out()} <= labels
+
+
+def test_what_limits_is_named(found):
+    wrong = [
+        (row["name"], row["accepted"], row["said"]["named"]) for row in found["trainings"] if row["right"] is False
+    ]
+    assert found["summary"]["all"]["top1"]["share"] >= TOP1, wrong
+
+
+def test_high_confidence_is_always_right(found):
+    high = found["summary"]["all"]["high_right"]
+    assert high["right"] == high["of"]
+
+
+def test_report_and_headspace_do_not_contradict_each_other(found):
+    assert [row["name"] for row in found["trainings"] if row["contradicts"]] == []
+
+
+def test_bounds_are_bounds_and_promised_gains_are_kept(found):
+    figures = found["summary"]["all"]
+    assert figures["bounds"]["share"] >= BOUNDS, [
+        row["name"] for row in found["trainings"] if not all(row["bounds_right"])
+    ]
+    assert figures["gains"]["share"] is None or figures["gains"]["share"] >= GAINS
