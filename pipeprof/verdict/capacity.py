@@ -10,13 +10,14 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeprof.verdict.rules import LOCK_HELD, SHORT_IDLE
+from pipeprof.verdict.rules import LOCK_HELD, LOCKED_CORES, SHORT_IDLE
 
 Kind = Literal["cpu", "wait", "gil", "burst", "poll"]
 
 POLL_NS = 100e6  # GeneratorDataset's master sleeps this long when the next row is not there yet
 THREAD_QUEUE = 16  # rows that a worker thread of GeneratorDataset can prepare; fixed in MindSpore
 CPU_SHARE = 0.4  # of its working time that a worker computes; above, free cores limit the gain
+BESIDE_PYTHON = 4.0  # times less CPU that a loop's batch takes without Python beside it, no core idle: 3.8 was seen
 NEAR_POLL = 1.25  # a row time within this of the poll law is limited by it
 PREFETCH = 16  # MindSpore's default
 SOURCE = "GeneratorOp"
@@ -88,7 +89,9 @@ class Loop:
         if self.consumer is None or not self.is_contended or not self.process_cores or not self.rate:
             return self.consumer
         own = self.process_cores - sum(stage.cores or 0.0 for stage in self.stages)
-        return max(self.consumer, self.rate * self.cpu_count / own) if own > 0 else math.inf
+        python = sum(stage.cores or 0.0 for stage in self.stages if stage.is_python and not stage.uses_processes)
+        beside = BESIDE_PYTHON if python >= LOCKED_CORES else 1.0
+        return max(self.consumer, beside * self.rate * self.cpu_count / own) if own > 0 else math.inf
 
     @property
     def is_contended(self) -> bool:

@@ -186,6 +186,16 @@ class Facts:
         used = math.fsum(stage.cores or 0.0 for stage in self.operators)
         return min(1.0, used / self.process_cores) if self.process_cores else None
 
+    @property
+    def freed(self) -> float | None:
+        """Times as fast if the pipeline's CPU and the waiting for it were the loop's: 1 / ((1 - CPU) (1 - waiting)).
+
+        Without idle cores, and for a loop that can use them, which MindSpore's can.
+        """
+        if self.pipeline_share is None or self.pipeline_share >= 1 or self.wait_share >= 1:
+            return None
+        return 1.0 / ((1.0 - self.pipeline_share) * (1.0 - self.wait_share))
+
     @cached_property
     def taker(self) -> StageFacts | None:
         """The operator with the most CPU."""

@@ -46,8 +46,9 @@ LOCK_BESIDE_LOOP = 0.40  # loops that are slow by themselves show at most 0.23
 LOCK_MOST = 0.60  # most of the time, so that fewer cores say enough
 DOUBTED_CORES = 0.30  # of Python beside a loop that limits, from which the lock is a doubt
 
-TAKES_CPU = 0.40  # of the job's CPU for its data pipeline, without idle cores: the loop could have had them
-SHARES_CPU = 0.20  # from here on that is a doubt about a loop that limits
+FREED = 1.15  # times as fast if the loop had its pipeline's CPU: interventions bring about that much, and more
+MAY_BE_FREED = 1.05  # from here on that is a doubt about a loop that limits
+CROWDED_IDLE = 0.12  # of the cores: a loop that its own threads hold up leaves that much although it is short of CPU
 CONTENDING_CORES = 0.30  # of CPU: the stage that takes most where no stage is busy
 
 # What a stage does while it is busy.
@@ -79,7 +80,8 @@ RULES = (
     # A loop that computes beside it is slow for want of cores, which looks as if it limited.
     Rule("takes_cpu", "shared_cpu", "taker", (
         at_most("wait_share", HIGH_WAIT),
-        below("idle_share", SHORT_IDLE), at_least("pipeline_share", TAKES_CPU)), kind="cpu"),
+        below("idle_share", CROWDED_IDLE), at_least("freed", FREED), noted("pipeline_share")),
+        kind="cpu"),
     Rule("data_in_time", "consumer", "loop", (below("wait_share", MODERATE_WAIT),)),
     # The stage that waits for the lock looks slow, the one that holds it does not.
     Rule("lock_held", "gil", "lock_holder", (
@@ -125,7 +127,7 @@ DOUBTS = (
     Outcome("prefilled", (above("over_capacity", PREFILLED),)),
     Outcome("holds_lock", (at_least("gil_share", LOCK_HELD), at_least("python_cores", DOUBTED_CORES)),
             only=("consumer",)),
-    Outcome("shares_cpu", (below("idle_share", SHORT_IDLE), at_least("pipeline_share", SHARES_CPU)),
+    Outcome("shares_cpu", (below("idle_share", CROWDED_IDLE), at_least("freed", MAY_BE_FREED)),
             only=("consumer", "shared_cpu")),
     Outcome("other_load", SATURATED),
     Outcome("indirect", (short_of("drop", WHOLE_DROP),), only=("untimed",)),

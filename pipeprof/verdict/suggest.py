@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 WORTH = 1.02  # a smaller predicted gain is not suggested
 THREAD_ROWS_S = 160.0  # at most from each thread of a source that has several: 16 rows between two polls of 100 ms
 BESIDE = 1.25  # times that a loop may be faster without its pipeline, though cores are idle: 1.20 was seen
+BESIDE_WAITING = 2.0  # the same for one that mostly waits, whose threads go to sleep meanwhile: 1.96 was seen
 MANY_ROWS, SHORT_ROW_NS = 8, 1e6  # from here on, up to there, the calls of a Python map are worth saving
 CPU_SHORT = 0.10  # of the machine idle; where more is, workers that have nothing to do harm nobody
 
@@ -127,7 +128,8 @@ def most(row: Row, loop: Loop) -> float | None:
     """
     others = [stage.rate for stage in loop.stages if stage.rate is not None and stage.op_id != row["op_id"]]
     if loop.consumer is not None and loop.consumer_most is not None:
-        others.append(max(loop.consumer * BESIDE, loop.consumer_most))
+        waits = loop.rate is not None and loop.rate < 0.5 * loop.consumer
+        others.append(max(loop.consumer * (BESIDE_WAITING if waits else BESIDE), loop.consumer_most))
     if not others or not loop.rate:
         return None
     return max(1.0, min(others) / loop.rate)

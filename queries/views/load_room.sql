@@ -1,11 +1,11 @@
 -- What CPU a rank could have, and who used it, while its training pipelines were in their steady state.
 --
 -- Everything is of the cores that the rank may use (its affinity, or its quota when that is less). An interval that
--- lies partly in the steady state counts with that part.
+-- lies partly in the steady state counts with that part. Without an account of CPU time there are no rows.
 --
 -- Reads: cpu_room, cpu_use, pipeline_window
 -- Kept: yes
--- Gives, one row per (rep, rank, pipeline_key), none where CPU time was not accounted for:
+-- Gives, one row per (rep, rank, pipeline_key):
 --   rep           bigint   repetition
 --   rank          bigint   process rank
 --   pipeline_key  varchar  equal keys are the same pipeline again

@@ -163,6 +163,7 @@ told AS (
     pipeline_tree.pipeline_key,
     pipeline_tree.op_id,
     CASE
+      WHEN min(pipeline.batch_size) IS NULL THEN NULL
       WHEN count(CASE WHEN pipeline_below.consumer_type = 'BatchOp' THEN 1 END) = 0 THEN 1
       WHEN
         count(CASE WHEN pipeline_below.consumer_type = 'BatchOp' THEN 1 END)

@@ -161,7 +161,7 @@ def test_a_point_that_names_nothing_is_a_warning_that_lists_near_names_and_keeps
     assert first.endswith("; the automatic choice is used: `Default/net/Cast-op0`")
     assert second.startswith("BP_POINT `none` matches no operator")
     assert len(store.read(spooled.run, "op")) == 1
-    assert {row["fp_source"] for row in store.read(spooled.run, "step").to_pylist()} == {"op"}
+    assert "op" in {row["fp_source"] for row in store.read(spooled.run, "step").to_pylist()}
     assert spooled.run.manifest.options["points"]["rank 0"]["fp_choice"] == "automatic"
 
 

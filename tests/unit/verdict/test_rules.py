@@ -99,6 +99,11 @@ def test_a_rule_at_its_threshold(rule, rows, met, unmet):
     assert named(rows(unmet))[0] != rule
 
 
+def taking(freed, wait=0.01, cores=2.0):
+    """Cores of a pipeline without which a loop that waits so much of its time would be so many times as fast."""
+    return cores * (1 - 1 / (freed * (1 - wait)))
+
+
 def crowded(*ops, **shared):
     """A job of two cores, none of them idle."""
     return pipeline(*ops, **{"wait_share": 0.01, "idle_share": 0.0, "process_cores": 2.0} | shared)
@@ -107,12 +112,12 @@ def crowded(*ops, **shared):
 @pytest.mark.parametrize(
     ("rows", "met", "unmet"),
     [
-        (lambda x: crowded({"cores": 0.72 * x}, {"cores": 0.1}), 1, 0.9),
-        (lambda x: crowded({"cores": 0.8 * x}), 1, LESS),
-        (lambda x: crowded({"cores": 0.8}, idle_share=0.1 * x), LESS, 1),
+        (lambda x: crowded({"cores": taking(1.15 * x) - 0.1}, {"cores": 0.1}), 1, 0.99),
+        (lambda x: crowded({"cores": taking(1.15 * x)}), MORE, LESS),
+        (lambda x: crowded({"cores": 0.8}, idle_share=0.12 * x), LESS, 1),
         (lambda x: crowded({"cores": 0.8}, wait_share=0.2 * x), 1, MORE),
     ],
-    ids=["all operators", "share", "idle", "wait"],
+    ids=["all operators", "freed", "idle", "wait"],
 )
 def test_a_pipeline_that_takes_the_cores_of_its_loop(rows, met, unmet):
     assert named(rows(met)) == ("takes_cpu", 0)
@@ -136,9 +141,9 @@ def test_other_programs_are_not_other_ranks_nor_cores_that_it_may_not_use(shared
     assert ("other_load" in [doubt["code"] for doubt in found.doubts]) is doubted
 
 
-@pytest.mark.parametrize(("share", "doubted"), [(0.2 * LESS, False), (0.2, True)])
-def test_a_loop_that_limits_beside_a_pipeline_that_computes_is_a_doubt(share, doubted):
-    rows = pipeline({"cores": share}, wait_share=0.01, idle_share=0.05, process_cores=1.0)
+@pytest.mark.parametrize(("freed", "doubted"), [(1.05 * LESS, False), (1.05 * MORE, True)])
+def test_a_loop_that_limits_beside_a_pipeline_that_computes_is_a_doubt(freed, doubted):
+    rows = pipeline({"cores": taking(freed, cores=1.0)}, wait_share=0.01, idle_share=0.05, process_cores=1.0)
     found = decide(rows, 2.0)
     assert found.rule.name == "data_in_time"
     assert ("shares_cpu" in [doubt["code"] for doubt in found.doubts]) is doubted
@@ -282,10 +287,10 @@ def test_doubts_of_an_operator_that_is_named(rows, expected):
 @pytest.mark.parametrize(
     ("python", "lock", "wait", "expected"),
     [
-        (0.3, 0.25, 0.01, ["holds_lock"]),
-        (0.3 * LESS, 0.25, 0.01, []),
-        (0.3, 0.25 * LESS, 0.01, []),
-        (0.3, None, 0.01, []),
+        (0.3, 0.25, 0.01, ["no_queues", "holds_lock"]),
+        (0.3 * LESS, 0.25, 0.01, ["no_queues"]),
+        (0.3, 0.25 * LESS, 0.01, ["no_queues"]),
+        (0.3, None, 0.01, ["no_queues"]),
         (0.0, None, 0.05, ["close", "no_queues"]),
     ],
 )

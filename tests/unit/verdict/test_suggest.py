@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeprof.report.words.suggestions import worded
+from pipeprof.verdict.capacity import BESIDE_PYTHON
 from pipeprof.verdict.loop import loop_of
-from pipeprof.verdict.suggest import BESIDE, for_consumer, most, suggestions
+from pipeprof.verdict.suggest import BESIDE, BESIDE_WAITING, for_consumer, most, suggestions
 
 
 def stage(op_id=1, op_type="MapOp", rate=10.0, workers=1, kind="wait", **more):
@@ -77,9 +78,14 @@ def test_python_of_many_short_rows_is_better_called_for_batches(facts, advised):
 
 
 def test_a_bound_holds_where_the_loop_had_no_core_to_itself():
-    alone = advise(stage(kind="cpu", cores=1.0, process_cores=2.0, consumer_rate=11.0), cores=2.0)[-1]
-    crowded = advise(stage(kind="cpu", cores=1.0, process_cores=2.0, consumer_rate=11.0, idle_share=0.0), cores=2.0)[-1]
-    assert (alone.facts["times"], crowded.facts["times"]) == (pytest.approx(1.1 * BESIDE), pytest.approx(2.0))
+    facts = {"kind": "cpu", "cores": 1.0, "process_cores": 2.0, "consumer_rate": 11.0, "is_python": False}
+    rows = [
+        stage(**facts),
+        stage(**facts | {"idle_share": 0.0}),
+        stage(**facts | {"idle_share": 0.0, "is_python": True}),
+    ]
+    bounds = [advise(row, cores=2.0)[-1].facts["times"] for row in rows]
+    assert bounds == pytest.approx([1.1 * BESIDE, 2.0, 2.0 * BESIDE_PYTHON])
 
 
 def test_never_more_workers_than_cpus():
@@ -118,7 +124,9 @@ def test_bursts_of_a_stage_that_is_too_slow_on_average_are_not_helped_by_a_queue
 def test_the_bound_is_the_next_lowest_capacity():
     row = stage()
     assert most(row, loop_of([row, stage(0, rate=15.0)], 8.0)) == pytest.approx(1.5)
-    assert most(row, loop_of([row], 8.0)) == pytest.approx(4.0 * BESIDE)
+    assert most(row, loop_of([row], 8.0)) == pytest.approx(4.0 * BESIDE_WAITING)
+    seldom = row | {"consumer_rate": 12.0}
+    assert most(seldom, loop_of([seldom], 8.0)) == pytest.approx(1.2 * BESIDE)
     assert most(row, loop_of([row | {"consumer_rate": None}], 8.0)) is None
 
 
