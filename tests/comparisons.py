@@ -34,6 +34,21 @@ def comparison(verdict="regressed", /, metrics=None, **other):
     } | other)  # fmt: skip
 
 
+def trust(edits=(), departures=(), **policy):
+    """The member of that name; the base revision is all b."""
+    origin = {"origin": "revision", "path": "pipeprof.toml", "revision": "b" * 40, "changed": False}
+    return {"policy": origin | policy, "departures": list(departures), "base_revision": "b" * 40,
+            "baseline": "baselines/demo", "edits": list(edits)}  # fmt: skip
+
+
+def setting(key="alpha", reference=0.008, value=0.0001, effect="looser"):
+    return {"key": key, "reference": reference, "value": value, "effect": effect}
+
+
+def edit(kind="policy", path="pipeprof.toml", change="edited", settings=(), problem=""):
+    return {"kind": kind, "path": path, "change": change, "settings": list(settings), "problem": problem}
+
+
 def hostile(verdict="regressed"):
     """Every text of the content means something to some reader of the output."""
     content = comparison(verdict, metrics=[metric(HOSTILE, verdict, reason=HOSTILE, unit="ns")], headline=HOSTILE)
@@ -43,5 +58,15 @@ def hostile(verdict="regressed"):
         "differences": [{"name": HOSTILE, "base": HOSTILE, "new": None, "hard": True}],
     }
     content["notes"] = [HOSTILE]
+    entry = {"metric": HOSTILE, "max_ratio": 9.0, "reason": HOSTILE, "expires": HOSTILE, "workload": HOSTILE}
+    wild = [
+        setting(HOSTILE, HOSTILE, [HOSTILE]),
+        setting("acknowledge", None, entry),
+        setting("acknowledge", HOSTILE, None),
+    ]
+    content["trust"] = trust(
+        [edit(kind, HOSTILE, HOSTILE, wild, problem) for kind in ("policy", HOSTILE) for problem in ("", HOSTILE)], wild,
+        path=HOSTILE, revision=HOSTILE,
+    )  # fmt: skip
     content["new"] = {"label": HOSTILE, "workload": HOSTILE, "git": {HOSTILE: HOSTILE}, "reps": 8}
     return content
