@@ -35,7 +35,8 @@ MOST_PAGES = 30
 POLICIES = ("pipeprof.toml", "pyproject.toml")
 BASELINES = ("baseline.json", "measures.parquet", "facts.json", "facts.json.zst", "history.jsonl")
 CHECKS = re.compile(
-    r"\.(github|ci|circleci|buildkite|gitlab|woodpecker)/.*|\.gitlab-ci\.yml|Jenkinsfile|azure-pipelines\.yml"
+    r"\.(github|ci|circleci|buildkite|gitlab|woodpecker)/.*|\.gitlab-ci\.yml|\.travis\.yml|Jenkinsfile|"
+    r"(azure|bitbucket)-pipelines\.yml"
 )
 KINDS = ("policy", "baseline", "ci")
 CHANGES = {"added": "added", "removed": "removed"}

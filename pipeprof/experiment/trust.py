@@ -6,6 +6,7 @@ is seen here and counts once it is merged.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
@@ -79,13 +80,18 @@ def trust_of(found: FoundPolicy, change: Change | None = None) -> dict[str, Any]
 
     `baseline`: the file or folder that was read as the base revision has it; None where none was.
     """
-    policy = {"origin": found.origin, "path": found.path, "revision": found.revision, "changed": found.changed}
+    policy = {
+        "origin": found.origin,
+        "path": found.path and _shown(found.path),
+        "revision": found.revision,
+        "changed": found.changed,
+    }
     content: dict[str, Any] = msgspec.to_builtins(
         {
             "policy": policy,
             "departures": departures(found.policy),
             "base_revision": change.base if change else None,
-            "baseline": str(change.baseline_path) if change and change.baseline_path else None,
+            "baseline": _shown(change.baseline_path) if change and change.baseline_path else None,
             "edits": edits_of(change, found) if change else [],
         }
     )
@@ -96,10 +102,14 @@ def edits_of(change: Change, found: FoundPolicy) -> list[Edit]:
     """What the change edits of what it is judged by, the policy first."""
     files = change.repository.changed(change.base, change.new)
     edits = [*_policy_edits(change, found, files), *_baseline_edits(change, files)]
-    edits += [Edit(kind="ci", path=str(path), change=_word(letter)) for path, letter in files.items() if _is_ci(path)]
+    edits += [
+        Edit(kind="ci", path=_shown(path), change=_word(letter)) for path, letter in files.items() if _is_ci(path)
+    ]
     named = {change.repository.inside(Path(word)) for word in _named_by(change.command)}
     edits += [
-        Edit(kind="workload", path=str(path), change=_word(letter)) for path, letter in files.items() if path in named
+        Edit(kind="workload", path=_shown(path), change=_word(letter))
+        for path, letter in files.items()
+        if path in named
     ]
     return sorted(edits, key=lambda edit: (KINDS.index(edit.kind), edit.path))
 
@@ -117,13 +127,13 @@ def _policy_edits(change: Change, found: FoundPolicy, files: Mapping[PurePosixPa
         after = policy_after(change.repository, change.new, change.policy_path)
     except UsageError as error:
         name = touched[0] if touched else names[0]
-        return [Edit(kind="policy", path=str(name), change=_word(files.get(name, "M")), problem=error.message)]
+        return [Edit(kind="policy", path=_shown(name), change=_word(files.get(name, "M")), problem=error.message)]
     settings = departures(after.policy, found.policy)
     if after.path is not None and not is_tracked(change.repository, PurePosixPath(after.path)) and settings:
-        return [Edit(kind="policy", path=after.path, change="added", settings=settings)]
+        return [Edit(kind="policy", path=_shown(after.path), change="added", settings=settings)]
     own = [name for name in touched if name.name != PROJECT or (settings and str(name) in (after.path, found.path))]
     return [
-        Edit(kind="policy", path=str(name), change=_word(files[name]), settings=settings if name == own[0] else [])
+        Edit(kind="policy", path=_shown(name), change=_word(files[name]), settings=settings if name == own[0] else [])
         for name in own
     ]
 
@@ -136,7 +146,7 @@ def _baseline_edits(change: Change, files: Mapping[PurePosixPath, str]) -> list[
         if below or path.name in BASELINE_FILES:
             letters.setdefault(path.parent, set()).add(letter)
     return [
-        Edit(kind="baseline", path=str(folder), change=_word(next(iter(found)) if len(found) == 1 else "M"))
+        Edit(kind="baseline", path=_shown(folder), change=_word(next(iter(found)) if len(found) == 1 else "M"))
         for folder, found in letters.items()
     ]
 
@@ -153,6 +163,11 @@ def _named_by(command: Iterable[str]) -> Iterable[str]:
 
 def _is_ci(path: PurePosixPath) -> bool:
     return path.parts[0] in CI_FOLDERS or str(path) in CI_FILES
+
+
+def _shown(path: PurePosixPath | str) -> str:
+    """A path as text that every reader of the result takes, whatever bytes its name has."""
+    return os.fsencode(str(path)).decode("utf-8", "backslashreplace")
 
 
 def _word(letter: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from ab_bench import STEP, FakeBench
 from git_repository import GitRepository
 
 from pipeprof.errors import UsageError
+from pipeprof.experiment import policy_file, trust
 from pipeprof.experiment.ab import AbWish, run_ab
 from pipeprof.experiment.arms import ArmWish
 from pipeprof.experiment.judged import judged_arms
@@ -54,6 +57,25 @@ def test_words_count_from_the_working_directory(repository, monkeypatch):
     assert edits(repository, ("python", "train.py")) == edits(repository, ("python", "../jobs/train.py"))
     assert edits(repository, ("python", "train.py")) == [("workload", "jobs/train.py", "edited")]
     assert edits(repository, ("python", "jobs/train.py")) == []
+
+
+def test_a_name_that_is_no_text_is_shown_as_one(repository):
+    repository.commit({os.fsdecode(b".github/\xff.yml"): "x"})
+    ((_, path, _),) = edits(repository)
+    assert path == r".github/\xff.yml"
+
+
+def test_the_comment_knows_the_same_files():
+    place = Path(__file__).resolve().parents[3] / "ci" / "comment.py"
+    spec = importlib.util.spec_from_file_location("comment", place)
+    comment = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(comment)
+    assert frozenset(comment.BASELINES) == trust.BASELINE_FILES
+    assert comment.POLICIES == (policy_file.OWN, policy_file.PROJECT)
+    names = [*trust.CI_FILES, *(f"{folder}/x/y.yml" for folder in trust.CI_FOLDERS)]
+    assert {comment.kind_of(name, "") for name in names} == {"ci"}
+    assert {comment.kind_of(f"sub/{name}", "") for name in names} == {""}
+    assert trust.KINDS[:-1] == comment.KINDS  # of the workload only the run itself knows
 
 
 @pytest.mark.parametrize(
