@@ -3,7 +3,8 @@
 Runs in a `workflow_run` workflow, on the default branch's code and with a token that may write comments. What it is
 given comes from a run of anybody's code, so nothing of it is trusted: the pull request must have the run's commit as
 its head (GitHub is asked), sizes are capped, no file is unpacked, and the text is made here, from the comparison's
-numbers, by this checkout's `pipeprof render`. Standard library only.
+numbers, by this checkout's `pipeprof render`. Which files of the gate the pull request edits GitHub is asked, too.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -30,6 +31,15 @@ MOST_ARTIFACT = 32 * 1024 * 1024
 MOST_JSON = 16 * 1024 * 1024
 MOST_BODY = 65_000
 MOST_PAGES = 30
+# Files by which a change is judged; `pipeprof` says the same from git, but in a job that the pull request may steer.
+POLICIES = ("pipeprof.toml", "pyproject.toml")
+BASELINES = ("baseline.json", "measures.parquet", "facts.json", "facts.json.zst", "history.jsonl")
+CHECKS = re.compile(
+    r"\.(github|ci|circleci|buildkite|gitlab|woodpecker)/.*|\.gitlab-ci\.yml|\.travis\.yml|Jenkinsfile|"
+    r"(azure|bitbucket)-pipelines\.yml"
+)
+KINDS = ("policy", "baseline", "ci")
+CHANGES = {"added": "added", "removed": "removed"}
 TIMEOUT_S = 30
 
 
@@ -137,6 +147,49 @@ def pull_request(api: Api, given: bytes, run: dict[str, Any]) -> int:
     return int(text)
 
 
+def edited(api: Api, number: int) -> list[dict[str, Any]]:
+    """Files of policies, baselines and checks that the pull request edits, as the comparison's `trust` lists them.
+
+    A pyproject.toml counts when the part of it that GitHub shows speaks of pipeprof, or GitHub shows none.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for page in range(1, MOST_PAGES + 1):
+        files = api.ask(f"pulls/{number}/files?per_page=100&page={page}")
+        for file in files:
+            for path in filter(None, (file.get("filename"), file.get("previous_filename"))):
+                kind = kind_of(str(path), str(file.get("patch", "pipeprof")))
+                if kind:
+                    place = str(path).rpartition("/")[0] if kind == "baseline" else str(path)
+                    change = CHANGES.get(str(file.get("status")), "edited")
+                    found.setdefault((kind, place), {"kind": kind, "path": place, "change": change})
+        if len(files) < 100:
+            break
+    return sorted(found.values(), key=lambda one: (KINDS.index(one["kind"]), one["path"]))
+
+
+def kind_of(path: str, patch: str) -> str:
+    """policy, baseline, ci, or nothing."""
+    name = path.rpartition("/")[2]
+    if name in POLICIES:
+        return "policy" if name == POLICIES[0] or "pipeprof" in patch else ""
+    if name in BASELINES:
+        return "baseline"
+    return "ci" if CHECKS.fullmatch(path) else ""
+
+
+def with_edits(comparison: bytes, seen: list[dict[str, Any]]) -> bytes:
+    """The comparison with what GitHub saw first among its `trust.edits`; as it is when it is no comparison."""
+    try:
+        content = json.loads(comparison)
+        trust = content.get("trust") or {"policy": {"origin": "unknown"}}
+        told = {(one["kind"], one["path"]): one for one in trust.get("edits") or []}
+        edits = [told.pop((one["kind"], one["path"]), one) for one in seen]
+        trust["edits"] = [*edits, *told.values()]
+        return json.dumps(content | ({"trust": trust} if trust["edits"] else {})).encode()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return comparison
+
+
 def body_of(comparison: bytes) -> tuple[str, str]:
     """(text, verdict), made by `pipeprof render`, which refuses what is no comparison and escapes every word."""
     program = shutil.which("pipeprof") or shutil.which("pipeprof", path=str(Path(sys.executable).parent))
@@ -173,11 +226,11 @@ def own_comment(api: Api, number: int, mark: str, login: str) -> dict[str, Any] 
     raise Refused(f"more than {MOST_PAGES * 100} comments")
 
 
-def post(api: Api, number: int, body: str, verdict: str, login: str) -> str:
-    """Creates, updates or leaves the comment; says which."""
+def post(api: Api, number: int, body: str, login: str, *, quiet: bool) -> str:
+    """Creates, updates or leaves the comment; says which. `quiet`: there is nothing to say where there is none yet."""
     mark = body.partition("\n")[0]
     old = own_comment(api, number, mark, login)
-    if old is None and verdict == "unchanged":
+    if old is None and quiet:
         return "nothing to say: unchanged, and there is no comment"
     if old is None:
         api.ask(f"issues/{number}/comments", "POST", {"body": body})
@@ -196,9 +249,10 @@ def main() -> int:
         api = Api(env)
         given, comparison = read_artifact(api, run["id"], env.get("PIPEPROF_ARTIFACT", "pipeprof-gate"))
         number = pull_request(api, given, run)
-        text, verdict = body_of(comparison)
+        seen = edited(api, number)
+        text, verdict = body_of(with_edits(comparison, seen))
         login = env.get("PIPEPROF_BOT_LOGIN", "github-actions[bot]")
-        words, code = post(api, number, finish(text, run), verdict, login), 0
+        words, code = post(api, number, finish(text, run), login, quiet=verdict == "unchanged" and not seen), 0
     except Refused as refused:
         words, code = refused.message, refused.code
     except urllib.error.HTTPError as error:

@@ -78,7 +78,7 @@ def read_inputs(env: dict[str, str]) -> Inputs:
         raise GateError(f"`command` is not a command line: {error}", USAGE) from error
     mode, workload = given["MODE"] or "ab", given["WORKLOAD"]
     fail_on = frozenset(filter(None, re.split(r"[,\s]+", given["FAIL_ON"])))
-    base_ref = (given["BASE_REF"] or default_base(env)) if mode == "ab" else ""
+    base_ref = given["BASE_REF"] or default_base(env) or ("HEAD" if mode == "baseline" else "")
     for wrong, text in (
         (not command, "`command` is empty"),
         (mode not in ("ab", "baseline"), f"`mode` is {mode!r}, expected ab or baseline"),
@@ -135,7 +135,8 @@ def measure(inputs: Inputs, folder: Path) -> tuple[int, bytes, str]:
         code, tail = run(["collect", "-o", str(new), f"--reps={inputs.reps}", "--", *inputs.command], None)
         if code:
             raise GateError(f"`pipeprof collect` exited with {code}", WORKLOAD_FAILED, tail)
-        code, tail = run(["compare", "--format=json", *policy, "--", inputs.baseline, str(new)], out)
+        base = f"--base-ref={inputs.base_ref}"
+        code, tail = run(["compare", "--format=json", base, *policy, "--", inputs.baseline, str(new)], out)
     with out.open("rb") as stream:
         data = stream.read(MOST_JSON + 1)
     out.unlink()

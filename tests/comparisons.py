@@ -31,7 +31,23 @@ def comparison(verdict="regressed", /, metrics=None, **other):
         "metrics": [metric(verdict=verdict)] if metrics is None else metrics, "explanation": [cause],
         "fingerprint": {"same": True, "differences": []}, "notes": ["the sides were not interleaved"],
         "base": side | {"label": "base"}, "new": side | {"label": "new"}, "looks": [5, 8, 12], "next_look": None,
+        "trust": trust(),
     } | other)  # fmt: skip
+
+
+def trust(edits=(), departures=(), **policy):
+    """The member of that name; the base revision is all b."""
+    origin = {"origin": "revision", "path": "pipeprof.toml", "revision": "b" * 40, "changed": False}
+    return {"policy": origin | policy, "departures": list(departures), "base_revision": "b" * 40,
+            "baseline": "baselines/demo", "edits": list(edits)}  # fmt: skip
+
+
+def setting(key="alpha", reference=0.008, value=0.0001, effect="looser"):
+    return {"key": key, "reference": reference, "value": value, "effect": effect}
+
+
+def edit(kind="policy", path="pipeprof.toml", change="edited", settings=(), problem=""):
+    return {"kind": kind, "path": path, "change": change, "settings": list(settings), "problem": problem}
 
 
 def hostile(verdict="regressed"):
@@ -43,5 +59,15 @@ def hostile(verdict="regressed"):
         "differences": [{"name": HOSTILE, "base": HOSTILE, "new": None, "hard": True}],
     }
     content["notes"] = [HOSTILE]
+    entry = {"metric": HOSTILE, "max_ratio": 9.0, "reason": HOSTILE, "expires": HOSTILE, "workload": HOSTILE}
+    wild = [
+        setting(HOSTILE, HOSTILE, [HOSTILE]),
+        setting("acknowledge", None, entry),
+        setting("acknowledge", HOSTILE, None),
+    ]
+    content["trust"] = trust(
+        [edit(kind, HOSTILE, HOSTILE, wild, problem) for kind in ("policy", HOSTILE) for problem in ("", HOSTILE)], wild,
+        path=HOSTILE, revision=HOSTILE,
+    )  # fmt: skip
     content["new"] = {"label": HOSTILE, "workload": HOSTILE, "git": {HOSTILE: HOSTILE}, "reps": 8}
     return content

@@ -16,11 +16,12 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 settings.load_profile("untimed")
 
 
-def write_run(folder, tables):
+RUN_ID = "20260101T000000-abcdef"
+
+
+def write_run(folder, tables, run_id=RUN_ID):
     """A run folder from {table: [{column: value}]}; `rep` and `rank` are 0 and other columns null when not given."""
-    run = Run(
-        folder, Manifest(run_id="20260101T000000-abcdef", started_at="2026-01-01T00:00:00Z", pipeprof_version="0")
-    )
+    run = Run(folder, Manifest(run_id=run_id, started_at="2026-01-01T00:00:00Z", pipeprof_version="0"))
     folder.mkdir(parents=True)
     for name, rows in tables.items():
         columns = BY_NAME[name].column_names
@@ -42,6 +43,11 @@ def _plain_width(monkeypatch):
 
 @pytest.fixture
 def make_run(tmp_path):
-    """`make_run(tables)` writes a new run folder, see `write_run`."""
+    """`make_run(tables)` writes a new run folder with an id of its own, see `write_run`."""
     numbers = count()
-    return lambda tables: write_run(tmp_path / f"run{next(numbers)}", tables)
+
+    def make(tables):
+        number = next(numbers)
+        return write_run(tmp_path / f"run{number}", tables, RUN_ID if number == 0 else f"{RUN_ID}{number}")
+
+    return make

@@ -62,9 +62,7 @@ def write_trace(path, events, *, form="torch", **header):
 def imported(folder, *paths):
     """The run made of some traces; it is saved."""
     folder.mkdir(parents=True)
-    run = Run(
-        folder, Manifest(run_id="20260101T000000-abcdef", started_at="x", pipeprof_version="0", source="import:kineto")
-    )
+    run = Run(folder, Manifest(run_id=f"of {folder}", started_at="x", pipeprof_version="0", source="import:kineto"))
     reader.add_files(list(paths), run, lambda _text: None)
     run.save()
     assert not list(folder.glob(".kineto*"))

@@ -64,7 +64,13 @@ _POLICY = click.option(
 @click.option("--new", "new_command", metavar="CMD", help="Command of the new side, as one quoted argument.")
 @click.option("--base-env", metavar="NAME=VALUE", multiple=True, help="Variable of the old side; may be repeated.")
 @click.option("--new-env", metavar="NAME=VALUE", multiple=True, help="Variable of the new side; may be repeated.")
-@_POLICY
+@click.option(
+    "--policy",
+    "policy_file",
+    type=click.Path(path_type=Path),
+    help="Settings of the gate; a file of the repository as --base-ref has it.  [default: pipeprof.toml or "
+    "pyproject.toml here or above, as --base-ref has them]",
+)
 @click.option(
     "--budget",
     metavar="TIME",
@@ -87,16 +93,17 @@ def ab(
       pipeprof ab --base "python a.py" --new "python b.py"
       pipeprof ab --new-env OMP_NUM_THREADS=2 -- python train.py
 
-    Every run is a fresh process. The same command again continues a session that was interrupted, and prints the
-    result of one that is finished. Exit codes: 0 nothing worse, 1 regressed, 3 could not be judged, 4 inconclusive,
-    5 one of the commands failed.
+    With --base-ref the settings are those of that revision: a change cannot loosen its own gate. Every run is a fresh
+    process. The same command again continues a session that was interrupted, and prints the result of one that is
+    finished. Exit codes: 0 nothing worse, 1 regressed, 3 could not be judged, 4 inconclusive, 5 one of the commands
+    failed.
     """  # noqa: D301
     from pipeprof.experiment.ab import AbWish, run_ab
-    from pipeprof.experiment.policy_file import load_policy
+    from pipeprof.experiment.judged import judged_arms
 
-    policy = load_policy(policy_file)
     wish = AbWish(_arm("base", words), _arm("new", words), command, folder, budget, new_session=new_session)
-    answer(run_ab(wish, policy, say_named), form)
+    judged = judged_arms(wish, policy_file)
+    answer(run_ab(wish, judged.policy, say_named, trust=judged.trust), form)
 
 
 @click.command(context_settings={"ignore_unknown_options": False})

@@ -28,6 +28,12 @@ comparison_format = format_option("json", "markdown", "junit")
     type=click.Path(path_type=Path),
     help="Settings of the gate.  [default: pipeprof.toml or pyproject.toml here or above]",
 )
+@click.option(
+    "--base-ref",
+    metavar="REV",
+    help="Git revision that the change is judged by: settings and a BASE inside the repository are read as it has "
+    "them, whatever is checked out.",
+)
 @comparison_format
 @click.option(
     "--allow-cross-machine",
@@ -37,8 +43,9 @@ comparison_format = format_option("json", "markdown", "junit")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @keeps_files("output")
 def compare(
-    base: str, new: str, policy_file: Path | None, form: str, output: Path | None, *, allow_cross_machine: bool
-) -> None:
+    base: str, new: str, policy_file: Path | None, base_ref: str | None, form: str, output: Path | None, *,
+    allow_cross_machine: bool,
+) -> None:  # fmt: skip
     """Did this change make it slower? A verdict per metric, and why.
 
     \b
@@ -47,18 +54,21 @@ def compare(
       pipeprof compare base new
       pipeprof compare baselines/mnist new --format markdown
       pipeprof compare base/ new/                              folders of pytest-benchmark files
+      pipeprof compare baselines/mnist new --base-ref main     the baseline and the settings of main
 
     BASE and NEW are runs, baselines (a folder or a URL; ROOT/WORKLOAD is the one for this machine), or JSON files of
     pytest-benchmark; a folder of them has one repetition for each file. Exit codes: 0 nothing worse, 1 regressed,
     3 could not be judged, 4 inconclusive.
     """  # noqa: D301
     from pipeprof.experiment.compare import compare_sides
-    from pipeprof.experiment.policy_file import load_policy
+    from pipeprof.experiment.judged import judged_sides
     from pipeprof.query.measure import open_base, open_measures
 
-    policy = load_policy(policy_file)
     newer = open_measures(new)
-    content = compare_sides(open_base(base, newer), newer, policy, allow_cross_machine=allow_cross_machine)
+    judged = judged_sides(base, base_ref, policy_file, newer.command)
+    content = compare_sides(
+        open_base(judged.base, newer), newer, judged.policy, allow_cross_machine=allow_cross_machine, trust=judged.trust
+    )
     answer(content, form, output)
 
 

@@ -15,7 +15,7 @@ from pipeprof.experiment.repetition import Bench
 from pipeprof.experiment.session import locked, new_session, open_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from pipeprof.verdict.gate.policy import Policy
@@ -34,9 +34,13 @@ class AbWish:
     seed: int | None = None
 
 
-def run_ab(wish: AbWish, policy: Policy, say: Callable[[str], None], bench: Bench | None = None) -> dict[str, Any]:
+def run_ab(
+    wish: AbWish, policy: Policy, say: Callable[[str], None], bench: Bench | None = None,
+    trust: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Measure and judge; writes `compare.json` and returns its content, that of `pipeprof compare` and `session`.
 
+    `trust`: what it is judged by, see `judged_arms`.
     Raises UsageError for arms that cannot be, MeasureError for a session of another machine or job, WorkloadError when
     an arm fails, KeyboardInterrupt when it was interrupted: the session can be continued then.
     """
@@ -54,6 +58,7 @@ def run_ab(wish: AbWish, policy: Policy, say: Callable[[str], None], bench: Benc
         say(f"session {session.session_id} in `{folder}`")
         running = Interleaved(folder, session, arms, place, policy, bench or Bench(), say)
         running.notes += arm_notes(place, arms)
+        running.trust = trust
         if session.state == "finished":
             return running.result_again()
         running.recover()

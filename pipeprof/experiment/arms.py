@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from pipeprof import __version__
 from pipeprof.collect.fingerprint import without_secrets
 from pipeprof.errors import MeasureError, UsageError
+from pipeprof.record.git import Repository, git_bytes, git_or_none, git_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -80,8 +80,8 @@ class Place:
     def here(cls) -> Place:
         """The present working directory."""
         cwd = Path.cwd().resolve()
-        found = _git_or_none(cwd, "rev-parse", "--show-toplevel")
-        return cls(cwd, Path(found).resolve() if found else None)
+        repository = Repository.around(cwd)
+        return cls(cwd, repository.root if repository else None)
 
     @property
     def inside(self) -> Path:
@@ -102,6 +102,18 @@ def resolve_arms(place: Place, base: ArmWish, new: ArmWish, command: Sequence[st
     if command and base.command and new.command:
         raise UsageError("--base and --new name a command each, and there is a third one after `--`", "leave one out")
     return _resolve("base", place, base, command), _resolve("new", place, new, command)
+
+
+def revision_of(place: Place, ref: str) -> str:
+    """The full hash of the commit that a name stands for. Raises UsageError outside a repository and for no commit."""
+    if place.root is None:
+        raise UsageError(f"`{place.cwd}` is in no git repository, so there is no revision `{ref}`", "go there first")
+    revision = Repository(place.root).commit(ref)
+    if revision is None:
+        raise UsageError(
+            f"git knows no revision `{ref}`", "fetch it first; on CI fetch more than one commit (fetch-depth: 0)"
+        )
+    return revision
 
 
 def pair_hash(place: Place, arms: Sequence[Arm], policy_hash: str) -> str:
@@ -144,7 +156,7 @@ def checked_out(place: Place, arms: Sequence[Arm], folder: Path) -> Iterator[dic
             places[arm.name] = place.cwd
             if arm.name in trees and place.root is not None and arm.revision is not None:
                 _remove_tree(place.root, trees[arm.name])  # of a session that was killed
-                _git(place.root, "worktree", "add", "--quiet", "--detach", str(trees[arm.name]), arm.revision)
+                git_text(place.root, "worktree", "add", "--quiet", "--detach", str(trees[arm.name]), arm.revision)
                 places[arm.name] = trees[arm.name] / place.inside
                 if not places[arm.name].is_dir():
                     raise UsageError(f"`{place.inside}` does not exist in {arm.label}", "start in another folder")
@@ -173,9 +185,9 @@ def variables(place: Place, arm: Arm, workdir: Path) -> dict[str, str]:
 
 def tree_state(root: Path) -> tuple[bool, str]:
     """Whether a working tree differs from its commit, and a hash of how: changes, and Python files not known to git."""
-    changes = _git_bytes(root, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv")
+    changes = git_bytes(root, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv")
     digest = hashlib.sha256(changes)
-    listed = _git_bytes(root, "ls-files", "--others", "--exclude-standard", "-z", "--", "*.py")
+    listed = git_bytes(root, "ls-files", "--others", "--exclude-standard", "-z", "--", "*.py")
     names = sorted(name for name in listed.split(b"\0") if name)
     for name in names:
         with contextlib.suppress(OSError):
@@ -189,21 +201,11 @@ def _resolve(name: Name, place: Place, wish: ArmWish, command: Sequence[str]) ->
         raise UsageError(f"no command to run for `{name}`", "pipeprof ab --base-ref main -- python train.py")
     env = dict(_variable(text) for text in wish.env)
     if wish.ref is None:
-        if place.root is None or (head := _git_or_none(place.root, "rev-parse", "HEAD")) is None:
+        if place.root is None or (head := git_or_none(place.root, "rev-parse", "HEAD")) is None:
             return Arm(name, words, env)
         dirty, tree = tree_state(place.root)
         return Arm(name, words, env, None, head, tree, dirty)
-    if place.root is None:
-        raise UsageError(
-            f"`{place.cwd}` is in no git repository, so there is no revision `{wish.ref}`", "go there first"
-        )
-    option = wish.ref.startswith("-")
-    revision = None if option else _git_or_none(place.root, "rev-parse", "--verify", "--quiet", wish.ref + "^{commit}")
-    if revision is None:
-        raise UsageError(
-            f"git knows no revision `{wish.ref}`", "fetch it first; on CI fetch more than one commit (fetch-depth: 0)"
-        )
-    return Arm(name, words, env, wish.ref, revision)
+    return Arm(name, words, env, wish.ref, revision_of(place, wish.ref))
 
 
 def _variable(text: str) -> tuple[str, str]:
@@ -221,31 +223,7 @@ def _moved(path: Path, root: Path, tree: Path) -> str:
 def _remove_tree(root: Path, tree: Path) -> None:
     if tree.exists():
         with contextlib.suppress(UsageError):
-            _git(root, "worktree", "remove", "--force", "--force", str(tree))
+            git_text(root, "worktree", "remove", "--force", "--force", str(tree))
         shutil.rmtree(tree, ignore_errors=True)
     with contextlib.suppress(UsageError):
-        _git(root, "worktree", "prune")
-
-
-def _git(folder: Path, *words: str) -> str:
-    """What git says. Raises UsageError with its last words."""
-    return _git_bytes(folder, *words).decode(errors="replace").strip()
-
-
-def _git_or_none(folder: Path, *words: str) -> str | None:
-    try:
-        return _git(folder, *words)
-    except UsageError:
-        return None
-
-
-def _git_bytes(folder: Path, *words: str) -> bytes:
-    command = ["git", "-C", str(folder), "-c", "core.hooksPath=/dev/null", *words]
-    try:
-        done = subprocess.run(command, capture_output=True, check=False)
-    except OSError as error:
-        raise UsageError(f"cannot run git: {error.strerror}", "install git") from error
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
-        raise UsageError(f"git {words[0]} failed: {lines[-1]}", "see what `git worktree list` says")
-    return done.stdout
+        git_text(root, "worktree", "prune")

@@ -6,6 +6,10 @@ import datetime as dt
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.experiment.judged import started
+from pipeprof.experiment.policy_file import FoundPolicy
+from pipeprof.experiment.sides import check_sides
+from pipeprof.experiment.trust import trust_of
 from pipeprof.query.measure import with_same_operators
 from pipeprof.query.sides import engine_of
 from pipeprof.verdict.gate.acknowledge import acknowledged
@@ -44,17 +48,24 @@ OTHER_JOB = (
 
 def compare_sides(
     base: Measures, new: Measures, policy: Policy | Mapping[str, Any] | None = None, *, planned: bool = False,
-    allow_cross_machine: bool = False, today: str | None = None,
+    allow_cross_machine: bool = False, today: str | None = None, trust: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The content of `pipeprof compare --format json`.
 
     `planned`: the repetitions were taken for planned looks, which share the chance of a false alarm. Other conditions
     (machine, versions) make everything incomparable, unless `allow_cross_machine`: then the verdict informs and the
     exit code is 0. `policy` may be a table, as in a policy file. `today` (ISO) decides which acknowledgements hold.
+    `trust` is the result's member of that name (`trust_of`): with a base revision in it the change is judged by rules
+    that are not its own, and a baseline of another command is one of other conditions. Raises as `check_sides`.
     """
-    policy = usable(policy)
+    check_sides(base, new)
+    given, policy = policy is not None, usable(policy)
+    if trust is None:
+        trust = trust_of(FoundPolicy(policy, "given" if given else "defaults"))
     base, new = with_same_operators(base, new)
     found = differences(base.fingerprint, new.fingerprint, policy.ignore_fingerprint)
+    if trust["base_revision"] is not None:
+        found = [*_other_command(base, new, policy), *found]
     hard = any(entry["hard"] for entry in found)
     refused, informational = hard and not allow_cross_machine, hard and allow_cross_machine
     verdict = (judge_looks if planned else judge)(_samples(base, "base"), _samples(new, "new"), policy)
@@ -79,6 +90,7 @@ def compare_sides(
         "fingerprint": {"same": not found, "differences": found},
         "notes": list(dict.fromkeys(notes)),
         "informational": informational,
+        "trust": dict(trust),
         "base": _about(base),
         "new": _about(new),
         "looks": list(verdict.looks),
@@ -140,6 +152,14 @@ def _notes(base: Measures, new: Measures) -> list[str]:
     if base.git and new.git and base.git == new.git and not base.git.get("dirty"):
         notes.append("both sides are of the same git revision")
     return notes
+
+
+def _other_command(base: Measures, new: Measures, policy: Policy) -> list[dict[str, Any]]:
+    """A difference when the baseline is of another command; what started it (`/venv/bin/python`) does not count."""
+    one, other = (started(side.command) for side in (base, new))
+    if base.kind != "baseline" or not base.command or one == other:
+        return []
+    return [{"name": "command", "base": one, "new": other, "hard": "command" not in policy.ignore_fingerprint}]
 
 
 def _about(side: Measures) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class Interleaved:
         self.arms: dict[Name, Arm] = {arm.name: arm for arm in arms}
         self.bench, self.say = bench, say
         self.notes: list[str] = []
+        self.trust: Mapping[str, Any] | None = None
         self.budget_note = ""
         self.cold = [planned(session.first, position) for position in (0, 1)]
         self.folders: Mapping[Name, Path] = {}
@@ -106,6 +107,7 @@ class Interleaved:
         said = [*content["notes"], *self.notes, *session_notes(session)]
         said += [self.budget_note] if session.stopped == "budget" else []
         content = content | {"notes": list(dict.fromkeys(said)), "session": about(session, self.folder)}
+        content |= {"trust": dict(self.trust)} if self.trust is not None else {}
         write_json(self.folder / RESULT, content)
         save_session(self.folder, session)
         return content

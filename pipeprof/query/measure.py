@@ -14,7 +14,7 @@ from pipeprof.errors import RunError
 from pipeprof.query.engine import Engine
 from pipeprof.read.benchmarks import is_benchmark, read_benchmarks
 from pipeprof.read.spool.finish import open_run
-from pipeprof.record.measures import Measures, Repetition
+from pipeprof.record.measures import Measures, Repetition, digests_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,6 +118,7 @@ def measure(run: Run) -> Measures:
         label=str(run.path), workload=workload_of(manifest), fingerprint=_fingerprint(manifest), git=manifest.git,
         created_at=manifest.started_at, notes=_notes(run, len(whole)),
         reps={number: Repetition(order=rep.zero_realtime_ns, job=manifest.job) for number, rep in whole.items()},
+        command=list(manifest.command), run_ids=[manifest.run_id],
     )  # fmt: skip
     with Engine.open(run) as engine:
         engine.check_whole()
@@ -135,6 +136,7 @@ def measure(run: Run) -> Measures:
     if not found.values:
         why = manifest.reason or "it holds no training step"
         raise RunError(f"nothing to compare in `{run.path}`: {why}", "look at it with `pipeprof report`")
+    found.digests = digests_of(found)
     return found
 
 

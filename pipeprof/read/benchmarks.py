@@ -62,7 +62,7 @@ def read_benchmarks(paths: Sequence[Path], label: str) -> Measures:
     found = Measures(
         label=label, kind="benchmark", workload="benchmarks", fingerprint=about, created_at=first.datetime,
         git={"revision": first.commit_info["id"], "dirty": first.commit_info.get("dirty")}
-        if first.commit_info.get("id") else None, notes=_copies(files),
+        if first.commit_info.get("id") else None, notes=_copies(files), digests=[_digest(file) for file, _ in files],
     )  # fmt: skip
     for rep, (file, path) in enumerate(files):
         other = _fingerprint(file, path)
@@ -90,13 +90,18 @@ def _medians(file: _File, path: Path) -> dict[str, float]:
 
 def _copies(files: Sequence[tuple[_File, Path]]) -> list[str]:
     """A note for each file that says the same as one before it, of the same moment: they are one repetition."""
-    known: dict[bytes, Path] = {}
+    known: dict[str, Path] = {}
     notes = []
     for file, path in files:
-        content = msgspec.json.encode([file.datetime, file.benchmarks])
+        content = _digest(file)
         if known.setdefault(content, path) is not path:
             notes.append(f"`{path}` is a copy of `{known[content]}`: it was not measured again, though it counts")
     return notes
+
+
+def _digest(file: _File) -> str:
+    """Of what it says and of its moment: short benchmarks may take equally long twice."""
+    return hashlib.sha256(msgspec.json.encode([file.datetime, file.benchmarks])).hexdigest()[:32]
 
 
 def _decoded(path: Path) -> _File:

@@ -39,7 +39,7 @@ def appended(old: Measures, fresh: Measures) -> Measures:
     revisions = {str((side.git or {}).get("revision")) for side in (old, fresh)}
     if len(revisions) > 1:
         found.notes = list(dict.fromkeys([*found.notes, "holds repetitions of several revisions"]))
-    found.git, found.created_at = fresh.git, fresh.created_at
+    found.git, found.created_at, found.command = fresh.git, fresh.created_at, fresh.command or old.command
     return found
 
 

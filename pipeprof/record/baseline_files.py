@@ -66,7 +66,10 @@ class Part(msgspec.Struct, kw_only=True):
 
 
 class Document(msgspec.Struct, kw_only=True):
-    """What `baseline.json` holds. `created_at`: when it was measured; `dropped`: what was left out on request."""
+    """What `baseline.json` holds. `created_at`: when it was measured; `dropped`: what was left out on request.
+
+    `command`, `run_ids` and `digests` are those of the measures; empty in a baseline of before they were written.
+    """
 
     schema_version: int = BASELINE_VERSION
     label: str
@@ -81,6 +84,9 @@ class Document(msgspec.Struct, kw_only=True):
     fingerprint_hash: str
     fingerprint: dict[str, Any]
     notes: list[str] = []
+    command: list[str] = []
+    run_ids: list[str] = []
+    digests: list[str] = []
     dropped: list[str] = []
     files: dict[str, Part] = {}
     sha256: str = ""
@@ -117,6 +123,7 @@ def described(measures: Measures, dropped: Sequence[str] = ()) -> Document:
         created_at=measures.created_at, pipeprof_version=__version__, git=measures.git, reps=len(measures.reps),
         jobs=len(measures.jobs), metrics=len(measures.values), fingerprint=measures.fingerprint, dropped=list(dropped),
         fingerprint_hash=fingerprint_hash(measures.fingerprint), notes=measures.notes,
+        command=measures.command, run_ids=measures.run_ids, digests=measures.digests,
     )  # fmt: skip
 
 
@@ -160,9 +167,14 @@ def decode(document: Document, part: Callable[[str], bytes | None], where: str) 
         reps, values = _read_values(contents[VALUES])
     except (*BAD_JSON, KeyError, pa.ArrowException, OSError) as error:
         raise _damaged(where, f"{error}") from error
+    for metric, of_metric in values.items():
+        wrong = next((rep for rep, value in of_metric.items() if not math.isfinite(value)), None)
+        if wrong is not None:
+            raise _damaged(f"{where}/{VALUES}", f"`{metric}` of repetition {wrong} is {of_metric[wrong]}")
     return Measures(
         label=document.label, kind="baseline", workload=document.workload, reps=reps, values=values, facts=facts,
         fingerprint=document.fingerprint, git=document.git, created_at=document.created_at, notes=document.notes,
+        command=document.command, run_ids=document.run_ids, digests=document.digests,
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ A baseline is this, saved. Metric names and units: docs/gate.md.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, Literal
 
 import msgspec
@@ -29,6 +30,9 @@ class Measures(msgspec.Struct, kw_only=True):
     `values`: metric -> repetition -> value. `facts`: what must be the same in every repetition, as text: type and
     shapes of each operator (`op NAME`), the tree of each dataset pipeline (`pipeline KEY`). `interleaved`: the
     repetitions were taken in turn with those of the other side.
+
+    What tells one measurement from another: `command`, `run_ids` of the runs, and `digests`, one of each repetition's
+    values as they were measured; empty where that is not known.
     """
 
     label: str
@@ -42,11 +46,23 @@ class Measures(msgspec.Struct, kw_only=True):
     created_at: str | None = None
     interleaved: bool = False
     notes: list[str] = []
+    command: list[str] = []
+    run_ids: list[str] = []
+    digests: list[str] = []
 
     @property
     def jobs(self) -> set[str]:
         """The jobs it was measured in, as far as they are known."""
         return {rep.job for rep in self.reps.values() if rep.job is not None}
+
+
+def digests_of(measures: Measures) -> list[str]:
+    """One for each repetition, from its values alone: a copy has the same, whatever it calls itself."""
+    found = []
+    for rep in sorted(measures.reps):
+        values = sorted((metric, values[rep]) for metric, values in measures.values.items() if rep in values)
+        found.append(hashlib.sha256(msgspec.json.encode(values)).hexdigest()[:32])
+    return found
 
 
 def merged(parts: list[Measures], label: str) -> Measures:
@@ -60,7 +76,9 @@ def merged(parts: list[Measures], label: str) -> Measures:
     found = Measures(
         label=label, kind=first.kind, workload=first.workload, facts=dict(first.facts), git=first.git,
         fingerprint=dict(first.fingerprint), created_at=first.created_at, interleaved=first.interleaved,
-        notes=list(dict.fromkeys(note for part in parts for note in part.notes)),
+        notes=list(dict.fromkeys(note for part in parts for note in part.notes)), command=first.command,
+        run_ids=list(dict.fromkeys(name for part in parts for name in part.run_ids)),
+        digests=list(dict.fromkeys(one for part in parts for one in part.digests)),
     )  # fmt: skip
     number = 0
     for part in parts:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pipeprof.errors import RunError, UsageError
+from pipeprof.record.git_place import SCHEME, open_git_place
 from pipeprof.record.place import POINTER, LocalPlace, Place
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def open_place(root: str) -> Place:
     """
     if not _URL.match(root):
         return LocalPlace(Path(root))
+    if root.startswith(SCHEME):
+        return open_git_place(root)
     shown = without_secrets(root)
     try:
         system, path = fs.FileSystem.from_uri(root)

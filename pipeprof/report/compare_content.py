@@ -73,6 +73,44 @@ class Fingerprint(_Part):
     differences: list[Difference] = []
 
 
+class Setting(_Part):
+    """One setting that differs from the defaults, or from those in effect."""
+
+    key: str
+    reference: Any = None
+    value: Any = None
+    effect: str = "other"
+
+
+class Edit(_Part):
+    """Something by which the change is judged, edited by the change."""
+
+    kind: str
+    path: str
+    change: str = "edited"
+    settings: list[Setting] = []
+    problem: str = ""
+
+
+class PolicyOrigin(_Part):
+    """Where the settings are from."""
+
+    origin: str
+    path: str | None = None
+    revision: str | None = None
+    changed: bool = False
+
+
+class Trust(_Part):
+    """What it was judged by."""
+
+    policy: PolicyOrigin
+    departures: list[Setting] = []
+    base_revision: str | None = None
+    baseline: str | None = None
+    edits: list[Edit] = []
+
+
 class Comparison(_Part):
     """The whole content."""
 
@@ -88,6 +126,7 @@ class Comparison(_Part):
     new: dict[str, Any] = {}
     looks: list[int] = []
     next_look: int | None = None
+    trust: Trust | None = None
 
 
 def read(data: bytes, where: str) -> dict[str, Any]:

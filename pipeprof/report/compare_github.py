@@ -6,11 +6,13 @@ from typing import Any
 
 from pipeprof.report import compare_markdown as markdown
 from pipeprof.report import compare_rows as rows
+from pipeprof.report import compare_trust
 from pipeprof.report import compare_why as why
 
 SUMMARY_BYTES = 1_000_000  # GitHub refuses more than 1 MiB per step
 COMMENT_BYTES = 60_000  # GitHub refuses more than 65,536; the poster adds a line
 ANNOTATIONS = 10  # per step, of each kind
+ANNOTATED_EDITS = 3
 COMMENT_ROWS = 30
 MARK = "<!-- pipeprof-gate:"
 
@@ -33,11 +35,16 @@ def marker(content: dict[str, Any]) -> str:
 
 
 def annotation_lines(content: dict[str, Any]) -> list[str]:
-    """At most ten workflow commands: the verdict, each primary metric that is not fine, then what explains it."""
+    """At most ten workflow commands: the verdict, each primary metric that is not fine, then what explains it.
+
+    Behind the verdict come edits of the change to the policy or the baseline, also of one that passes.
+    """
     level = _level(content["exit_code"], content["verdict"])
+    edits = compare_trust.edits(content) if compare_trust.loosens(content) else []
+    lines = [command("warning", compare_trust.EDITS, line) for line in edits[:ANNOTATED_EDITS]]
     if level is None:
-        return []
-    lines = [command(level, rows.title(content), content.get("headline") or content["verdict"])]
+        return lines
+    lines.insert(0, command(level, rows.title(content), content.get("headline") or content["verdict"]))
     for metric in content["metrics"]:
         if metric.get("family") != "secondary" and metric["verdict"] in (*rows.FAILURES, "inconclusive"):
             _, base, new, change, verdict, _ = rows.cells(metric)

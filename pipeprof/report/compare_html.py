@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report import compare_rows as rows
+from pipeprof.report import compare_trust
 from pipeprof.report import compare_why as why
 from pipeprof.report.page import page, table, words
 
@@ -27,6 +28,7 @@ def text(content: dict[str, Any]) -> str:
     """The page; every name and sentence is escaped."""
     parts = [
         f'<p class="headline {_class(content["verdict"])}">{_words(content.get("headline") or content["verdict"])}</p>',
+        *_listed(compare_trust.EDITS, compare_trust.edits(content)),
         *_listed(why.title(content), [line.text for line in why.lines(content)]),
     ]
     span = _span(content["metrics"])
@@ -85,6 +87,7 @@ def _about(content: dict[str, Any]) -> list[str]:
         body = ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in found]
         lines += ["<h2>Conditions that differ</h2>", *table(("condition", "base", "new", ""), body)]
     lines += _listed("Notes", [*(content.get("notes") or []), *filter(None, [rows.looks(content)])])
+    lines += _listed("Judged by", compare_trust.basis(content))
     return lines + _listed("Compared", rows.sides(content))
 
 

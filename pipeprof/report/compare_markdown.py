@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report import compare_rows as rows
+from pipeprof.report import compare_trust
 from pipeprof.report import compare_why as why
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ _RIGHT = (1, 2, 3)
 def text(content: dict[str, Any], *, secondary: int | None = None) -> str:
     """The whole comparison; with `secondary` at most so many rows of the metrics that are not primary."""
     lines = [f"## {plain(rows.title(content))}", "", f"**{plain(content.get('headline') or content['verdict'])}**", ""]
+    edits = compare_trust.edits(content)
+    if edits:
+        lines += [f"### {compare_trust.EDITS}", "", *(f"- {plain(one)}" for one in edits), ""]
     causes = why.lines(content)
     if causes:
         lines += [f"### {why.title(content)}", "", *(f"- {plain(one.text)}" for one in causes), ""]
@@ -97,6 +101,8 @@ def _about(content: dict[str, Any]) -> list[str]:
         lines += ["### Conditions that differ", "", *table(head, differences, ()), ""]
     notes = [*(content.get("notes") or []), *filter(None, [rows.looks(content)])]
     lines += ["### Notes", "", *(f"- {plain(one)}" for one in notes), ""] if notes else []
+    basis = compare_trust.basis(content)
+    lines += ["### Judged by", "", *(f"- {plain(one)}" for one in basis), ""] if basis else []
     return [*lines, *(f"{plain(one)}  " for one in rows.sides(content))]
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from pipeprof.report import compare_trust
 from pipeprof.report import compare_why as why
 from pipeprof.report.compare_rows import LONGEST_NAME, clean, interval, reason, values
 from pipeprof.report.screen import plain_text, print_drawn
@@ -40,6 +41,7 @@ def text(content: Content) -> str:
 def _print(content: Content, console: Console) -> None:
     console.print(Text(clean(content["headline"]), style=STYLES[content["verdict"]] or "bold"))
     console.print()
+    _edits(content, console)
     _sides(content, console)
     primary = [metric for metric in content["metrics"] if metric["family"] == "primary"]
     if primary:
@@ -51,6 +53,16 @@ def _print(content: Content, console: Console) -> None:
     console.print()
     for line in dict.fromkeys([*_reasons(primary), *content["notes"]]):
         console.print(Text(f"note: {clean(line)}"), soft_wrap=True)
+    for line in compare_trust.basis(content):
+        console.print(Text(clean(line)), soft_wrap=True)
+
+
+def _edits(content: Content, console: Console) -> None:
+    found = compare_trust.edits(content)
+    for line in found:
+        console.print(Text(f"note: {clean(line)}", style="yellow"), soft_wrap=True)
+    if found:
+        console.print()
 
 
 def _reasons(metrics: Sequence[Content]) -> list[str]:

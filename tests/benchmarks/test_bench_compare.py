@@ -20,7 +20,7 @@ def make_run(folder, *, reps, steps, seed, op_steps=5):
     """A run of `reps` repetitions with operators in `op_steps` steps of each."""
     folder.mkdir(parents=True)
     chance = np.random.default_rng(seed)
-    manifest = Manifest(run_id="x", started_at="2026-01-01T00:00:00Z", pipeprof_version="0", state="complete")
+    manifest = Manifest(run_id=folder.name, started_at="2026-01-01T00:00:00Z", pipeprof_version="0", state="complete")
     manifest.job, manifest.command = "boot:1", ["python", "train.py"]
     run = Run(folder, manifest)
     for rep in range(reps):

@@ -44,7 +44,7 @@ CALLS = {
     "ops": ["ops graph", "ops ranks --group-by shape", "ops ranks --group-by name --top 0", "ops profile.json -t 0",
             "ops profile.json --aggregate-by type --aggregate sum", "ops trace.json", "ops trace.json --group-by stack 3"],
     "memory": ["memory graph", "memory ranks"],
-    "compare": ["compare graph graph", "compare graph ranks"],
+    "compare": ["compare pynative graph", "compare graph ranks"],
     "baseline": ["baseline list --root kept", "baseline show --root kept --workload demo",
                  "baseline show --root kept --workload demo --history"],
     "sweep": ["sweep --table table.csv", "sweep --table table.csv --steps 1000"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import shlex
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
@@ -74,7 +75,8 @@ class Policy(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
 
     `alpha` is the chance, over all primary metrics and looks of one comparison, of a false "regressed". `looks` are
     the repetitions per side after which `ab` judges; `budget_s` ends it earlier. `least_reps`: fewer per side are
-    never judged. `detect`: the change that "repetitions needed" is computed for, found with `power`.
+    never judged. `detect`: the change that "repetitions needed" is computed for, found with `power`. `commands`: the
+    only ones that may be measured against a base revision; any when empty.
     """
 
     metrics: dict[str, Rule] = msgspec.field(default_factory=_rules)
@@ -86,6 +88,7 @@ class Policy(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
     power: float = 0.9
     least_jobs: int = 8
     ignore_fingerprint: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
     acknowledge: tuple[Acknowledgement, ...] = ()
 
     def rule(self, metric: str) -> Rule:
@@ -161,6 +164,10 @@ def _wrong_numbers(policy: Policy) -> list[tuple[bool, str]]:
         (not looks or looks != sorted(set(looks)), "looks must be growing numbers"),
         (bool(looks) and looks[0] < policy.least_reps, "the first look has fewer than least_reps"),
         (policy.least_reps < 2, "least_reps must be at least 2: one repetition has no spread"),
+        (
+            not all(_is_command(text) for text in policy.commands),
+            "commands must be lines as a shell takes them",
+        ),
         (policy.least_jobs < 2, "least_jobs must be at least 2: one job has no spread"),
     ]
 
@@ -186,6 +193,13 @@ def _wrong_entries(policy: Policy) -> list[tuple[bool, str]]:
             (not _is_day(entry.expires), f"expires {what} is `{entry.expires}`, expected a day, as 2026-12-31"),
         ]
     return found
+
+
+def _is_command(text: str) -> bool:
+    try:
+        return bool(shlex.split(text))
+    except ValueError:
+        return False
 
 
 def _is_day(text: str) -> bool:

@@ -31,6 +31,7 @@ class GitHub:
         self.artifact = b""
         self.artifacts = [{"id": 5, "name": "pipeprof-gate", "expired": False}]
         self.pull = {"state": "open", "base": {"repo": {"full_name": REPOSITORY}}, "head": {"sha": HEAD}}
+        self.files = []
         self.refuse = set()  # methods that are answered with 403
         self.requests = []  # (method, path, Authorization)
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -60,9 +61,9 @@ class GitHub:
             return 302, f"{self.url}/storage/blob"
         if path == "pulls/7":
             return 200, self.pull
-        if path == "issues/7/comments":
+        if path in ("issues/7/comments", "pulls/7/files"):
             start = 100 * (int(query["page"][0]) - 1)
-            return 200, self.comments[start : start + 100]
+            return 200, (self.files if path == "pulls/7/files" else self.comments)[start : start + 100]
         return 404, {"message": "Not Found"}
 
     def write(self, method, path, body):

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 from action_steps import ROOT, Runner, action
-from comparisons import EXIT, HEADLINE, comparison, hostile, metric
+from comparisons import EXIT, HEADLINE, comparison, edit, hostile, metric, setting, trust
 
 BASE = "b" * 40
 
@@ -92,6 +92,31 @@ def test_inconclusive_is_a_warning_by_default(runner):
     assert "needs 31 per side" in outcome.summary
     assert "too noisy to tell" in outcome.summary
     assert runner.run(fail_on="regressed,inconclusive").exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("event", "base"),
+    [
+        (None, BASE),
+        ({"before": "c" * 40}, "c" * 40),
+        ({"before": "0" * 40}, "HEAD"),
+        ({"schedule": "0 3 * * *"}, "HEAD"),
+    ],
+)
+def test_a_baseline_and_its_settings_are_those_of_the_base(runner, event, base):
+    runner.event = event or runner.event
+    runner.plan = {"compare": {"stdout": json.dumps(comparison("unchanged"))}}
+    assert runner.run(mode="baseline", workload="x", policy="gate.toml").exit_code == 0
+    assert runner.calls()[-1]["words"][:4] == ["compare", "--format=json", f"--base-ref={base}", "--policy=gate.toml"]
+
+
+def test_what_the_change_tried_stands_in_summary_and_annotations(runner):
+    runner.plan = says(comparison("unchanged", trust=trust([edit(settings=[setting()])])))
+    outcome = runner.run()
+    assert outcome.exit_code == 0
+    assert "### This change edits what it is judged by" in outcome.summary
+    assert [level for level, *_ in outcome.annotations] == ["warning"]
+    assert "`alpha` is 0.0001 instead of 0.008 (looser)" in outcome.annotations[0][2]
 
 
 def test_missing_baseline_is_red(runner):
@@ -189,7 +214,7 @@ def test_text_of_the_comparison_is_text_everywhere(runner):
     runner.plan = says(hostile())
     outcome = runner.run()
     assert outcome.exit_code == 1
-    assert [level for level, *_ in outcome.annotations] == ["error", "error", "notice"]
+    assert [level for level, *_ in outcome.annotations] == ["error", *["warning"] * 3, "error", "notice"]
     assert not any(message == "pwned" for *_, message in outcome.annotations)
     for shown in (outcome.summary, runner.artifact("compare.md").read_text()):
         assert "<img" not in re.sub("`[^`\n]*`", "", shown).replace("\\<", "")

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from action_steps import FAKE, ROOT
-from comparisons import HEADLINE, comparison, hostile, metric
+from comparisons import HEADLINE, comparison, edit, hostile, metric, setting, trust
 from fake_github import BOT, HEAD, REPOSITORY, GitHub, packed
 
 MARK = "<!-- pipeprof-gate:demo -->"
@@ -82,6 +82,42 @@ def test_nothing_is_said_about_nothing(comment, github):
     code, log = comment(comparison("unchanged"))
     assert (code, "nothing to say" in log) == (0, True)
     assert github.written() == []
+
+
+def test_what_a_pull_request_edits_is_asked_of_github_not_of_its_own_run(comment, github):
+    patch = "+[tool.pipeprof.gate]\n+alpha = 0.1"
+    github.files = [{"filename": name, "status": "modified", "patch": "+x"} for name in ("a.py", "b/pyproject.toml")]
+    github.files += [
+        {"filename": "pyproject.toml", "status": "modified", "patch": patch},
+        {"filename": "baselines/w/m/baseline.json", "status": "added"},
+        {"filename": "gate.toml", "previous_filename": "pipeprof.toml", "status": "renamed"},
+        {"filename": ".github/workflows/gate.yml", "status": "removed"},
+    ]
+    code, log = comment(comparison("unchanged"))
+    assert (code, "created" in log) == (0, True)
+    lines = [line for line in github.comments[0]["body"].splitlines() if "this change" in line]
+    assert [line.partition(":")[0].partition(",")[0] for line in lines] == [
+        "- this change edits the policy `pipeprof.toml`",
+        "- this change edits the policy `pyproject.toml`",
+        "- this change adds the baseline in `baselines/w/m`",
+        "- this change removes `.github/workflows/gate.yml`",
+    ]
+
+
+def test_details_of_the_run_stand_beside_what_github_saw(comment, github):
+    told = [edit(f"made up {number}", "x") for number in range(30)] + [edit(settings=[setting()])]
+    github.files = [{"filename": "pipeprof.toml", "status": "modified"}]
+    assert comment(comparison("improved", trust=trust(told)))[0] == 0
+    lines = [line for line in github.comments[0]["body"].splitlines() if "this change" in line]
+    assert "`alpha` is 0.0001 instead of 0.008" in lines[0]
+    assert len(lines) == 12
+
+
+def test_files_on_later_pages_are_seen(comment, github):
+    github.files = [{"filename": f"{number}.py", "status": "added"} for number in range(150)]
+    github.files += [{"filename": "pipeprof.toml", "status": "added"}]
+    assert comment(comparison("unchanged"))[0] == 0
+    assert "this change adds the policy `pipeprof.toml`" in github.comments[0]["body"]
 
 
 def test_old_alarm_is_taken_back(comment, github):

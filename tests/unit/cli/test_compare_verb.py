@@ -2,55 +2,11 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
-
-from pipeprof.record.run import Rep
-
-SPREAD = (1.0, 1.004, 0.997, 1.002, 0.999, 1.001)
-
-
-def steps(rep, dur_us):
-    rows = []
-    for step in range(12):
-        times = {"start_ns": step * dur_us * 1000, "end_ns": (step + 1) * dur_us * 1000}
-        rows.append({"rep": rep, "step": step, "kind": "train", "kind_step": step, "in_window": False, **times})
-    return rows
-
-
-@pytest.fixture
-def recorded(make_run):
-    def make(dur_us=10_000, cpu="A", spread=SPREAD):
-        rows = [row for rep, factor in enumerate(spread) for row in steps(rep, round(dur_us * factor))]
-        run = make_run({"step": rows})
-        manifest = run.manifest
-        manifest.state, manifest.job, manifest.command = "complete", "boot:1", ["python", "train.py"]
-        manifest.fingerprint = {"cpu_model": cpu, "cpu_cores": 2}
-        manifest.reps = [
-            Rep(rep=rep, zero_realtime_ns=rep, zero_monotonic_ns=0, exit_code=0) for rep in range(len(spread))
-        ]
-        run.save()
-        return str(run.path)
-
-    return make
-
-
-@pytest.fixture
-def verb(capsys, monkeypatch, tmp_path):
-    from pipeprof import cli
-
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        monkeypatch.setattr("sys.argv", ["pipeprof", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out = capsys.readouterr()
-        return ended.value.code, out.out, out.err
-
-    return call
 
 
 def test_a_regression_is_exit_1_and_one_sentence_leads(recorded, verb):
@@ -62,10 +18,38 @@ def test_a_regression_is_exit_1_and_one_sentence_leads(recorded, verb):
 
 
 def test_the_same_passes(recorded, verb):
-    run = recorded()
-    code, out, _ = verb("compare", run, run)
+    code, out, _ = verb("compare", recorded(), recorded(10_001))
     assert code == 0
     assert "unchanged" in out
+
+
+def test_a_run_is_not_compared_with_itself(recorded, verb):
+    run = recorded()
+    code, out, err = verb("compare", run, run)
+    assert (code, out) == (2, "")
+    assert "both sides hold the run 20260101T000000-abcdef" in err
+
+
+def test_nor_with_a_copy_under_another_name_and_id(recorded, verb, tmp_path):
+    run = recorded()
+    shutil.copytree(run, tmp_path / "copy")
+    manifest = tmp_path / "copy" / "run.json"
+    assert verb("compare", run, "copy")[0] == 2
+    manifest.write_text(manifest.read_text().replace("20260101T000000-abcdef", "20270101T000000-000000"))
+    code, out, err = verb("compare", run, "copy")
+    assert (code, out) == (2, "")
+    assert "a copy of one of" in err
+
+
+def test_nor_with_a_baseline_that_holds_it(recorded, verb):
+    first, second = recorded(), recorded(10_001)
+    assert verb("baseline", "write", first, "--workload", "mnist", "--root", "kept", "--drop", "step_time_p90")[0] == 0
+    assert verb("baseline", "write", second, "--workload", "mnist", "--root", "kept", "--append")[0] == 0
+    for run in (first, second):
+        code, _, err = verb("compare", "kept/mnist", run)
+        assert code == 2
+        assert "both sides hold the run" in err
+    assert verb("compare", "kept/mnist", recorded(10_002))[0] == 0
 
 
 def test_json_is_the_documented_shape(recorded, verb):
@@ -82,15 +66,14 @@ def test_json_is_the_documented_shape(recorded, verb):
 
 
 def test_other_conditions_are_exit_3(recorded, verb):
-    code, out, _ = verb("compare", recorded(), recorded(cpu="B"))
+    code, out, _ = verb("compare", recorded(), recorded(10_001, cpu="B"))
     assert code == 3
     assert "cpu_model" in out
-    assert verb("compare", recorded(), recorded(cpu="B"), "--allow-cross-machine")[0] == 0
+    assert verb("compare", recorded(), recorded(10_001, cpu="B"), "--allow-cross-machine")[0] == 0
 
 
 def test_too_few_repetitions_are_exit_4_and_say_how_many(recorded, verb):
-    one = recorded(spread=(1.0,))
-    code, out, _ = verb("compare", one, one)
+    code, out, _ = verb("compare", recorded(spread=(1.0,)), recorded(10_001, spread=(1.0,)))
     assert code == 4
     assert "at least 3 repetitions per side are needed" in out
 
@@ -111,8 +94,7 @@ def test_a_policy_with_an_unknown_key_is_exit_2(recorded, verb, tmp_path):
 
 @pytest.mark.parametrize(("form", "start"), [("markdown", ""), ("junit", "<?xml")])
 def test_other_formats_go_to_a_file(recorded, verb, tmp_path, form, start):
-    run = recorded()
-    code, out, _ = verb("compare", run, run, "--format", form, "-o", str(tmp_path / "x"))
+    code, out, _ = verb("compare", recorded(), recorded(10_001), "--format", form, "-o", str(tmp_path / "x"))
     assert (code, out) == (0, "")
     text = (tmp_path / "x").read_text()
     assert text.startswith(start)
@@ -143,7 +125,7 @@ def test_a_baseline_of_another_machine_only_is_exit_3_and_named(recorded, verb):
 
 
 @pytest.mark.parametrize("form", ["terminal", "json", "markdown", "junit"])
-@pytest.mark.parametrize(("dur_us", "code"), [(10_000, 0), (12_000, 1)])
+@pytest.mark.parametrize(("dur_us", "code"), [(10_001, 0), (12_000, 1)])
 def test_the_exit_code_is_the_verdict_when_nobody_reads_to_the_end(recorded, form, dur_us, code):
     words = [sys.executable, "-m", "pipeprof", "compare", recorded(), recorded(dur_us), "--format", form]
     read, write = os.pipe()

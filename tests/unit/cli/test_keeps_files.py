@@ -20,22 +20,25 @@ WRITERS = (
     ["memory", "run", "--svg", "out"],
     ["timeline", "run", "-o", "out"],
     ["stacks", "run", "-o", "out", "--by", "scope"],
-    ["compare", "run", "run", "-o", "out"],
+    ["compare", "run", "other", "-o", "out"],
 )
 
 
 @pytest.fixture(autouse=True)
 def _run(make_run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    steps = [{"step": n, "kind_step": n, "kind": "train", "start_ns": n * MS, "end_ns": (n + 1) * MS} for n in range(4)]
     block = {"op_id": 0, "address": 4096, "bytes": 64, "produced_ns": 5, "released_ns": 9}
     op = {"op_id": 0, "step": 1, "start_ns": MS, "dur_ns": 10, "self_ns": 10, "track": "CPU"}
     info = {"op_id": 0, "name": "Default/Add-op0", "type": "Add"}
-    run = make_run({"step": steps, "op": [op], "op_info": [info], "allocation": [block]})
-    run.manifest.state = "complete"
-    run.manifest.reps = [Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=0, exit_code=0)]
-    run.save()
-    run.path.rename(tmp_path / "run")
+    for name, ns in (("run", MS), ("other", MS + 1)):
+        steps = [
+            {"step": n, "kind_step": n, "kind": "train", "start_ns": n * ns, "end_ns": (n + 1) * ns} for n in range(4)
+        ]
+        run = make_run({"step": steps, "op": [op], "op_info": [info], "allocation": [block]})
+        run.manifest.state = "complete"
+        run.manifest.reps = [Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=0, exit_code=0)]
+        run.save()
+        run.path.rename(tmp_path / name)
 
 
 def ask(words):

@@ -28,13 +28,13 @@ CASES = {
     "sql": ["sql RUN", "sql RUN --format csv", "sql RUN --format json"],
     "ops": ["ops RUN", "ops RUN --format markdown", "ops RUN --dump-only-opr"],
     "memory": ["memory RUN", "memory RUN --format json"],
-    "compare": ["compare RUN RUN"],
+    "compare": ["compare RUN OTHER"],
     "baseline": ["baseline list --root kept", "baseline show --root kept", "baseline check --root kept"],
     "sweep": ["sweep --table table.csv", "sweep --table table.csv --format csv"],
     "render": ["render compare.json --to markdown"],
     "completion": ["completion bash"],
 }
-EXPECTED = {"compare RUN RUN": 4}  # one repetition is inconclusive, whoever reads it
+EXPECTED = {"compare RUN OTHER": 3}  # graph mode and PyNative are incomparable, whoever reads it
 ERRORS = ["report nothing-here", "sql RUN nonsense"]
 HELP = ["--help", "--version", *(f"{verb} --help" for verb in sorted(TRAINS))]
 WORDS = [*(words for verb in CASES.values() for words in verb), *HELP]
@@ -45,10 +45,11 @@ def folder(tmp_path_factory):
     """A run, a baseline, a table of option sets, a saved comparison."""
     found = tmp_path_factory.mktemp("streams")
     shutil.copytree(CAPTURE, found / "RUN")
+    shutil.copytree(CAPTURE.with_name("2.10-pynative"), found / "OTHER")
     open_run(found / "RUN")
     (found / "table.csv").write_text(TABLE, encoding="utf-8")
     begin(found, "baseline write RUN --workload demo --root kept", stdout=subprocess.PIPE)
-    begin(found, "compare RUN RUN --format json -o compare.json", stdout=subprocess.PIPE)
+    begin(found, "compare RUN OTHER --format json -o compare.json", stdout=subprocess.PIPE)
     return found
 
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from git_repository import GitRepository
 
 from pipeprof.cli.ab import ab, qualify, seconds, shares
 from pipeprof.errors import UsageError
@@ -25,12 +26,14 @@ CONTENT = {
 
 @pytest.fixture
 def called(tmp_path, monkeypatch):
-    """What the rooms were asked for."""
-    monkeypatch.chdir(tmp_path)
-    found = SimpleNamespace(wish=None, policy=None, order=None, sessions=None)
+    """What the rooms were asked for, in a repository with one commit on main."""
+    repository = GitRepository(tmp_path / "project")
+    repository.commit({"train.py": "1\n"})
+    monkeypatch.chdir(repository.root)
+    found = SimpleNamespace(wish=None, policy=None, order=None, sessions=None, trust=None, repository=repository)
 
-    def run_ab(wish, policy, say):
-        found.wish, found.policy = wish, policy
+    def run_ab(wish, policy, say, trust):
+        found.wish, found.policy, found.trust = wish, policy, trust
         say("base-000: 1.0 s")
         return CONTENT
 
@@ -76,8 +79,31 @@ def test_every_format_tells_the_verdict(called, form):
 
 def test_the_policy_file_is_read(called, tmp_path):
     (tmp_path / "strict.toml").write_text("alpha = 0.001\n")
-    call(ab, "--base-ref", "main", "--policy", "strict.toml", "--", "python")
-    assert called.policy.alpha == 0.001
+    call(ab, "--base-ref", "main", "--policy", str(tmp_path / "strict.toml"), "--", "python")
+    assert (called.policy.alpha, called.trust["policy"]["origin"]) == (0.001, "file")
+
+
+def test_the_settings_are_those_of_the_base(called):
+    base = called.repository.commit({"pipeprof.toml": "alpha = 0.01\n"})
+    called.repository.commit({"pipeprof.toml": "alpha = 0.0001\n", "train.py": "2\n"})
+    call(ab, "--base-ref", "HEAD~1", "--new-ref", "HEAD", "--", "python", "train.py")
+    assert called.policy.alpha == 0.01
+    assert called.trust["policy"] == {
+        "origin": "revision", "path": "pipeprof.toml", "revision": base, "changed": False,
+    }  # fmt: skip
+    (policy, workload) = called.trust["edits"]
+    (setting,) = policy["settings"]
+    assert (policy["path"], setting["key"], setting["value"], setting["effect"]) == (
+        "pipeprof.toml", "alpha", 0.0001, "looser",
+    )  # fmt: skip
+    assert (workload["kind"], workload["path"]) == ("workload", "train.py")
+
+
+def test_without_a_base_revision_the_working_tree_has_the_settings(called):
+    called.repository.write({"pipeprof.toml": "alpha = 0.0001\n"})
+    call(ab, "--base", "a", "--new", "b")
+    assert (called.policy.alpha, called.trust["policy"]["changed"]) == (0.0001, True)
+    assert (called.trust["base_revision"], called.trust["edits"]) == (None, [])
 
 
 def test_a_command_with_an_open_quote_is_a_usage_error(called):
@@ -92,7 +118,7 @@ def test_qualify_asks_for_what_was_said(called, tmp_path):
     assert done.exit_code == 0, done.output
     assert called.order.slow_downs == (0.02, 0.1)
     assert (called.order.rounds, called.order.seed, called.order.budget_s) == (4, 9, 5400.0)
-    assert (called.sessions, called.folder) == (50, tmp_path / "q")
+    assert (called.sessions, called.folder) == (50, tmp_path / "project" / "q")
     assert "false alarms" in done.stdout
 
 

@@ -76,6 +76,8 @@ def test_a_named_file_of_any_name_is_read(tmp_path):
         ("pipeprof.toml", "least_reps = 1\n", "least_reps"),
         ("pipeprof.toml", "budget_s = -5\n", "budget_s"),
         ("pipeprof.toml", "alpha = nan\n", "alpha"),
+        ("pipeprof.toml", 'commands = ["python \'x"]\n', "commands"),
+        ("pipeprof.toml", 'commands = [""]\n', "commands"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_file(tmp_path, name, text, message):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pipeprof.errors import RunError, UsageError
 from pipeprof.experiment.compare import NOT_INTERLEAVED, OTHER_JOB, compare_sides
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.verdict.gate.policy import Acknowledgement, Policy
@@ -176,3 +177,38 @@ def test_workloads_of_different_names_are_noted_unless_one_is_a_baseline_s():
         for kind in ("run", "baseline")
     ]
     assert notes == [["the workloads have different names: `resnet` and `train`"], []]
+
+
+def test_a_repetition_on_both_sides_is_refused():
+    with pytest.raises(UsageError, match="both sides hold the run b"):
+        compare_sides(side(run_ids=["a", "b"]), side(12.0, run_ids=["b", "c"]))
+    with pytest.raises(UsageError, match="is a copy of one of"):
+        compare_sides(side(digests=["1", "2"]), side(12.0, digests=["3", "2"]))
+    assert compare_sides(side(run_ids=["a"], digests=["1"]), side(12.0, run_ids=["b"], digests=["2"]))["exit_code"] == 1
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["base", "new"])
+def test_a_value_that_is_no_number_is_damage_of_its_side(name, value):
+    sides = {"base": side(label="base"), "new": side(label="new")}
+    sides[name].values["step_time_median"][3] = value
+    with pytest.raises(RunError, match=f"`{name}` is damaged: `step_time_median` of repetition 3 is") as caught:
+        compare_sides(**sides)
+    assert caught.value.exit_code == 3
+
+
+def test_a_policy_of_the_program_is_said_with_its_departures():
+    trust = compare_sides(side(), side(12.0), {"alpha": 0.01})["trust"]
+    assert (trust["policy"]["origin"], trust["base_revision"], trust["edits"]) == ("given", None, [])
+    assert trust["departures"] == [{"key": "alpha", "reference": 0.008, "value": 0.01, "effect": "stricter"}]
+    assert compare_sides(side(), side(12.0))["trust"]["policy"]["origin"] == "defaults"
+
+
+def test_another_command_counts_only_against_a_baseline_of_the_base_revision():
+    base, new = side(command=["python", "a.py"], kind="baseline"), side(command=["python", "b.py"])
+    trust = compare_sides(base, new)["trust"] | {"base_revision": "b" * 40}
+    assert compare_sides(base, new)["exit_code"] == 0
+    assert compare_sides(base, new, trust=trust)["exit_code"] == 3
+    assert compare_sides(base, new, {"ignore_fingerprint": ["command"]}, trust=trust)["exit_code"] == 0
+    assert compare_sides(side(kind="baseline"), new, trust=trust)["exit_code"] == 0  # it does not say
+    assert compare_sides(side(command=["python", "a.py"]), new, trust=trust)["exit_code"] == 0

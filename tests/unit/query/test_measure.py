@@ -158,6 +158,15 @@ def test_a_folder_with_other_files_among_its_benchmarks_names_one(tmp_path):
         open_measures(tmp_path)
 
 
+def test_a_run_says_which_it_is_and_what_it_measured(recorded):
+    run, same, other = recorded({"step": steps()}), recorded({"step": steps()}), recorded({"step": steps(0, 20)})
+    found = measure(run)
+    assert (found.run_ids, found.command) == ([run.manifest.run_id], run.manifest.command)
+    assert len(found.digests) == len(found.reps)
+    assert measure(same).digests == found.digests
+    assert measure(other).digests != found.digests
+
+
 def test_a_run_is_found_by_its_folder(recorded):
     run = recorded({"step": steps()})
     assert open_measures(run.path).kind == "run"

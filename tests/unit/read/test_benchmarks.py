@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from pipeprof.errors import SourceError
+from pipeprof.errors import SourceError, UsageError
+from pipeprof.experiment.compare import compare_sides
 from pipeprof.read.benchmarks import is_benchmark, read_benchmarks
 
 
@@ -88,6 +89,15 @@ def test_a_copy_counts_but_is_said_to_be_one(tmp_path):
     (note,) = read_benchmarks(paths, "x").notes
     assert "1.json` is a copy of" in note
     assert read_benchmarks([paths[0], write(tmp_path / "1.json", 0.6)], "x").notes == []
+
+
+def test_a_file_is_not_compared_with_itself_but_with_one_of_the_same_times(tmp_path):
+    one, copy = write(tmp_path / "1.json"), write(tmp_path / "copy.json")
+    later = write(tmp_path / "2.json", when="2026-01-02T00:00:00+00:00")
+    sides = [read_benchmarks([path], "x") for path in (one, copy, later)]
+    with pytest.raises(UsageError, match="a copy of one of"):
+        compare_sides(sides[0], sides[1])
+    assert compare_sides(sides[0], sides[2])["exit_code"] == 4
 
 
 def test_a_file_that_is_not_utf_8_is_no_benchmark_and_damaged(tmp_path):

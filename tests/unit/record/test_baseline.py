@@ -16,7 +16,7 @@ import pytest
 from baseline_made import FINGERPRINT, made, only_folder
 
 from pipeprof.errors import MeasureError, RunError, UsageError
-from pipeprof.record import baseline, place
+from pipeprof.record import baseline, baseline_files, place
 from pipeprof.record.baseline_files import (
     BASELINE_VERSION,
     MOST_BYTES,
@@ -40,6 +40,45 @@ def test_what_is_saved_comes_back(root):
     assert sorted(path.name for path in only_folder(root).iterdir()) == [
         "baseline.json", "facts.json", "history.jsonl", "measures.parquet", "summary.md",
     ]  # fmt: skip
+
+
+def test_a_baseline_says_which_runs_it_holds_and_their_digests(root):
+    known = {"run_ids": ["20260101T000000-aaaaaa"], "digests": ["d1", "d2", "d3"], "command": ["python", "train.py"]}
+    baseline.save(made(**known), str(root), "demo", drop=["op/*"])
+    raw = json.loads((only_folder(root) / "baseline.json").read_text())
+    assert {name: raw[name] for name in known} == known
+    more = {
+        "run_ids": ["20260102T000000-bbbbbb"],
+        "digests": ["e1", "e2", "e3"],
+        "command": ["python", "train.py", "-x"],
+    }
+    baseline.save(made("j2", first=20e6, **more), str(root), "demo", append=True)
+    found = baseline.load(str(only_folder(root)))
+    assert (found.run_ids, found.command) == (known["run_ids"] + more["run_ids"], more["command"])
+    assert found.digests == known["digests"] + more["digests"]
+
+
+def test_a_baseline_of_before_they_were_written_is_read(root):
+    baseline.save(made(), str(root), "demo")
+    path = only_folder(root) / "baseline.json"
+    raw = json.loads(path.read_text())
+    for name in ("run_ids", "digests", "command"):
+        del raw[name]
+    raw["sha256"] = baseline_files._own_digest(raw)
+    path.write_text(json.dumps(raw))
+    found = baseline.load(str(only_folder(root)))
+    assert (found.run_ids, found.digests, found.command) == ([], [], [])
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_value_that_is_no_number_is_damage_not_misuse(root, monkeypatch, value):
+    monkeypatch.setattr(baseline_files, "_check", lambda _: None)
+    monkeypatch.setattr(baseline_files, "summary_text", lambda *_, **__: "")
+    values = {"step_time_median": {0: 1e7, 1: value, 2: 1e7}}
+    baseline.save(made(values=values), str(root), "demo")
+    with pytest.raises(DamagedBaselineError, match=r"measures\.parquet.*`step_time_median` of repetition 1") as caught:
+        baseline.load(str(only_folder(root)))
+    assert caught.value.exit_code == 3
 
 
 def test_the_same_measures_give_the_same_bytes_in_any_order(tmp_path):

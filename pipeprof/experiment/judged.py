@@ -1,0 +1,88 @@
+"""By what a change is judged: the settings, the baseline, and what to say of both.
+
+With a base revision they are that revision's, read from git: what the judged change brings is told and counts for
+nothing. Without one, as at a desk, they are those of the working tree.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import UsageError
+from pipeprof.experiment.arms import Place, revision_of
+from pipeprof.experiment.policy_file import find_policy
+from pipeprof.experiment.trust import Change, trust_of
+from pipeprof.record.git_place import address
+from pipeprof.record.run import MANIFEST
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeprof.experiment.ab import AbWish
+    from pipeprof.verdict.gate.policy import Policy
+
+
+@dataclass(frozen=True)
+class Judged:
+    """`trust` is the result's member of that name; `base` is what to open as the base side, empty for `ab`."""
+
+    policy: Policy
+    trust: dict[str, Any]
+    base: str = ""
+
+
+def judged_sides(base: str, base_ref: str | None, policy_file: Path | None, command: Sequence[str]) -> Judged:
+    """For `pipeprof compare`: a `base` inside the repository is read as `base_ref` has it.
+
+    `command` is that of the new run. Raises UsageError for settings that cannot be, a revision that is not known, a
+    command that the settings do not allow, and a run where a baseline of the revision is needed.
+    """
+    if base_ref is None:
+        found = find_policy(policy_file)
+        return Judged(found.policy, trust_of(found), base)
+    revision = revision_of(Place.here(), base_ref)
+    found = find_policy(policy_file, revision)
+    _check_command(found.policy, command)
+    change = Change.here(revision, None, command, policy_file, base)
+    if change.baseline_path is None:
+        return Judged(found.policy, trust_of(found, change), base)
+    if Path(base, MANIFEST).is_file():
+        raise UsageError(
+            f"`{base}` is a run of the working tree: with --base-ref the base is a baseline of that revision",
+            "commit a baseline of it, or leave --base-ref out",
+        )
+    return Judged(found.policy, trust_of(found, change), address(revision, change.baseline_path))
+
+
+def judged_arms(wish: AbWish, policy_file: Path | None) -> Judged:
+    """For `pipeprof ab`: the settings of the base arm's revision, where it has one.
+
+    Raises UsageError for settings that cannot be, a revision that is not known, and a command that they do not allow.
+    """
+    place = Place.here()
+    base, new = (revision_of(place, arm.ref) if arm.ref is not None else None for arm in (wish.base, wish.new))
+    found = find_policy(policy_file, base)
+    if base is None:
+        return Judged(found.policy, trust_of(found))
+    for arm in (wish.base, wish.new):
+        _check_command(found.policy, arm.command or wish.command)
+    change = Change.here(base, new, wish.new.command or wish.command, policy_file)
+    return Judged(found.policy, trust_of(found, change))
+
+
+def started(command: Sequence[str]) -> str:
+    """A command as a shell would take it; of the program that it starts only the name (`/venv/bin/python`: python)."""
+    return shlex.join([*(PurePath(word).name for word in command[:1]), *command[1:]])
+
+
+def _check_command(policy: Policy, command: Sequence[str]) -> None:
+    """Raises UsageError for a command that the settings do not name; an easier one would pass as a faster one."""
+    known = [started(shlex.split(text)) for text in policy.commands]
+    if known and started(command) not in known:
+        raise UsageError(
+            f"the command `{started(command)}` is not among the `commands` of the base revision",
+            f"measure {' or '.join(f'`{text}`' for text in known)}, or add it to the policy there",
+        )

@@ -1,0 +1,99 @@
+"""Git, asked without hooks, filters or drivers: what a revision holds, byte for byte, whatever is checked out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pipeprof.errors import UsageError
+
+_FILES = ("100644", "100755")  # modes of plain files: a link in a tree is not followed
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A git repository with a working tree at `root`, an absolute path."""
+
+    root: Path
+
+    @classmethod
+    def around(cls, folder: Path) -> Repository | None:
+        """The repository that a folder lies in; None outside one, and without git."""
+        found = git_or_none(folder, "rev-parse", "--show-toplevel")
+        return cls(Path(found).resolve()) if found else None
+
+    def commit(self, ref: str) -> str | None:
+        """The full hash of the commit that a name stands for; None when git knows none."""
+        if ref.startswith("-"):
+            return None
+        return git_or_none(self.root, "rev-parse", "--verify", "--quiet", ref + "^{commit}")
+
+    def inside(self, path: Path) -> PurePosixPath | None:
+        """Where a path lies below the root; None when it lies elsewhere.
+
+        Links within the working tree are not followed: they are part of what is checked out.
+        """
+        whole = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
+        for parent in (whole, *whole.parents):
+            if parent.resolve() == self.root:
+                return PurePosixPath(whole.relative_to(parent).as_posix())
+        resolved = whole.resolve()
+        return PurePosixPath(resolved.relative_to(self.root).as_posix()) if self.root in resolved.parents else None
+
+    def read(self, revision: str, path: PurePosixPath) -> bytes | None:
+        """The content of a file at a revision; None when there is no plain file of that name."""
+        listed = git_bytes(self.root, "--literal-pathspecs", "ls-tree", "-z", "--full-tree", revision, "--", str(path))
+        for entry in filter(None, listed.split(b"\0")):
+            about, _, name = entry.partition(b"\t")
+            mode, _, hashed = about.decode().split(" ")
+            if os.fsdecode(name) == str(path) and mode in _FILES:
+                return git_bytes(self.root, "cat-file", "blob", hashed)
+        return None
+
+    def files(self, revision: str, folder: PurePosixPath) -> list[PurePosixPath]:
+        """Every file below a folder at a revision, named from the root, sorted."""
+        words = ("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision)
+        within = () if folder == PurePosixPath() else ("--", str(folder))
+        listed = git_bytes(self.root, "--literal-pathspecs", *words, *within)
+        return sorted(PurePosixPath(os.fsdecode(name)) for name in filter(None, listed.split(b"\0")))
+
+    def changed(self, base: str, new: str | None) -> dict[PurePosixPath, str]:
+        """Files that differ between a revision and another (None: the working tree), as A(dded), M(odified), D(eleted).
+
+        Counted from where `new` left the history of `base`, so that what others changed on `base` since is left out.
+        Untracked files of the working tree are not seen.
+        """
+        start = git_or_none(self.root, "merge-base", base, new or "HEAD") or base
+        words = ("diff", "--name-status", "--no-renames", "--no-ext-diff", "--no-textconv", "-z", start)
+        parts = git_bytes(self.root, *words, *([new] if new else []), "--").split(b"\0")
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        return {PurePosixPath(os.fsdecode(name)): status.decode()[:1] for status, name in pairs}
+
+
+def git_text(folder: Path, *words: str) -> str:
+    """What git says. Raises UsageError with its last words."""
+    return git_bytes(folder, *words).decode(errors="replace").strip()
+
+
+def git_or_none(folder: Path, *words: str) -> str | None:
+    """What git says; None when it refuses."""
+    try:
+        return git_text(folder, *words)
+    except UsageError:
+        return None
+
+
+def git_bytes(folder: Path, *words: str) -> bytes:
+    """What git writes. Raises UsageError with its last words when it refuses or cannot be run."""
+    command = ["git", "-C", str(folder), "-c", "core.hooksPath=/dev/null", *words]
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except OSError as error:
+        raise UsageError(f"cannot run git: {error.strerror}", "install git") from error
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
+        verb = next(word for word in words if not word.startswith("-"))
+        raise UsageError(f"git {verb} failed: {lines[-1]}", "see what `git worktree list` says")
+    return done.stdout

@@ -1,0 +1,80 @@
+"""The whole check on a pull request that edits the policy, the baseline and the workflow: red, and it says why."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from action_steps import Runner
+from git_repository import GitRepository
+
+from pipeprof.cli import cli
+from pipeprof.record.run import Rep
+
+LOOSE = "[metrics.step_time_median]\nmin_effect = 9.0\nmargin = 9.0\n"
+SPREAD = (1.0, 1.004, 0.997, 1.002, 0.999)
+# `collect` finds its run already recorded; everything else is the real program.
+PIPEPROF = """#!{python}
+import shutil, sys
+if sys.argv[1] == "collect":
+    shutil.copytree({run!r}, sys.argv[sys.argv.index("-o") + 1])
+else:
+    from pipeprof.cli import start
+    start()
+"""
+
+
+@pytest.fixture
+def recorded(make_run):
+    """`recorded(ms)` is the folder of a run of five repetitions with such steps."""
+
+    def make(step_ms):
+        lengths = [round(step_ms * factor * 1e6) for factor in SPREAD]
+        rows = [
+            {"rep": rep, "step": n, "kind": "train", "kind_step": n, "start_ns": n * ns, "end_ns": (n + 1) * ns}
+            for rep, ns in enumerate(lengths)
+            for n in range(12)
+        ]
+        run = make_run({"step": rows})
+        run.manifest.state, run.manifest.job, run.manifest.command = "complete", "boot:1", ["python", "train.py"]
+        run.manifest.fingerprint = {"cpu_model": "A", "cpu_cores": 2}
+        run.manifest.reps = [
+            Rep(rep=rep, zero_realtime_ns=rep, zero_monotonic_ns=0, exit_code=0) for rep in range(len(SPREAD))
+        ]
+        run.save()
+        return str(run.path)
+
+    return make
+
+
+def write_baseline(run, repository):
+    words = ["baseline", "write", run, "--workload", "demo", "--force", "--root", str(repository.root / "baselines")]
+    cli.main(words, standalone_mode=False)
+
+
+def test_a_pull_request_cannot_configure_its_own_check(tmp_path, recorded):
+    runner = Runner(tmp_path)
+    repository = GitRepository(runner.work)
+    write_baseline(recorded(10), repository)
+    base = repository.commit({"train.py": "fast()\n", ".github/workflows/gate.yml": "a\n"})
+    write_baseline(recorded(20.5), repository)
+    repository.commit({"train.py": "slow()\n", "pipeprof.toml": LOOSE, ".github/workflows/gate.yml": "b\n"})
+    runner.event["pull_request"]["base"]["sha"] = base
+    (runner.bin / "pipeprof").write_text(PIPEPROF.format(python=sys.executable, run=recorded(20)))
+
+    outcome = runner.run(mode="baseline", workload="demo", policy="pipeprof.toml")
+
+    assert outcome.exit_code == 1, outcome.log
+    assert outcome.outputs["verdict"] == "regressed"
+    assert [level for level, *_ in outcome.annotations][:3] == ["error", "warning", "warning"]
+    comment = runner.artifact("comment.md").read_text().replace("\\", "")
+    for text in (outcome.summary.replace("\\", ""), comment):
+        assert "this change adds the policy `pipeprof.toml` (`metrics.step_time_median.min_effect` is 9 instead" in text
+        assert "this change edits the baseline in `baselines/demo/a-2c-" in text
+        assert "this change edits `.github/workflows/gate.yml`, which may say what is measured" in text
+        assert "this change edits `train.py`, which the measured command names" in text
+        assert f"policy: the defaults; the base revision {base[:10]} has no settings" in text
+    kinds = [edit["kind"] for edit in json.loads(runner.artifact("compare.json").read_text())["trust"]["edits"]]
+    assert kinds == ["policy", "baseline", "ci", "workload"]
+    assert runner.run(mode="baseline", workload="demo", base_ref="HEAD").exit_code == 0  # merged, it would pass

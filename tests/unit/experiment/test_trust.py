@@ -1,0 +1,150 @@
+"""What a change edits of what judges it, and that `ab` judges by the base."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+from ab_bench import STEP, FakeBench
+from git_repository import GitRepository
+
+from pipeprof.errors import UsageError
+from pipeprof.experiment import policy_file, trust
+from pipeprof.experiment.ab import AbWish, run_ab
+from pipeprof.experiment.arms import ArmWish
+from pipeprof.experiment.judged import judged_arms
+from pipeprof.experiment.policy_file import FoundPolicy
+from pipeprof.experiment.trust import Change, trust_of
+
+COMMAND = ("python", "jobs/train.py", "-m", "tools.make", "../outside.py", "--data=x")
+
+
+class Slower(FakeBench):
+    """The new arm takes twice as long."""
+
+    def _step(self, word, name, slow_down):
+        return super()._step(word, name, slow_down) * (2 if name.startswith("new") else 1)
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    made = GitRepository(tmp_path / "project")
+    made.base = made.commit({"jobs/train.py": "1\n", "tools/make.py": "1\n", "other.py": "1\n"})
+    monkeypatch.chdir(made.root)
+    return made
+
+
+def edits(repository, command=COMMAND, new=None, policy_file=None):
+    change = Change.here(repository.base, new, command, policy_file)
+    return [(one["kind"], one["path"], one["change"]) for one in trust_of(FoundPolicy(), change)["edits"]]
+
+
+def test_a_change_of_other_files_edits_nothing(repository):
+    repository.commit({"other.py": "2\n", "docs/pipeprof.toml": "alpha = 0.1\n", "lib/Jenkinsfile": "x"})
+    assert edits(repository) == []
+
+
+def test_files_that_the_command_names_are_the_workload(repository):
+    repository.commit({"jobs/train.py": "2\n", "tools/make.py": None})
+    assert edits(repository) == [("workload", "jobs/train.py", "edited"), ("workload", "tools/make.py", "removed")]
+
+
+def test_words_count_from_the_working_directory(repository, monkeypatch):
+    repository.commit({"jobs/train.py": "2\n"})
+    monkeypatch.chdir(repository.root / "jobs")
+    assert edits(repository, ("python", "train.py")) == edits(repository, ("python", "../jobs/train.py"))
+    assert edits(repository, ("python", "train.py")) == [("workload", "jobs/train.py", "edited")]
+    assert edits(repository, ("python", "jobs/train.py")) == []
+
+
+def test_a_name_that_is_no_text_is_shown_as_one(repository):
+    repository.commit({os.fsdecode(b".github/\xff.yml"): "x"})
+    ((_, path, _),) = edits(repository)
+    assert path == r".github/\xff.yml"
+
+
+def test_the_comment_knows_the_same_files():
+    place = Path(__file__).resolve().parents[3] / "ci" / "comment.py"
+    spec = importlib.util.spec_from_file_location("comment", place)
+    comment = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(comment)
+    assert frozenset(comment.BASELINES) == trust.BASELINE_FILES
+    assert comment.POLICIES == (policy_file.OWN, policy_file.PROJECT)
+    names = [*trust.CI_FILES, *(f"{folder}/x/y.yml" for folder in trust.CI_FOLDERS)]
+    assert {comment.kind_of(name, "") for name in names} == {"ci"}
+    assert {comment.kind_of(f"sub/{name}", "") for name in names} == {""}
+    assert trust.KINDS[:-1] == comment.KINDS  # of the workload only the run itself knows
+
+
+@pytest.mark.parametrize(
+    "name", [".github/workflows/gate.yml", ".gitlab-ci.yml", "Jenkinsfile", ".ci/run", ".github/actions/x/action.yml"]
+)
+def test_what_may_say_how_it_is_measured_is_told(repository, name):
+    repository.commit({name: "x"})
+    assert edits(repository) == [("ci", name, "added")]
+
+
+def test_any_baseline_is_told_by_its_folder(repository):
+    repository.commit({"kept/w/m/baseline.json": "{}", "kept/w/m/measures.parquet": "x", "kept/w/m/summary.md": "x"})
+    assert edits(repository) == [("baseline", "kept/w/m", "added")]
+
+
+def test_the_new_revision_counts_not_the_working_tree(repository):
+    new = repository.commit({"pipeprof.toml": "alpha = 0.1\n"})
+    repository.write({"pipeprof.toml": None, "jobs/train.py": "3\n"})
+    assert edits(repository, new=new) == [("policy", "pipeprof.toml", "added")]
+    assert edits(repository) == [("workload", "jobs/train.py", "edited")]
+
+
+def test_a_file_that_git_does_not_know_is_told_too(repository):
+    repository.write({"pipeprof.toml": "alpha = 0.1\n"})
+    assert edits(repository) == [("policy", "pipeprof.toml", "added")]
+
+
+def test_a_pyproject_counts_when_its_settings_do(repository):
+    repository.commit({"pyproject.toml": "[project]\nname = 'x'\n"})
+    assert edits(repository) == []
+    repository.commit({"pyproject.toml": "[tool.pipeprof.gate]\nalpha = 0.1\n"})
+    assert edits(repository) == [("policy", "pyproject.toml", "added")]
+
+
+def test_what_others_changed_on_the_base_is_no_edit(repository):
+    repository.git("checkout", "--quiet", "-b", "change")
+    repository.commit({"other.py": "2\n"})
+    repository.git("checkout", "--quiet", "main")
+    repository.base = repository.commit({"pipeprof.toml": "alpha = 0.1\n", "jobs/train.py": "2\n"})
+    repository.git("checkout", "--quiet", "change")
+    assert edits(repository) == []
+
+
+def test_twice_as_slow_regresses_in_turn_whatever_the_change_says(repository):
+    loose = "[metrics.step_time_median]\nmin_effect = 9.0\nmargin = 9.0\n"
+    new = repository.commit({"pipeprof.toml": loose, "jobs/train.py": "slow\n"})
+    wish = AbWish(ArmWish(ref=repository.base), ArmWish(ref="HEAD"), COMMAND, folder=Path("session"), seed=1)
+    judged = judged_arms(wish, None)
+    content = run_ab(wish, judged.policy, print, Slower(), judged.trust)
+    assert (content["verdict"], content["exit_code"]) == ("regressed", 1)
+    assert content["metrics"][0]["name"] == STEP
+    assert [edit["path"] for edit in content["trust"]["edits"]] == ["pipeprof.toml", "jobs/train.py"]
+    assert content["session"]["arms"]["new"]["revision"] == new
+    own = AbWish(ArmWish(command=("a",)), ArmWish(command=("b",)), folder=Path("desk"), seed=1)
+    judged = judged_arms(own, None)
+    assert run_ab(own, judged.policy, print, Slower(), judged.trust)["exit_code"] == 0
+
+
+def test_only_commands_that_the_base_names_are_measured_against_it(repository):
+    base = repository.commit({"pipeprof.toml": "commands = ['python jobs/train.py --steps 50']\n"})
+    repository.commit({"pipeprof.toml": "commands = ['python jobs/train.py --steps 1']\n"})
+
+    def judge(*words):
+        return judged_arms(AbWish(ArmWish(ref=base), ArmWish(ref="HEAD"), words), None)
+
+    allowed = ("/venv/bin/python", "jobs/train.py", "--steps", "50")
+    assert judge(*allowed).policy.commands
+    with pytest.raises(UsageError, match=r"`python jobs/train\.py --steps 1` is not among the `commands`"):
+        judge("python", "jobs/train.py", "--steps", "1")
+    with pytest.raises(UsageError, match="`true` is not among"):
+        judged_arms(AbWish(ArmWish(ref=base), ArmWish(command=("true",)), allowed), None)
+    judged_arms(AbWish(ArmWish(command=("a",)), ArmWish(command=("b",))), None)  # at a desk any
