@@ -46,7 +46,7 @@
 --   process_cores    double   cores  that the rank's processes used; null when not measured
 --   room_cores       double   cores  that it may use; null when not measured
 --   job_cores        double   cores  that the whole job used, all ranks of this machine; null when not measured
---   delay_share      double   0..1  of the time that the loop's threads wanted a core, without one; null when not measured
+--   delay_share      double   0..1  of the time that the loop's threads wanted a core, without one; null when not known
 --   gil_share        double   0..1  of the time Python code held the interpreter's lock; null when not measured
 SELECT
   pipeline_load.rep,
