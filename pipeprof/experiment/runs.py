@@ -74,7 +74,7 @@ def run_once(folder: Path, command: Sequence[str], side: Side, pair: int, probe:
     kept = {"ops": "off", "queue_interval": 0, "service": False, "memory": False, "override": probe.override}
     run = create_run(path, command, kept | {"cached": probe.cached}, force=False)
     log = folder / f"{side}{pair}.log"
-    with _output_to(log):
+    with output_to(log):
         outcome = record(run, command, probe, reps=1, host_interval_s=HOST_INTERVAL_S)[0]
     with signals_held():
         from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
@@ -95,7 +95,7 @@ def run_once(folder: Path, command: Sequence[str], side: Side, pair: int, probe:
                 f"the operator could not be replaced in run `{path}`: {broken['why']}", f"its output is in `{log}`"
             )
         how = f"exit code {outcome.status}" if outcome.status > 0 else f"signal {-outcome.status}"
-        raise WorkloadError(f"the command failed in run `{path}`: {how}{_last_words(log)}", f"its output is in `{log}`")
+        raise WorkloadError(f"the command failed in run `{path}`: {how}{last_words(log)}", f"its output is in `{log}`")
     rate = steady_rate(rows)
     if rate is None:
         train = sum(row["kind"] == "train" for row in rows)
@@ -139,7 +139,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _output_to(path: Path) -> Iterator[None]:
+def output_to(path: Path) -> Iterator[None]:
     """Let what is started meanwhile write to a file: our stdout is for the result."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -156,7 +156,8 @@ def _output_to(path: Path) -> Iterator[None]:
             os.close(old)
 
 
-def _last_words(path: Path) -> str:
+def last_words(path: Path) -> str:
+    """The last line of a log, as the end of a sentence about a command that failed; "" for an empty one."""
     lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return f"; it said `{lines[-1].strip()[-200:]}`" if lines else ""
 
