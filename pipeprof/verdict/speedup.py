@@ -8,8 +8,8 @@ The rule `interval_over_pairs`, tried after every pair:
 3. `narrow`: it does not, but it is so narrow that more pairs would not tell the reader more.
 
 Otherwise the pairs do not decide. The interval is that of Student's t over the logarithms of the ratios, from 6 pairs
-on without a sixth of them at either end (Yuen 1974), so that one disturbed run does not keep the answer away. Its level
-is 98 %, more than the usual one, because the pairs are looked at after each of them.
+on of their mean without a sixth at either end (Tukey and McLaughlin 1963), so that one disturbed run does not keep the
+answer away. Its level is 98 %, more than the usual one, because the pairs are looked at after each of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NARROW = 1.10  # the interval's high end over its low one
 TRIMMED = 6  # one pair in so many is left out at either end
 FEWEST, EACH = 5, 2  # values in all, and of either speed, that two speeds can be seen in
 APART = 1.15  # the slowest of the fast ones over the fastest of the slow ones
-CLEAR = 3.0  # that gap over the widest gap between neighbours within a group, as logarithms
+CLEAR = 4.0  # that gap over the widest gap between neighbours within a group, as logarithms
 
 # Student's t, 99 % below it, for 1 to 30 degrees of freedom.
 _T = (
@@ -94,7 +94,8 @@ def interval_over(ratios: Sequence[float]) -> tuple[float, float] | None:
     drawn_in = [min(max(value, kept[0]), kept[-1]) for value in logs]  # winsorised
     centre, middle = fmean(kept), fmean(drawn_in)
     squares = sum((value - middle) ** 2 for value in drawn_in)
-    half = _T[min(len(kept) - 1, len(_T)) - 1] * math.sqrt(squares / (len(kept) * (len(kept) - 1)))
+    error = math.sqrt(squares * count / (count - 1)) / len(kept)
+    half = _T[min(len(kept) - 1, len(_T)) - 1] * error
     usual = median(ratios)
     return min(math.exp(centre - half), usual), max(math.exp(centre + half), usual)
 
