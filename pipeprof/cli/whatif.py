@@ -103,7 +103,7 @@ def whatif(
     from pipeprof.experiment import whatif as room
 
     folder = path or default_name("pipeprof-whatif-")
-    plan = _plan(least, most, budget, WHATIF_PAIRS)
+    plan = plan_of(least, most, budget, WHATIF_PAIRS)
     content = room.run_whatif(run, room.Wish(**wish), command, plan, folder, say)
     click.echo(runs.json_text(content) if form == "json" else room.text(content), nl=False)
 
@@ -159,7 +159,7 @@ def headspace(
     if not command and run is None:
         raise UsageError("no command to run", "pipeprof headspace -- python train.py")
     folder = path or default_name("pipeprof-headspace-")
-    plan = _plan(least, most, budget, HEADSPACE_PAIRS)
+    plan = plan_of(least, most, budget, HEADSPACE_PAIRS)
     if wanted is None:
         content = whole.run_headspace(command, plan, folder, say)
     else:
@@ -181,7 +181,7 @@ def _part(op: str | None, up_to: str | None, run: Path | None) -> Part | None:
     return Part(op, "alone", run) if op is not None else Part(up_to or "", "up_to", run)
 
 
-def _plan(least: int | None, most: int | None, budget: float | None, usual: int) -> Plan:
+def plan_of(least: int | None, most: int | None, budget: float | None, usual: int) -> Plan:
     """How many pairs to measure: what is not said follows from what is."""
     from pipeprof.experiment.pairs import Plan
 

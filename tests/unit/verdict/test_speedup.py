@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeprof.verdict.speedup import _T, CHANGE, GAIN, WORTH, answer_of, interval_over, two_speeds
+from pipeprof.verdict.speedup import CHANGE, GAIN, T_99, WORTH, answer_of, interval_over, two_speeds
 
 SESSIONS = 400
 LEAST, MOST = 2, 8
 
 
 def test_the_table_is_students():
-    assert list(_T) == pytest.approx([stats.t.ppf(0.99, degrees) for degrees in range(1, 31)], abs=6e-4)
+    assert list(T_99) == pytest.approx([stats.t.ppf(0.99, degrees) for degrees in range(1, 31)], abs=6e-4)
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 6, 8, 11, 12, 20])
