@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from pipeprof.experiment.pairs import Plan, Side
     from pipeprof.verdict.speedup import Answer
 
-ASKED_AGAIN = 2  # times as many pairs, where so many did not decide
+ASKED_AGAIN = 2  # times as many pairs, where so many did not decide, and at least
+USUAL_MOST = 8
 
 
 def plan_line(plan: Plan) -> str:
@@ -57,11 +58,13 @@ def undecided_lines(measured: Mapping[str, Any]) -> list[str]:
             f"undecided: {figure(measured)} ({spread(measured)})",
             "  each run has one of the speeds; more pairs do not change that",
         ]
+    more = (
+        "a longer --budget"
+        if measured["stopped"] == "budget"
+        else f"--max-pairs {max(USUAL_MOST, ASKED_AGAIN * measured['pairs'])}"
+    )
     if measured["interval"] is None:
-        return [f"undecided: a single pair says {figure(measured)}", "  measure more of them: --max-pairs 8"]
-    more = f"--max-pairs {ASKED_AGAIN * measured['pairs']}"
-    if measured["stopped"] == "budget":
-        more = "a longer --budget"
+        return [f"undecided: a single pair says {figure(measured)}", f"  measure more of them: {more}"]
     return [
         f"undecided: {counted(measured['pairs'], 'pair')} do not agree ({spread(measured)})",
         f"  measure more of them ({more}), on a quiet machine if you can",

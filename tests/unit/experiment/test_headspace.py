@@ -98,10 +98,16 @@ def test_a_bound_is_stated_only_when_the_pairs_decide(decided, interval, expecte
     assert ("upper bound" in said) == (expected == "faster")
 
 
-@pytest.mark.parametrize(("stopped", "hint"), [("pairs", "--max-pairs 6"), ("budget", "a longer --budget")])
+@pytest.mark.parametrize(("stopped", "hint"), [("pairs", "--max-pairs 8"), ("budget", "a longer --budget")])
 def test_an_undecided_answer_says_what_may_decide(stopped, hint):
     figures = {"ratio": 1.1, "low": 0.9, "high": 1.3, "interval": [0.8, 1.5], "decided": None}
     assert hint in text(content(figures | {"stopped": stopped}))
+    assert hint in text(content(figures | {"stopped": stopped, "interval": None, "pairs": 1}))
+
+
+def test_twice_as_many_pairs_may_decide():
+    figures = {"ratio": 1.1, "low": 0.9, "high": 1.3, "interval": [0.8, 1.5], "decided": None, "stopped": "pairs"}
+    assert "--max-pairs 16" in text(content(figures | {"pairs": 8}))
 
 
 SPEEDS = [
