@@ -12,6 +12,7 @@ from pipeprof.cli.format_option import format_option
 from pipeprof.cli.run_argument import RUN, newest_here
 from pipeprof.cli.told import say
 from pipeprof.errors import UsageError
+from pipeprof.experiment.pairs import MOST_PAIRS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.pairs import Plan
     from pipeprof.experiment.part import Part
 
-WHATIF_PAIRS, HEADSPACE_PAIRS, MOST_PAIRS = 3, 2, 8
+WHATIF_PAIRS, HEADSPACE_PAIRS = 3, 2
 
 
 class _Command(click.Command):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.experiment.pairs import PARTS
+from pipeprof.experiment.pairs import MOST_PAIRS, PARTS
 from pipeprof.units import NS_PER_S, format_ns
 
 if TYPE_CHECKING:
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.pairs import Plan, Side
     from pipeprof.verdict.speedup import Answer
 
-ASKED_AGAIN = 2  # times as many pairs, where so many did not decide, and at least
-USUAL_MOST = 8
+AGAIN = 2  # times as many pairs, where so many did not decide
 
 
 def plan_line(plan: Plan) -> str:
@@ -58,11 +57,9 @@ def undecided_lines(measured: Mapping[str, Any]) -> list[str]:
             f"undecided: {figure(measured)} ({spread(measured)})",
             "  each run has one of the speeds; more pairs do not change that",
         ]
-    more = (
-        "a longer --budget"
-        if measured["stopped"] == "budget"
-        else f"--max-pairs {max(USUAL_MOST, ASKED_AGAIN * measured['pairs'])}"
-    )
+    more = f"--max-pairs {max(MOST_PAIRS, AGAIN * measured['pairs'])}"
+    if measured["stopped"] == "budget":
+        more = "a longer --budget"
     if measured["interval"] is None:
         return [f"undecided: a single pair says {figure(measured)}", f"  measure more of them: {more}"]
     return [

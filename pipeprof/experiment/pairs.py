@@ -15,6 +15,7 @@ Stopped = Literal["decided", "pairs", "budget"]
 SKIPPED = 0.25  # of the training steps, at the start
 LEAST_STEPS = 5
 PARTS = 8  # of a run, one after the other
+MOST_PAIRS = 8  # that are made where nothing is said
 
 
 @dataclass(frozen=True)
