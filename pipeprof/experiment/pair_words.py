@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeprof.experiment.pairs import Plan, Side
-    from pipeprof.verdict.speedup import Answer
 
+SAYS_NOTHING = 100  # times the low end of an interval, as its high end
 AGAIN = 2  # times as many pairs, where so many did not decide
 
 
@@ -23,14 +23,15 @@ def plan_line(plan: Plan) -> str:
     return f"pairs of runs: {number}{within}"
 
 
-def standing_line(answer: Answer, pairs: int, spent_s: float, plan: Plan) -> str:
+def standing_line(ratios: Sequence[float], spent_s: float, plan: Plan) -> str:
     """Where the pairs stand when another one follows, and how long that may go on at most."""
+    pairs = len(ratios)
     more = plan.most - pairs
     if plan.budget_s is not None:
         more = min(more, int((plan.budget_s - spent_s) * pairs / spent_s))
     left = format_ns(more * spent_s / pairs * NS_PER_S)
-    so_far = "" if answer.interval is None else f" (x{answer.interval[0]:.2f} to x{answer.interval[1]:.2f})"
-    return f"{counted(pairs, 'pair')} so far{so_far}: at most {more} more, {left}"
+    ends = " to ".join(dict.fromkeys(f"x{ratio:.2f}" for ratio in (min(ratios), max(ratios))))
+    return f"{counted(pairs, 'pair')} so far ({ends}): at most {more} more, {left}"
 
 
 def figure(measured: Mapping[str, Any], mark: str = "x") -> str:
@@ -44,10 +45,10 @@ def spread(measured: Mapping[str, Any]) -> str:
         listed = [f"x{speed['ratio']:.2f} in {counted(len(speed['pairs']), 'pair')}" for speed in measured["speeds"]]
         return f"two speeds: {', '.join(listed)}"
     pairs = f"pairs x{measured['low']:.2f} to x{measured['high']:.2f}"
-    if measured["interval"] is None:
+    interval = measured["interval"]
+    if interval is None or interval[1] > SAYS_NOTHING * interval[0]:
         return pairs
-    low, high = measured["interval"]
-    return f"x{low:.2f} to x{high:.2f}; {pairs}"
+    return f"x{interval[0]:.2f} to x{interval[1]:.2f}; {pairs}"
 
 
 def undecided_lines(measured: Mapping[str, Any]) -> list[str]:

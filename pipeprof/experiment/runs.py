@@ -98,7 +98,7 @@ def measure_pairs(
         stopped = plan.stop(pairs, spent_s, decided=answer.decided is not None)
         if stopped is not None:
             return Series(done, answer, stopped)
-        say(standing_line(answer, pairs, spent_s, plan))
+        say(standing_line(ratios, spent_s, plan))
 
 
 def rates_of(runs: Sequence[Measured], side: Side) -> list[float]:

@@ -87,6 +87,7 @@ def content(measured, verdict_of=verdict):
         ("narrow", [1.01, 1.08], "faster", "upper bound"),
         ("narrow", [0.99, 1.06], "no gain", "nothing to gain"),
         (None, [0.8, 2.4], "undecided", "undecided: 3 pairs do not agree (x0.80 to x2.40; pairs x1.50 to x1.70)\n"),
+        (None, [0.01, 900.0], "undecided", "undecided: 3 pairs do not agree (pairs x1.50 to x1.70)\n"),
         (None, None, "undecided", "undecided: a single pair says x1.60\n"),
     ],
 )

@@ -124,4 +124,7 @@ def test_the_time_that_more_pairs_may_take_is_said(series):
     assert said[0] == "pairs of runs: 2 to 3, until they decide, within 60 min 00 s"
     assert len(made) == 6
     assert found.stopped == "pairs"
-    assert [line.partition(": at most ")[2][:6] for line in said if "so far" in line] == ["2 more", "1 more"]
+    assert [line.partition("more")[0] for line in said if "so far" in line] == [
+        "1 pair so far (x0.55): at most 2 ",
+        "2 pairs so far (x0.55 to x1.53): at most 1 ",
+    ]
