@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import secrets
 import shlex
 import sys
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeprof.cli.compare import answer, comparison_format
+from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.streams import StdoutClosed
 from pipeprof.cli.told import say_named
@@ -20,22 +20,6 @@ from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:
     from pipeprof.experiment.arms import ArmWish
-
-_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[smh])+")
-
-
-def seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
-    """Seconds, above 0, from `90`, `90s`, `10m`, `1h30m`; None for none. Raises BadParameter."""
-    if text is None:
-        return None
-    whole = text.strip() if text.strip()[-1:] in _SECONDS else f"{text.strip()}s"
-    found = 0.0
-    if _DURATION.fullmatch(whole):
-        found = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9.]+)([smh])", whole))
-    if found <= 0:
-        raise click.BadParameter(f"`{text}` is no time: expected seconds, or for example 10m or 1h30m")
-    return found
 
 
 def shares(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[float, ...]:

@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.run_argument import RUN, newest_here
 from pipeprof.cli.told import say
 from pipeprof.errors import UsageError
+from pipeprof.experiment.pairs import MOST_PAIRS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipeprof.experiment.pairs import Plan
     from pipeprof.experiment.part import Part
+
+WHATIF_PAIRS, HEADSPACE_PAIRS = 3, 2
 
 
 class _Command(click.Command):
@@ -28,13 +35,46 @@ class _Command(click.Command):
         return super().parse_args(ctx, args)
 
 
+def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`--pairs`, `--max-pairs` and `--budget`: how often both sides are run."""
+    options = [
+        click.option(
+            "--pairs",
+            "least",
+            type=click.IntRange(1),
+            metavar="N",
+            help=f"Pairs of runs, with and without the change, at least.  [default: {least}]",
+        ),
+        click.option(
+            "--max-pairs",
+            "most",
+            type=click.IntRange(1),
+            metavar="M",
+            help=f"Pairs at most; more are added until they decide.  [default: {MOST_PAIRS}]",
+        ),
+        click.option(
+            "--budget",
+            metavar="TIME",
+            callback=seconds,
+            help="Begin no further pair that would not end within this time, such as 10m.",
+        ),
+    ]
+
+    def add(verb: Callable[..., None]) -> Callable[..., None]:
+        for option in reversed(options):
+            verb = option(verb)
+        return verb
+
+    return add
+
+
 @click.command(cls=_Command, context_settings={"ignore_unknown_options": False})
 @RUN
 @click.option("--op", required=True, metavar="NAME|ID", help="The dataset operator: its number, name or type.")
 @click.option("--workers", type=click.IntRange(1), metavar="K", help="New num_parallel_workers of the operator.")
 @click.option("--prefetch", type=click.IntRange(1), metavar="P", help="New prefetch size, of every operator.")
 @click.option("--processes/--threads", default=None, help="Run its Python code in processes or in threads.")
-@click.option("--pairs", type=click.IntRange(1), default=3, show_default=True, help="Runs with and without the change.")
+@pair_options(WHATIF_PAIRS)
 @click.option(
     "-o",
     "--output",
@@ -44,23 +84,28 @@ class _Command(click.Command):
 )
 @format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def whatif(run: Path, path: Path | None, form: str, pairs: int, command: tuple[str, ...], **wish: Any) -> None:
+def whatif(
+    run: Path, path: Path | None, form: str, least: int | None, most: int | None, budget: float | None,
+    command: tuple[str, ...], **wish: Any,
+) -> None:  # fmt: skip
     """Predict what other settings of a dataset operator would gain, then measure it.
 
     \b
       pipeprof whatif RUN --op mask_from_storage --workers 2
       pipeprof whatif RUN --op 3 --workers 4 --processes -- python train.py
-      pipeprof whatif RUN --op GeneratorOp --prefetch 64
+      pipeprof whatif RUN --op GeneratorOp --prefetch 64 --max-pairs 16
+      pipeprof whatif RUN --op rotate --workers 2 --budget 10m
 
-    Runs the command (that of RUN if none is given) in turn without and with the new settings. Its script needs no
-    change, and only step times are recorded.
+    Runs the command (that of RUN if none is given) in turn without and with the new settings, until the pairs of runs
+    decide whether that is faster. Its script needs no change, and only step times are recorded.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
     from pipeprof.experiment import runs
     from pipeprof.experiment import whatif as room
 
     folder = path or default_name("pipeprof-whatif-")
-    content = room.run_whatif(run, room.Wish(**wish), command, pairs, folder, say)
+    plan = plan_of(least, most, budget, WHATIF_PAIRS)
+    content = room.run_whatif(run, room.Wish(**wish), command, plan, folder, say)
     click.echo(runs.json_text(content) if form == "json" else room.text(content), nl=False)
 
 
@@ -72,7 +117,7 @@ def whatif(run: Path, path: Path | None, form: str, pairs: int, command: tuple[s
     type=click.Path(path_type=Path),
     help="The recorded run in whose table the operator has that number; its command is the default.",
 )
-@click.option("--pairs", type=click.IntRange(1), default=2, show_default=True, help="Runs with and without the change.")
+@pair_options(HEADSPACE_PAIRS)
 @click.option(
     "-o",
     "--output",
@@ -88,7 +133,9 @@ def headspace(
     run: Path | None,
     path: Path | None,
     form: str,
-    pairs: int,
+    least: int | None,
+    most: int | None,
+    budget: float | None,
     command: tuple[str, ...],
 ) -> None:
     """Measure how fast the training would be with a perfect data pipeline, or with one operator that costs nothing.
@@ -96,12 +143,14 @@ def headspace(
     \b
       pipeprof headspace -- python train.py --epochs 2
       pipeprof headspace -o bound --pairs 3 --format json -- python train.py
+      pipeprof headspace --max-pairs 16 --budget 30m -- python train.py
       pipeprof headspace --op augment -- python train.py
       pipeprof headspace --run RUN --up-to 3
 
     Runs the command in turn as it is, and with its first batch repeated so that no step waits for data. No fix of the
-    data pipeline can make the training faster than that. With --op one operator (a source, a map, a batch with a
-    function) hands out its first outputs again and again; with --up-to everything before it stands still as well.
+    data pipeline can make the training faster than that. Pairs of runs are added until they decide whether there are
+    5 % or more to gain; if they never do, the answer is "undecided". With --op one operator (a source, a map, a batch
+    with a function) hands out its first outputs again and again; with --up-to everything before it stands still, too.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
     from pipeprof.experiment import headspace as whole
@@ -111,10 +160,11 @@ def headspace(
     if not command and run is None:
         raise UsageError("no command to run", "pipeprof headspace -- python train.py")
     folder = path or default_name("pipeprof-headspace-")
+    plan = plan_of(least, most, budget, HEADSPACE_PAIRS)
     if wanted is None:
-        content = whole.run_headspace(command, pairs, folder, say)
+        content = whole.run_headspace(command, plan, folder, say)
     else:
-        content = part.run_part(wanted, command, pairs, folder, say)
+        content = part.run_part(wanted, command, plan, folder, say)
     text = whole.text if wanted is None else part.text
     click.echo(runs.json_text(content) if form == "json" else text(content), nl=False)
 
@@ -130,3 +180,13 @@ def _part(op: str | None, up_to: str | None, run: Path | None) -> Part | None:
             raise UsageError("--run says which operator a number means, and none is named", "add --op or --up-to")
         return None
     return Part(op, "alone", run) if op is not None else Part(up_to or "", "up_to", run)
+
+
+def plan_of(least: int | None, most: int | None, budget: float | None, usual: int) -> Plan:
+    """How many pairs to measure: what is not said follows from what is."""
+    from pipeprof.experiment.pairs import Plan
+
+    if least is not None and most is not None and most < least:
+        raise UsageError(f"--pairs {least} is more than --max-pairs {most}", "give the least number with --pairs")
+    fewest = least or min(usual, most or usual)
+    return Plan(fewest, most or max(fewest, MOST_PAIRS), budget)

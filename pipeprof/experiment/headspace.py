@@ -9,21 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import MeasureError
+from pipeprof.experiment.pair_facts import measured_facts
+from pipeprof.experiment.pair_words import figure, rates_line, speed_lines, spread, undecided_lines
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
-from pipeprof.experiment.whatif import FASTER, measured_facts
+from pipeprof.verdict.speedup import GAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.collect.launch import ProbeOptions
-    from pipeprof.experiment.pairs import Side
+    from pipeprof.experiment.pairs import Plan, Side
     from pipeprof.read.spool.process import Process
 
 SCHEMA_VERSION = 1
 
 
-def run_headspace(command: Sequence[str], pairs: int, folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
+def run_headspace(command: Sequence[str], plan: Plan, folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
     """Measure and write `folder`/headspace.json; returns its content.
 
     Raises WorkloadError when the command fails, MeasureError when there is no training iterator to replace.
@@ -38,15 +40,15 @@ def run_headspace(command: Sequence[str], pairs: int, folder: Path, say: Callabl
             wishes.extend(training_iterators(done[0].processes))
         return changed_probe(cached=wishes)
 
-    runs = measure_pairs(folder, command, pairs, probe_of, say)
-    if not all(run.events("cached") for run in runs if run.side == "b"):
+    series = measure_pairs(folder, command, (plan, GAIN), probe_of, say)
+    if not all(run.events("cached") for run in series.runs if run.side == "b"):
         raise MeasureError(
             "the dataset iterators of the first run were not found in the second",
             "does the script make them at random?",
         )
-    content = {"schema_version": SCHEMA_VERSION} | measured_facts(runs, command=command)
+    content = {"schema_version": SCHEMA_VERSION} | measured_facts(series, command=command)
     content["measured"]["verdict"] = verdict(content["measured"])
-    content["notes"] = notes(runs)
+    content["notes"] = notes(series.runs)
     write_json(folder / "headspace.json", content)
     return content
 
@@ -112,36 +114,35 @@ def step_notes(runs: Sequence[Measured]) -> list[str]:
     return [f"the runs had different numbers of training steps: {', '.join(map(str, sorted(steps)))}"]
 
 
-def verdict(measured: Mapping[str, float]) -> str:
-    """Whether the pairs agree that there is something to gain (by 2 % at least), or nothing; else undecided."""
-    if measured["low"] > FASTER:
-        return "faster"
-    return "undecided" if measured["high"] > FASTER else "no gain"
+def verdict(measured: Mapping[str, Any]) -> str:
+    """Whether there is something to gain (5 % at least), or nothing; undecided where the pairs do not decide that.
+
+    An interval that is narrow around these 5 % is a gain where all of it is above none.
+    """
+    if measured["decided"] == "narrow":
+        return "faster" if measured["interval"][0] > 1 else "no gain"
+    return {"above": "faster", "below": "no gain"}.get(measured["decided"], "undecided")
 
 
 def text(content: Mapping[str, Any]) -> str:
     """The result for people."""
-    measured = content["measured"]
-    rates = {side: [run["steps_per_second"] for run in content["runs"] if run["side"] == side] for side in ("a", "b")}
     lines = [
-        *_bound(measured),
-        f"  steps/s now {_listed(rates['a'])}; with one cached batch {_listed(rates['b'])}",
+        *_bound(content["measured"]),
+        *speed_lines(content),
+        rates_line(content, "now", "with one cached batch"),
+        *(f"  note: {note}" for note in content["notes"]),
     ]
-    lines += [f"  note: {note}" for note in content["notes"]]
     return "\n".join(lines) + "\n"
 
 
 def _bound(measured: Mapping[str, Any]) -> list[str]:
     """The answer, with the pairs that it comes from."""
-    pairs = f"pairs x{measured['low']:.2f} to x{measured['high']:.2f}"
     if measured["verdict"] == "undecided":
-        return [f"undecided: the pairs contradict each other ({pairs})", "  measure more of them: --pairs 5"]
+        return undecided_lines(measured)
+    told = f"{figure(measured)} ({spread(measured)})"
     if measured["verdict"] == "no gain":
-        return [f"nothing to gain: x{measured['ratio']:.2f} ({pairs})", "  the training does not wait for data"]
-    return [
-        f"upper bound x{measured['ratio']:.2f} ({pairs})",
-        "  no repair of the data pipeline makes this training faster than that",
-    ]
+        return [f"nothing to gain: {told}", "  the training does not wait for data"]
+    return [f"upper bound {told}", "  no repair of the data pipeline makes this training faster than that"]
 
 
 def _roles(process: Process) -> dict[int, str]:
@@ -150,7 +151,3 @@ def _roles(process: Process) -> dict[int, str]:
 
     hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
     return roles_from_steps(find_steps(process.marks, hidden, pipeline_keys(process)).steps)
-
-
-def _listed(rates: Sequence[float]) -> str:
-    return ", ".join(f"{rate:.1f}" for rate in rates)

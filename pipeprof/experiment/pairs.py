@@ -1,8 +1,9 @@
-"""Two sides of one workload, measured in turn: order, rates and ratios. Pure."""
+"""Two sides of one workload, measured in turn: order, number of pairs, rates and ratios. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,8 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 Side = Literal["a", "b"]
+Stopped = Literal["decided", "pairs", "budget"]
 SKIPPED = 0.25  # of the training steps, at the start
 LEAST_STEPS = 5
+PARTS = 8  # of a run, one after the other
+MOST_PAIRS = 8  # that are made where nothing is said
 
 
 @dataclass(frozen=True)
@@ -31,13 +35,30 @@ class Ratio:
     high: float
 
 
-def order(pairs: int) -> list[tuple[Side, int]]:
+@dataclass(frozen=True)
+class Plan:
+    """How many pairs: at least, at most, and the seconds within which they have to stay."""
+
+    least: int
+    most: int
+    budget_s: float | None = None
+
+    def stop(self, pairs: int, spent_s: float, *, decided: bool) -> Stopped | None:
+        """Why no further pair follows on so many that took so long; None where one does.
+
+        A pair that would not end in time, at the pace of those before it, is not begun.
+        """
+        if decided and pairs >= self.least:
+            return "decided"
+        if pairs >= self.most:
+            return "pairs"
+        late = self.budget_s is not None and spent_s * (pairs + 1) / pairs > self.budget_s
+        return "budget" if late else None
+
+
+def sides(pair: int) -> tuple[Side, Side]:
     """Which side runs when: a b, b a, a b, ... so that a drift of the machine hits both sides alike."""
-    planned: list[tuple[Side, int]] = []
-    for number in range(pairs):
-        first, second = ("a", "b") if number % 2 == 0 else ("b", "a")
-        planned += [(first, number), (second, number)]  # type: ignore[list-item]
-    return planned
+    return ("a", "b") if pair % 2 == 0 else ("b", "a")
 
 
 def steady_rate(steps: Iterable[Mapping[str, Any]]) -> Rate | None:
@@ -45,21 +66,39 @@ def steady_rate(steps: Iterable[Mapping[str, Any]]) -> Rate | None:
 
     With several ranks that of the slowest. None for fewer than 5 steps.
     """
-    ranks: dict[int, list[Mapping[str, Any]]] = {}
-    for row in steps:
-        if row["kind"] == "train":
-            ranks.setdefault(int(row["rank"]), []).append(row)
-    rates = []
-    for rows in ranks.values():
-        ordered = sorted(rows, key=lambda row: int(row["kind_step"]))
-        kept = ordered[int(len(ordered) * SKIPPED) :]
-        total = sum(int(row["end_ns"]) - int(row["start_ns"]) for row in kept)
-        if len(kept) >= LEAST_STEPS and total > 0:
-            rates.append(Rate(len(kept) * 1e9 / total, len(kept)))
+    rates = [rate for rows in _timed(steps) if (rate := _rate(rows)) is not None]
     return min(rates, key=lambda rate: rate.per_second, default=None)
+
+
+def rates_of_parts(steps: Iterable[Mapping[str, Any]]) -> list[float]:
+    """Steps/s of each eighth of what `steady_rate` counts, of the lowest rank, without the first step of an epoch.
+
+    Such a step may start the pipeline anew. [] where an eighth would have fewer than 5 steps.
+    """
+    rows = next(iter(_timed(steps)), [])
+    kept = [after for before, after in pairwise(rows) if before["epoch"] == after["epoch"]]
+    borders = [len(kept) * part // PARTS for part in range(PARTS + 1)]
+    rates = [_rate(kept[begin:end]) for begin, end in pairwise(borders)]
+    found = [rate.per_second for rate in rates if rate is not None]
+    return found if len(found) == PARTS else []
 
 
 def ratio_of(a: Sequence[float], b: Sequence[float]) -> Ratio:
     """Side b against side a, pair by pair."""
     ratios = [other / one for one, other in zip(a, b, strict=True)]
     return Ratio(median(ratios), min(ratios), max(ratios))
+
+
+def _timed(steps: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The training steps that count, in order, of each rank."""
+    ranks: dict[int, list[Mapping[str, Any]]] = {}
+    for row in steps:
+        if row["kind"] == "train":
+            ranks.setdefault(int(row["rank"]), []).append(row)
+    ordered = [sorted(ranks[rank], key=lambda row: int(row["kind_step"])) for rank in sorted(ranks)]
+    return [rows[int(len(rows) * SKIPPED) :] for rows in ordered]
+
+
+def _rate(rows: Sequence[Mapping[str, Any]]) -> Rate | None:
+    total = sum(int(row["end_ns"]) - int(row["start_ns"]) for row in rows)
+    return Rate(len(rows) * 1e9 / total, len(rows)) if len(rows) >= LEAST_STEPS and total > 0 else None

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.headspace import SCHEMA_VERSION, step_notes, verdict
+from pipeprof.experiment.pair_facts import measured_facts
+from pipeprof.experiment.pair_words import figure, rates_line, speed_lines, spread, undecided_lines
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, signals_held, write_json
 from pipeprof.experiment.stages import find_op
-from pipeprof.experiment.whatif import measured_facts, recorded_command
+from pipeprof.experiment.whatif import recorded_command
+from pipeprof.verdict.speedup import GAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.collect.launch import ProbeOptions
-    from pipeprof.experiment.pairs import Side
+    from pipeprof.experiment.pairs import Plan, Side
     from pipeprof.experiment.stages import Pipeline
 
 Mode = Literal["alone", "up_to"]
@@ -49,7 +52,7 @@ class Part:
 
 
 def run_part(
-    part: Part, command: Sequence[str], pairs: int, folder: Path, say: Callable[[str], None]
+    part: Part, command: Sequence[str], plan: Plan, folder: Path, say: Callable[[str], None]
 ) -> dict[str, Any]:
     """Measure and write `folder`/headspace.json; returns its content.
 
@@ -75,12 +78,12 @@ def run_part(
                 found.append(target_of(part, described(done[0].path)))
         return changed_probe(override=found[0].spec(source_rows(done)))
 
-    runs = measure_pairs(folder, words, pairs, probe_of, say)
-    _check_replaced(runs, found[0])
-    content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "part": _facts(part, found[0], runs)}
-    content |= measured_facts(runs, command=words)
+    series = measure_pairs(folder, words, (plan, GAIN), probe_of, say)
+    _check_replaced(series.runs, found[0])
+    content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "part": _facts(part, found[0], series.runs)}
+    content |= measured_facts(series, command=words)
     content["measured"]["verdict"] = verdict(content["measured"])
-    content["notes"] = notes(content["part"], runs)
+    content["notes"] = notes(content["part"], series.runs)
     write_json(folder / "headspace.json", content)
     return content
 
@@ -150,11 +153,10 @@ def notes(part: Mapping[str, Any], runs: Sequence[Measured]) -> list[str]:
 
 def text(content: Mapping[str, Any]) -> str:
     """The result for people."""
-    measured, part = content["measured"], content["part"]
-    rates = {side: [run["steps_per_second"] for run in content["runs"] if run["side"] == side] for side in ("a", "b")}
     lines = [
-        *_answer(measured, part),
-        f"  steps/s now {_listed(rates['a'])}; with it replaced {_listed(rates['b'])}",
+        *_answer(content["measured"], content["part"]),
+        *speed_lines(content),
+        rates_line(content, "now", "with it replaced"),
         *(f"  note: {note}" for note in content["notes"]),
     ]
     return "\n".join(lines) + "\n"
@@ -164,12 +166,11 @@ def _answer(measured: Mapping[str, Any], part: Mapping[str, Any]) -> list[str]:
     op = part["op"]
     name = f"`{op['name'] or op['op_type']}`"
     what = f"{name} alone" if part["mode"] == "alone" else f"everything up to {name}"
-    pairs = f"pairs x{measured['low']:.2f} to x{measured['high']:.2f}"
     if measured["verdict"] == "undecided":
-        return [f"undecided: the pairs contradict each other ({pairs})", "  measure more of them: --pairs 5"]
+        return undecided_lines(measured)
     if measured["verdict"] == "no gain":
-        return [f"nothing to gain from {what}: x{measured['ratio']:.2f} ({pairs})"]
-    return [f"x{measured['ratio']:.2f} if {what} cost nothing ({pairs})"]
+        return [f"nothing to gain from {what}: {figure(measured)} ({spread(measured)})"]
+    return [f"{figure(measured)} if {what} cost nothing ({spread(measured)})"]
 
 
 def _from_run(part: Part, path: Path, words: list[str]) -> tuple[list[str], Target]:
@@ -195,7 +196,3 @@ def _check_replaced(runs: Sequence[Measured], target: Target) -> None:
             why = missed[0]["why"] if missed else "no iterator was made where the first run made it"
             name = target.op["name"] or target.op["op_type"]
             raise MeasureError(f"`{name}` was not replaced in run `{run.path}`: {why}", "choose another operator")
-
-
-def _listed(rates: Sequence[float]) -> str:
-    return ", ".join(f"{rate:.1f}" for rate in rates)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.collect.launch import ProbeOptions
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
-from pipeprof.experiment.runs import _last_words, _output_to, signals_held
+from pipeprof.experiment.runs import last_words, output_to, signals_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -102,9 +102,9 @@ def run_once(
     log = path.with_name(f"{path.name}.log")
     probe = ProbeOptions(slow_down=slow_down) if slow_down else PROFILE
     kept = OPTIONS | ({"slow_down": slow_down} if slow_down else {})
-    with _standing_in(workdir, env):
+    with working_in(workdir, env):
         run = create_run(path, command, dict(kept), force=False)
-        with _output_to(log):
+        with output_to(log):
             outcome = record(run, command, probe, reps=1, host_interval_s=HOST_INTERVAL_S)[0]
     with signals_held():
         from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
@@ -114,11 +114,11 @@ def run_once(
         raise KeyboardInterrupt
     if outcome.status:
         how = f"exit code {outcome.status}" if outcome.status > 0 else f"signal {-outcome.status}"
-        raise WorkloadError(f"{how}{_last_words(log)}", f"all it said is in `{log}`")
+        raise WorkloadError(f"{how}{last_words(log)}", f"all it said is in `{log}`")
 
 
 @contextlib.contextmanager
-def _standing_in(workdir: Path, env: Mapping[str, str]) -> Iterator[None]:
+def working_in(workdir: Path, env: Mapping[str, str]) -> Iterator[None]:
     """Work in a folder with some variables set: the command inherits both. Raises UsageError when it is gone."""
     before, kept = os.getcwd(), {name: os.environ.get(name) for name in env}  # noqa: PTH109 - may be gone itself
     try:

@@ -7,19 +7,24 @@ import json
 import os
 import signal
 import sys
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect.launch import FORWARDED, ProbeOptions
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
-from pipeprof.experiment.pairs import LEAST_STEPS, Rate, Side, order, steady_rate
+from pipeprof.experiment.pair_words import plan_line, standing_line
+from pipeprof.experiment.pairs import LEAST_STEPS, Rate, Side, rates_of_parts, sides, steady_rate
+from pipeprof.verdict.speedup import answer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pipeprof.experiment.pairs import Plan, Stopped
     from pipeprof.read.spool.process import Process
+    from pipeprof.verdict.speedup import Answer, Band
 
 LIGHT = ProbeOptions(queue_interval_ms=0, ops="off", service=False, memory=False)
 HOST_INTERVAL_S = 5.0
@@ -27,7 +32,7 @@ HOST_INTERVAL_S = 5.0
 
 @dataclass(frozen=True)
 class Measured:
-    """One run: which side of which pair, its folder, its rate, and what its processes recorded."""
+    """One run: which side of which pair, its folder, its rate, what its processes recorded, the rates of its parts."""
 
     side: Side
     pair: int
@@ -35,6 +40,7 @@ class Measured:
     rate: Rate
     training_steps: int
     processes: Sequence[Process]
+    part_rates: Sequence[float] = ()
 
     @property
     def name(self) -> str:
@@ -45,27 +51,60 @@ class Measured:
         """Events of one name from all its processes."""
         return [event for process in self.processes for event in process.all(name)]
 
+    def without_marks(self) -> Measured:
+        """The same without the intervals of its processes, which take memory for each step."""
+        return replace(self, processes=[replace(process, marks=[]) for process in self.processes])
+
+
+@dataclass(frozen=True)
+class Series:
+    """The runs in the order in which they were made, what their pairs say, and why there were no more."""
+
+    runs: Sequence[Measured]
+    answer: Answer
+    stopped: Stopped
+
+    def rates(self, side: Side) -> list[float]:
+        """Steps per second of the runs of a side, in the order of the pairs."""
+        return rates_of(self.runs, side)
+
 
 def measure_pairs(
     folder: Path,
     command: Sequence[str],
-    pairs: int,
+    sought: tuple[Plan, Band],
     probe_of: Callable[[Side, Sequence[Measured]], ProbeOptions],
     say: Callable[[str], None],
-) -> list[Measured]:
-    """Run both sides in turn, a b b a ..., and return the runs in the order in which they were made.
+) -> Series:
+    """Run both sides in turn, a b b a ..., until the plan ends or their speed-up is known to be in or outside the band.
 
-    `probe_of` gives the options of a side and sees the runs so far. Raises WorkloadError when the command fails,
-    MeasureError when a run has too few steps, KeyboardInterrupt when it was interrupted.
+    `probe_of` gives the options of a side and sees the runs so far, the marks only of the first pair's. Raises
+    WorkloadError when the command fails, MeasureError when a run has too few steps, KeyboardInterrupt when it was
+    interrupted.
     """
+    plan, band = sought
+    say(plan_line(plan))
     done: list[Measured] = []
-    planned = order(pairs)
-    for position, (side, pair) in enumerate(planned):
-        say(f"run {position + 1} of {len(planned)}: {'unchanged' if side == 'a' else 'changed'}")
-        done.append(run_once(folder, command, side, pair, probe_of(side, done)))
-        rate = done[-1].rate
-        say(f"  {rate.per_second:.2f} steps/s over {rate.steps} steps")
-    return done
+    began, pairs = time.monotonic(), 0
+    while True:
+        for side in sides(pairs):
+            say(f"pair {pairs + 1}, {'unchanged' if side == 'a' else 'changed'}")
+            run = run_once(folder, command, side, pairs, probe_of(side, done))
+            say(f"  {run.rate.per_second:.2f} steps/s over {run.rate.steps} steps")
+            done.append(run if pairs == 0 else run.without_marks())
+        pairs, spent_s = pairs + 1, time.monotonic() - began
+        ratios = [changed / plain for plain, changed in zip(rates_of(done, "a"), rates_of(done, "b"), strict=True)]
+        answer = answer_of(ratios, band)
+        stopped = plan.stop(pairs, spent_s, decided=answer.decided is not None)
+        if stopped is not None:
+            return Series(done, answer, stopped)
+        say(standing_line(ratios, spent_s, plan))
+
+
+def rates_of(runs: Sequence[Measured], side: Side) -> list[float]:
+    """Steps per second of the runs of a side, in the order of the pairs."""
+    mine = sorted((run for run in runs if run.side == side), key=lambda run: run.pair)
+    return [run.rate.per_second for run in mine]
 
 
 def run_once(folder: Path, command: Sequence[str], side: Side, pair: int, probe: ProbeOptions) -> Measured:
@@ -74,7 +113,7 @@ def run_once(folder: Path, command: Sequence[str], side: Side, pair: int, probe:
     kept = {"ops": "off", "queue_interval": 0, "service": False, "memory": False, "override": probe.override}
     run = create_run(path, command, kept | {"cached": probe.cached}, force=False)
     log = folder / f"{side}{pair}.log"
-    with _output_to(log):
+    with output_to(log):
         outcome = record(run, command, probe, reps=1, host_interval_s=HOST_INTERVAL_S)[0]
     with signals_held():
         from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
@@ -95,7 +134,7 @@ def run_once(folder: Path, command: Sequence[str], side: Side, pair: int, probe:
                 f"the operator could not be replaced in run `{path}`: {broken['why']}", f"its output is in `{log}`"
             )
         how = f"exit code {outcome.status}" if outcome.status > 0 else f"signal {-outcome.status}"
-        raise WorkloadError(f"the command failed in run `{path}`: {how}{_last_words(log)}", f"its output is in `{log}`")
+        raise WorkloadError(f"the command failed in run `{path}`: {how}{last_words(log)}", f"its output is in `{log}`")
     rate = steady_rate(rows)
     if rate is None:
         train = sum(row["kind"] == "train" for row in rows)
@@ -104,7 +143,8 @@ def run_once(folder: Path, command: Sequence[str], side: Side, pair: int, probe:
             "quarter are needed)",
             "let the script train longer; in sink mode pipeprof sees no steps: switch it off",
         )
-    return Measured(side, pair, path, rate, sum(row["kind"] != "eval" for row in rows), processes)
+    trained = sum(row["kind"] != "eval" for row in rows)
+    return Measured(side, pair, path, rate, trained, processes, rates_of_parts(rows))
 
 
 def changed_probe(**options: Any) -> ProbeOptions:
@@ -139,7 +179,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _output_to(path: Path) -> Iterator[None]:
+def output_to(path: Path) -> Iterator[None]:
     """Let what is started meanwhile write to a file: our stdout is for the result."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -156,7 +196,8 @@ def _output_to(path: Path) -> Iterator[None]:
             os.close(old)
 
 
-def _last_words(path: Path) -> str:
+def last_words(path: Path) -> str:
+    """The last line of a log, as the end of a sentence about a command that failed; "" for an empty one."""
     lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return f"; it said `{lines[-1].strip()[-200:]}`" if lines else ""
 

@@ -19,8 +19,8 @@ import psutil
 from pipeprof.collect.launch import command_path
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import MeasureError, WorkloadError
-from pipeprof.experiment.repetition import Bench, _standing_in
-from pipeprof.experiment.runs import _last_words, _output_to, changed_probe, signals_held
+from pipeprof.experiment.repetition import Bench, working_in
+from pipeprof.experiment.runs import changed_probe, last_words, output_to, signals_held
 from pipeprof.experiment.sweep_stages import from_load_and_run, from_run, from_text
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ def _recorded(order: Order) -> dict[str, float]:
     probe = changed_probe(override=change, memory=True)
     env = dict(order.env) | (hook_variables(order.context, order.env) if order.context else {})
     options: dict[str, Any] = {"ops": "off", "queue_interval": 0, "service": False, "memory": True}
-    with _standing_in(order.workdir, env):
+    with working_in(order.workdir, env):
         run = create_run(order.path, order.command, options | {"override": change}, force=False)
-        with _output_to(order.log), _time_limit(order.timeout_s) as expired:
+        with output_to(order.log), _time_limit(order.timeout_s) as expired:
             outcome = record(run, order.command, probe, reps=1, host_interval_s=HOST_INTERVAL_S)[0]
     with signals_held():
         from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
@@ -146,7 +146,7 @@ def _started(order: Order) -> tuple[int, int, bool]:
     that, what was seen while the command ran is taken, which may lack its last moment.
     """
     inherited, seen, pause = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0, 0.001
-    with _standing_in(order.workdir, order.env):
+    with working_in(order.workdir, order.env):
         path = command_path(order.command)
         with order.log.open("wb") as log:
             child = subprocess.Popen(
@@ -207,7 +207,7 @@ def _check_end(order: Order, status: int, *, expired: bool, interrupted: bool) -
         raise KeyboardInterrupt
     if status:
         how = f"exit code {status}" if status > 0 else f"signal {-status}"
-        raise WorkloadError(f"{how}{_last_words(order.log)}", f"all it said is in `{order.log}`")
+        raise WorkloadError(f"{how}{last_words(order.log)}", f"all it said is in `{order.log}`")
 
 
 @contextlib.contextmanager

@@ -13,21 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import MeasureError, UsageError
-from pipeprof.experiment.pairs import Rate, Ratio, ratio_of
+from pipeprof.experiment.pair_facts import measured_facts
+from pipeprof.experiment.pair_words import figure, rates_line, speed_lines, spread, undecided_lines
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, signals_held, write_json
 from pipeprof.verdict.capacity import SOURCE, Change, Loop
 from pipeprof.verdict.predict import Prediction, predict
+from pipeprof.verdict.speedup import CHANGE
 from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pipeprof.collect.launch import ProbeOptions
-    from pipeprof.experiment.pairs import Side
+    from pipeprof.experiment.pairs import Plan, Side
     from pipeprof.record.run import Run
 
 SCHEMA_VERSION = 1
-FASTER, SLOWER = 1.02, 0.98  # every pair has to say so
 HAVE_PROCESSES = frozenset(["MapOp", "BatchOp", SOURCE])
 
 
@@ -52,7 +53,7 @@ class Target:
 
 
 def run_whatif(
-    path: Path, wish: Wish, command: Sequence[str], pairs: int, folder: Path, say: Callable[[str], None]
+    path: Path, wish: Wish, command: Sequence[str], plan: Plan, folder: Path, say: Callable[[str], None]
 ) -> dict[str, Any]:
     """Predict, measure and write `folder`/whatif.json; returns its content.
 
@@ -69,9 +70,10 @@ def run_whatif(
     def probe_of(side: Side, _done: Sequence[Measured]) -> ProbeOptions:
         return changed_probe(override=target.spec) if side == "b" else changed_probe()
 
-    runs = measure_pairs(folder, words, pairs, probe_of, say)
-    _check_applied(runs)
-    content = _facts(run, target) | measured_facts(runs, command=words)
+    series = measure_pairs(folder, words, (plan, CHANGE), probe_of, say)
+    _check_applied(series.runs)
+    content = _facts(run, target) | measured_facts(series, command=words)
+    content["measured"]["verdict"] = verdict(content["measured"])
     predicted, measured = target.prediction.ratio, content["measured"]["ratio"]
     content["error"] = None if predicted is None else predicted / measured - 1
     write_json(folder / "whatif.json", content)
@@ -94,46 +96,21 @@ def recorded_command(run: Run) -> list[str]:
     return list(command)
 
 
-def measured_facts(runs: Sequence[Measured], *, command: Sequence[str]) -> dict[str, Any]:
-    """The part of the JSON that says what was run and what came out."""
-    sides: dict[Side, list[Rate]] = {"a": [], "b": []}
-    for run in sorted(runs, key=lambda run: run.pair):
-        sides[run.side].append(run.rate)
-    found = ratio_of([rate.per_second for rate in sides["a"]], [rate.per_second for rate in sides["b"]])
-    return {
-        "command": list(command),
-        "measured": asdict(found) | {"verdict": verdict(found)},
-        "runs": [
-            {
-                "name": run.name,
-                "side": run.side,
-                "pair": run.pair,
-                "path": run.path.name,
-                "steps_per_second": run.rate.per_second,
-                "timed_steps": run.rate.steps,
-                "training_steps": run.training_steps,
-            }
-            for run in runs
-        ],
-    }
-
-
-def verdict(found: Ratio) -> str:
-    """Faster or slower when every pair says so by at least 2 %, else undecided."""
-    if found.low > FASTER:
-        return "faster"
-    return "slower" if found.high < SLOWER else "undecided"
+def verdict(measured: Mapping[str, Any]) -> str:
+    """Faster or slower when the pairs decide that, by at least 2 %, else undecided."""
+    return {"above": "faster", "below": "slower"}.get(measured["decided"], "undecided")
 
 
 def text(content: Mapping[str, Any]) -> str:
     """The result for people."""
     measured = content["measured"]
-    low, high = measured["low"], measured["high"]
+    answer = "hardly any difference" if measured["decided"] == "narrow" else measured["verdict"]
     lines = prediction_lines(content)
-    speed = f"{measured['ratio']:.2f} times the speed ({low:.2f} to {high:.2f} in single pairs)"
-    lines.append(f"measured    {speed}: {measured['verdict']}")
-    rates = {side: [run["steps_per_second"] for run in content["runs"] if run["side"] == side] for side in ("a", "b")}
-    lines.append(f"  steps/s before {_listed(rates['a'])}; after {_listed(rates['b'])}")
+    lines.append(f"measured    {figure(measured, '')} times the speed ({spread(measured)}): {answer}")
+    lines += speed_lines(content)
+    if answer == "undecided":
+        lines += undecided_lines(measured)[1:]
+    lines.append(rates_line(content, "before", "after"))
     if content["error"] is not None:
         side = "high" if content["error"] > 0 else "low"
         lines.append(f"error       the prediction is {abs(content['error']) * 100:.1f} % too {side}")
@@ -239,7 +216,3 @@ def _facts(run: Run, target: Target) -> dict[str, Any]:
         "change": {name: [old[name], value] for name, value in new.items() if value is not None},
         "prediction": json.loads(json.dumps(asdict(target.prediction))),
     }
-
-
-def _listed(rates: Sequence[float]) -> str:
-    return ", ".join(f"{rate:.1f}" for rate in rates)

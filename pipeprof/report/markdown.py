@@ -13,10 +13,10 @@ def text(content: dict[str, Any]) -> str:
     """The whole report; the first heading is of level 1."""
     lines = _first(content)
     for section in sections(content):
-        lines += [f"## {_escape(section.title)}", ""]
-        lines += [f"**{_escape(sentence)}**  " for sentence in section.strong]
+        lines += [f"## {escaped(section.title)}", ""]
+        lines += [f"**{escaped(sentence)}**  " for sentence in section.strong]
         lines += [""] if section.strong else []
-        lines += [f"- {_escape(sentence.strip())}" for sentence in section.notes]
+        lines += [f"- {escaped(sentence.strip())}" for sentence in section.notes]
         lines += [""] if section.notes else []
         for block in section.blocks:
             lines += [*table(block), ""]
@@ -26,8 +26,8 @@ def text(content: dict[str, Any]) -> str:
 def _first(content: dict[str, Any]) -> list[str]:
     """The first screen's answer."""
     answer = answer_of(content)
-    lines = ["# pipeprof report", "", f"**{_escape(answer.sentence)}**", ""]
-    lines += [f"- **{label}:** {_escape(words)}" for label, words in labelled(answer)]
+    lines = ["# pipeprof report", "", f"**{escaped(answer.sentence)}**", ""]
+    lines += [f"- **{label}:** {escaped(words)}" for label, words in labelled(answer)]
     if answer.extra:
         lines += ["", "```text", *answer.extra, "```"]
     if answer.next_command:
@@ -44,10 +44,11 @@ def table(block: Block) -> list[str]:
 
 def _cell(cell: str) -> str:
     stripped = cell.lstrip(" ")
-    return "&nbsp;" * (len(cell) - len(stripped)) + _escape(stripped)
+    return "&nbsp;" * (len(cell) - len(stripped)) + escaped(stripped)
 
 
-def _escape(words: str) -> str:
+def escaped(words: str) -> str:
+    """Words on one line, with nothing in them that Markdown would take for markup."""
     for character in "\\|<>*_[]~":
         words = words.replace(character, "\\" + character)
     return words.replace("\n", " ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.markdown import _escape, table
+from pipeprof.report.markdown import escaped, table
 from pipeprof.report.sweep_rows import sections
 
 if TYPE_CHECKING:
@@ -15,10 +15,10 @@ def text(content: Mapping[str, Any]) -> str:
     """The whole result; the first heading is of level 1."""
     lines: list[str] = []
     for level, section in enumerate(sections(content)):
-        lines += [f"{'#' if level == 0 else '##'} {_escape(section.title)}", ""]
-        lines += [f"**{_escape(sentence)}**  " for sentence in section.strong]
+        lines += [f"{'#' if level == 0 else '##'} {escaped(section.title)}", ""]
+        lines += [f"**{escaped(sentence)}**  " for sentence in section.strong]
         lines += [""] if section.strong else []
-        lines += [f"- {_escape(sentence)}" for sentence in section.notes]
+        lines += [f"- {escaped(sentence)}" for sentence in section.notes]
         lines += [""] if section.notes else []
         for block in section.blocks:
             lines += [*table(block), ""]

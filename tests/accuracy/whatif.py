@@ -105,6 +105,7 @@ def measure(case: Case) -> dict[str, Any] | None:
                 print(f"{case.name}: {reason}", file=sys.stderr)
                 continue
             words = ["whatif", run, "--op", str(op_id), *CHANGES[case.change], "--pairs", str(PAIRS), "-o", out]
+            words += ["--max-pairs", str(PAIRS)]
             done = subprocess.run(
                 ["pipeprof", *words, "--format", "json", "--", *command], capture_output=True, check=False
             )

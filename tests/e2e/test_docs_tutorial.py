@@ -25,7 +25,11 @@ def trainings():
     for words in (call for command in typed for call in command.calls):
         if words[1] in MADE:
             text = re.sub("--reps 5", "--reps 1", " ".join(words[1:]))
-            yield text.replace(words[1], f"{words[1]} --pairs 1", 1).split() if words[1] != "collect" else text.split()
+            yield (
+                text.replace(words[1], f"{words[1]} --max-pairs 1", 1).split()
+                if words[1] != "collect"
+                else text.split()
+            )
 
 
 def test_the_trainings_of_the_tutorial_tell_its_story(pipeprof):

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 from git_repository import GitRepository
 
-from pipeprof.cli.ab import ab, qualify, seconds, shares
+from pipeprof.cli.ab import ab, qualify, shares
+from pipeprof.cli.duration import seconds
 from pipeprof.errors import UsageError
 from pipeprof.experiment import ab as ab_room
 from pipeprof.experiment import qualify as qualify_room

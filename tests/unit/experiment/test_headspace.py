@@ -74,19 +74,60 @@ def test_a_training_without_iterators_is_refused():
     assert "sink" in error.value.hint
 
 
+def content(measured, verdict_of=verdict):
+    measured = {"pairs": 3, "stopped": "decided", "speeds": [], "speeds_of": None, "interval": None} | measured
+    return {"measured": measured | {"verdict": verdict_of(measured)}, "runs": [], "notes": []}
+
+
 @pytest.mark.parametrize(
-    ("low", "high", "expected", "words"),
+    ("decided", "interval", "expected", "words"),
     [
-        (1.5, 1.7, "faster", "upper bound x1.60"),
-        (0.97, 1.01, "no gain", "nothing to gain: x0.99"),
-        (0.8, 2.4, "undecided", "undecided: the pairs contradict each other (pairs x0.80 to x2.40)"),
-        (1.0, 1.4, "undecided", "--pairs 5"),
+        ("above", [1.41, 1.82], "faster", "upper bound x1.60 (x1.41 to x1.82; pairs x1.50 to x1.70)\n"),
+        ("below", [0.97, 1.03], "no gain", "nothing to gain: x1.60 (x0.97 to x1.03; pairs x1.50 to x1.70)\n"),
+        ("narrow", [1.01, 1.08], "faster", "upper bound"),
+        ("narrow", [0.99, 1.06], "no gain", "nothing to gain"),
+        (None, [0.8, 2.4], "undecided", "undecided: 3 pairs do not agree (x0.80 to x2.40; pairs x1.50 to x1.70)\n"),
+        (None, [0.01, 900.0], "undecided", "undecided: 3 pairs do not agree (pairs x1.50 to x1.70)\n"),
+        (None, None, "undecided", "undecided: a single pair says x1.60\n"),
     ],
 )
-def test_a_bound_is_stated_only_when_the_pairs_agree(low, high, expected, words):
-    measured = {"ratio": (low + high) / 2, "low": low, "high": high}
-    measured["verdict"] = verdict(measured)
-    assert measured["verdict"] == expected
-    said = text({"measured": measured, "runs": [], "notes": []})
-    assert words in said
+def test_a_bound_is_stated_only_when_the_pairs_decide(decided, interval, expected, words):
+    result = content({"ratio": 1.6, "low": 1.5, "high": 1.7, "decided": decided, "interval": interval})
+    assert result["measured"]["verdict"] == expected
+    said = text(result)
+    assert said.startswith(words)
     assert ("upper bound" in said) == (expected == "faster")
+
+
+@pytest.mark.parametrize(("stopped", "hint"), [("pairs", "--max-pairs 8"), ("budget", "a longer --budget")])
+def test_an_undecided_answer_says_what_may_decide(stopped, hint):
+    figures = {"ratio": 1.1, "low": 0.9, "high": 1.3, "interval": [0.8, 1.5], "decided": None}
+    assert hint in text(content(figures | {"stopped": stopped}))
+    assert hint in text(content(figures | {"stopped": stopped, "interval": None, "pairs": 1}))
+
+
+def test_twice_as_many_pairs_may_decide():
+    figures = {"ratio": 1.1, "low": 0.9, "high": 1.3, "interval": [0.8, 1.5], "decided": None, "stopped": "pairs"}
+    assert "--max-pairs 16" in text(content(figures | {"pairs": 8}))
+
+
+SPEEDS = [
+    {"ratio": 1.8, "low": 1.7, "high": 1.9, "pairs": [0, 2, 3]},
+    {"ratio": 3.1, "low": 3, "high": 3.2, "pairs": [1, 4]},
+]
+
+
+@pytest.mark.parametrize(
+    ("decided", "first"),
+    [
+        ("above", "upper bound x1.80 or x3.10 (two speeds: x1.80 in 3 pairs, x3.10 in 2 pairs)"),
+        ("below", "nothing to gain: x1.80 or x3.10 (two speeds: x1.80 in 3 pairs, x3.10 in 2 pairs)"),
+        ("two_speeds", "undecided: x1.80 or x3.10 (two speeds: x1.80 in 3 pairs, x3.10 in 2 pairs)"),
+    ],
+)
+def test_two_speeds_are_said_instead_of_what_lies_between(decided, first):
+    figures = {"ratio": 1.9, "low": 1.7, "high": 3.2, "interval": [1.5, 3.4], "decided": decided}
+    lines = text(content(figures | {"speeds": SPEEDS, "speeds_of": "a"})).splitlines()
+    assert lines[0] == first
+    assert "  it is the unchanged runs that have two speeds" in lines
+    assert not any("1.50" in line or "1.90" in line for line in lines)

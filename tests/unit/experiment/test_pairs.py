@@ -1,21 +1,42 @@
-"""Order of the runs, rates of a run, ratios of pairs."""
+"""Order and number of the runs, rates of a run and of its parts, ratios of pairs."""
 
 from __future__ import annotations
 
 import pytest
 
-from pipeprof.experiment.pairs import order, ratio_of, steady_rate
+from pipeprof.experiment.pairs import Plan, rates_of_parts, ratio_of, sides, steady_rate
 
 MS = 1_000_000
 
 
-def step(number, kind="train", dur=10, rank=0):
+def step(number, kind="train", dur=10, rank=0, epoch=None):
     start = number * 100 * MS
-    return {"kind": kind, "rank": rank, "kind_step": number, "start_ns": start, "end_ns": start + dur * MS}
+    times = {"start_ns": start, "end_ns": start + dur * MS}
+    return {"kind": kind, "rank": rank, "kind_step": number, "epoch": epoch} | times
 
 
 def test_sides_alternate_in_balance():
-    assert order(3) == [("a", 0), ("b", 0), ("b", 1), ("a", 1), ("a", 2), ("b", 2)]
+    assert [sides(pair) for pair in range(3)] == [("a", "b"), ("b", "a"), ("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "decided", "expected"),
+    [
+        (1, True, None),
+        (2, True, "decided"),
+        (2, False, None),
+        (7, False, None),
+        (8, False, "pairs"),
+        (8, True, "decided"),
+    ],
+)
+def test_pairs_are_added_until_they_decide(pairs, decided, expected):
+    assert Plan(2, 8).stop(pairs, 1e6, decided=decided) == expected
+
+
+@pytest.mark.parametrize(("pairs", "spent_s", "expected"), [(1, 29.0, None), (1, 31.0, "budget"), (2, 41.0, "budget")])
+def test_a_pair_that_would_not_end_in_time_is_not_begun(pairs, spent_s, expected):
+    assert Plan(2, 8, budget_s=60.0).stop(pairs, spent_s, decided=False) == expected
 
 
 def test_rate_leaves_out_warmup_evaluation_and_the_first_quarter():
@@ -38,3 +59,18 @@ def test_a_few_steps_make_no_rate():
 def test_ratio_is_the_median_of_the_pairs():
     found = ratio_of([10.0, 10.0, 20.0], [20.0, 25.0, 30.0])
     assert (found.ratio, found.low, found.high) == (2.0, 1.5, 2.5)
+
+
+def test_the_parts_of_a_run_have_rates():
+    """After the first quarter 10 ms, later 20 ms; the first step of an epoch is long and in no part."""
+    slow = dict.fromkeys(range(61, 101), 20)
+    rows = [step(n, dur=900 if n % 25 == 0 else slow.get(n, 10), epoch=n // 25) for n in range(101)]
+    rates = rates_of_parts(rows)
+    assert len(rates) == 8
+    assert rates[:3] == pytest.approx([100.0] * 3)
+    assert rates[-3:] == pytest.approx([50.0] * 3)
+
+
+def test_a_short_run_has_no_parts():
+    assert rates_of_parts([step(n) for n in range(50)]) == []
+    assert rates_of_parts([]) == []

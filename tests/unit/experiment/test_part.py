@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from pipeprof.errors import MeasureError, UsageError
+from pipeprof.experiment.pairs import Plan
 from pipeprof.experiment.part import Part, notes, run_part, source_rows, target_of, text
 from pipeprof.experiment.stages import Pipeline, described_pipelines
 
@@ -61,7 +62,7 @@ def test_a_training_without_a_pipeline_is_refused():
 
 def test_a_number_needs_the_run_that_gave_it(tmp_path):
     with pytest.raises(UsageError, match="of which run"):
-        run_part(Part("3", "alone"), ["true"], 1, tmp_path / "out", print)
+        run_part(Part("3", "alone"), ["true"], Plan(1, 1), tmp_path / "out", print)
     assert not (tmp_path / "out").exists()
 
 
@@ -82,15 +83,16 @@ def test_rows_of_a_generator_are_those_that_the_unchanged_run_counted():
 @pytest.mark.parametrize(
     ("mode", "verdict", "first"),
     [
-        ("alone", "faster", "x2.00 if `rotate` alone cost nothing (pairs x1.90 to x2.10)"),
-        ("up_to", "faster", "x2.00 if everything up to `rotate` cost nothing (pairs x1.90 to x2.10)"),
-        ("alone", "no gain", "nothing to gain from `rotate` alone: x2.00 (pairs x1.90 to x2.10)"),
-        ("alone", "undecided", "undecided: the pairs contradict each other (pairs x1.90 to x2.10)"),
+        ("alone", "faster", "x2.00 if `rotate` alone cost nothing (x1.80 to x2.20; pairs x1.90 to x2.10)"),
+        ("up_to", "faster", "x2.00 if everything up to `rotate` cost nothing (x1.80 to x2.20; pairs x1.90 to x2.10)"),
+        ("alone", "no gain", "nothing to gain from `rotate` alone: x2.00 (x1.80 to x2.20; pairs x1.90 to x2.10)"),
+        ("alone", "undecided", "undecided: 2 pairs do not agree (x1.80 to x2.20; pairs x1.90 to x2.10)"),
     ],
 )
 def test_the_answer_stands_first(mode, verdict, first):
     part = {"op": op(3, "MapOp", "rotate", 2), "mode": mode, "outputs_per_step": 32.0}
-    figures = {"ratio": 2.0, "low": 1.9, "high": 2.1, "verdict": verdict}
+    figures = {"ratio": 2.0, "low": 1.9, "high": 2.1, "verdict": verdict, "interval": [1.8, 2.2], "pairs": 2}
+    figures |= {"decided": None, "stopped": "pairs", "speeds": [], "speeds_of": None}
     said = text({"measured": figures, "part": part, "runs": [], "notes": notes(part, [])})
     assert said.splitlines()[0] == first
     assert "lock 32 times for each step" in said
