@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import psutil
 import pytest
+from conftest import LIMIT_S
 
 from pipeprof.errors import RunError
 from pipeprof.read.spool.finish import open_run
@@ -85,7 +86,7 @@ def ended_by(process, number):
     """Send a signal to the training once it has told some steps; its output and the status its parent ended with."""
     text = read_until(process, 60)
     os.kill(told_steps(text)[-1][1], number)
-    rest, _ = process.communicate(timeout=60)
+    rest, _ = process.communicate(timeout=LIMIT_S)
     return text + rest.decode(), process.returncode
 
 
@@ -112,7 +113,7 @@ def group_of_its_own(pipeprof, *args):
     finally:
         with suppress(ProcessLookupError):
             os.killpg(launcher.pid, signal.SIGKILL)
-        launcher.communicate(timeout=60)
+        launcher.communicate(timeout=LIMIT_S)
 
 
 def test_kill_of_the_whole_group_leaves_a_run_that_opens(pipeprof):
@@ -120,7 +121,7 @@ def test_kill_of_the_whole_group_leaves_a_run_that_opens(pipeprof):
         text = read_until(launcher, 150)
         os.killpg(launcher.pid, signal.SIGKILL)
         text += launcher.stdout.read().decode()
-        launcher.wait(timeout=60)
+        launcher.wait(timeout=LIMIT_S)
     assert load(out).manifest.state == "running"
     run = open_run(out)
     assert run.manifest.state == "partial"
@@ -133,22 +134,22 @@ def test_kill_of_the_whole_group_leaves_a_run_that_opens(pipeprof):
 
 
 def test_kill_of_the_launcher_alone_lets_the_command_finish(pipeprof):
-    with group_of_its_own(pipeprof, "end", "100") as (launcher, out):
+    with group_of_its_own(pipeprof, "end", "200") as (launcher, out):
         text = read_until(launcher, 20)
         child = psutil.Process(told_steps(text)[-1][1])
         child.suspend()  # so that it cannot end before it was looked at
         os.kill(launcher.pid, signal.SIGKILL)
-        launcher.wait(timeout=60)
+        launcher.wait(timeout=LIMIT_S)
         with pytest.raises(RunError, match="still being recorded"):
             open_run(out)
         child.resume()
         text += launcher.stdout.read().decode()
-        child.wait(timeout=60)
+        child.wait(timeout=LIMIT_S)
     assert text.endswith("last words\n")
     run = open_run(out)
     assert run.manifest.state == "partial"
     assert "launcher was killed" in run.manifest.reason
-    assert store.read(run, "step").num_rows == 100
+    assert store.read(run, "step").num_rows == 200
 
 
 def test_run_is_not_opened_while_it_is_recorded(pipeprof):
