@@ -12,7 +12,7 @@ BUSY ?= 2
 # Tests that start no training share the cores; trainings disturb each other and run alone.
 TOGETHER := -n auto --dist loadfile --ignore tests/e2e
 
-.PHONY: demo test test-slow test-real test-torch label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel clean help
+.PHONY: demo test test-slow test-real test-torch fuzz label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -32,6 +32,9 @@ test-real: $(READY)  ## trainings with mindcv, mindyolo, mindone and of MindSpor
 test-torch: $(READY)  ## operator tables against the newest torch, or TORCH=torch==2.13.0; with CUDA it takes 5 GB of disk
 	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,torch]" "$(TORCH)"
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tests/oracles/test_kineto_stacks.py -k live
+
+fuzz: $(READY)  ## the tests that make up their input, with new input and in a new order
+	PIPEPROF_NEW_EXAMPLES=1 $(BIN)/python -m pytest --randomly-seed=default -m "not slow and not real and not mindspore" $(TOGETHER) tests/property tests/queries tests/oracles tests/unit
 
 label-real: $(READY)  ## label the real trainings by intervention, those without a label: 90 s each, on a quiet machine
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/real_trainings/label.py

@@ -147,23 +147,22 @@ def run(words: list[str], out: Path | None) -> tuple[int, str]:
     """One pipeprof command. Its words, and those of the code under test, go to the log, where they command nothing."""
     guard = secrets.token_hex(16)
     say(f"::stop-commands::{guard}")
-    tail: deque[str] = deque(maxlen=TAIL_LINES)
+    log = Log()
     env = {name: value for name, value in os.environ.items() if not KEPT_FROM_COMMAND.fullmatch(name)}
-    over = threading.Event()
     try:
         with out.open("wb") if out else contextlib.nullcontext() as file:
             pipes = (subprocess.DEVNULL, file or subprocess.PIPE, subprocess.PIPE if file else subprocess.STDOUT)
             child = subprocess.Popen([program(), *words], -1, None, *pipes, env=env)
-        reader = threading.Thread(target=_pass_on, args=(child.stderr or child.stdout, tail, over), daemon=True)
+        reader = threading.Thread(target=log.pass_on, args=(child.stderr or child.stdout,), daemon=True)
         reader.start()
         code = child.wait()
         reader.join(timeout=LINGER_S)
     except OSError as error:
         raise GateError(f"cannot start pipeprof: {error}", NOT_JUDGED) from error
     finally:
-        over.set()
+        log.close()
         say(f"\n::{guard}::")
-    return code, "".join(tail)
+    return code, "".join(log.tail)
 
 
 def program() -> str:
@@ -174,14 +173,29 @@ def program() -> str:
     return found
 
 
-def _pass_on(stream: IO[bytes], tail: deque[str], over: threading.Event) -> None:
-    for line in iter(lambda: stream.readline(65536), b""):
-        if over.is_set():
-            return
-        text = line.decode("utf-8", "replace")
-        tail.append(text)
-        sys.stderr.write(text)
-        sys.stderr.flush()
+class Log:
+    """Passes what a command says on to the job's log until it is closed, and not a line more; `tail` is its end."""
+
+    def __init__(self) -> None:
+        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
+        self._closed, self._turn = threading.Event(), threading.Lock()
+
+    def pass_on(self, stream: IO[bytes]) -> None:
+        """Read to the end of the stream, or until closed."""
+        for line in iter(lambda: stream.readline(65536), b""):
+            with self._turn:
+                if self._closed.is_set():
+                    return
+                text = line.decode("utf-8", "replace")
+                self.tail.append(text)
+                sys.stderr.write(text)
+                sys.stderr.flush()
+
+    def close(self) -> None:
+        """Returns when the line that is being passed on is out."""
+        self._closed.set()
+        with self._turn:
+            pass
 
 
 def judged(code: int, data: bytes, tail: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import count
 
 import pytest
@@ -11,9 +12,15 @@ from pipeprof.record import store
 from pipeprof.record.run import Manifest, Run
 from pipeprof.record.schema import BY_NAME
 
-# How long an example takes is the machine's affair: a test fails for what comes out.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+# How long an example takes is the machine's affair: a test fails for what comes out. The examples are the same each
+# time, so that a test which passed for a change passes for it again; `make fuzz` draws new ones.
+settings.register_profile(
+    "repeatable",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=os.environ.get("PIPEPROF_NEW_EXAMPLES") != "1",
+)
+settings.load_profile("repeatable")
 
 
 RUN_ID = "20260101T000000-abcdef"
@@ -33,6 +40,12 @@ def write_run(folder, tables, run_id=RUN_ID):
             store.write(run, name, rep, rank, [[row.get(column) for column in columns] for row in here])
     run.save()
     return run
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(7200))  # minutes on a quiet machine: only what hangs is a failure
 
 
 @pytest.fixture(autouse=True)

@@ -95,14 +95,17 @@ class LocalPlace:
     def read(self, workload: str, machine: str, name: str, sha256: str = "") -> bytes | None:  # noqa: ARG002
         """See Place."""
         final, previous = self.root / workload / machine, self._previous(workload, machine)
-        for folder in (final, previous, final):  # a writer may be about to change them over
-            try:
-                return folder.joinpath(name).read_bytes()
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            except OSError as error:
-                raise RunError(f"cannot read `{folder / name}`: {error.strerror or error}") from error
-        return None
+        while True:
+            before = _identity(final), _identity(previous)
+            for folder in (final, previous):  # a writer may be about to change them over
+                try:
+                    return folder.joinpath(name).read_bytes()
+                except (FileNotFoundError, NotADirectoryError):
+                    continue
+                except OSError as error:
+                    raise RunError(f"cannot read `{folder / name}`: {error.strerror or error}") from error
+            if (_identity(final), _identity(previous)) == before:  # no writer came between
+                return None
 
     def replace(self, workload: str, machine: str, files: Mapping[str, bytes], entry: bytes) -> None:
         """See Place. Call it within `turn`."""
@@ -196,6 +199,15 @@ def _locked(folder: Path) -> int:
             if folder.stat().st_ino == os.fstat(handle).st_ino:
                 return handle
         os.close(handle)
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Tells a folder from the one that takes its place; None when there is none."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _folders(folder: Path, *, hidden: bool = False) -> list[Path]:

@@ -31,6 +31,6 @@ case "$found" in
 esac
 PATH="$away/venv/bin:$PATH" PIPEPROF_E2E_PYTHON="$away/venv/bin/python" \
   "$away/venv/bin/python" -m pytest "${only[@]/#/$away/e2e/}" -m "not slow" -p no:cacheprovider \
-  --rootdir "$away" -o "markers=mindspore: real training
+  --randomly-seed=1 --rootdir "$away" -o "markers=mindspore: real training
 measures: compares times
-slow: long" -o timeout=600
+slow: long" -o timeout=1800

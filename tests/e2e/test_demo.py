@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from conftest import LIMIT_S, PYTHON, clean_environment
 
+from pipeprof.verdict.rules import PREFILLED
+
 pytestmark = pytest.mark.mindspore
 WIDTH = 80
 
@@ -43,10 +45,11 @@ def test_it_names_the_planted_operator_and_confirms_the_fix(told):
 
 
 def test_the_planted_operator_works_no_more_than_its_workers_can(told):
+    """But for what was prepared before: so much more is a doubt of its own."""
     _, slow, _ = told
     row = planted(slow)
     assert row["work_ns"] >= 80e6  # 16 pictures of at least 5 ms
-    assert row["work_ns"] / 1e9 * row["loop_rate"] <= row["workers"]
+    assert row["work_ns"] / 1e9 * row["loop_rate"] <= PREFILLED * row["workers"]
 
 
 def test_its_text_fits_a_narrow_terminal_and_is_built_of_the_report(told):
@@ -55,4 +58,4 @@ def test_its_text_fits_a_narrow_terminal_and_is_built_of_the_report(told):
     assert max(map(len, lines)) <= WIDTH
     assert f"{slow['diagnosis']['data_wait_share'] * 100:.1f} % of the time" in done.stdout
     (line,) = (line for line in lines if line.strip().startswith("mask_from_storage"))
-    assert line.split()[-2:] == [f"{planted(slow)['utilisation'] * 100:.1f}", "%"]
+    assert line.split()[-2:] == [f"{min(1.0, planted(slow)['utilisation']) * 100:.1f}", "%"]

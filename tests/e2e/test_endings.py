@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import psutil
 import pytest
+from conftest import LIMIT_S
 
 from pipeprof.errors import RunError
 from pipeprof.read.spool.finish import open_run
@@ -40,10 +41,13 @@ def lost_steps_s(run, text):
     return (told[-1] - zero - rows[-1]["end_ns"]) / 1e9
 
 
+def longest_step_s(text):
+    return max(b - a for (a, _), (b, _) in pairwise(told_steps(text))) / 1e9
+
+
 def may_be_lost_s(text):
     """What a kill may cost: what was not flushed yet. Twice the longest step of this run, for a step that was cut off."""
-    times = [at for at, _ in told_steps(text)]
-    return FLUSH_S + 2 * max(b - a for a, b in pairwise(times)) / 1e9
+    return FLUSH_S + 2 * longest_step_s(text)
 
 
 def read_until(launcher, steps):
@@ -73,9 +77,13 @@ def test_own_ending_is_passed_on_and_told(pipeprof, how, status, state, reason):
     assert recording.done.returncode == status, recording.done.stderr
     assert recording.manifest.state == state
     assert reason is None if recording.manifest.reason is None else reason in recording.manifest.reason
-    lost = lost_steps_s(recording.run, recording.done.stdout)
+    text = recording.done.stdout
+    lost = lost_steps_s(recording.run, text)
     if how.startswith(("_exit", "abort", "segv")):
-        assert lost <= min(recording.manifest.reps[0].ranks[0].missing_steps_s, may_be_lost_s(recording.done.stdout))
+        since_last_mark_s = (
+            recording.manifest.reps[0].ranks[0].missing_steps_s
+        )  # which may be of a step that was cut off
+        assert lost <= min(since_last_mark_s + longest_step_s(text), may_be_lost_s(text))
     else:
         assert lost == 0
         assert len(recording.training()) == 40
@@ -85,7 +93,7 @@ def ended_by(process, number):
     """Send a signal to the training once it has told some steps; its output and the status its parent ended with."""
     text = read_until(process, 60)
     os.kill(told_steps(text)[-1][1], number)
-    rest, _ = process.communicate(timeout=60)
+    rest, _ = process.communicate(timeout=LIMIT_S)
     return text + rest.decode(), process.returncode
 
 
@@ -112,7 +120,7 @@ def group_of_its_own(pipeprof, *args):
     finally:
         with suppress(ProcessLookupError):
             os.killpg(launcher.pid, signal.SIGKILL)
-        launcher.communicate(timeout=60)
+        launcher.communicate(timeout=LIMIT_S)
 
 
 def test_kill_of_the_whole_group_leaves_a_run_that_opens(pipeprof):
@@ -120,7 +128,7 @@ def test_kill_of_the_whole_group_leaves_a_run_that_opens(pipeprof):
         text = read_until(launcher, 150)
         os.killpg(launcher.pid, signal.SIGKILL)
         text += launcher.stdout.read().decode()
-        launcher.wait(timeout=60)
+        launcher.wait(timeout=LIMIT_S)
     assert load(out).manifest.state == "running"
     run = open_run(out)
     assert run.manifest.state == "partial"
@@ -133,22 +141,22 @@ def test_kill_of_the_whole_group_leaves_a_run_that_opens(pipeprof):
 
 
 def test_kill_of_the_launcher_alone_lets_the_command_finish(pipeprof):
-    with group_of_its_own(pipeprof, "end", "100") as (launcher, out):
+    with group_of_its_own(pipeprof, "end", "200") as (launcher, out):
         text = read_until(launcher, 20)
         child = psutil.Process(told_steps(text)[-1][1])
         child.suspend()  # so that it cannot end before it was looked at
         os.kill(launcher.pid, signal.SIGKILL)
-        launcher.wait(timeout=60)
+        launcher.wait(timeout=LIMIT_S)
         with pytest.raises(RunError, match="still being recorded"):
             open_run(out)
         child.resume()
         text += launcher.stdout.read().decode()
-        child.wait(timeout=60)
+        child.wait(timeout=LIMIT_S)
     assert text.endswith("last words\n")
     run = open_run(out)
     assert run.manifest.state == "partial"
     assert "launcher was killed" in run.manifest.reason
-    assert store.read(run, "step").num_rows == 100
+    assert store.read(run, "step").num_rows == 200
 
 
 def test_run_is_not_opened_while_it_is_recorded(pipeprof):

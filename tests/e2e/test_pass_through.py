@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from conftest import LIMIT_S
 
 FACTS = """
 import json, os, signal, sys, threading
@@ -211,7 +212,7 @@ def test_signal_to_pipeprof_reaches_the_command_once(pipeprof, name):
     launcher, _ = start_counter(pipeprof, name)
     assert launcher.stdout.readline().startswith(b"ready")
     os.kill(launcher.pid, getattr(signal, name))
-    text, errors = launcher.communicate(timeout=60)
+    text, errors = launcher.communicate(timeout=LIMIT_S)
     assert text == b"got 1\n"
     assert errors == b""
     assert launcher.returncode == 0
@@ -235,8 +236,8 @@ class Terminal:
             os.execvpe(command[0], command, env)  # noqa: S606 - pty.fork needs it
         self.text = b""
 
-    def read_until(self, word, limit_s=300):
-        end = time.monotonic() + limit_s
+    def read_until(self, word):
+        end = time.monotonic() + LIMIT_S
         while word not in self.text:
             assert time.monotonic() < end, self.text
             ready, _, _ = select.select([self.master], [], [], 1.0)

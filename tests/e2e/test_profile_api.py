@@ -115,9 +115,8 @@ def test_a_profile_inside_another_one_marks_spans_and_says_so(profiled):
 
 def test_spans_of_other_threads_have_tracks_of_their_own(profiled):
     spans = [tuple(span) for span in profiled("forms")["outer"]]
-    assert [span for span in spans if span[1] == "user" and span[0] != "main"] == [
-        (f"other-{number}", "user", f"thread {number}") for number in range(3)
-    ]
+    found = sorted(span for span in spans if span[1] == "user" and span[0] != "main")  # they run at the same time
+    assert found == [(f"other-{number}", "user", f"thread {number}") for number in range(3)]
 
 
 def test_spans_keep_the_stack_they_were_opened_in(profiled):

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import LIMIT_S
 
 from pipeprof.read.spool.process import load_processes
 
@@ -15,7 +16,6 @@ WORKLOADS = Path(__file__).parent / "workloads"
 sys.path.insert(0, str(WORKLOADS))
 
 pytestmark = pytest.mark.mindspore
-LIMIT_S = 300
 ROWS, REMEMBERED = 90, 16
 NODES = {
     0: ["decoding_map", "mixing_batch"],

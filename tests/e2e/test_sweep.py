@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import pytest
+from conftest import LIMIT_S
 
 # A map operator waits 250 ms per batch, which takes no CPU: a second worker halves that on a busy machine too. Queues
 # of one batch: what is made in advance during the first step, which may take seconds, is used up before steps count.
@@ -111,6 +112,7 @@ args = ["--ignored"]
 OTHERS = """
 looks = [3]
 discard = "none"
+seed = 1
 
 [[variant]]
 name = "context"
@@ -183,11 +185,10 @@ def test_context_processes_and_an_operator_that_is_not_there(home):
     words = [home.python, "-m", "pipeprof", "sweep", "sweep.toml", "-o", "out", "--", home.python, "train.py"]
     (home.folder / "sweep.toml").write_text(OTHERS)
     started = subprocess.Popen(words, cwd=home.folder, env=home.environment(), stderr=subprocess.PIPE)
-    while started.poll() is None and not (home.folder / "out" / "run-0000.log").exists():
+    while started.poll() is None and not any(home.folder.glob("out/run-0000/spool/rep=0/proc-*")):
         time.sleep(0.05)
-    time.sleep(1.0)
     started.send_signal(signal.SIGINT)
-    _, stderr = started.communicate(timeout=60)
+    _, stderr = started.communicate(timeout=LIMIT_S)
     assert started.returncode == 130, stderr
     assert b"the same call goes on" in stderr
     done = sweep(home, OTHERS, "--budget", "1s", "--format", "json")

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import pytest
+from conftest import LIMIT_S
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.slow]
 
@@ -216,12 +217,10 @@ def test_an_interrupt_ends_the_experiment(bound):
     started = subprocess.Popen(
         words, env=home.environment(), cwd=home.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    log = out / "a0.log"
-    while started.poll() is None and not log.exists():
+    while started.poll() is None and not any(out.glob("a0/spool/rep=0/proc-*")):
         time.sleep(0.05)
-    time.sleep(1.0)
     started.send_signal(signal.SIGINT)
-    stdout, stderr = started.communicate(timeout=60)
+    stdout, stderr = started.communicate(timeout=LIMIT_S)
     assert started.returncode == 130, stderr
     assert stdout == b""
     assert b"Traceback" not in stderr

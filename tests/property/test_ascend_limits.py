@@ -13,7 +13,8 @@ import pytest
 from ascend_files import EPOCH_US, write_output
 
 MEMORY_MIB = 420  # of the whole process, which begins with some 120
-SECONDS = 60  # of CPU time
+MANY_MIB = 520  # where as much is kept as may be: the largest needed 360
+SECONDS = 300  # of CPU time: the longest needs 15 on a slow machine, and one of quadratic time hours
 RUN = """
 import sys
 from pathlib import Path
@@ -50,17 +51,17 @@ def bombs(kind):
 
 @pytest.fixture
 def judge(tmp_path):
-    def run():
+    def run(most_mib=MEMORY_MIB):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(
             [sys.executable, "-c", RUN, str(tmp_path / "raw"), str(tmp_path / "run")], capture_output=True, text=True,
-            timeout=600, check=False,
+            check=False,
         )  # fmt: skip
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         assert done.returncode == 0, done.stderr[-2000:]
         assert done.stderr == ""
         said, peak = done.stdout.splitlines()
-        assert int(peak) < MEMORY_MIB, said
+        assert int(peak) < most_mib, said
         assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < SECONDS, said
         return said
 
@@ -127,7 +128,7 @@ def test_more_of_anything_than_can_be_kept_is_said(tmp_path, judge, make):
         file.write(front)
         file.writelines(lines)
         file.write("]" if front == "[" else "")
-    assert not judge().endswith(" 0")
+    assert not judge(MANY_MIB).endswith(" 0")
 
 
 @pytest.mark.slow

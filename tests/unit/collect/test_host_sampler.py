@@ -50,10 +50,10 @@ def test_the_command_of_a_process_is_told_once(look):
 def test_children_that_were_waited_for_stay_in_the_sum(look):
     sample = look(os.getpid())
     before = next(process for process in sample()["procs"] if process["pid"] == os.getpid())["ended"]
-    burn = "import time\nwhile time.process_time() < 0.2: pass"
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
     subprocess.run([sys.executable, "-c", burn], check=True)
     after = next(process for process in sample()["procs"] if process["pid"] == os.getpid())["ended"]
-    assert after - before >= 0.19
+    assert after - before > 0.2  # the kernel counts in ticks, user and system time each
 
 
 def test_threads_and_limits_are_of_processes_with_a_folder_in_the_spool(look, tmp_path):

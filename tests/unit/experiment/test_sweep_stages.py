@@ -121,7 +121,7 @@ def test_a_command_is_run_with_its_variables_and_read_by_patterns(run):
 
 LOOKED_AT = """
 import pathlib, time
-for _ in range(2):  # the first look may have begun before this
+for _ in range(3):  # the first look may have begun before this, and be two: of the command, and of this
     pathlib.Path("looked").unlink(missing_ok=True)
     while not pathlib.Path("looked").exists():
         time.sleep(0.005)
@@ -208,7 +208,15 @@ def test_a_command_that_outlived_a_kill_is_known(tmp_path):
     assert bench.still_running(tmp_path / "run-0001") == []
 
 
+NOTED = """
+import os, pathlib, time
+note = pathlib.Path("run.pid")
+while not (note.exists() and note.read_text().endswith("\\n")):  # it is written when this has started
+    time.sleep(0.005)
+print("t=%d" % (int(note.read_text().split()[0]) == os.getpid()))
+"""
+
+
 def test_while_a_command_runs_its_process_is_noted(run, tmp_path):
-    script = "import pathlib; print('t=%d' % (pathlib.Path('run.pid').read_text().split()[0] == str(__import__('os').getpid())))"
-    assert run(script)["steady"] == 1e6
+    assert run(NOTED)["steady"] == 1e6
     assert not (tmp_path / "run.pid").exists()

@@ -336,6 +336,29 @@ def test_what_a_killed_writer_leaves_is_read_whole_and_tidied(root, moment):
     assert len(baseline.read_history(str(root), "demo", folder.name)) == 2
 
 
+def test_a_reader_whose_every_look_meets_a_writer_finds_a_baseline(root, monkeypatch):
+    """One writer has moved the old one away at the first look and is done at the second; the next one is there at the third."""
+    final = Path(baseline.save(made(), str(root), "demo").where)
+    fresh, old = final.with_name(".fresh"), final.with_name(f".{final.name}.old")
+
+    def begin():
+        final.rename(old)
+
+    def complete():
+        shutil.copytree(old, fresh)
+        fresh.rename(final)
+        shutil.rmtree(old)
+
+    writers, read_bytes = iter([begin, complete, begin]), Path.read_bytes
+
+    def look(path):
+        next(writers, lambda: None)()
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", look)
+    assert baseline.load(str(final)).values == made().values
+
+
 def test_concurrent_writers_lose_no_job_and_readers_see_whole_ones(root):
     where = baseline.save(made("start", first=1e6), str(root), "demo").where
     problems, done = [], threading.Event()
