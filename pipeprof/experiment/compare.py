@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.query.measure import with_same_operators
 from pipeprof.query.sides import engine_of
+from pipeprof.report.words import comparison, gate
 from pipeprof.verdict.gate.acknowledge import acknowledged
-from pipeprof.verdict.gate.causes import headline
 from pipeprof.verdict.gate.explain import explanation
 from pipeprof.verdict.gate.fingerprint import differences
 from pipeprof.verdict.gate.judge import judge
 from pipeprof.verdict.gate.levels import usual
 from pipeprof.verdict.gate.looks import judge_looks
+from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict
 from pipeprof.verdict.gate.samples import Samples
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 NO_JOB = "unknown"
-LABELS = {
-    "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": "wait for data",
-    "first_step_time": "time to first step", "peak_memory": "peak memory",
-}  # fmt: skip
 INFORMS = "the conditions differ, so this comparison informs and cannot fail"
 NOT_INTERLEAVED = (
     "the two sides were measured one after the other, so a drift of the machine looks like a change: "
@@ -65,7 +62,7 @@ def compare_sides(
         verdict = acknowledged(verdict, policy, (base.workload, new.workload), day)
         entries = _explained(base, new, verdict)
     notes = [
-        *verdict.notes,
+        *map(gate.sentence, verdict.notes),
         *_notes(base, new),
         *([INFORMS] if informational else []),
     ]
@@ -73,9 +70,9 @@ def compare_sides(
         "schema_version": SCHEMA_VERSION,
         "verdict": verdict.verdict,
         "exit_code": 0 if informational else verdict.exit_code,
-        "headline": _refusal(found) if refused else headline(verdict, entries, LABELS),
-        "metrics": [dict(vars(one)) for one in verdict.metrics],
-        "explanation": entries,
+        "headline": _refusal(found) if refused else comparison.headline(verdict, entries),
+        "metrics": [gate.metric(one) for one in verdict.metrics],
+        "explanation": comparison.worded(entries),
         "fingerprint": {"same": not found, "differences": found},
         "notes": list(dict.fromkeys(notes)),
         "informational": informational,
@@ -111,9 +108,9 @@ def _samples(side: Measures, name: str) -> dict[str, Samples]:
 
 def _incomparable(verdict: Verdict, found: Sequence[Mapping[str, Any]]) -> Verdict:
     """No metric is judged across machines or versions."""
-    reason = "measured under different conditions: " + ", ".join(entry["name"] for entry in found if entry["hard"])
+    conditions = note("conditions", names=[entry["name"] for entry in found if entry["hard"]])
     metrics: list[MetricVerdict] = [
-        replace(one, verdict="incomparable", reason=reason, p_value=None, alpha=None, reps_needed=None)
+        replace(one, verdict="incomparable", reasons=(conditions,), p_value=None, alpha=None, reps_needed=None)
         for one in verdict.metrics
     ]
     return Verdict("incomparable", tuple(metrics), (), verdict.looks, None)

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.query.engine import Engine
-from pipeprof.units import format_ns, format_ratio
+from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
@@ -66,7 +66,8 @@ def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:
         return said[0]
     if divided:
         steps = sum(row["steps"] for row in divided)
-        return f"{steps} steps of {len(divided)} process(es), only as their profiler divides them"
+        ranks = format_count(len(divided), "rank")
+        return f"{format_count(steps, 'step')} of {ranks}, only as the profiler divides them"
     tables = run.manifest.tables
     found = tables.get("op") or tables.get("op_total")
     return "no training step was seen" + (f", but {found} rows of operators" if found else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.sections.block import Block, Section, rows_at
-from pipeprof.units import format_ns, format_ratio
+from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ def pipeline_section(content: dict[str, Any], focus: tuple[int, int]) -> Section
             continue
         what = f"{row['role']} pipeline at {row['site'] or 'unknown place'}"
         facts = [
-            f"{row['iterators']} iterator(s)",
+            format_count(row["iterators"], "iterator"),
             f"batch size {row['batch_size']}" if row["batch_size"] else None,
             "batches not recorded"
             if row["batches"] is None

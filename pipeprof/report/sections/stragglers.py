@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 MOST_ROWS = 8
+LONGEST = PHASES | {"communication": "communication (the longest waits)"}
 
 
 def stragglers_section(content: dict[str, Any]) -> Section:
@@ -112,7 +113,7 @@ def _differences(section: Section, rows: Sequence[Row]) -> None:
             phases[row["phase"]] = row
     listed = [
         [
-            PHASES[row["phase"]], str(row["rank"]), format_ns(row["median_ns"]),
+            LONGEST[row["phase"]], str(row["rank"]), format_ns(row["median_ns"]),
             format_ns(row["diff_ns"]),
             format_ratio(row["diff_ns"] / row["step_ns"]) if row["step_ns"] else "-",
             "-" if row["steps"] < 3 else f"{format_ns(row['diff_low_ns'])} to {format_ns(row['diff_high_ns'])}",
