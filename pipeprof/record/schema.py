@@ -87,7 +87,7 @@ TABLES: tuple[Table, ...] = (
         "op",
         "execution of an operator",
         ("op_id", "bigint", "", "the operator, see op_info"),
-        ("step", "bigint", "", "the step it ran in; null when it cannot be told"),
+        ("step", "bigint", "", "the step it ran in; null when it is not known"),
         ("start_ns", "bigint", "ns", "start"),
         ("dur_ns", "bigint", "ns", "duration, children included"),
         ("self_ns", "bigint", "ns", "duration without the operators it called"),
@@ -127,7 +127,7 @@ TABLES: tuple[Table, ...] = (
     _table(
         "collective",
         "communication event",
-        ("step", "bigint", "", "the step it ran in; null when it cannot be told"),
+        ("step", "bigint", "", "the step it ran in; null when it is not known"),
         ("name", "varchar", "", "full name"),
         (
             "kind",
@@ -278,8 +278,8 @@ TABLES: tuple[Table, ...] = (
         ("start_ns", "bigint", "ns", "the interval begins"),
         ("end_ns", "bigint", "ns", "it ends"),
         ("cores", "double", "cores", "it may use: its affinity, or the quota of its control group when that is less"),
-        ("idle_ns", "bigint", "ns", "CPU time that these cores had left; null when it cannot be told"),
-        ("throttled_ns", "bigint", "ns", "its control group was stopped, having used its quota; null when not told"),
+        ("idle_ns", "bigint", "ns", "CPU time that these cores had left; null when it is not known"),
+        ("throttled_ns", "bigint", "ns", "its control group was stopped, having used its quota; null when not known"),
         ("steal_ns", "bigint", "ns", "CPU time of the machine that its hypervisor gave to others"),
         ("pressure_ns", "bigint", "ns", "some thread of the machine waited for a CPU; null when not counted"),
     ),
@@ -364,7 +364,7 @@ TABLES: tuple[Table, ...] = (
     _table(
         "step_split",
         "step as its profiler split it; the parts are that program's own and need not add up",
-        ("step", "bigint", "", "the step; null when it cannot be told, or for the whole run"),
+        ("step", "bigint", "", "the step; null when it is not known, or for the whole run"),
         ("source_step", "bigint", "", "its number in the source; null for the whole run"),
         ("source", "varchar", "", "kind of file: step_trace_time | cluster_step_trace | cluster_analyse"),
         ("stage_index", "bigint", "", "pipeline stage, for a row of a whole stage; null for a rank's own"),
@@ -399,7 +399,7 @@ TABLES: tuple[Table, ...] = (
     _table(
         "collective_cost",
         "communication operator in a step, as its profiler split its time",
-        ("step", "bigint", "", "the step; null when it cannot be told"),
+        ("step", "bigint", "", "the step; null when it is not known"),
         ("name", "varchar", "", "full name; null for all operators of the step"),
         ("group_name", "varchar", "", "communication group"),
         ("kind", "varchar", "", "all_reduce, send, ...; see collective"),
@@ -412,7 +412,7 @@ TABLES: tuple[Table, ...] = (
     _table(
         "rank_link",
         "data moved between two ranks by a communication operator in a step",
-        ("step", "bigint", "", "the step; null when it cannot be told"),
+        ("step", "bigint", "", "the step; null when it is not known"),
         ("name", "varchar", "", "communication operator; null for all of the step"),
         ("group_name", "varchar", "", "communication group"),
         ("src_rank", "bigint", "", "sender; null for all links of a transport"),

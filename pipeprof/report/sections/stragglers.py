@@ -49,7 +49,7 @@ def straggler_sentences(found: Row) -> list[str]:
     seen = f"largest difference: rank {largest['rank']}, {format_ns(largest['excess_ns'])} ({amount} of a step)"
     if found["verdict"] == "even":
         return [f"No straggler. {capital(seen)}{limit}"]
-    return [f"Whether a rank is a straggler cannot be told from noise: {found['why']}. {capital(seen)}{limit}"]
+    return [f"It is not clear whether a rank is a straggler: {found['why']}. {capital(seen)}{limit}"]
 
 
 def _named(item: Row) -> str:
