@@ -51,12 +51,12 @@ def _measured(run: Run) -> str:
         return _without_steps(run, divided)
     steps = sum(row["steps"] for row in training)
     ranks = {(row["rep"], row["rank"]) for row in training}
-    text = f"{steps} training steps"
+    text = format_count(steps, "training step")
     if len(ranks) > 1:
         text += f" in {len(ranks)} processes"
     text += f", median step {format_ns(median_step_ns(training))}"
     shares = [row["data_wait_share"] for row in waits if row["kind"] == "train" and row["data_wait_share"] is not None]
-    return f"{text}; they waited for data {format_ratio(max(shares))} of their time" if shares else text
+    return f"{text}; waiting for data took {format_ratio(max(shares))} of the time" if shares else text
 
 
 def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:

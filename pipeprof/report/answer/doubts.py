@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import joined, op_label, percent
-from pipeprof.units import format_ns
+from pipeprof.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ def _indirect(doubt: Doubt) -> str:
 
 
 def _few(number: int, what: str) -> str:
-    return f"only {number} {what}{'' if number == 1 else 'es' if what.endswith('ch') else 's'}"
+    return f"only {format_count(number, what)}"
 
 
 def _near(doubt: Doubt) -> str:
@@ -107,5 +107,5 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "overlap_counted": lambda _: "communication beside operators counts as if it stopped them",
     "cpu_contention": _contention,
     "short": lambda doubt: f"only {format_ns(doubt['ns'])} of steady training were sampled",
-    "varies": lambda _: "steps vary too much for so few of them",
+    "varies": lambda _: "the steps vary too much, and there are too few of them",
 }

@@ -7,7 +7,7 @@ from typing import Any
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import Answer, faster, joined, percent, sentence, unopposed
 from pipeprof.report.words.phases import PHASES
-from pipeprof.units import format_ns
+from pipeprof.units import format_count, format_ns
 
 LIMITS = {
     "compute": "Compute-bound: operators of the forward and backward pass take {} of each step.",
@@ -63,7 +63,9 @@ def _of_straggler(content: dict[str, Any], item: dict[str, Any]) -> Answer:
     given.action = sentence(item["suggestions"][0].partition(": ")[2])
     if item["share"] < 1:
         given.gain = f"A step becomes at most {faster(1 / (1 - item['share']))}"
-    given.confidence_reason = doubts.reason(item["doubt_facts"]) or f"it was seen in {item['steps']} steps"
+    given.confidence_reason = (
+        doubts.reason(item["doubt_facts"]) or f"it was seen in {format_count(item['steps'], 'step')}"
+    )
     given.next_command = command.own(content["run"], "report", "--section", "stragglers", "--section", "ranks")
     return given
 
@@ -71,9 +73,9 @@ def _of_straggler(content: dict[str, Any], item: dict[str, Any]) -> Answer:
 def _cause(network: dict[str, Any], limit: str) -> str:
     if limit == "compile":
         warm = network["warmup"]
-        graphs = f"compiling {warm['compiles']} graph{'' if warm['compiles'] == 1 else 's'}"
+        graphs = f"compiling {format_count(warm['compiles'], 'graph')}"
         compiling = f", {format_ns(warm['compile_ns'])} of it {graphs}" if warm["compiles"] else ""
-        steps = f"{warm['warmup_steps']} warm-up step{'' if warm['warmup_steps'] == 1 else 's'}"
+        steps = format_count(warm["warmup_steps"], "warm-up step")
         return f"{steps} took {format_ns(warm['warmup_ns'])}{compiling}."
     if limit == "compute":
         kinds = [kind for kind in network["top_types"] if kind["phase"] != "communication"]
@@ -124,5 +126,5 @@ def _advise(given: Answer, network: dict[str, Any], limit: str) -> None:
 def _reason(content: dict[str, Any], network: dict[str, Any]) -> str:
     said = doubts.reason(network["doubt_facts"])
     steps = network["steps"]
-    recorded = f"{steps} step{'' if steps == 1 else 's'} with recorded operators"
+    recorded = f"{format_count(steps, 'step')} with recorded operators"
     return said or (f"{recorded} {'was' if steps == 1 else 'were'} measured" if steps else unopposed(content))

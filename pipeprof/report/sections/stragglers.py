@@ -161,4 +161,6 @@ def _links(section: Section, rows: Sequence[Row]) -> None:
         if row["place"] <= 3
     ]  # fmt: skip
     if listed:
-        section.blocks.append(filled(("link", "slowest", "moves", "rate", "beside its like"), listed, words=(0, 1)))
+        section.blocks.append(
+            filled(("link", "slowest", "moves", "rate", "compared with links like it"), listed, words=(0, 1))
+        )
