@@ -62,7 +62,7 @@ class Question:
             )
         if self.grouping and (self.aggregate or self.one_by_one):
             raise UsageError(
-                f"{self.grouping} asks for groups of executions, which cannot be combined with options for single operators",
+                f"{self.grouping} adds up executions, which cannot be combined with options for single operators",
                 f"leave one of them out: {self.grouping}, or --aggregate and its companions",
             )
         self.pattern()

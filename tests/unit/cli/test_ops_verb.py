@@ -255,7 +255,7 @@ def test_the_number_of_frames_may_stand_behind_stack(call, words, monkeypatch):
         (["--order-by", "++time"], "unknown column `\\+\\+time`"),
         (["--opr-name", "["], "not a regular expression"),
         (["--aggregate-by", "type"], "add --aggregate sum"),
-        (["--group-by", "name", "--aggregate", "sum"], "do not go with"),
+        (["--group-by", "name", "--aggregate", "sum"], "cannot be combined with"),
         (["--group-by", "name", "--order-by", "bandwidth"], "unknown column `bandwidth`"),
         (["--group-by", "nonsense"], "choose from `name`, `shape`"),
         (["--group-by", "stack 0"], "unknown --group-by `stack 0`; .*1 or more frames"),
