@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 NO_JOB = "unknown"
-INFORMS = "the conditions differ, so this comparison informs and cannot fail"
+INFORMS = "the conditions differ, so this comparison only informs and cannot fail"
 NOT_INTERLEAVED = (
     "the two sides were measured one after the other, so a drift of the machine looks like a change: "
     "`pipeprof ab` runs them in turn"
@@ -118,9 +118,13 @@ def _incomparable(verdict: Verdict, found: Sequence[Mapping[str, Any]]) -> Verdi
 
 def _refusal(found: Sequence[Mapping[str, Any]]) -> str:
     hard = [entry for entry in found if entry["hard"]]
-    shown = ", ".join(f"{entry['name']} ({entry['base']}, now {entry['new']})" for entry in hard[:3])
+    shown = ", ".join(f"{entry['name']} ({_known(entry['base'])}, now {_known(entry['new'])})" for entry in hard[:3])
     more = f" and {len(hard) - 3} more" if len(hard) > 3 else ""
     return f"Incomparable: the two sides were measured under different conditions: {shown}{more}"
+
+
+def _known(value: object) -> object:
+    return "not known" if value is None else value
 
 
 def _notes(base: Measures, new: Measures) -> list[str]:

@@ -133,15 +133,24 @@ def text(content: Mapping[str, Any]) -> str:
 
 def _bound(measured: Mapping[str, Any]) -> list[str]:
     """The answer, with the pairs that it comes from."""
-    pairs = f"pairs x{measured['low']:.2f} to x{measured['high']:.2f}"
     if measured["verdict"] == "undecided":
-        return [f"undecided: the pairs contradict each other ({pairs})", "  measure more of them: --pairs 5"]
+        return undecided(measured)
+    faster = f"{times_as_fast(measured)} with a perfect data pipeline"
     if measured["verdict"] == "no gain":
-        return [f"nothing to gain: x{measured['ratio']:.2f} ({pairs})", "  the training does not wait for data"]
-    return [
-        f"upper bound x{measured['ratio']:.2f} ({pairs})",
-        "  no repair of the data pipeline makes this training faster than that",
-    ]
+        return [f"Nothing to gain: {faster}", "  the training does not wait for data"]
+    return [f"Upper bound: {faster}", "  no change of the data pipeline makes this training faster than that"]
+
+
+def undecided(measured: Mapping[str, Any]) -> list[str]:
+    """What is said where the pairs of runs do not agree."""
+    pairs = f"{measured['low']:.2f} to {measured['high']:.2f} times as fast"
+    return [f"Undecided: the pairs contradict each other ({pairs})", "  measure more of them: --pairs 5"]
+
+
+def times_as_fast(measured: Mapping[str, Any]) -> str:
+    """The ratio, with the pairs that it comes from."""
+    pairs = f"{measured['low']:.2f} to {measured['high']:.2f} in single pairs"
+    return f"{measured['ratio']:.2f} times as fast ({pairs})"
 
 
 def _roles(process: Process) -> dict[int, str]:

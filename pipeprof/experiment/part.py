@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pipeprof.errors import MeasureError, UsageError
-from pipeprof.experiment.headspace import SCHEMA_VERSION, step_notes, verdict
+from pipeprof.experiment.headspace import SCHEMA_VERSION, step_notes, times_as_fast, undecided, verdict
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, signals_held, write_json
 from pipeprof.experiment.stages import find_op
 from pipeprof.experiment.whatif import measured_facts, recorded_command
@@ -142,8 +142,8 @@ def notes(part: Mapping[str, Any], runs: Sequence[Measured]) -> list[str]:
     said = [REPEATS]
     if part["outputs_per_step"] is not None:
         said.append(
-            f"handing out is Python and takes the interpreter's lock {part['outputs_per_step']:.4g} times for each "
-            "step: the true gain is a little larger, and what costs no more than that shows none"
+            f"Python hands out the outputs, {part['outputs_per_step']:.4g} for each step: the true gain is a little "
+            "larger, and an operator that costs no more than that shows none"
         )
     return said + step_notes(runs)
 
@@ -164,12 +164,11 @@ def _answer(measured: Mapping[str, Any], part: Mapping[str, Any]) -> list[str]:
     op = part["op"]
     name = f"`{op['name'] or op['op_type']}`"
     what = f"{name} alone" if part["mode"] == "alone" else f"everything up to {name}"
-    pairs = f"pairs x{measured['low']:.2f} to x{measured['high']:.2f}"
     if measured["verdict"] == "undecided":
-        return [f"undecided: the pairs contradict each other ({pairs})", "  measure more of them: --pairs 5"]
+        return undecided(measured)
     if measured["verdict"] == "no gain":
-        return [f"nothing to gain from {what}: x{measured['ratio']:.2f} ({pairs})"]
-    return [f"x{measured['ratio']:.2f} if {what} cost nothing ({pairs})"]
+        return [f"Nothing to gain from {what}: {times_as_fast(measured)} if it cost nothing"]
+    return [f"The training would be {times_as_fast(measured)} if {what} cost nothing"]
 
 
 def _from_run(part: Part, path: Path, words: list[str]) -> tuple[list[str], Target]:

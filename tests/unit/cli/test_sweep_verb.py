@@ -81,7 +81,7 @@ def test_one_sweep_in_every_format(verb):
     assert verdicts == {
         "base": "base", "fast": "better", "slow": "worse", "same": "within noise", "broken": "failed",
     }  # fmt: skip
-    assert "look at 3 rounds" in err
+    assert "check after 3 rounds" in err
     _, terminal, _ = verb(*words)
     assert "Recommended: `fast` (best steady step)" in terminal
     assert "within noise: same" in terminal

@@ -77,9 +77,9 @@ def test_a_training_without_iterators_is_refused():
 @pytest.mark.parametrize(
     ("low", "high", "expected", "words"),
     [
-        (1.5, 1.7, "faster", "upper bound x1.60"),
-        (0.97, 1.01, "no gain", "nothing to gain: x0.99"),
-        (0.8, 2.4, "undecided", "undecided: the pairs contradict each other (pairs x0.80 to x2.40)"),
+        (1.5, 1.7, "faster", "Upper bound: 1.60 times as fast (1.50 to 1.70 in single pairs)"),
+        (0.97, 1.01, "no gain", "Nothing to gain: 0.99 times as fast"),
+        (0.8, 2.4, "undecided", "Undecided: the pairs contradict each other (0.80 to 2.40 times as fast)"),
         (1.0, 1.4, "undecided", "--pairs 5"),
     ],
 )
@@ -89,4 +89,4 @@ def test_a_bound_is_stated_only_when_the_pairs_agree(low, high, expected, words)
     assert measured["verdict"] == expected
     said = text({"measured": measured, "runs": [], "notes": []})
     assert words in said
-    assert ("upper bound" in said) == (expected == "faster")
+    assert ("Upper bound" in said) == (expected == "faster")
