@@ -111,7 +111,7 @@ TABLES: tuple[Table, ...] = (
         ("op_id", "bigint", "", "identity within the rank"),
         ("name", "varchar", "", "full name, scope included"),
         ("type", "varchar", "", "operator type, such as Conv2D"),
-        ("scope", "varchar", "", "the path in front of the last part of the name"),
+        ("scope", "varchar", "", "the path before the last part of the name"),
         ("phase", "varchar", "", "forward | backward | optimizer | communication | other"),
         ("device", "varchar", "", "where it ran, such as CPU"),
         ("in_shapes", "varchar", "", "input shapes and types as text"),
@@ -406,7 +406,7 @@ TABLES: tuple[Table, ...] = (
         ("dur_ns", "bigint", "ns", "from begin to end"),
         ("transit_ns", "bigint", "ns", "moving data"),
         ("wait_ns", "bigint", "ns", "waiting for other ranks"),
-        ("sync_ns", "bigint", "ns", "part of the wait in front of the first transfer"),
+        ("sync_ns", "bigint", "ns", "part of the wait before the first transfer"),
         ("idle_ns", "bigint", "ns", "neither"),
     ),
     _table(

@@ -60,7 +60,7 @@ def _workers(facts: Facts) -> tuple[str, str]:
         None: "",
         "polls": "with several workers a source sleeps 100 ms whenever the next row is not there yet, which limits it "
         f"to {why.get('rows_per_second', 0):.0f} rows/s",
-        "cpu_short": "CPU is short, and that is enough",
+        "cpu_short": "CPU is short, and fewer workers are enough",
     }[why["code"]]
     return f"set num_parallel_workers of {op_label(facts['op'])} to {facts['new_workers']} (now {facts['workers']})", (
         reason
