@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,26 @@ def test_a_prediction_says_what_it_rests_on_and_keeps_its_codes():
 )  # fmt: skip
 def test_the_gate_says_why(code, facts, words):
     assert gate.sentence({"code": code, **facts}).startswith(words)
+
+
+ERRORS_OF_INPUT = {"gate/policy.py", "gate/samples.py"}  # refuse what a user gave
+UNITS = {"share of the step time", "share of the time in training steps"}
+
+
+def sentences(path):
+    """Strings of four words or more that stand in a file, apart from docstrings and what is raised."""
+    tree = ast.parse(path.read_text("utf-8"))
+    spoken = [node for node in ast.walk(tree) if isinstance(node, ast.Raise)]
+    spoken += [node for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    aside = {id(inner) for node in spoken for inner in ast.walk(node)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in aside
+        if re.search(r"[a-z]{2,}( [a-z]{2,}){3}", node.value)
+    ]
+
+
+def test_the_room_of_verdicts_speaks_no_english():
+    files = [path for path in VERDICT.rglob("*.py") if path.relative_to(VERDICT).as_posix() not in ERRORS_OF_INPUT]
+    assert {text for path in files for text in sentences(path)} - UNITS == set()
