@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.query.measure import with_same_operators
@@ -11,13 +10,11 @@ from pipeprof.query.sides import engine_of
 from pipeprof.report.words import comparison, gate
 from pipeprof.verdict.gate.acknowledge import acknowledged
 from pipeprof.verdict.gate.explain import explanation
-from pipeprof.verdict.gate.fingerprint import differences
+from pipeprof.verdict.gate.fingerprint import differences, incomparable
 from pipeprof.verdict.gate.judge import judge
 from pipeprof.verdict.gate.levels import usual
 from pipeprof.verdict.gate.looks import judge_looks
-from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import usable
-from pipeprof.verdict.gate.result import MetricVerdict, Verdict
 from pipeprof.verdict.gate.samples import Samples
 
 if TYPE_CHECKING:
@@ -25,6 +22,7 @@ if TYPE_CHECKING:
 
     from pipeprof.record.measures import Measures
     from pipeprof.verdict.gate.policy import Policy
+    from pipeprof.verdict.gate.result import Verdict
 
 SCHEMA_VERSION = 1
 NO_JOB = "unknown"
@@ -56,7 +54,7 @@ def compare_sides(
     refused, informational = hard and not allow_cross_machine, hard and allow_cross_machine
     verdict = (judge_looks if planned else judge)(_samples(base, "base"), _samples(new, "new"), policy)
     if refused:
-        verdict, entries = _incomparable(verdict, found), []
+        verdict, entries = incomparable(verdict, found), []
     else:
         day = today or dt.date.today().isoformat()  # noqa: DTZ011 - the user's day
         verdict = acknowledged(verdict, policy, (base.workload, new.workload), day)
@@ -104,16 +102,6 @@ def _samples(side: Measures, name: str) -> dict[str, Samples]:
             tuple(values[rep] for rep in reps), tuple(places[rep] for rep in reps), tuple(jobs[rep] for rep in reps)
         )
     return found
-
-
-def _incomparable(verdict: Verdict, found: Sequence[Mapping[str, Any]]) -> Verdict:
-    """No metric is judged across machines or versions."""
-    conditions = note("conditions", names=[entry["name"] for entry in found if entry["hard"]])
-    metrics: list[MetricVerdict] = [
-        replace(one, verdict="incomparable", reasons=(conditions,), p_value=None, alpha=None, reps_needed=None)
-        for one in verdict.metrics
-    ]
-    return Verdict("incomparable", tuple(metrics), (), verdict.looks, None)
 
 
 def _refusal(found: Sequence[Mapping[str, Any]]) -> str:
