@@ -91,7 +91,8 @@ def history(root: str, workload: str, machine: str) -> dict[str, Any]:
 
 def _worded(past: Drift) -> dict[str, Any]:
     """The drift with `note` as a sentence; its code and numbers are `note_facts`."""
-    return msgspec.to_builtins(past) | {"note": sentence(past.note), "note_facts": past.note}
+    found: dict[str, Any] = msgspec.to_builtins(past)
+    return found | {"note": sentence(past.note), "note_facts": past.note}
 
 
 def show_history(content: dict[str, Any]) -> None:

@@ -69,7 +69,7 @@ def test_of_several_models_that_with_most_steps_counts_and_this_is_said(parsed, 
     run = import_path(folder_of(tmp_path, files), tmp_path / "run")
     assert durations(run) == durations(parsed)
     assert warnings(run, "models") == [
-        "`ts_track.data.0.slice_0`: 2 models, steps of model 7: cuts between them are unsure"
+        "`ts_track.data.0.slice_0`: it holds 2 models; the steps are those of model 7, and where they begin is not certain"
     ]
 
 

@@ -111,7 +111,7 @@ def test_no_address_is_no_chart():
 def test_chosen_rank_is_drawn(ask, tmp_path):
     other = [row | {"rank": 3} for row in TABLES["allocation"][:1]]
     ask("--svg", str(tmp_path / "m.svg"), "--rank", "3", tables={"allocation": TABLES["allocation"] + other})
-    assert "rank 3: 1 blocks" in (tmp_path / "m.svg").read_text()
+    assert "rank 3: 1 block<" in (tmp_path / "m.svg").read_text()
 
 
 def test_sparkline_keeps_the_largest_of_what_shares_a_bar():
