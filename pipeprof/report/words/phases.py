@@ -14,7 +14,7 @@ PHASES = {
     "forward_backward": "the forward and backward pass", "tail": "the tail", "compute": "computing",
     "step": "the whole step", "until_bp": "the step up to the end of the backward pass",
     "own": "own time (without communication)", "communication": "communication",
-    "imbalance": "the slowest rank",
+    "imbalance": "waiting for the slowest rank",
 }  # fmt: skip
 COMPARED = {
     "data_wait": "time before the forward pass", "forward_backward": "forward and backward pass",
