@@ -374,5 +374,5 @@ def test_python_functions_are_refused_where_there_can_be_none(file, tmp_path, wo
     with pytest.raises(UsageError, match=r"only traces of torch\.profiler"):
         CliRunner().invoke(ops, [str(file), *words], catch_exceptions=False)
     trace = write_trace(tmp_path / "x.pt.trace.json", PYTHON)
-    with pytest.raises(UsageError, match=f"{words[0]} asks for groups"):
+    with pytest.raises(UsageError, match=f"{words[0]} is about groups"):
         CliRunner().invoke(ops, [str(trace), *words, "--copy-time"], catch_exceptions=False)
