@@ -149,9 +149,14 @@ def prediction_lines(content: Mapping[str, Any]) -> list[str]:
     lines = [f"change      {op['op_type']} {op['op_id']}{named}: {change}", f"predicted   {_gain(predicted)}"]
     lines += [f"  {basis}" for basis in predicted["basis"]]
     if predicted["limited_by"] is not None:
-        limit = predicted["limited_by"]
-        lines.append(f"  then {'the training itself' if limit == 'consumer' else f'operator {limit}'} limits")
+        lines.append(f"  then {_limit(predicted['limited_by'], op['op_id'])}")
     return lines
+
+
+def _limit(limit: int | str, changed: int) -> str:
+    if limit == "consumer":
+        return "the training itself limits"
+    return "this operator still limits" if limit == changed else f"operator {limit} limits"
 
 
 def _gain(predicted: Mapping[str, Any]) -> str:

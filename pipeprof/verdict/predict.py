@@ -82,7 +82,7 @@ def predict(loop: Loop, change: Change) -> Prediction:
 
 def _refusal(stage: Stage | None) -> Basis | None:
     if stage is None:
-        return because("not_in_pipeline")
+        return because("not_measured")
     if stage.rate is None or stage.rate <= 0:
         return because("not_timed", op_type=stage.op_type)
     if stage.op_type != SOURCE and stage.op_type not in SCALING:

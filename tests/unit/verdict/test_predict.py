@@ -159,7 +159,7 @@ def test_what_the_loop_could_take_without_its_pipeline(free, lock, most):
 
 
 def test_refusals_say_why():
-    assert predict(loop(op(1)), Change(5, workers=2)).reason == {"code": "not_in_pipeline"}
+    assert predict(loop(op(1)), Change(5, workers=2)).reason == {"code": "not_measured"}
     untimed = Stage(op_id=2, op_type="ImageFolderOp")
     found = predict(loop(op(1), untimed), Change(2, workers=2))
     assert found.reason == {"code": "not_timed", "op_type": "ImageFolderOp"}
