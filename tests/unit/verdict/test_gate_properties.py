@@ -8,7 +8,7 @@ import warnings
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -98,6 +98,9 @@ mixed = st.dictionaries(st.sampled_from(MIXED), st.lists(place, min_size=1, max_
 
 
 @given(mixed, mixed, st.booleans())
+@example(
+    {"data_wait": [(0.0, "a"), (0.0, "a"), (9e-270, "a")]}, {"data_wait": [(0.0, "a"), (0.0, "a"), (-5e4, "a")]}, False
+)
 @settings(max_examples=200, deadline=None)
 def test_new_over_base_is_the_ratio_of_every_metric_and_lies_in_its_interval(base, new, jobs):
     def samples(values):
