@@ -89,7 +89,7 @@ class Api:
         with self.opener.open(request, timeout=TIMEOUT_S) as answer:
             found: bytes = answer.read(most + 1)
         if len(found) > most:
-            raise Refused(f"an answer of more than {most} bytes")
+            raise Refused(f"GitHub's answer has more than {most} bytes")
         return found
 
 
@@ -100,7 +100,7 @@ def read_run(env: dict[str, str]) -> dict[str, Any]:
     if run.get("event") != "pull_request":
         raise Refused("the run was not of a pull request", code=0)
     if not isinstance(run.get("id"), int) or not re.fullmatch(r"[0-9a-f]{40,64}", str(run.get("head_sha"))):
-        raise Refused("the event has no run")
+        raise Refused("the event names no run")
     return run
 
 
@@ -258,7 +258,7 @@ def main() -> int:
     except urllib.error.HTTPError as error:
         words, code = f"GitHub answered {error.code} to {error.url}", 1
     except (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.SubprocessError) as error:
-        words, code = f"unexpected: {type(error).__name__}", 1
+        words, code = f"unexpected error: {type(error).__name__}", 1
     line = re.sub(r"[^\x20-\x7e]", "?", words)
     sys.stdout.write(f"::error title=pipeprof comment::{line.replace('%', '%25')}\n" if code else f"pipeprof: {line}\n")
     return code

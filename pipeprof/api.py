@@ -1,4 +1,4 @@
-"""The user's edge in Python: a run's tables and answers as pandas DataFrames."""
+"""The Python API: a run's tables and answers as pandas DataFrames."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class OpenRun:
-    """A run that can be asked.
+    """An open run: its tables and answers.
 
     Every table of the record is an attribute (`run.step`, `run.queue`, ...) and a DataFrame with `rep` and `rank`;
     `run.ops` are the operators' totals by instance, `run.ops.key_averages(...)` those of groups of executions. Numbers
@@ -116,7 +116,7 @@ def compare(
     At a prompt and in a notebook it shows itself as a table.
 
     Each side is a run, a baseline, a JSON file or a folder of JSON files of pytest-benchmark, or Measures. `policy` may
-    be a table, as in a policy file. Raises RunError when a side cannot be read, UsageError for a policy that cannot be.
+    be a table, as in a policy file. Raises RunError when a side cannot be read, UsageError for an invalid policy.
     """
     from pipeprof.experiment.compare import compare_sides
     from pipeprof.query.measure import open_base, open_measures

@@ -79,8 +79,9 @@ def format_change(ratio: float | None, digits: int = 1) -> str:
 
 
 def format_count(number: int, noun: str) -> str:
-    """`1 run`, `8 runs`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """`1 run`, `8 runs`, `2 batches`, `3 processes`."""
+    many = "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
+    return f"{number:,} {noun}{'' if number == 1 else many}"
 
 
 def _fixed(value: float, digits: int) -> str:

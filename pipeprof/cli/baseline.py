@@ -48,7 +48,11 @@ def baseline() -> None:
     help="Leave out a metric or fact; patterns such as 'op/*' too.",
 )
 @click.option("--tag", metavar="NAME", help="Release tag of the measured revision.  [default: git's, if it has one]")
-@click.option("--anchor", metavar="RUN", help="Run of the old code, taken in turn with RUN: the history keeps ratios.")
+@click.option(
+    "--anchor",
+    metavar="RUN",
+    help="Run of the old code, measured in turn with RUN: their ratio is kept.",
+)
 @_FORMAT
 def write(source: str, workload: str, root: str, form: str, **options: Any) -> None:
     """Save a run as the baseline of a workload for machines like this one.
@@ -115,7 +119,7 @@ def list_all(root: str, form: str) -> None:
 @click.option("--machine", metavar="CLASS", help="Machine class; not needed when there is only one.")
 @_ROOT
 @click.option(
-    "--history", "past", is_flag=True, help="Past writes, changes of level, and drift since the last release."
+    "--history", "past", is_flag=True, help="Show past writes, changes of level, and the change since the last release."
 )
 @_FORMAT
 def show(

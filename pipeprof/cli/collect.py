@@ -54,7 +54,12 @@ KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "
 @click.option(
     "--service/--no-service", default=True, show_default=True, help="Measure the service time of dataset operators."
 )
-@click.option("--memory/--no-memory", default=True, show_default=True, help="Sample the memory pool in windows.")
+@click.option(
+    "--memory/--no-memory",
+    default=True,
+    show_default=True,
+    help="Sample the memory pool in windows of --ops.",
+)
 @click.option(
     "--fp-point", metavar="OP", help="Full name of the first operator of the forward pass (or variable FP_POINT)."
 )

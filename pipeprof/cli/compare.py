@@ -38,7 +38,7 @@ comparison_format = format_option("json", "markdown", "junit")
 @click.option(
     "--allow-cross-machine",
     is_flag=True,
-    help="Compare across machines or versions all the same; where they differ the exit code is 0.",
+    help="Compare although machine or versions differ; the exit code is 0 then.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @keeps_files("output")

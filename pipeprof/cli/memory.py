@@ -35,7 +35,10 @@ _BLOCKS = 2000
     help="Blocks in --svg and JSON, largest first; 0: all.  [default: 2000]",
 )
 @click.option(
-    "--skip-steps", type=click.IntRange(0), default=0, help="Leave out so many training steps when judging growth."
+    "--skip-steps",
+    type=click.IntRange(0),
+    default=0,
+    help="Leave out the first N training steps to judge growth.",
 )
 @keeps_files("output", "svg")
 def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: int | None, **asked: Any) -> None:

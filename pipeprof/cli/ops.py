@@ -47,9 +47,9 @@ class _Command(click.Command):
 @click.option(
     "--python-functions/--no-python-functions",
     default=None,
-    help="With calls of Python functions in a PyTorch trace, or without.  [default: as the torch that wrote it]",
+    help="Show calls of Python functions in a PyTorch trace, or leave them out.  [default: as the torch that wrote it]",
 )
-@click.option("--order-by", "--sort-by", metavar="COL", help="Largest first by any column; +COL: smallest first.")
+@click.option("--order-by", "--sort-by", metavar="COL", help="Sort by a column, largest first; +COL: smallest first.")
 @click.option("--opr-name", metavar="REGEX", help="Operators whose name matches, from its start.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Operators of exactly this type (repeatable).")
 @click.option("--input-dtype", metavar="TYPE", help="Operators with an input of exactly this data type.")
@@ -62,8 +62,8 @@ class _Command(click.Command):
     show_default=True,
     help="Time that counts: end, total: start to end; kern, wait: until the kernel starts; exec: from then on.",
 )
-@click.option("--min-time", type=float, metavar="S", help="Operators of at least so many seconds.")
-@click.option("--max-time", type=float, metavar="S", help="Operators of at most so many seconds.")
+@click.option("--min-time", type=float, metavar="S", help="Operators of at least this many seconds.")
+@click.option("--max-time", type=float, metavar="S", help="Operators of at most this many seconds.")
 @click.option("--copy-time", is_flag=True, help="Include the time of operators of type Copy.")
 @click.option("--show-host", is_flag=True, help="Show the operators of the host as well.")
 @click.option("--print-only", type=click.Choice(["summary", "device", "host"]), help="Print only this part.")

@@ -49,7 +49,7 @@ class SectionName(click.Choice[str]):
 @click.command()
 @RUN
 @format_option("html", "markdown", "json")
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of the longest tables.")
+@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Most rows of a long table.")
 @click.option("--full", is_flag=True, help="Everything: evidence, other programs' verdicts, all tables.")
 @click.option(
     "--section",
@@ -57,7 +57,7 @@ class SectionName(click.Choice[str]):
     type=SectionName(SECTIONS),
     metavar="NAME",
     multiple=True,
-    help=f"One part alone (again for more): {', '.join(SECTIONS)}.",
+    help=f"Only this part; may be repeated: {', '.join(SECTIONS)}.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @keeps_files("output")

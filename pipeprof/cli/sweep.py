@@ -36,7 +36,7 @@ def _budget(_ctx: click.Context, _param: click.Parameter, text: str | None) -> f
     metavar="CSV",
     help="Show a published table of option sets; nothing is run.",
 )
-@click.option("--steps", type=click.IntRange(0), help="Recommend for a training of that many steps after warm-up.")
+@click.option("--steps", type=click.IntRange(0), help="Recommend for a training of this many steps after warm-up.")
 @click.option("--budget", metavar="TIME", callback=_budget, help="Time for all repetitions, for example 600 or 10m.")
 @click.option(
     "-o",

@@ -46,7 +46,7 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
         return
     click.echo(f"{written.events:,} events of {format_count(written.ranks, 'rank')} in `{output}`", err=True)
     if written.left_out:
-        click.echo(f"note: left out {written.left_out:,} rows that have no time or duration", err=True)
+        click.echo(f"note: left out {format_count(written.left_out, 'row')} without a time or a duration", err=True)
 
 
 @click.command()

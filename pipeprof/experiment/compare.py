@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.experiment.judged import started
@@ -12,15 +11,14 @@ from pipeprof.experiment.sides import check_sides
 from pipeprof.experiment.trust import trust_of
 from pipeprof.query.measure import with_same_operators
 from pipeprof.query.sides import engine_of
+from pipeprof.report.words import comparison, gate
 from pipeprof.verdict.gate.acknowledge import acknowledged
-from pipeprof.verdict.gate.causes import headline
 from pipeprof.verdict.gate.explain import explanation
-from pipeprof.verdict.gate.fingerprint import differences
+from pipeprof.verdict.gate.fingerprint import differences, incomparable
 from pipeprof.verdict.gate.judge import judge
 from pipeprof.verdict.gate.levels import usual
 from pipeprof.verdict.gate.looks import judge_looks
 from pipeprof.verdict.gate.policy import usable
-from pipeprof.verdict.gate.result import MetricVerdict, Verdict
 from pipeprof.verdict.gate.samples import Samples
 
 if TYPE_CHECKING:
@@ -28,14 +26,11 @@ if TYPE_CHECKING:
 
     from pipeprof.record.measures import Measures
     from pipeprof.verdict.gate.policy import Policy
+    from pipeprof.verdict.gate.result import Verdict
 
 SCHEMA_VERSION = 1
 NO_JOB = "unknown"
-LABELS = {
-    "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": "wait for data",
-    "first_step_time": "time to first step", "peak_memory": "peak memory",
-}  # fmt: skip
-INFORMS = "the conditions differ, so this comparison informs and cannot fail"
+INFORMS = "the conditions differ, so this comparison only informs and cannot fail"
 NOT_INTERLEAVED = (
     "the two sides were measured one after the other, so a drift of the machine looks like a change: "
     "`pipeprof ab` runs them in turn"
@@ -70,13 +65,13 @@ def compare_sides(
     refused, informational = hard and not allow_cross_machine, hard and allow_cross_machine
     verdict = (judge_looks if planned else judge)(_samples(base, "base"), _samples(new, "new"), policy)
     if refused:
-        verdict, entries = _incomparable(verdict, found), []
+        verdict, entries = incomparable(verdict, found), []
     else:
         day = today or dt.date.today().isoformat()  # noqa: DTZ011 - the user's day
         verdict = acknowledged(verdict, policy, (base.workload, new.workload), day)
         entries = _explained(base, new, verdict)
     notes = [
-        *verdict.notes,
+        *map(gate.sentence, verdict.notes),
         *_notes(base, new),
         *([INFORMS] if informational else []),
     ]
@@ -84,9 +79,9 @@ def compare_sides(
         "schema_version": SCHEMA_VERSION,
         "verdict": verdict.verdict,
         "exit_code": 0 if informational else verdict.exit_code,
-        "headline": _refusal(found) if refused else headline(verdict, entries, LABELS),
-        "metrics": [dict(vars(one)) for one in verdict.metrics],
-        "explanation": entries,
+        "headline": _refusal(found) if refused else comparison.headline(verdict, entries),
+        "metrics": [gate.metric(one) for one in verdict.metrics],
+        "explanation": comparison.worded(entries),
         "fingerprint": {"same": not found, "differences": found},
         "notes": list(dict.fromkeys(notes)),
         "informational": informational,
@@ -121,21 +116,15 @@ def _samples(side: Measures, name: str) -> dict[str, Samples]:
     return found
 
 
-def _incomparable(verdict: Verdict, found: Sequence[Mapping[str, Any]]) -> Verdict:
-    """No metric is judged across machines or versions."""
-    reason = "measured under different conditions: " + ", ".join(entry["name"] for entry in found if entry["hard"])
-    metrics: list[MetricVerdict] = [
-        replace(one, verdict="incomparable", reason=reason, p_value=None, alpha=None, reps_needed=None)
-        for one in verdict.metrics
-    ]
-    return Verdict("incomparable", tuple(metrics), (), verdict.looks, None)
-
-
 def _refusal(found: Sequence[Mapping[str, Any]]) -> str:
     hard = [entry for entry in found if entry["hard"]]
-    shown = ", ".join(f"{entry['name']} ({entry['base']}, now {entry['new']})" for entry in hard[:3])
+    shown = ", ".join(f"{entry['name']} ({_known(entry['base'])}, now {_known(entry['new'])})" for entry in hard[:3])
     more = f" and {len(hard) - 3} more" if len(hard) > 3 else ""
     return f"Incomparable: the two sides were measured under different conditions: {shown}{more}"
+
+
+def _known(value: object) -> object:
+    return "not known" if value is None else value
 
 
 def _notes(base: Measures, new: Measures) -> list[str]:

@@ -145,8 +145,8 @@ def notes(part: Mapping[str, Any], runs: Sequence[Measured]) -> list[str]:
     said = [REPEATS]
     if part["outputs_per_step"] is not None:
         said.append(
-            f"handing out is Python and takes the interpreter's lock {part['outputs_per_step']:.4g} times for each "
-            "step: the true gain is a little larger, and what costs no more than that shows none"
+            f"Python hands out the outputs, {part['outputs_per_step']:.4g} for each step: the true gain is a little "
+            "larger, and an operator that costs no more than that shows none"
         )
     return said + step_notes(runs)
 

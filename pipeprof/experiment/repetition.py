@@ -114,7 +114,7 @@ def run_once(
         raise KeyboardInterrupt
     if outcome.status:
         how = f"exit code {outcome.status}" if outcome.status > 0 else f"signal {-outcome.status}"
-        raise WorkloadError(f"{how}{last_words(log)}", f"all it said is in `{log}`")
+        raise WorkloadError(f"{how}{last_words(log)}", f"its output is in `{log}`")
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from pipeprof.experiment.sweep_plan import Outcome, next_phase
 from pipeprof.experiment.sweep_result import content_of, phase_words
 from pipeprof.experiment.sweep_session import RESULT, open_sweep, save_sweep, sweep_hash, throw_away_incomplete
 from pipeprof.experiment.sweep_spec import BASE, limits_of
+from pipeprof.units import format_count
 from pipeprof.verdict.sweep import DECIDED
 from pipeprof.verdict.sweep_choice import chosen
 
@@ -61,7 +62,7 @@ def run_sweep(wish: SweepWish, say: Callable[[str], None], bench: SweepBench | N
         try:
             return running.to_the_end()
         except KeyboardInterrupt:
-            say("interrupted: the same call goes on where this sweep was")
+            say("interrupted: run the same command again to go on from here")
             raise
 
 
@@ -213,4 +214,4 @@ class Running:
     def _tell_look(self, phase: Phase, rounds: int) -> None:
         words = phase_words(self.spec, phase, self.session, rounds)
         known = [f"{arm.name} {words[arm.name]}" for arm in phase.arms[1:] if words[arm.name] != "inconclusive"]
-        self.say(f"look at {rounds} rounds: {', '.join(known) or 'nothing decided yet'}")
+        self.say(f"check after {format_count(rounds, 'round')}: {', '.join(known) or 'nothing decided yet'}")

@@ -202,12 +202,12 @@ def _high_water(pid: int) -> int:
 
 def _check_end(order: Order, status: int, *, expired: bool, interrupted: bool) -> None:
     if expired:
-        raise WorkloadError(f"took longer than {order.timeout_s:g} s", f"all it said is in `{order.log}`")
+        raise WorkloadError(f"took longer than {order.timeout_s:g} s", f"its output is in `{order.log}`")
     if interrupted or status == -signal.SIGINT:
         raise KeyboardInterrupt
     if status:
         how = f"exit code {status}" if status > 0 else f"signal {-status}"
-        raise WorkloadError(f"{how}{last_words(order.log)}", f"all it said is in `{order.log}`")
+        raise WorkloadError(f"{how}{last_words(order.log)}", f"its output is in `{order.log}`")
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect.fingerprint import without_secrets
 from pipeprof.experiment.sweep_spec import BASE
+from pipeprof.units import format_count
 from pipeprof.verdict.sweep import RULES, STAGES, Judged, apart, estimate, judge_stage, shared_rounds
 from pipeprof.verdict.sweep_choice import OBJECTIVES, break_even, chosen, cost, difference, pareto
 
@@ -200,5 +201,5 @@ def _notes(session: SweepSession) -> list[str]:
     failed = [entry for entry in session.repetitions if entry.state == "failed"]
     notes = [f"{entry.variant} failed in `{entry.name}`: {entry.error}" for entry in failed]
     if session.starts > 1:
-        notes.append(f"the sweep was interrupted and continued {session.starts - 1} times")
+        notes.append(f"the sweep was interrupted and continued {format_count(session.starts - 1, 'time')}")
     return notes

@@ -16,6 +16,7 @@ from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pair_facts import measured_facts
 from pipeprof.experiment.pair_words import figure, rates_line, speed_lines, spread, undecided_lines
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, signals_held, write_json
+from pipeprof.report.words import predictions
 from pipeprof.verdict.capacity import SOURCE, Change, Loop
 from pipeprof.verdict.predict import Prediction, predict
 from pipeprof.verdict.speedup import CHANGE
@@ -118,23 +119,28 @@ def text(content: Mapping[str, Any]) -> str:
 
 
 def prediction_lines(content: Mapping[str, Any]) -> list[str]:
-    """What is changed and what that should buy."""
+    """What is changed and what that should bring."""
     op, predicted = content["op"], content["prediction"]
     change = ", ".join(f"{name} {old} -> {new}" for name, (old, new) in content["change"].items())
-    lines = [f"change      {op['op_type']} {op['op_id']} `{op['name'] or ''}`: {change}"]
-    if predicted["ratio"] is not None:
-        lines.append(
-            f"predicted   {predicted['ratio']:.2f} times the speed ({predicted['low']:.2f} to {predicted['high']:.2f})"
-        )
-    else:
-        lines.append(f"predicted   nothing: {predicted['reason']}")
+    named = f" `{op['name']}`" if op["name"] else ""
+    lines = [f"change      {op['op_type']} {op['op_id']}{named}: {change}", f"predicted   {_gain(predicted)}"]
     lines += [f"  {basis}" for basis in predicted["basis"]]
     if predicted["limited_by"] is not None:
-        limit = predicted["limited_by"]
-        lines.append(
-            "  after that the limit is " + ("the training itself" if limit == "consumer" else f"operator {limit}")
-        )
+        lines.append(f"  then {_limit(predicted['limited_by'], op['op_id'])}")
     return lines
+
+
+def _limit(limit: int | str, changed: int) -> str:
+    if limit == "consumer":
+        return "the training itself limits"
+    return "this operator still limits" if limit == changed else f"operator {limit} limits"
+
+
+def _gain(predicted: Mapping[str, Any]) -> str:
+    interval = "" if predicted["low"] is None else f"{predicted['low']:.2f} to {predicted['high']:.2f}"
+    if predicted["ratio"] is not None:
+        return f"{predicted['ratio']:.2f} times the speed ({interval})"
+    return f"{interval} times the speed: {predicted['reason']}" if interval else f"not possible: {predicted['reason']}"
 
 
 def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:
@@ -214,5 +220,5 @@ def _facts(run: Run, target: Target) -> dict[str, Any]:
         "run": {"path": str(run.path), "run_id": run.manifest.run_id},
         "op": {name: op[name] for name in ("op_id", "op_type", "name", "node")},
         "change": {name: [old[name], value] for name, value in new.items() if value is not None},
-        "prediction": json.loads(json.dumps(asdict(target.prediction))),
+        "prediction": predictions.worded(json.loads(json.dumps(asdict(target.prediction)))),
     }

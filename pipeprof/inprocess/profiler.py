@@ -32,22 +32,22 @@ NESTED = "a profile() inside another one, or under `pipeprof collect`, writes no
 
 
 class profile(Results):  # noqa: N801 - the name that users of other profilers know
-    """Records the MindSpore code of its block into a run, or of the active steps of a schedule into a run per cycle.
+    """Records the MindSpore code of its block into a run; with a schedule, the active steps of each cycle into one.
 
     out             where the run goes; a folder for runs `cycle-0`, `cycle-1`, ... with a schedule. A new name in the
                     working directory when not given. A second use of the same object adds `-2`, `-3`, ...
     activities      what is recorded: any of `ops`, `pipeline`, `host`; `cpu` (the default) is all of them
-    record_shapes   kept for other profilers' users: input shapes cost nothing here and are always recorded
+    record_shapes   accepted as in other profilers; input shapes cost nothing here and are always recorded
     profile_memory  also the framework's memory pool
     with_stack      spans keep the Python stack they were opened in (operators have none on a CPU)
     schedule        from `pipeprof.schedule`, or any function of the step's number to a ProfilerAction
     on_trace_ready  called with this object after each cycle (without a schedule: once, after the block), when its run
                     can be opened: `run`, `path`, `key_averages()`, `export_chrome_trace()` are about that cycle
     queue_interval_ms   time between two samples of the dataset's queues
-    force           replace runs that are there
-    add             a run that is there gets a further repetition, recorded by this execution of the program
+    force           replace existing runs
+    add             add a repetition, this execution of the program, to an existing run
 
-    Raises UsageError for settings that cannot be, also on entering the block (a run that exists, for one). What goes
+    Raises UsageError for invalid settings, also on entering the block (such as a run that already exists). What goes
     wrong in recording never reaches the training.
     """
 

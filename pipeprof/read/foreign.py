@@ -19,6 +19,7 @@ from pipeprof.read.kineto import reader as kineto
 from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
 from pipeprof.record.run import MANIFEST, Manifest, Run, load, new_run_id
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -96,7 +97,8 @@ def import_path(
             )
         wanted = "; ".join(reader.what for reader in READERS if kind in (None, reader.kind))
         raise SourceError(
-            f"nothing to import in `{source}`: {len(found.left_out)} file(s), none known, expected {wanted}",
+            f"nothing to import in `{source}`: {format_count(len(found.left_out), 'file')} of unknown kinds, "
+            f"expected {wanted}",
             "give the folder that the profiler wrote, such as its `profiler` folder",
         )
     chosen = [reader for reader in READERS if reader.kind in found.known]

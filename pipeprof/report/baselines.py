@@ -16,8 +16,9 @@ from pipeprof.record.history import metrics, series
 from pipeprof.report.screen import print_drawn
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
+from pipeprof.report.words.gate import sentence
 from pipeprof.units import format_change, format_ratio
-from pipeprof.verdict.gate.changes import Point, change_points, drift
+from pipeprof.verdict.gate.changes import Drift, Point, change_points, drift
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,12 +81,18 @@ def history(root: str, workload: str, machine: str) -> dict[str, Any]:
         found.append({
             "name": metric, "unit": unit_of(metric), "points": msgspec.to_builtins(points),
             "changes": [msgspec.to_builtins(change) | {"ratio": change.ratio} for change in change_points(points)],
-            "drift": msgspec.to_builtins(past),
+            "drift": None if past is None else _worded(past),
         })  # fmt: skip
     return {
         "schema_version": LISTING_VERSION, "workload": workload, "machine": machine,
         "entries": msgspec.to_builtins(entries), "metrics": found,
     }  # fmt: skip
+
+
+def _worded(past: Drift) -> dict[str, Any]:
+    """The drift with `note` as a sentence; its code and numbers are `note_facts`."""
+    found: dict[str, Any] = msgspec.to_builtins(past)
+    return found | {"note": sentence(past.note), "note_facts": past.note}
 
 
 def show_history(content: dict[str, Any]) -> None:

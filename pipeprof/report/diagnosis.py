@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import command, doubts
+from pipeprof.report.words import compatible as other_programs
 from pipeprof.report.words import evidence, network, suggestions
 from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
@@ -60,7 +61,8 @@ def diagnosis_of(
 
 
 def _worded(verdict: dict[str, Any]) -> dict[str, Any]:
-    """With doubts, evidence and suggestions in words; their codes and numbers are kept."""
+    """With doubts, evidence, suggestions and other programs' advice in words; their codes and numbers are kept."""
+    verdict["compatible"] = other_programs.worded(verdict["compatible"])
     verdict["suggestions"] = [suggestions.worded(item) for item in verdict["suggestions"]]
     for part in (verdict, verdict["network"]):
         if part is not None:

@@ -8,6 +8,7 @@ from pipeprof.errors import UsageError
 from pipeprof.query.engine import Engine
 from pipeprof.record.schema import BY_NAME
 from pipeprof.report.timeline_clock import stored_ranks
+from pipeprof.report.words import memory as words
 from pipeprof.verdict.memory import Z, judge_growth, worst
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[st
         growth = engine.rows("memory/growth", skip_steps=skip_steps, blocks=BLOCKS, z=Z)
         if skip_steps and not growth and engine.rows("memory/growth", skip_steps=0, blocks=BLOCKS, z=Z):
             raise UsageError(f"--skip-steps {skip_steps} leaves no training step", "skip fewer")
-        judged = [judge_growth(row) for row in growth]
+        judged = [words.worded(judge_growth(row)) for row in growth]
         curves = _curves(engine)
         content = {
             "schema_version": MEMORY_VERSION,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.sax.saxutils import escape
 
 from pipeprof.errors import UsageError
-from pipeprof.units import NS_PER_MS, NS_PER_S, format_bytes, format_ns
+from pipeprof.units import NS_PER_MS, NS_PER_S, format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,8 +87,9 @@ def _opening() -> str:
 
 
 def _heading(title: str, rows: int, drawn: int) -> str:
-    left_out = f", {rows - drawn} without an address not drawn" if rows > drawn else ""
-    return f'<text x="{MARGIN}" y="30" font-size="16">{escape(title)}: {drawn} blocks{left_out}</text>'
+    left_out = f"; not drawn, without an address: {rows - drawn:,}" if rows > drawn else ""
+    shown = format_count(drawn, "block")
+    return f'<text x="{MARGIN}" y="30" font-size="16">{escape(title)}: {shown}{left_out}</text>'
 
 
 def _rectangle(row: dict[str, Any], scale: _Scale) -> str:

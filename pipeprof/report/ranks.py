@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 CURVE_POINTS = 200
 WHY = {
-    "few_steps": "too few steps of each rank to see what varies from step to step",
-    "varies": "steps vary too much for so few of them",
+    "few_steps": "there are too few steps of each rank to see how much they vary",
+    "varies": "the steps vary too much, and there are too few of them",
 }
 
 

@@ -68,7 +68,7 @@ def stacks(run: Run, question: Question) -> tuple[str, Profiles]:
     profiles = _summed(found)
     if not profiles:
         _check_steps(run, steps)
-        raise UsageError(f"no stacks: no operator has a weight of kind `{question.weight}`", _hint(question))
+        raise UsageError(f"no stacks: the run has nothing for --weight {question.weight}", _hint(question))
     return way, profiles
 
 

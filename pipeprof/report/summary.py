@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.query.engine import Engine
-from pipeprof.units import format_ns, format_ratio
+from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
@@ -51,12 +51,12 @@ def _measured(run: Run) -> str:
         return _without_steps(run, divided)
     steps = sum(row["steps"] for row in training)
     ranks = {(row["rep"], row["rank"]) for row in training}
-    text = f"{steps} training steps"
+    text = format_count(steps, "training step")
     if len(ranks) > 1:
         text += f" in {len(ranks)} processes"
     text += f", median step {format_ns(median_step_ns(training))}"
     shares = [row["data_wait_share"] for row in waits if row["kind"] == "train" and row["data_wait_share"] is not None]
-    return f"{text}; they waited for data {format_ratio(max(shares))} of their time" if shares else text
+    return f"{text}; waiting for data took {format_ratio(max(shares))} of the time" if shares else text
 
 
 def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:
@@ -66,7 +66,8 @@ def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:
         return said[0]
     if divided:
         steps = sum(row["steps"] for row in divided)
-        return f"{steps} steps of {len(divided)} process(es), only as their profiler divides them"
+        ranks = format_count(len(divided), "rank")
+        return f"{format_count(steps, 'step')} of {ranks}, only as the profiler divides them"
     tables = run.manifest.tables
     found = tables.get("op") or tables.get("op_total")
     return "no training step was seen" + (f", but {found} rows of operators" if found else "")

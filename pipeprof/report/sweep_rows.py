@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.sweep_export import sentences as option_sentences
-from pipeprof.units import format_bytes, format_ns
+from pipeprof.units import format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +45,9 @@ def _lead(content: Mapping[str, Any]) -> list[str]:
     best = content["recommendation"]
     if best is None:
         return []
-    said = f"lowest total time for {best['steps']} steps" if best["steps"] is not None else f"best {TITLES[best['by']]}"
+    said = f"best {TITLES[best['by']]}"
+    if best["steps"] is not None:
+        said = f"lowest total time for {format_count(best['steps'], 'step')}"
     text = f"Recommended: `{best['name']}` ({said})" + (f": {best['reason']}" if best["reason"] else "")
     lines = [text, *option_sentences(best["options"])]
     if best["not_told_apart"]:

@@ -1,17 +1,19 @@
 """The operators of a dataset pipeline as measured, and how many batches a second each can make. Pure.
 
 The formulas are those of docs/diagnosis.md and docs/whatif.md. Rates are batches per second, times nanoseconds; unknown
-is None, and a prediction that would need what is unknown is refused.
+is None, and a prediction that would need what is unknown is refused. What a number rests on, and why there is none, are
+codes with numbers; report/words words them.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pipeprof.verdict.rules import LOCK_HELD, LOCKED_CORES, SHORT_IDLE
 
+Basis = dict[str, Any]  # a code with its numbers
 Kind = Literal["cpu", "wait", "gil", "burst", "poll"]
 
 POLL_NS = 100e6  # GeneratorDataset's master sleeps this long when the next row is not there yet
@@ -144,44 +146,47 @@ def rate_with(stage: Stage, workers: int) -> float | None:
     return stage.rate * workers / stage.workers
 
 
+def because(code: str, **facts: Any) -> Basis:
+    """What a prediction rests on, or why there is none."""
+    return {"code": code, **facts}
+
+
 def source_changed(
     stage: Stage, workers: int, *, processes: bool, prefetch: int
-) -> tuple[float | None, float | None, list[str], str | None]:
+) -> tuple[float | None, float | None, list[Basis], Basis | None]:
     """A source's capacity: t' = max(t / W', poll law)."""
     rate = stage.rate or 0.0
     if not stage.rows:
-        return None, None, [], "how many rows make a batch is not known"
+        return None, None, [], because("rows_not_known")
     if workers == stage.workers and processes == stage.uses_processes and workers < 2:
-        return rate, rate, ["a source with one worker does not use the prefetch size"], None
-    serial, why = _serial_row(stage)
+        return rate, rate, [because("prefetch_unused")], None
+    serial, row = _serial_row(stage)
     if workers < 2 and serial is None:
-        return None, None, [], "with several workers the time of one row is hidden: run it with one worker to see"
+        return None, None, [], because("row_hidden")
     law = poll_row_ns(workers, processes=processes, prefetch=prefetch)
-    basis = [f"GeneratorOp: {why}; at least {law / 1e6:.2f} ms between rows with {workers} workers (100 ms polls)"]
-    if workers < 2:
-        basis = [f"GeneratorOp: {why}; one worker is read directly"]
+    basis = [row, because("not_polled") if workers < 2 else because("polled", workers=workers, least_ns=law)]
     if serial is None:  # limited by the polls: anything from nothing to what was seen
         seen = 1e9 / (rate * stage.rows) * stage.workers
         return 1e9 / (max(seen / workers, law) * stage.rows), 1e9 / (law * stage.rows), basis, None
     together = 1 if stage.kind == "gil" and not processes else workers
-    row = 1e9 / (max(serial / together, law, 1.0) * stage.rows)
+    most = 1e9 / (max(serial / together, law, 1.0) * stage.rows)
     if stage.kind == "cpu" and not processes and workers > stage.workers and serial / together > law:
-        basis.append("Python in threads: no gain if it holds the GIL all the time")
-        return min(row, rate), row, basis, None
-    return row, row, basis, None
+        basis.append(because("may_hold_lock"))
+        return min(most, rate), most, basis, None
+    return most, most, basis, None
 
 
-def _serial_row(stage: Stage) -> tuple[float | None, str]:
+def _serial_row(stage: Stage) -> tuple[float | None, Basis]:
     """Time of one row in one worker, and where it comes from; None when the polls hide it."""
     if stage.row_ns is not None:
-        return stage.row_ns, f"{stage.row_ns / 1e6:.2f} ms for a row in one worker"
+        return stage.row_ns, because("row_in_worker", row_ns=stage.row_ns)
     between = 1e9 / ((stage.rate or math.inf) * (stage.rows or 1.0))
     if stage.workers < 2:
-        return between, f"{between / 1e6:.2f} ms for a row"
+        return between, because("row_alone", row_ns=between)
     law = poll_row_ns(stage.workers, processes=stage.uses_processes)
     if stage.kind != "poll" and between > NEAR_POLL * law:
-        return between * stage.workers, f"{between / 1e6:.2f} ms between rows with {stage.workers} workers"
-    return None, "now limited by the polls"
+        return between * stage.workers, because("between_rows", row_ns=between, workers=stage.workers)
+    return None, because("polls_limit_now")
 
 
 def lowest_rate(loop: Loop, changed: Stage, rate: float) -> tuple[float, int | str | None]:

@@ -1,7 +1,8 @@
 """What other programs say about the same data pipeline, in the shape that the JSON report documents; never our verdict.
 
-Pure: rows of the queries in, a plain dict out. The decisions are made in the queries; here they are put into words and
-into one order, so that the programs can be compared with each other and with ours.
+Pure: rows of the queries in, a plain dict out. The decisions are made in the queries; here they are put into one order,
+so that the programs can be compared with each other and with ours. What they advise is a code with the numbers that it
+names; report/words/compatible.py words it.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
 
 CONSUMER = -1
 
-NOTES = {
-    "mindinsight": "It compares mean queue fills with fixed thresholds, warm-up included, never blames the operator "
-    "nearest the training loop, and blames an empty source even when the training loop is slow.",
-    "mindspore": "It takes the last match on the way from the source to the training loop, so it names the operator "
-    "nearest the loop that has an idle CPU and an empty input: often one that only waits.",
-    "autotune": "It changes every operator that fits its rule, from the source on, leaves GeneratorOp and readers of "
-    "unmapped files out, and does not check whether a change helped.",
+# The columns that a finding of MindSpore names.
+CPU_FACTS = ("avg_cpu_pct_per_worker", "workers")
+QUEUE_FACTS = {
+    "leaf": ("queue_utilization_pct", "workers"),
+    "device_queue": ("input_empty_freq_pct",),
+    "inner": ("input_utilization_pct", "queue_utilization_pct"),
 }
 
 # An empty share in this range, in %, makes MindInsight hide its advice on operators.
@@ -47,15 +47,12 @@ def verdicts(
     those whose `named` is the most frequent, and says in `agree` and `of` how many those are.
 
     Each part has `named`: the op_ids in the order in which the program names them; [-1] when it says that the data is
-    in time; empty when it looked and names nothing; None when it had no data to decide. `note` says why it may differ
-    from our verdict.
+    in time; empty when it looked and names nothing; None when it had no data to decide.
     """
     return {
-        "mindinsight": _common(
-            "mindinsight", _groups(mindinsight), lambda rows: _mindinsight(rows, _of_rank(advice, rows))
-        ),
-        "mindspore": _common("mindspore", _groups(mindspore), _mindspore),
-        "autotune": _common("autotune", _groups(autotune), lambda rows: _autotune(rows, cpu_threads)),
+        "mindinsight": _common(_groups(mindinsight), lambda rows: _mindinsight(rows, _of_rank(advice, rows))),
+        "mindspore": _common(_groups(mindspore), _mindspore),
+        "autotune": _common(_groups(autotune), lambda rows: _autotune(rows, cpu_threads)),
     }
 
 
@@ -73,13 +70,13 @@ def _of_rank(advice: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
     return [row for row in advice if (row["rep"], row["rank"]) == (rows[0]["rep"], rows[0]["rank"])]
 
 
-def _common(program: str, groups: list[list[Row]], judge: Any) -> dict[str, Any]:
+def _common(groups: list[list[Row]], judge: Any) -> dict[str, Any]:
     """The part of the group that stands for all."""
     parts: list[dict[str, Any]] = [judge(rows) for rows in groups] or [judge([])]
     votes = Counter(_vote(part) for part in parts)
     best = max(votes.values())
     part = next(part for part in parts if votes[_vote(part)] == best)
-    return {**part, "agree": best if groups else 0, "of": len(groups), "note": NOTES[program]}
+    return {**part, "agree": best if groups else 0, "of": len(groups)}
 
 
 def _vote(part: Mapping[str, Any]) -> tuple[int, ...] | None:
@@ -131,7 +128,10 @@ def _mindinsight_advice(queues: Row | None, ops: Sequence[Row], others: Sequence
 
 
 def _mindspore(rows: Sequence[Row]) -> dict[str, Any]:
-    """The bottleneck it prints, all its `matches` from the source on, and its findings on CPU and queues."""
+    """The bottleneck it prints, all its `matches` from the source on, and its findings on CPU and queues.
+
+    `suggestion_facts` are what it proposes for the bottleneck: by the operator's CPU, or by its queues.
+    """
     winner = next((row for row in rows if row["is_named"]), None)
     named: Named = [winner["op_id"]] if winner else []
     missing = rows[0]["missing"] if rows else "queues"
@@ -140,10 +140,12 @@ def _mindspore(rows: Sequence[Row]) -> dict[str, Any]:
         "op_id": winner["op_id"] if winner else None,
         "op_type": winner["op_type"] if winner else None,
         "warning": _label(winner) if winner else None,
-        "suggestion": _mindspore_suggestion(winner) if winner else None,
+        "suggestion_facts": _facts(winner, winner["bottleneck"], CPU_FACTS) if winner else None,
         "matches": [row["op_id"] for row in reversed(rows) if row["bottleneck"]],
-        "cpu_details": [_detail(row, row["cpu_detail"], _CPU_TEXT) for row in rows if row["cpu_detail"]],
-        "queue_details": [_detail(row, row["queue_detail"], _QUEUE_TEXT) for row in rows if row["queue_detail"]],
+        "cpu_details": [_detail(row, row["cpu_detail"], CPU_FACTS) for row in rows if row["cpu_detail"]],
+        "queue_details": [
+            _detail(row, row["queue_detail"], QUEUE_FACTS[row["queue_detail"]]) for row in rows if row["queue_detail"]
+        ],
         "missing": missing,
         "named": None if missing else named,
     }
@@ -154,32 +156,12 @@ def _label(row: Row) -> str:
     return f"{str(row['op_type'])[:-2]}(id={row['op_id']})"
 
 
-def _mindspore_suggestion(row: Row) -> str:
-    cpu = row["avg_cpu_pct_per_worker"]
-    if row["bottleneck"] == "cpu":
-        return f"{cpu:g} % CPU per worker: set num_parallel_workers > {row['workers']}"
-    return f"{cpu:g} % CPU per worker and unusual queues: raise prefetch_size"
+def _facts(row: Row, finding: str, columns: Sequence[str]) -> dict[str, Any]:
+    return {"finding": finding, **{column: row[column] for column in columns}}
 
 
-_CPU_TEXT = {
-    "high": "{avg_cpu_pct_per_worker:g} % CPU per worker: set num_parallel_workers > {workers}",
-    "low": "{avg_cpu_pct_per_worker:g} % CPU per worker: {workers} workers may not be worth it",
-}
-_QUEUE_TEXT = {
-    "leaf": "uses {queue_utilization_pct:g} % of its queue: set num_parallel_workers > {workers}",
-    "device_queue": "its input is empty {input_empty_freq_pct:g} % of the time: the device waits for the dataset",
-    "inner": "input filled to {input_utilization_pct:g} %, output to {queue_utilization_pct:g} %: raise prefetch_size "
-    "or num_parallel_workers",
-}
-
-
-def _detail(row: Row, finding: str, texts: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "op_id": row["op_id"],
-        "op_type": row["op_type"],
-        "finding": finding,
-        "text": texts[finding].format_map(row),
-    }
+def _detail(row: Row, finding: str, columns: Sequence[str]) -> dict[str, Any]:
+    return {"op_id": row["op_id"], "op_type": row["op_type"], **_facts(row, finding, columns)}
 
 
 def _autotune(rows: Sequence[Row], cpu_threads: int | None) -> dict[str, Any]:

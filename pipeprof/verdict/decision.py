@@ -127,6 +127,7 @@ _NUMBERS: dict[str, Callable[[Facts], dict[str, Any]]] = {
     "close": lambda facts: {
         "op": _who(facts.runner_up),
         "utilisation": facts.runner_up and facts.runner_up.utilisation,
+        "named_utilisation": facts.first_utilisation,
     },
     "queues_elsewhere": lambda facts: {"op": _who(facts.drop_stage)},
     "few_batches": lambda facts: {"batches": facts.batches},

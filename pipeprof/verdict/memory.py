@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.units import format_bytes
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -21,7 +19,7 @@ GROWING, STEADY, SHRINKING, UNCLEAR = "growing", "steady", "shrinking", "unclear
 
 
 def judge_growth(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with `verdict`, `grown_bytes` (slope x steps seen), `threshold_bytes` and `why`, a sentence.
+    """The row with `verdict`, `grown_bytes` (slope x steps seen), `threshold_bytes` and `why_code`.
 
     growing or shrinking: the interval of the slope leaves out 0, and the change over the steps seen is at least the
     threshold, also without its largest jump. steady: whatever the interval holds, the change is below the threshold.
@@ -38,27 +36,26 @@ def judge_growth(row: Mapping[str, Any]) -> dict[str, Any]:
         "grown_low_bytes": None if low is None else low * span,
         "grown_high_bytes": None if high is None else high * span,
         "threshold_bytes": threshold,
-        "why": why,
+        "why_code": why,
     }
 
 
 def _verdict(row: Mapping[str, Any], threshold: float) -> tuple[str, str]:
     slope, low, high = row["slope_bytes"], row["slope_low_bytes"], row["slope_high_bytes"]
     if slope is None or low is None or high is None:
-        return UNCLEAR, f"too few: {row['blocks']} parts of the training have samples, at least 7 are needed"
+        return UNCLEAR, "few_parts"
     span = row["span_steps"]
     change, most = slope * span, max(abs(low), abs(high)) * span
     between = row["last_bytes"] - row["first_bytes"]  # a jump in the middle makes slope x steps larger than itself
     if low > 0 and min(change, between) - max(row["most_rise_bytes"], 0) >= threshold:
-        return GROWING, f"grew by {_per_step(slope)} (99 %: {_per_step(low)} to {_per_step(high)})"
+        return GROWING, "grew"
     if high < 0 and min(-change, -between) - max(row["most_fall_bytes"], 0) >= threshold:
-        return SHRINKING, f"shrank by {_per_step(-slope)} (99 %: {_per_step(-high)} to {_per_step(-low)})"
+        return SHRINKING, "shrank"
     if most < threshold:
-        return STEADY, f"changed by less than {format_bytes(threshold)} over {row['steps']} steps"
+        return STEADY, "below_threshold"
     if low > 0 and change >= threshold:
-        return UNCLEAR, f"most of it is one jump of {format_bytes(row['most_rise_bytes'])}; record more steps"
-    parts = f"{row['rises']} of {row['blocks'] - 1} parts of the training began higher than the one before"
-    return UNCLEAR, f"between {_per_step(low)} and {_per_step(high)}: {parts}; record more steps"
+        return UNCLEAR, "one_jump"
+    return UNCLEAR, "wide_interval"
 
 
 def worst(judged: Sequence[Mapping[str, Any]]) -> str:
@@ -80,8 +77,3 @@ def worst(judged: Sequence[Mapping[str, Any]]) -> str:
 def is_own(row: Mapping[str, Any]) -> bool:
     """Whether a series is the training's own: a pool of the framework, or one of its processes."""
     return bool(row["device"] != "host" and row["name"] != "launcher")
-
-
-def _per_step(slope: float) -> str:
-    sign = "-" if slope < 0 else ""
-    return f"{sign}{format_bytes(abs(slope))} per step"

@@ -15,9 +15,11 @@ from pipeprof.verdict.capacity import (
     PREFETCH,
     SCALING,
     SOURCE,
+    Basis,
     Change,
     Loop,
     Stage,
+    because,
     lowest_rate,
     rate_now,
     source_changed,
@@ -27,7 +29,6 @@ from pipeprof.verdict.rules import LOCK_HELD
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NO_CORE = "no core was idle, so it depends on what else runs"
 WIDEST = 1.8  # largest high / low that is still called a prediction
 CORES_ERROR = 0.20  # of what free cores give: MindSpore's own threads take some, others come free
 LESS_CROWDED = 1.2  # what a computing worker gains at most when another one is gone
@@ -39,15 +40,16 @@ MARGIN = 0.10  # around a point: the error that 9 of 10 predictions stayed withi
 class Prediction:
     """Speed-up of the whole loop: `ratio` within [`low`, `high`], or None and the `reason` why no number can be given.
 
-    `basis` says what it was computed from, `limited_by` what is the slowest then: an op_id, or "consumer".
+    `basis` says what it was computed from, `limited_by` what is the slowest then: an op_id, or "consumer". `basis` and
+    `reason` are codes with numbers.
     """
 
     ratio: float | None
     low: float | None = None
     high: float | None = None
-    basis: tuple[str, ...] = ()
+    basis: tuple[Basis, ...] = ()
     limited_by: int | str | None = None
-    reason: str | None = None
+    reason: Basis | None = None
 
 
 def predict(loop: Loop, change: Change) -> Prediction:
@@ -65,7 +67,7 @@ def predict(loop: Loop, change: Change) -> Prediction:
     busy = _wants_cores(stage, change) and loop.has_no_core
     if busy and low is not None:
         low, high = min(low, rate_now(loop, stage)), max(high or 0.0, _naive(loop, stage, change))
-        reason = NO_CORE
+        reason = because("no_idle_core")
     if low is None or high is None:
         return Prediction(None, basis=tuple(basis), reason=reason)
     before, _ = lowest_rate(loop, stage, rate_now(loop, stage))
@@ -78,13 +80,13 @@ def predict(loop: Loop, change: Change) -> Prediction:
     return _stated(least, interval, basis, limited_by, reason)
 
 
-def _refusal(stage: Stage | None) -> str | None:
+def _refusal(stage: Stage | None) -> Basis | None:
     if stage is None:
-        return "the operator is not part of the pipeline"
+        return because("not_measured")
     if stage.rate is None or stage.rate <= 0:
-        return f"MindSpore does not time {stage.op_type}: there is no service time to predict from"
+        return because("not_timed", op_type=stage.op_type)
     if stage.op_type != SOURCE and stage.op_type not in SCALING:
-        return f"how {stage.op_type} uses workers is not known"
+        return because("scaling_not_known", op_type=stage.op_type)
     return None
 
 
@@ -97,7 +99,7 @@ def _naive(loop: Loop, stage: Stage, change: Change) -> float:
     return rate_now(loop, stage) * (change.workers or stage.workers) / stage.workers
 
 
-def _changed(loop: Loop, stage: Stage, change: Change) -> tuple[float | None, float | None, list[str], str | None]:
+def _changed(loop: Loop, stage: Stage, change: Change) -> tuple[float | None, float | None, list[Basis], Basis | None]:
     """The stage's capacity after the change: least, most, what that rests on, and why not when there is none."""
     workers = stage.workers if change.workers is None else change.workers
     processes = stage.uses_processes if change.processes is None else change.processes
@@ -106,35 +108,35 @@ def _changed(loop: Loop, stage: Stage, change: Change) -> tuple[float | None, fl
         return source_changed(stage, workers, processes=processes, prefetch=change.prefetch or PREFETCH)
     if stage.kind == "burst":
         if workers == stage.workers and change.prefetch is not None:
-            return None, None, [], "how long the bursts are is not known, so neither is the depth that hides them"
-        return 0.9 * rate, 1.1 * rate, ["bursts: more workers do not remove them"], None
+            return None, None, [], because("stall_not_known")
+        return 0.9 * rate, 1.1 * rate, [because("stalls_stay")], None
     if processes and not stage.uses_processes and stage.is_python:
         return _to_processes(loop, stage, workers)
     if stage.kind == "gil" and not processes:
-        return rate, rate, ["its Python holds the GIL: more threads take turns"], None
+        return rate, rate, [because("holds_lock")], None
     return _scaled(loop, stage, workers, processes=processes)
 
 
 def _scaled(
     loop: Loop, stage: Stage, workers: int, *, processes: bool
-) -> tuple[float | None, float | None, list[str], str | None]:
+) -> tuple[float | None, float | None, list[Basis], Basis | None]:
     """C' = C W' / W; when the workers compute, min(C', C (P + free) / P) and CORES_ERROR around it."""
     rate = rate_now(loop, stage)
     naive = workers / stage.workers
-    basis = [f"{stage.op_type}: capacity x {workers}/{stage.workers}"]
+    basis = [because("in_proportion", op_type=stage.op_type, old=stage.workers, new=workers)]
     if not stage.computes or naive == 1:
         return rate * naive, rate * naive, basis, None
     if naive < 1:
-        basis.append("its workers compute: those that stay get more of the cores")
+        basis.append(because("more_core_for_each"))
         return rate * naive, rate * min(1.0, naive * LESS_CROWDED), basis, None
-    basis.append("its workers compute: about what free cores give, at most one core for every worker")
+    basis.append(because("free_cores_limit"))
     spare = _spare(loop, stage)
     most = naive if spare is None else min(naive, spare)
     low = 1.0 if spare is None else max(1.0, most * (1 - CORES_ERROR))
     high = max(low, min(naive, most * (1 + CORES_ERROR)))
     held = loop.gil_share is None or loop.gil_share >= LOCK_HELD
     if stage.is_python and not processes and held and (stage.cores or 0.0) < 1.1:
-        basis.append("Python in threads: no gain if it holds the GIL all the time")
+        basis.append(because("may_hold_lock"))
         low = 1.0
     return rate * low, rate * high, basis, None
 
@@ -147,7 +149,9 @@ def _spare(loop: Loop, stage: Stage) -> float | None:
     return (used + loop.free_cores) / used
 
 
-def _to_processes(loop: Loop, stage: Stage, workers: int) -> tuple[float | None, float | None, list[str], str | None]:
+def _to_processes(
+    loop: Loop, stage: Stage, workers: int
+) -> tuple[float | None, float | None, list[Basis], Basis | None]:
     """From threads to processes: nobody waits for the GIL any more, but every row travels."""
     rate = rate_now(loop, stage)
     naive = workers / stage.workers
@@ -155,7 +159,7 @@ def _to_processes(loop: Loop, stage: Stage, workers: int) -> tuple[float | None,
     if stage.kind == "gil" and stage.cores and loop.rate:
         most = workers * loop.rate / stage.cores  # one core for every worker, at the CPU time of a batch
     least = min(rate, most) if stage.kind == "gil" else rate * min(naive, 1.0) * 0.8
-    return least, max(least, most), ["worker processes: the time that rows travel is not known"], None
+    return least, max(least, most), [because("transfer_not_known")], None
 
 
 def without_lock(loop: Loop, stage: Stage) -> Loop:
@@ -186,19 +190,17 @@ def _interval(slow: float, fast: float, before: float, loop: Loop, margin: float
     return min(low, ratio), ratio, max(ratio, min(high, most))
 
 
-def _missing(loop: Loop, stage: Stage) -> list[str]:
-    names = sorted({other.op_type for other in loop.stages if other.rate is None and other.op_id != stage.op_id})
-    said = [f"not timed: {', '.join(names)}; the gain is as stated only if they keep up"] if names else []
-    if loop.consumer is None:
-        said.append("what the training itself could take was not measured")
-    return said
+def _missing(loop: Loop, stage: Stage) -> list[Basis]:
+    types = sorted({other.op_type for other in loop.stages if other.rate is None and other.op_id != stage.op_id})
+    found = [because("others_not_timed", op_types=types)] if types else []
+    return found + ([because("training_not_timed")] if loop.consumer is None else [])
 
 
 def _stated(
-    low: float, interval: tuple[float, float, float], basis: Sequence[str], limit: int | str | None, reason: str | None
-) -> Prediction:
+    low: float, interval: tuple[float, float, float], basis: Sequence[Basis], limit: int | str | None,
+    reason: Basis | None,
+) -> Prediction:  # fmt: skip
     _, ratio, high = interval
     if high > WIDEST * low:
-        why = reason or f"between x{low:.2f} and x{high:.2f}: too far apart to call it a prediction"
-        return Prediction(None, low, high, tuple(basis), limit, why)
+        return Prediction(None, low, high, tuple(basis), limit, reason or because("too_wide"))
     return Prediction(ratio, low, high, tuple(basis), limit, reason)

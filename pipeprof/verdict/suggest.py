@@ -19,6 +19,8 @@ from pipeprof.verdict.workers import enough_workers
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pipeprof.verdict.capacity import Basis
+
     Row = Mapping[str, Any]
 
 WORTH = 1.02  # a smaller predicted gain is not suggested
@@ -47,7 +49,7 @@ class Suggestion:
     gain: float | None = None
     gain_low: float | None = None
     gain_high: float | None = None
-    basis: tuple[str, ...] = ()
+    basis: tuple[Basis, ...] = ()
     not_when: Mapping[str, Any] | None = None
     place: str | None = None
     verify: str | None = None

@@ -5,7 +5,7 @@
 --   rep            bigint   repetition
 --   rank           bigint   process rank
 --   op_id          bigint   the operator
---   step           bigint   the step it ran in; null when it cannot be told
+--   step           bigint   the step it ran in; null when it is not known
 --   kind           varchar  of that step: warmup | train | eval; null when the step is not known
 --   in_window      boolean  of that step
 --   start_ns       bigint   ns     start

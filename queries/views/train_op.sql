@@ -9,7 +9,7 @@
 --   rep            bigint   repetition
 --   rank           bigint   process rank
 --   op_id          bigint   the operator
---   step           bigint   the step it ran in; null when it cannot be told
+--   step           bigint   the step it ran in; null when it is not known
 --   kind           varchar  train | warmup | null: the same for all rows of a rank
 --   start_ns       bigint   ns     start
 --   dur_ns         bigint   ns     duration, children included

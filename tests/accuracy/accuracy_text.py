@@ -92,7 +92,7 @@ def _whatif(found: dict[str, Any]) -> str:
         f"- Gains that were promised: {figures['promised']}, of which became a loss: {len(figures['losses'])}.",
         f"- No number was given for {figures['refused']}.\n",
     ]
-    return "\n".join(["## What a change would buy\n", *lines, found["whatif"]["table"], ""])
+    return "\n".join(["## What a change would bring\n", *lines, found["whatif"]["table"], ""])
 
 
 def _imported(found: dict[str, Any]) -> str:

@@ -29,6 +29,7 @@ from quiet import wait_until_quiet
 from pipeprof.experiment.stages import training_pipelines
 from pipeprof.query.engine import Engine
 from pipeprof.record.run import load
+from pipeprof.report.words.predictions import sentence
 from pipeprof.verdict.capacity import Change
 from pipeprof.verdict.loop import loop_of
 from pipeprof.verdict.predict import predict
@@ -171,8 +172,8 @@ def score_one(stored: Path, name: str, entry: dict[str, Any]) -> Scored:
     found = predict(loop_of(pipeline.load, CORES), change)
     ratios = [b / a for a, b in zip(entry["a"], entry["b"], strict=True)]
     return Scored(
-        name, entry["kind"], entry["drawn"], found.ratio, found.low, found.high, found.reason,
-        median(ratios), min(ratios), max(ratios),
+        name, entry["kind"], entry["drawn"], found.ratio, found.low, found.high,
+        sentence(found.reason) if found.reason else None, median(ratios), min(ratios), max(ratios),
     )  # fmt: skip
 
 

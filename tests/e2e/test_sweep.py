@@ -190,7 +190,7 @@ def test_context_processes_and_an_operator_that_is_not_there(home):
     started.send_signal(signal.SIGINT)
     _, stderr = started.communicate(timeout=LIMIT_S)
     assert started.returncode == 130, stderr
-    assert b"the same call goes on" in stderr
+    assert b"run the same command again to go on" in stderr
     done = sweep(home, OTHERS, "--budget", "1s", "--format", "json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

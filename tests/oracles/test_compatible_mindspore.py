@@ -13,6 +13,7 @@ import pytest
 from minddata_record import shared, tables_from
 
 from pipeprof.query.engine import Engine
+from pipeprof.report.words.compatible import worded
 from pipeprof.verdict.compatible import verdicts
 
 MODULE = "mindspore.profiler.analysis.viewer.ms_minddata_viewer"
@@ -32,7 +33,7 @@ def originals(folders):
 def ours(make_run, folder):
     with Engine.open(make_run(tables_from(folder))) as engine:
         rows = engine.rows("diagnose/mindspore")
-    return rows, verdicts(mindinsight=[], advice=[], mindspore=rows, autotune=[])["mindspore"]
+    return rows, worded(verdicts(mindinsight=[], advice=[], mindspore=rows, autotune=[]))["mindspore"]
 
 
 def theirs_in(details, finding_of):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeprof.units import format_bytes, format_ns, format_ratio, ns_from_text
+from pipeprof.units import format_bytes, format_count, format_ns, format_ratio, ns_from_text
 
 SCALE = {"ns": 0, "us": 3, "ms": 6, "s": 9}
 
@@ -88,3 +88,14 @@ def test_shares_for_people(ratio, text):
 def test_zero_has_no_sign_and_a_negative_duration_only_one():
     assert (format_ratio(-0.0), format_ratio(-0.0004), format_ns(-0.0)) == ("0.0 %", "0.0 %", "0 ns")
     assert (format_ratio(-0.0006), format_ns(-125e9)) == ("-0.1 %", "-2 min 05 s")
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [
+        (1, "run", "1 run"), (0, "run", "0 runs"), (8_000, "run", "8,000 runs"), (1, "batch", "1 batch"),
+        (2, "batch", "2 batches"), (3, "process", "3 processes"), (2, "more row", "2 more rows"),
+    ],
+)  # fmt: skip
+def test_counts_have_the_right_plural(number, noun, text):
+    assert format_count(number, noun) == text

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pipeprof.units import format_count
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -32,5 +34,6 @@ class Checks:
         """Say how many more there are."""
         for (name, rule), count in self._counts.items():
             if count > _SPELLED_OUT:
-                self._notes.add("self_check", f"`{name}`: {rule}: the same in {count - _SPELLED_OUT} more row(s)")
+                more = format_count(count - _SPELLED_OUT, "more row")
+                self._notes.add("self_check", f"`{name}`: {rule}: the same in {more}")
         self._counts.clear()

@@ -63,7 +63,7 @@ def read_executions(
     whole_file = len(found) < MOST
     told = _windows(found) if whole_file else []
     if not whole_file:
-        out.notes.add("steps", f"`{path.name}`: more than {MOST} executions: too many to sort, so steps are not known")
+        out.notes.add("steps", f"`{path.name}`: steps are not known: more than {MOST:,} executions are too many")
     elif steps and told:
         _add_steps(found, told, out)
     elif steps:

@@ -198,7 +198,7 @@ def _sound(data: bytes, cuts: list[int], decoder: msgspec.json.Decoder[list[_T]]
 def _damaged(path: Path, data: bytes, cuts: list[int], place: int, error: Exception) -> SourceError:
     sound = len(_sound(data, cuts, BARE))
     near = place + (cuts[sound - 1] if 0 < sound <= len(cuts) else 0)
-    return SourceError(f"damaged event in `{path}`, behind byte {near}: {error}", HINT)
+    return SourceError(f"damaged event in `{path}`, after byte {near}: {error}", HINT)
 
 
 def marked(path: Path, marks: tuple[bytes, ...]) -> Iterator[dict[str, Any] | None]:

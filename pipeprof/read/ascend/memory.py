@@ -61,7 +61,7 @@ def read_operator_memory(path: Path, out: Out) -> None:
             out.notes.count(path, "block without a size and an allocation time")
             continue
         if freed is not None and freed < made:
-            out.notes.count(path, "release in front of the allocation")
+            out.notes.count(path, "release before the allocation")
             freed = None
         out.add(
             "allocation", bytes=length, produced_ns=out.at(made, CLOCK),

@@ -34,7 +34,7 @@ def entries(path: Path, depth: int) -> Iterator[tuple[tuple[str, ...], Any]]:
             raise SourceError(f"`{path}` begins with `{text.near()}`, expected an object", HINT)
         yield from _inside(text, (), depth)
         if text.sign():
-            raise SourceError(f"`{path}` goes on behind its end, at character {text.place}: `{text.near()}`", HINT)
+            raise SourceError(f"`{path}` goes on after its end, at character {text.place}: `{text.near()}`", HINT)
     except BROKEN as error:
         raise cannot_read(path, error, f", near character {text.place}") from error
     finally:

@@ -124,7 +124,7 @@ class Out:
         length = sum(map(len, filter(None, key)))
         if len(self._ops) >= OPERATORS or self._op_text + length > OPERATOR_TEXT:
             if name is not None:
-                self.notes.add("operators", f"more than {OPERATORS} operators: the others are told apart by type only")
+                self.notes.add("operators", f"more than {OPERATORS:,} operators: of the others only the type is known")
                 return self.op_id(None, kind, device)
             if any(key) and (len(self._ops) >= 2 * OPERATORS or length > _TYPE):
                 return self.op_id(None, None, None)

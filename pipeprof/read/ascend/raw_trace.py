@@ -20,6 +20,7 @@ from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.files import BROKEN, HINT, cannot_read, open_bytes
 from pipeprof.read.ascend.step_trace import Event, Step, add_steps
 from pipeprof.read.ascend.values import LARGEST, NS_PER_TICK
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -87,7 +88,8 @@ def read_ts_track(paths: Sequence[Path], out: Out) -> None:
     if len(ends) > 1:
         out.notes.add(
             "models",
-            f"`{ordered[0].name}`: {len(ends)} models, steps of model {model}: cuts between them are unsure",
+            f"`{ordered[0].name}`: it holds {len(ends)} models; the steps are those of model {model}, and where they "
+            "begin is not certain",
         )
     points = _sorted_points([records[records["model"] == model] for records in _track_records(ordered, None)])
     add_steps(ordered[0], steps_of(points, ordered[0], {}, out), out, Checks(out.notes))
@@ -114,7 +116,7 @@ def steps_of(points: Iterable[Point], path: Path, names: Mapping[int, str], out:
             number += 1
             start, end = (fp if previous is None else previous), point.time_ns
             if fp is None or start is None or not start <= end or end < fp:
-                out.notes.count(path, "step without a forward point in front of its end")
+                out.notes.count(path, "step without a forward point before its end")
             else:
                 found = tuple(_pairs(events, names, path, out))
                 yield Step(number, start, max(fp, start), bp if bp is None or bp >= fp else None, end, found, number)
@@ -189,7 +191,8 @@ def _records(path: Path, kind: np.dtype[Any], out: Out | None) -> Iterator[NDArr
     except BROKEN as error:
         raise cannot_read(path, error) from error
     if rest and out is not None:
-        out.notes.add("ragged", f"`{path.name}`: {len(rest)} byte(s) at the end are no whole record of {kind.itemsize}")
+        size = f"{format_count(len(rest), 'byte')} of a record of {kind.itemsize}"
+        out.notes.add("ragged", f"`{path.name}` is cut off: it ends with {size}")
 
 
 def _slice(path: Path) -> tuple[int, str]:

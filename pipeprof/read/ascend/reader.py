@@ -14,6 +14,7 @@ from pipeprof.read.ascend.identify import identify
 from pipeprof.read.ascend.share import Share
 from pipeprof.read.ascend.workers import read_shares
 from pipeprof.record.run import NotMeasured, Rank, Rep
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -109,7 +110,7 @@ def _nothing(paths: Sequence[Path], damage: Sequence[Damage]) -> SourceError:
     if damage:
         return SourceError(damage[0][1], damage[0][2])
     return SourceError(
-        f"nothing to import in `{paths[0]}`: {len(paths)} file(s) without a row of use",
+        f"nothing to import in `{paths[0]}`: {format_count(len(paths), 'file')} without a row that can be used",
         "import the whole folder that the profiler wrote",
     )
 
@@ -141,7 +142,7 @@ def _say(manifest: Manifest, outcome: Outcome) -> None:
 
 def _decide(manifest: Manifest, damage: Sequence[Damage]) -> None:
     for rank, message, _ in damage:
-        manifest.warn("damaged_file", f"what was in front of the damage is used: {message}", rep=0, rank=rank)
+        manifest.warn("damaged_file", f"what comes before the damage is used: {message}", rep=0, rank=rank)
     manifest.state, manifest.reason = "complete", None
     if damage:
         more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""

@@ -67,7 +67,7 @@ def read_share(share: Share, run: Run, progress: Callable[[str], None]) -> Outco
         out.abort()
         raise
     if out.steps.more:
-        out.notes.add("steps", "there are more steps than can be told apart: what belongs to the later ones has none")
+        out.notes.add("steps", "there are too many steps: what belongs to the later ones has no step")
     return Outcome(
         share.rank, counts, [(code, one_line(message)) for code, message in out.notes.all()],
         [(one_line(error.message), error.hint) for error in damage], out.first, out.last,

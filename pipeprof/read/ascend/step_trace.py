@@ -125,7 +125,7 @@ def _steps(path: Path, out: Out, checks: Checks) -> Iterator[Step]:
                 out.notes.count(path, "row without a step number")
             continue
         if ended:
-            out.notes.count(path, "row behind the average row")
+            out.notes.count(path, "row after the average row")
             continue
         step = _step(number, line, row, layout, path, checks)
         if step is None:

@@ -127,7 +127,7 @@ class Trace:
                     self._note("the file ends inside the list of events", len(buffer))
                     break
                 if not stop and len(buffer) > LARGEST_EVENT:
-                    self._note(f"an event of more than {LARGEST_EVENT >> 20} MiB, nothing behind it was read", 0)
+                    self._note(f"an event of more than {LARGEST_EVENT >> 20} MiB, nothing after it was read", 0)
                     break
                 self._offset += stop
                 buffer = buffer[stop:]

@@ -110,7 +110,7 @@ def read_profile(path: Path) -> Profile:
         try:
             _section(scan, profile)
             if not scan.at_end():
-                profile.damage = SourceError(f"`{path}` has more behind its end", "is it several files in one?")
+                profile.damage = SourceError(f"`{path}` goes on after its end", "is it several files in one?")
         except SourceError as error:
             profile.damage = error
         profile.problems = scan.problems

@@ -17,6 +17,7 @@ from pipeprof.read.megengine.survey import survey
 from pipeprof.read.megengine.timeline import read_timeline
 from pipeprof.read.megengine.told import by_pid, count, leave_out, say, tell, write
 from pipeprof.record.run import NotMeasured, Rank, Rep
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,7 +99,7 @@ _UNIT = (
     "as profile_analyze takes them"
 )
 
-_MANY = f"more than {OPERATORS} operators: the others are told apart by type only"
+_MANY = f"more than {OPERATORS:,} operators: of the others only the type is known"
 
 
 def _each_a_rank(
@@ -172,7 +173,9 @@ def _empty(paths: Sequence[Path], timelines: Sequence[Path]) -> SourceError:
             f"`{timelines[0]}` is a chrome timeline without events that can be kept, not a static-graph profile",
             "for operator tables record one with `load_and_run --profile FILE`; a timeline opens in ui.perfetto.dev",
         )
-    return SourceError(f"nothing to import: {len(paths)} file(s) without a time", "give the profiler's files")
+    return SourceError(
+        f"nothing to import: {format_count(len(paths), 'file')} without a time", "give the profiler's files"
+    )
 
 
 def _decide(manifest: Manifest, damage: Sequence[SourceError]) -> None:

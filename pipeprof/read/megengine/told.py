@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pipeprof.record import store
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ def count(manifest: Manifest, table: str, rows: int) -> None:
 def say(manifest: Manifest, problems: dict[str, int], rep: int, rank: int) -> None:
     """What was left out of a file."""
     for text, number in problems.items():
-        manifest.warn("left_out", f"{number} x {text}", rep=rep, rank=rank)
+        manifest.warn("left_out", f"left out {format_count(number, 'time')}: {text}", rep=rep, rank=rank)
 
 
 def leave_out(manifest: Manifest, paths: Sequence[Path], why: str) -> None:

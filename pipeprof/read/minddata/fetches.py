@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
 from pipeprof.read.minddata.files import LARGEST, LARGEST_MS, Notes, integer, lines
-from pipeprof.units import NS_PER_MS
+from pipeprof.units import NS_PER_MS, format_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,8 @@ def read_records(path: Path, notes: Notes) -> list[FetchRecord]:
         else:
             _add_line(path, batches.setdefault(values[2], {}), values, notes)
     if ragged:
-        notes.add("ragged", f"`{path.name}`: {ragged} line(s) without four or five whole numbers were left out")
+        bad = format_count(ragged, "line")
+        notes.add("ragged", f"`{path.name}`: left out {bad} without four or five whole numbers")
     return [_record(path, batch, entry, notes) for batch, entry in sorted(batches.items()) if entry]
 
 
@@ -94,7 +95,7 @@ def read_device_side(path: Path, unit_ns: int, notes: Notes) -> list[DeviceFetch
             "restore the file, or remove it",
         )
     if ragged:
-        notes.add("ragged", f"`{path.name}`: {ragged} line(s) that are no dequeue were left out")
+        notes.add("ragged", f"`{path.name}`: left out {format_count(ragged, 'line')} without a dequeue")
     return sorted(found)
 
 

@@ -77,7 +77,8 @@ class Notes:
     def all(self) -> list[tuple[str, str]]:
         """(code, message) of everything, in the order it was found; left-out values last."""
         return self._said + [
-            ("bad_value", f"`{name}`: {what}; {times} left out") for (name, what), times in self._counts.items()
+            ("bad_value", f"`{name}`: {'1 entry was' if times == 1 else f'{times:,} entries were'} left out: {what}")
+            for (name, what), times in self._counts.items()
         ]
 
 

@@ -13,6 +13,7 @@ from pipeprof.read.minddata.rows import add_rows
 from pipeprof.read.spool.rank import RankRows
 from pipeprof.record import store
 from pipeprof.record.run import NotMeasured, Rank, Rep
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     ranks = _by_rank([item for path in paths if (item := files.identify(path)) is not None], manifest)
     read: dict[int, RankFiles] = {}
     for rank, mine in sorted(ranks.items()):
-        progress(f"rank {rank}: reading {len(mine)} file(s)")
+        progress(f"rank {rank}: reading {format_count(len(mine), 'file')}")
         read[rank] = read_rank(mine)
     zero = min((time for found in read.values() if (time := found.earliest()) is not None), default=0)
     rep = Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=zero)
@@ -58,7 +59,7 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
             damage[0]
             if damage
             else SourceError(
-                f"nothing to import: {len(paths)} file(s) without a sample or a batch that has a time",
+                f"nothing to import: no sample and no batch in {format_count(len(paths), 'file')} has a time",
                 "import a folder that has the time stamps (minddata_cpu_utilization) too",
             )
         )
@@ -104,7 +105,7 @@ def _place_log(ranks: dict[int, dict[str, Path]], item: Found, found: Sequence[F
     if rank is None and len(others) <= 1:
         rank = next(iter(others), item.rank or 0)
     if rank is None or files.LOG in ranks.setdefault(rank, {}):
-        why = "its rank cannot be told" if rank is None else f"rank {rank} has another log"
+        why = "its rank is not known" if rank is None else f"rank {rank} has another log"
         manifest.warn("left_out", f"`{item.path}` with timing blocks was left out: {why}")
         return
     ranks[rank][files.LOG] = item.path
@@ -144,7 +145,7 @@ def _decide(manifest: Manifest, read: dict[int, RankFiles]) -> None:
     timeless = any(record.t_ns is None for found in read.values() for record in found.records)
     batches = "the queue file has no time stamps" if timeless else "no queue file with batches"
     why = {
-        "step": "a data sink's files have steps only on the device's side, which is not there" if sink else batches,
+        "step": "in data sink mode only the device's file has steps, and it is missing" if sink else batches,
         "op": "dataset profiling does not record operators of the network",
         "queue": "no queue samples with a time",
         "op_service": "no log with MindSpore's timing blocks (VLOG_v=10900)",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipeprof.read.minddata.folder import begin_ns
 from pipeprof.read.minddata.graph import structure_key
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from pipeprof.read.minddata.folder import RankFiles
@@ -190,7 +191,9 @@ def _add_loop_steps(found: RankFiles, out: RankRows) -> dict[int, int]:
         step_of[record.batch] = _add_step(out, start, handed, end)
     if odd:
         found.notes.add(
-            "steps", f"{odd} batch(es) give no step: times missing or in conflict, or the next batch missing"
+            "steps",
+            f"{format_count(odd, 'batch')} without a step: times are missing or contradict each other, or the next "
+            "batch is missing",
         )
     return step_of
 
@@ -217,7 +220,7 @@ def _add_host_side(found: RankFiles, out: RankRows, step_of: dict[int, int]) -> 
             side="host_queue" if found.sink else "iterator",
         )
     if untimed:
-        found.notes.add("fetch_times", f"{untimed} batch(es) without a time or a wait were left out")
+        found.notes.add("fetch_times", f"left out {format_count(untimed, 'batch')} without a time or a wait")
 
 
 def _add_device_side(found: RankFiles, out: RankRows) -> None:
@@ -240,4 +243,5 @@ def _add_device_side(found: RankFiles, out: RankRows) -> None:
         )
     overlapping = makes_steps and len(found.device) - 1 - out.steps
     if found.device and overlapping:
-        found.notes.add("steps", f"{overlapping} batch(es) give no step: the next dequeue began before theirs ended")
+        batches = format_count(overlapping, "batch")
+        found.notes.add("steps", f"{batches} without a step: the next dequeue began before the end of theirs")

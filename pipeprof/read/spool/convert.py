@@ -18,6 +18,7 @@ from pipeprof.read.spool.rank import RankRows
 from pipeprof.read.spool.steps import Step, Steps, find_steps
 from pipeprof.record import store
 from pipeprof.record.run import Manifest, Rank, Rep, Run
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +64,7 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     trained = {int(process.about["pid"]) for members in ranks.values() for process in members}
     points = user_points(run.manifest)
     for rank, members in sorted(ranks.items()):
-        progress(f"rep {rep} rank {rank}: {len(members)} process(es)")
+        progress(f"rep {rep} rank {rank}: {format_count(len(members), 'process')}")
         out = RankRows(rep, rank, zero)
         for process in members:
             _add_process(run.manifest, process, out, points)

@@ -376,15 +376,15 @@ def _add_calls(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline
             rows=max(part["calls"] for part in parts),
             batches=max(part["batches"] for part in parts),
             cpu_ns=sum(part["cpu"] // part["timed"] for part in parts),
-            delay_ns=_all_of(parts, "delay"),
+            delay_ns=_delay(parts),
         )
 
 
-def _all_of(parts: Sequence[Mapping[str, Any]], name: str) -> int | None:
-    """Per row of all functions together, ns; None when one does not say."""
-    if any(part.get(name) is None for part in parts):
+def _delay(parts: Sequence[Mapping[str, Any]]) -> int | None:
+    """Of a row in all functions together, ns; None when one of them does not say."""
+    if any(part.get("delay") is None for part in parts):
         return None
-    return sum(part[name] // part["timed"] for part in parts)
+    return sum(int(part["delay"]) // int(part["timed"]) for part in parts)
 
 
 def _find_workers(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]) -> None:

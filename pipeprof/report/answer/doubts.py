@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import joined, op_label, percent
-from pipeprof.units import format_ns
+from pipeprof.report.words.phases import PHASES
+from pipeprof.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     Doubt = dict[str, Any]
 
-LIMIT_NAMES = {
-    "compute": "computing", "communication": "communication", "optimizer": "the optimizer",
-    "host_gap": "time without an operator", "imbalance": "waiting for the slowest rank",
-}  # fmt: skip
 MERGED = {
     "indirect": {"not_busy", "none_busy"},
     "none_busy": {"not_busy"},
@@ -44,7 +42,10 @@ def _not_busy(doubt: Doubt) -> str:
 def _close(doubt: Doubt) -> str:
     if doubt["op"] is None or doubt["utilisation"] is None:
         return "how busy the other operators were is not known"
-    return f"{op_label(doubt['op'])} is nearly as slow (busy {percent(min(1.0, doubt['utilisation']))})"
+    busy = percent(min(1.0, doubt["utilisation"]))
+    if doubt["utilisation"] > (doubt.get("named_utilisation") or math.inf):
+        return f"{op_label(doubt['op'])} was even busier ({busy})"
+    return f"{op_label(doubt['op'])} is nearly as slow (busy {busy})"
 
 
 def _indirect(doubt: Doubt) -> str:
@@ -54,11 +55,11 @@ def _indirect(doubt: Doubt) -> str:
 
 
 def _few(number: int, what: str) -> str:
-    return f"only {number} {what}{'' if number == 1 else 'es' if what.endswith('ch') else 's'}"
+    return f"only {format_count(number, what)}"
 
 
 def _near(doubt: Doubt) -> str:
-    return f"{LIMIT_NAMES.get(doubt['limit'], doubt['limit'])} takes nearly as much ({percent(doubt['share'])})"
+    return f"{PHASES[doubt['limit']]} takes nearly as much ({percent(doubt['share'])})"
 
 
 def _holds_lock(doubt: Doubt) -> str:
@@ -109,5 +110,5 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "overlap_counted": lambda _: "communication beside operators counts as if it stopped them",
     "cpu_contention": _contention,
     "short": lambda doubt: f"only {format_ns(doubt['ns'])} of steady training were sampled",
-    "varies": lambda _: "steps vary too much for so few of them",
+    "varies": lambda _: "the steps vary too much, and there are too few of them",
 }

@@ -8,14 +8,14 @@ from pipeprof.units import format_ratio
 
 # What each fact is, and its unit: share (0..1), cores, times, or a number.
 FACTS = {
-    "wait_share": ("the loop's wait for data", "share"),
-    "python_cores": ("Python inside the process", "cores"),
+    "wait_share": ("the training's wait for data", "share"),
+    "python_cores": ("CPU of Python code inside the process", "cores"),
     "gil_share": ("time that the interpreter's lock (GIL) is held", "share"),
-    "busiest_python_share": ("the busiest operator's part of that Python", "share"),
-    "busy": ("pace of the training over the capacity of the busiest operator", "share"),
-    "busy_over_loop": ("the same, minus the time that the loop does not wait", "share"),
-    "over_capacity": ("pace of the training over the capacity of the named stage, unless it stalls", "times"),
-    "pace_ratio": ("the busier of loop and operator over the other", "times"),
+    "busiest_python_share": ("the busiest operator's part of the CPU of Python code", "share"),
+    "busy": ("throughput of the training / maximum throughput of the busiest operator", "share"),
+    "busy_over_loop": ("how much busier the busiest operator is than the training loop", "share"),
+    "over_capacity": ("throughput of the training / maximum throughput of the named stage, unless it stalls", "times"),
+    "pace_ratio": ("utilisation of the busier / that of the other, of training loop and operator", "times"),
     "pipeline_share": ("the data pipeline's part of the job's CPU", "share"),
     "freed": ("speed of the training if it had the pipeline's CPU and need not wait, over its speed now", "times"),
     "drop": ("largest drop in queue fill", "share"),
@@ -23,19 +23,19 @@ FACTS = {
     "drop_at_busiest": ("drop in queue fill at the busiest operator, if no other has a larger one", "share"),
     "drop_elsewhere": ("the largest drop in queue fill, at another stage", "share"),
     "stalling": ("utilisation of an operator that stalls now and then", "share"),
-    "contending_cores": ("CPU of the operator with most, of those that are used or not timed", "cores"),
+    "contending_cores": ("CPU of the operator that uses most, among those that are used or not timed", "cores"),
     "first_utilisation": ("utilisation of the named stage", "share"),
     "margin": ("utilisation of the named stage minus the next one's", "share"),
     "batches": ("batches of the steady state", "number"),
     "idle_share": ("idle part of the cores that the training may use", "share"),
     "others_share": ("part of these cores that other programs use", "share"),
-    "worker_law_ratio": ("time between rows that its workers could make, over what its master's sleeps allow", "times"),
-    "row_law_ratio": ("time between its rows, over what its master's sleeps allow", "times"),
-    "law_row_ns": ("time between rows that its master's sleeps allow", "number"),
-    "work_cv": ("standard deviation of the work of a batch over its mean", "times"),
-    "longest_batches": ("usual longest row, in batches' work", "times"),
+    "worker_law_ratio": ("time between two rows that its workers allow / that its 100 ms polls allow", "times"),
+    "row_law_ratio": ("time between two rows / least time that its 100 ms polls allow", "times"),
+    "law_row_ns": ("least time between two rows that its 100 ms polls allow", "number"),
+    "work_cv": ("standard deviation / mean of the work per batch", "times"),
+    "longest_batches": ("usual longest row / work per batch", "times"),
     "burst_share": ("intervals in which one row took 15 times the mean and 5 % of the work", "share"),
-    "cpu_share": ("part of its working time that it computes", "share"),
+    "cpu_share": ("part of its busy time that is computing", "share"),
     "cores_per_worker": ("CPU of each of its workers", "cores"),
     "host_empty_share": ("batches that left the host queue empty", "share"),
     "device_empty_share": ("requests that found the device's queue empty", "share"),
@@ -52,15 +52,15 @@ RULES = {
     "lock_beside_loop": "the training's own work waits for the lock that this operator holds",
     "takes_cpu": "no core is idle, and the data pipeline takes much of the CPU that the training could use",
     "data_in_time": "the training hardly waits for data",
-    "lock_held": "it holds the lock that the busiest operator waits for",
-    "lock_mostly_held": "it holds the lock most of the time, and the busiest operator waits for it",
-    "lock_not_measured": "its Python fills a core, so that the busiest operator waits for the lock",
-    "busier_than_loop": "it is busy, and busier than the training loop",
-    "drop_without_times": "queues are full in front of it and empty behind it, and no timed operator is busy",
+    "lock_held": "this stage holds the lock that the busiest operator waits for",
+    "lock_mostly_held": "this stage holds the lock most of the time, and the busiest operator waits for it",
+    "lock_not_measured": "Python code of this stage fills a core, so that the busiest operator waits for the lock",
+    "busier_than_loop": "this stage is busy, and busier than the training loop",
+    "drop_without_times": "queues before this stage are full and those behind it empty, and no timed operator is busy",
     "waiting_varies": "the training is busier than every operator, and waits only now and then",
-    "busiest": "it is busy",
-    "most_cpu": "no operator is busy, and this one takes most CPU",
-    "no_clear_sign": "no other rule applies; it is the busiest, or the queues point to it",
+    "busiest": "this stage is busy",
+    "most_cpu": "no operator is busy, and this stage takes most CPU",
+    "no_clear_sign": "no other rule applies; this stage is the busiest, or the queues point to it",
 }
 CHOICES = {
     "loop": "the training loop", "busiest": "the busiest operator",
@@ -78,7 +78,7 @@ def sentence(name: str, facts: list[dict[str, Any]]) -> str:
 
 
 def condition(fact: str, relation: str, bound: float | None) -> str:
-    """What a rule asks for, such as "the loop's wait for data: at most 20 %"."""
+    """What a rule asks for, such as "the training's wait for data: at most 20 %"."""
     words, unit = FACTS[fact]
     return f"{words}: {RELATIONS[relation].format(_bound(bound, unit))}"
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import Answer, faster, joined, percent, sentence, unopposed
-from pipeprof.units import format_ns
+from pipeprof.report.words.phases import PHASES
+from pipeprof.units import format_count, format_ns
 
 LIMITS = {
     "compute": "Compute-bound: operators of the forward and backward pass take {} of each step.",
@@ -16,15 +17,6 @@ LIMITS = {
     "imbalance": "Rank {rank} is a straggler: the other ranks wait for it during {} of each step.",
     "compile": "Warm-up takes {} of the time in training steps.",
 }
-NAMES = {
-    "compute": "computing", "communication": "communication", "optimizer": "the optimizer",
-    "host_gap": "Python and framework code on the host", "imbalance": "the slowest rank",
-}  # fmt: skip
-PHASES = {
-    "data_wait": "waiting for its data", "forward": "the forward pass", "backward": "the backward pass",
-    "optimizer": "the optimizer", "host_gap": "Python and framework code on the host", "computing": "computing",
-    "free": "time in which its device is idle", "forward_backward": "the forward and backward pass", "tail": "the tail",
-}  # fmt: skip
 STRAGGLER_SHARE = 0.1  # of a step: from here on the straggler is the answer, whatever else takes time
 
 
@@ -66,12 +58,14 @@ def _of_straggler(content: dict[str, Any], item: dict[str, Any]) -> Answer:
         f"step than the other ranks{often}, and they wait for it.",
         confidence=item["confidence"],
     )
-    phase = PHASES.get(item["phase"], item["phase"])
+    phase = PHASES[item["phase"]]
     given.cause = f"Most of the difference is in {phase}."
     given.action = sentence(item["suggestions"][0].partition(": ")[2])
     if item["share"] < 1:
         given.gain = f"A step becomes at most {faster(1 / (1 - item['share']))}"
-    given.confidence_reason = doubts.reason(item["doubt_facts"]) or f"it was seen in {item['steps']} steps"
+    given.confidence_reason = (
+        doubts.reason(item["doubt_facts"]) or f"it was seen in {format_count(item['steps'], 'step')}"
+    )
     given.next_command = command.own(content["run"], "report", "--section", "stragglers", "--section", "ranks")
     return given
 
@@ -79,9 +73,9 @@ def _of_straggler(content: dict[str, Any], item: dict[str, Any]) -> Answer:
 def _cause(network: dict[str, Any], limit: str) -> str:
     if limit == "compile":
         warm = network["warmup"]
-        graphs = f"compiling {warm['compiles']} graph{'' if warm['compiles'] == 1 else 's'}"
+        graphs = f"compiling {format_count(warm['compiles'], 'graph')}"
         compiling = f", {format_ns(warm['compile_ns'])} of it {graphs}" if warm["compiles"] else ""
-        steps = f"{warm['warmup_steps']} warm-up step{'' if warm['warmup_steps'] == 1 else 's'}"
+        steps = format_count(warm["warmup_steps"], "warm-up step")
         return f"{steps} took {format_ns(warm['warmup_ns'])}{compiling}."
     if limit == "compute":
         kinds = [kind for kind in network["top_types"] if kind["phase"] != "communication"]
@@ -93,7 +87,7 @@ def _cause(network: dict[str, Any], limit: str) -> str:
         return f"{percent(waiting)} of each step is waiting for another rank, {percent(transfer)} transfer."
     if limit == "imbalance":
         slow = network["slowest_rank"]
-        return f"Most of the difference is in {PHASES.get(slow['phase'], slow['phase'])}."
+        return f"Most of the difference is in {PHASES[slow['phase']]}."
     if limit == "host_gap" and network["top_types"]:
         count = sum(kind["count_per_step"] for kind in network["top_types"])
         return f"Between about {count:,.0f} operators per step the device waits for Python to launch the next one."
@@ -126,11 +120,11 @@ def _advise(given: Answer, network: dict[str, Any], limit: str) -> None:
     if share < 1:
         given.gain = f"A step becomes at most {faster(1 / (1 - share))}"
     others = [name for name in network["weights"] if name != limit and network["weights"][name] >= 0.01]
-    given.then = f"{NAMES[others[0]]} limits" if others and share == network["limit_share"] else ""
+    given.then = f"{PHASES[others[0]]} limits" if others and share == network["limit_share"] else ""
 
 
 def _reason(content: dict[str, Any], network: dict[str, Any]) -> str:
     said = doubts.reason(network["doubt_facts"])
     steps = network["steps"]
-    recorded = f"{steps} step{'' if steps == 1 else 's'} with recorded operators"
+    recorded = f"{format_count(steps, 'step')} with recorded operators"
     return said or (f"{recorded} {'was' if steps == 1 else 'were'} measured" if steps else unopposed(content))

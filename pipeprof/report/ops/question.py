@@ -62,7 +62,7 @@ class Question:
             )
         if self.grouping and (self.aggregate or self.one_by_one):
             raise UsageError(
-                f"{self.grouping} asks for groups of executions, which do not go with options for single operators",
+                f"{self.grouping} is about groups of executions: it cannot be combined with options for operators",
                 f"leave one of them out: {self.grouping}, or --aggregate and its companions",
             )
         self.pattern()

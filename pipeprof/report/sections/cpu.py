@@ -16,7 +16,7 @@ PARTS = {
     "dataset_thread": "dataset threads",
     "python_thread": "other Python threads",
     "other_thread": "threads of other libraries",
-    "trainer": "training process, threads not told apart",
+    "trainer": "training process, all threads",
     "worker": "dataset worker processes",
     "child": "other process",
     "launcher": "launcher",

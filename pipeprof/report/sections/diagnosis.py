@@ -6,9 +6,10 @@ from typing import Any
 
 from pipeprof.report.answer import command, doubts, reasons
 from pipeprof.report.answer.shape import capital
-from pipeprof.report.answer.step import LIMITS, NAMES, PHASES
+from pipeprof.report.answer.step import LIMITS
 from pipeprof.report.sections.block import Section
 from pipeprof.report.sections.stragglers import straggler_sentences
+from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_ns, format_ratio
 
 VERDICTS = {
@@ -102,10 +103,10 @@ def _network(section: Section, found: dict[str, Any] | None) -> None:
         section.strong.append("Not measured: what each step spends its time on")
     if len(found["candidates"]) > 1 and found["limit"] != "compile":
         second = found["candidates"][1]
-        section.strong.append(f"Nearly as much: {NAMES[second]} ({format_ratio(found['weights'][second])})")
+        section.strong.append(f"Nearly as much: {PHASES[second]} ({format_ratio(found['weights'][second])})")
     if slow:
-        phase = PHASES.get(slow["phase"], slow["phase"])
-        section.strong.append(f"Rank {slow['rank']} takes {format_ns(slow['excess_ns'])} longer for a step, in {phase}")
+        more = f"{format_ns(slow['excess_ns'])} longer for a step, most of it in {PHASES[slow['phase']]}"
+        section.strong.append(f"Rank {slow['rank']} takes {more}")
     section.notes += [_evidence(item) for item in found["evidence"]]
     section.notes += [f"Try: {text}" for text in found["suggestions"]]
 

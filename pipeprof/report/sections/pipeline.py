@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.sections.block import Block, Section, rows_at
-from pipeprof.units import format_ns, format_ratio
+from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,13 +19,13 @@ def pipeline_section(content: dict[str, Any], focus: tuple[int, int]) -> Section
     for row in rows_at(content["pipeline"]["pipelines"], focus):
         if row["role"] == "hidden":
             continue
-        what = f"{row['role']} pipeline at {row['site'] or 'unknown place'}"
+        what = f"{row['role']} pipeline at {row['site'] or 'an unknown place'}"
         facts = [
-            f"{row['iterators']} iterator(s)",
+            format_count(row["iterators"], "iterator"),
             f"batch size {row['batch_size']}" if row["batch_size"] else None,
             "batches not recorded"
             if row["batches"] is None
-            else f"{row['batches']} batches, waited {format_ns(row['wait_ns'])} for them",
+            else f"{format_count(row['batches'], 'batch')}, waited {format_ns(row['wait_ns'])} for data",
             f"first batch after {format_ns(row['first_batch_ns'])}" if row["first_batch_ns"] is not None else None,
         ]
         section.notes.append(f"{what}: " + ", ".join(fact for fact in facts if fact))

@@ -39,7 +39,7 @@ def queues_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
 
 def _lines(row: dict[str, Any]) -> list[list[str]]:
     host = format_ratio(row["host_wait_share"])
-    lines = [["host queue, in front of the device", str(row["batches"]), format_ratio(row["host_empty_share"]),
+    lines = [["host queue, before the device", str(row["batches"]), format_ratio(row["host_empty_share"]),
               f"{host} of its time" if row["host_wait_share"] is not None else "-"]]  # fmt: skip
     if row["device_empty_share"] is not None or row["device_wait_ns"] is not None:
         wait = format_ns(row["device_wait_ns"])

@@ -52,7 +52,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
             "whose steps are a little slower"
             if in_windows(content)
             else "before the forward pass: from the end of the previous step to FP; forward+backward: from FP to BP; "
-            "tail: behind BP"
+            "tail: after BP"
         )
     _variation(section, rows_at(steps["variation"], focus))
     _slowest(section, rows_at(steps["slowest"], focus)[:5], windowed=in_windows(content))

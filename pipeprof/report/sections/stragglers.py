@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 MOST_ROWS = 8
+LONGEST = PHASES | {"communication": "communication (the longest waits)"}
 
 
 def stragglers_section(content: dict[str, Any]) -> Section:
@@ -48,7 +49,7 @@ def straggler_sentences(found: Row) -> list[str]:
     seen = f"largest difference: rank {largest['rank']}, {format_ns(largest['excess_ns'])} ({amount} of a step)"
     if found["verdict"] == "even":
         return [f"No straggler. {capital(seen)}{limit}"]
-    return [f"Whether a rank is a straggler cannot be told from noise: {found['why']}. {capital(seen)}{limit}"]
+    return [f"It is not clear whether a rank is a straggler: {found['why']}. {capital(seen)}{limit}"]
 
 
 def _named(item: Row) -> str:
@@ -112,7 +113,7 @@ def _differences(section: Section, rows: Sequence[Row]) -> None:
             phases[row["phase"]] = row
     listed = [
         [
-            PHASES[row["phase"]], str(row["rank"]), format_ns(row["median_ns"]),
+            LONGEST[row["phase"]], str(row["rank"]), format_ns(row["median_ns"]),
             format_ns(row["diff_ns"]),
             format_ratio(row["diff_ns"] / row["step_ns"]) if row["step_ns"] else "-",
             "-" if row["steps"] < 3 else f"{format_ns(row['diff_low_ns'])} to {format_ns(row['diff_high_ns'])}",
@@ -160,4 +161,6 @@ def _links(section: Section, rows: Sequence[Row]) -> None:
         if row["place"] <= 3
     ]  # fmt: skip
     if listed:
-        section.blocks.append(filled(("link", "slowest", "moves", "rate", "beside its like"), listed, words=(0, 1)))
+        section.blocks.append(
+            filled(("link", "slowest", "moves", "rate", "compared with links like it"), listed, words=(0, 1))
+        )

@@ -19,7 +19,7 @@ TIMES = {
     "both": "timed calls and MindSpore's timing lines",
 }
 PARTS = {
-    "communication_tail": "exposed communication behind the backward pass",
+    "communication_tail": "exposed communication after the backward pass",
     "communication_overlapped": "communication beside other operators",
     "data_wait": "time waiting for data in these steps",
 }
@@ -52,7 +52,7 @@ def _of(text: str) -> Callable[[Facts], str]:
 
 def batches(number: int | None) -> str:
     """`1 batch`, `1,200 batches`."""
-    return f"{number or 0:,} batch{'' if number == 1 else 'es'}"
+    return format_count(number or 0, "batch")
 
 
 def _step_shares(facts: Facts) -> str:

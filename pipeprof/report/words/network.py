@@ -59,7 +59,7 @@ def _fixed_shapes(facts: Facts) -> str:
     steps = format_count(facts["later_steps"], "step")
     return (
         "keep shapes and types of the inputs fixed (pad, drop_remainder=True), pass tensors instead of Python numbers, "
-        f"and build cells and jit functions once: {steps} behind the first compiled a graph again "
+        f"and build cells and jit functions once: {steps} after the first compiled a graph again "
         f"({format_ns(facts['later_ns'])})"
     )
 

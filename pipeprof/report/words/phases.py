@@ -13,7 +13,12 @@ PHASES = {
     "computing": "computing on the device", "free": "time in which the device is idle",
     "forward_backward": "the forward and backward pass", "tail": "the tail", "compute": "computing",
     "step": "the whole step", "until_bp": "the step up to the end of the backward pass",
-    "own": "own time (without communication)", "communication": "communication (the longest waits)",
+    "own": "own time (without communication)", "communication": "communication",
+    "imbalance": "waiting for the slowest rank",
+}  # fmt: skip
+COMPARED = {
+    "data_wait": "time before the forward pass", "forward_backward": "forward and backward pass",
+    "tail": "tail (optimizer, all-reduce)", "compute": "computing", "whole": "whole step",
 }  # fmt: skip
 MEASURES = {
     "own": "own time (the step without communication)", "until_bp": "time up to the end of the backward pass",

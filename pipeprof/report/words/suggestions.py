@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import TRAINING, op_label
+from pipeprof.report.words import predictions
 from pipeprof.units import format_count, format_ns
 
 if TYPE_CHECKING:
@@ -19,14 +20,18 @@ BOUND_BASIS = "throughput that the other stages allow / throughput now"
 
 
 def worded(item: dict[str, Any]) -> dict[str, Any]:
-    """A suggestion with `text`, `action` and `not_when` as sentences; its code and its numbers are kept."""
-    action, reason = WORDS[item["code"]](item["facts"])
-    gain = _gain(item["facts"].get("prediction"))
-    basis = [BOUND_BASIS] if item["code"] == "bound" else item["basis"]
+    """A suggestion with `text`, `action`, `basis` and `not_when` as sentences; its codes and its numbers are kept."""
+    facts = dict(item["facts"])
+    if facts.get("prediction"):
+        facts["prediction"] = predictions.worded(facts["prediction"])
+    action, reason = WORDS[item["code"]](facts)
+    gain = _gain(facts.get("prediction"))
+    basis = [BOUND_BASIS] if item["code"] == "bound" else [predictions.sentence(one) for one in item["basis"]]
     unless = item["not_when"]
     text = action + "".join(f": {part}" for part in (reason, gain) if part)
     return {"text": text, "action": action if item["code"] in SHORT else text} | item | {
-        "basis": basis, "not_when": NOT_WHEN[unless["code"]](unless) if unless else None, "not_when_facts": unless,
+        "facts": facts, "basis": basis, "basis_facts": item["basis"],
+        "not_when": NOT_WHEN[unless["code"]](unless) if unless else None, "not_when_facts": unless,
     }  # fmt: skip
 
 
@@ -55,7 +60,7 @@ def _workers(facts: Facts) -> tuple[str, str]:
         None: "",
         "polls": "with several workers a source sleeps 100 ms whenever the next row is not there yet, which limits it "
         f"to {why.get('rows_per_second', 0):.0f} rows/s",
-        "cpu_short": "CPU is short, and that is enough",
+        "cpu_short": "CPU is short, and fewer workers are enough",
     }[why["code"]]
     return f"set num_parallel_workers of {op_label(facts['op'])} to {facts['new_workers']} (now {facts['workers']})", (
         reason

@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipeprof.verdict.gate.judge import overall
+from pipeprof.verdict.gate.note import note
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from pipeprof.verdict.gate.note import Note
     from pipeprof.verdict.gate.policy import Acknowledgement, Policy
     from pipeprof.verdict.gate.result import MetricVerdict, Verdict
 
@@ -28,10 +30,10 @@ def acknowledged(verdict: Verdict, policy: Policy, workloads: Collection[str], t
         valid = [entry for entry in entries if entry.expires >= today and _worse(one) <= entry.max_ratio]
         metrics.append(_accepted(one, valid[0]) if valid else one)
         if not valid:
-            notes.extend(_refused(one, entry, today) for entry in entries)
+            notes.extend(_refused(one, entry) for entry in entries)
     known = {one.name for one in verdict.metrics}
     notes += [
-        f"the acknowledgement of `{entry.metric}` ({entry.reason}) is of a metric that was not measured"
+        note("acknowledgement_not_measured", metric=entry.metric, reason=entry.reason)
         for entry in policy.acknowledge
         if entry.metric not in known and entry.workload in {"*", *workloads}
     ]
@@ -50,14 +52,14 @@ def _worse(one: MetricVerdict) -> float:
     return 1 / ratio if one.direction == "higher" else ratio
 
 
-def _refused(one: MetricVerdict, entry: Acknowledgement, today: str) -> str:
-    said = f"the acknowledgement of `{one.name}` ({entry.reason})"
+def _refused(one: MetricVerdict, entry: Acknowledgement) -> Note:
+    """Why an entry does not hold: the change has outgrown it, or else it has expired."""
+    about = {"metric": one.name, "reason": entry.reason}
     if _worse(one) > entry.max_ratio:
-        return f"{said} covers a ratio of up to {entry.max_ratio:g}, found {_worse(one):.4g}"
-    return f"{said} expired on {entry.expires}" if entry.expires < today else said
+        return note("acknowledgement_outgrown", **about, max_ratio=entry.max_ratio, ratio=_worse(one))
+    return note("acknowledgement_expired", **about, expires=entry.expires)
 
 
 def _accepted(one: MetricVerdict, entry: Acknowledgement) -> MetricVerdict:
-    where = f" ({entry.reference})" if entry.reference else ""
-    said = f"acknowledged until {entry.expires}: {entry.reason}{where}"
-    return replace(one, verdict="acknowledged", reason="; ".join(part for part in (one.reason, said) if part))
+    accepted = note("acknowledged", until=entry.expires, reason=entry.reason, reference=entry.reference)
+    return replace(one, verdict="acknowledged", reasons=(*one.reasons, accepted))

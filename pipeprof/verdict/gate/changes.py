@@ -13,9 +13,12 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
+from pipeprof.verdict.gate.note import note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pipeprof.verdict.gate.note import Note
 
 LEAST_SIDE = 5  # points on each side of a change
 PENALTY = 3.0  # x ln(number of points), in units of the variance
@@ -59,12 +62,15 @@ class Change:
 
 @dataclass(frozen=True)
 class Drift:
-    """The latest point against that of the last release; `ratio` is None when they cannot be compared."""
+    """The latest point against that of the last release; `ratio` is None when they cannot be compared.
+
+    `note`: what to keep in mind, as a code with numbers.
+    """
 
     tag: str
     ratio: float | None
     points_since: int
-    note: str
+    note: Note
 
 
 def change_points(points: Sequence[Point]) -> tuple[Change, ...]:
@@ -99,10 +105,9 @@ def drift(points: Sequence[Point]) -> Drift | None:
     same = [at for at in tagged if points[at].tag == tag and points[at].group == latest.group]
     if not same:
         since = len(points) - 1 - tagged[-1]
-        return Drift(tag, None, since, f"{tag} was measured on another machine or environment: not comparable")
+        return Drift(tag, None, since, note("other_environment", tag=tag))
     since = len(points) - 1 - same[-1]
-    note = f"compares two single points, {since} writes apart: not tested, see the changes of level too"
-    return Drift(tag, latest.value / points[same[-1]].value, since, note)
+    return Drift(tag, latest.value / points[same[-1]].value, since, note("two_points", writes=since))
 
 
 def _ruptures() -> Any:

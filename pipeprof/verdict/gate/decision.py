@@ -21,6 +21,7 @@ WORDS: tuple[Word, ...] = ("inconclusive", "unchanged", "improved", "regressed")
 INCONCLUSIVE, UNCHANGED, IMPROVED, REGRESSED = range(4)
 
 Kind = Literal["log", "shifted", "linear"]
+MOST_UNITS = 1e100  # of a value on the linear scale: the squares of larger ones would overflow
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ def scaled(base: Array, new: Array, rule: Rule) -> Scaled:
 def _linear(base: Array, new: Array, rule: Rule) -> Scaled:
     base_mean, new_mean = np.abs(moments(base)[0]), np.abs(moments(new)[0])
     unit = np.where(base_mean > 0, base_mean, np.where(new_mean > 0, new_mean, 1.0))
+    largest = np.maximum(np.abs(base).max(axis=-1), np.abs(new).max(axis=-1))
+    unit = np.maximum(unit, largest / MOST_UNITS)
     least, margin = np.maximum(rule.min_effect, rule.floor / unit), np.maximum(rule.margin, rule.floor / unit)
     return Scaled(base / unit[..., None], new / unit[..., None], "linear", least, margin, unit)
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.gate.result import Verdict
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 SOFT = frozenset(["host", "kernel"])  # another machine of the same class, or an update: the job says the rest
 GIB = 2**30
@@ -29,6 +33,16 @@ def differences(base: Mapping[str, Any], new: Mapping[str, Any], ignored: Collec
         if one.get(name) != other.get(name)
     ]
     return sorted(found, key=lambda entry: (not entry["hard"], entry["name"]))
+
+
+def incomparable(verdict: Verdict, found: Sequence[Mapping[str, Any]]) -> Verdict:
+    """`verdict` without a judgement on any metric: none is judged across machines or versions; `found` as above."""
+    conditions = note("conditions", names=[entry["name"] for entry in found if entry["hard"]])
+    metrics = tuple(
+        replace(one, verdict="incomparable", reasons=(conditions,), p_value=None, alpha=None, reps_needed=None)
+        for one in verdict.metrics
+    )
+    return Verdict("incomparable", metrics, (), verdict.looks, None)
 
 
 def _flat(fingerprint: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.units import format_count
+from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.statistics import blocked, job_effect, job_means, welch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pipeprof.verdict.gate.note import Note
     from pipeprof.verdict.gate.policy import Policy
     from pipeprof.verdict.gate.samples import Samples
     from pipeprof.verdict.gate.statistics import Array, Change
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Kept:
-    """Which repetitions of each side are compared, and how: `reason` says why none are, when `how` is None."""
+    """Which repetitions of each side are compared, and how: `reasons` say why none are, when `how` is None."""
 
     base: NDArray[np.bool_]
     new: NDArray[np.bool_]
     how: str | None
-    reason: str = ""
+    reasons: tuple[Note, ...] = ()
 
 
 def kept(base: Samples, new: Samples, policy: Policy) -> Kept:
@@ -35,28 +36,27 @@ def kept(base: Samples, new: Samples, policy: Policy) -> Kept:
     """
     every = np.ones(len(base.values), dtype=bool), np.ones(len(new.values), dtype=bool)
     if min(len(base.values), len(new.values)) < policy.least_reps:
-        return Kept(*every, None, f"at least {policy.least_reps} repetitions per side are needed")
+        return Kept(*every, None, (note("few_repetitions", needed=policy.least_reps),))
     if bool(base.jobs) != bool(new.jobs):
-        return Kept(*every, None, f"the job in which {'new' if base.jobs else 'base'} was measured is not known")
+        return Kept(*every, None, (note("job_not_known", side="new" if base.jobs else "base"),))
     if not base.jobs:
         return Kept(*every, "job")
     if set(base.jobs) & set(new.jobs):
         return _shared(base, new, policy)
     past = len(set(base.jobs))
     if past < policy.least_jobs:
-        held = f"The baseline has {format_count(past, 'CI job')}"
-        return Kept(*every, None, f"{held}; {policy.least_jobs} are needed to compare across jobs")
-    return Kept(*every, "jobs", f"measured in another job: compared with the spread of {past} earlier jobs")
+        return Kept(*every, None, (note("few_jobs", jobs=past, needed=policy.least_jobs),))
+    return Kept(*every, "jobs", (note("across_jobs", jobs=past),))
 
 
 def _shared(base: Samples, new: Samples, policy: Policy) -> Kept:
     shared = set(base.jobs) & set(new.jobs)
     here = _within(base, shared), _within(new, shared)
     left_out = sum(int((~side).sum()) for side in here)
-    reason = f"without {format_count(left_out, 'repetition')} of other jobs" if left_out else ""
     if min(int(side.sum()) for side in here) < policy.least_reps:
-        return Kept(*here, None, f"{reason} too few repetitions are left")
-    return Kept(*here, "blocks" if len(shared) > 1 else "job", reason)
+        return Kept(*here, None, (note("few_left", left_out=left_out),))
+    reasons = (note("other_jobs_left_out", left_out=left_out),) if left_out else ()
+    return Kept(*here, "blocks" if len(shared) > 1 else "job", reasons)
 
 
 def _within(side: Samples, jobs: set[str]) -> NDArray[np.bool_]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeprof.units import format_change
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, WORDS, decide, scaled
 from pipeprof.verdict.gate.jobs import change_between, kept, weights
 from pipeprof.verdict.gate.levels import LARGEST, level, unjudged, with_interval
+from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict, Word
 from pipeprof.verdict.gate.samples import Samples, taken
@@ -24,16 +24,11 @@ if TYPE_CHECKING:
     from pipeprof.verdict.gate.decision import Scaled
     from pipeprof.verdict.gate.jobs import Kept
     from pipeprof.verdict.gate.levels import Levels
+    from pipeprof.verdict.gate.note import Note
     from pipeprof.verdict.gate.policy import Policy, Rule
     from pipeprof.verdict.gate.statistics import Array, Change
 
 Sides = tuple[Samples, Samples]
-MOST_NAMED = 3  # metrics in one note
-SCALES = {
-    "log": "",
-    "shifted": "judged on log(value + floor), since a value is 0",
-    "linear": "judged on differences and not on logs, since a value is 0",
-}
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,7 @@ class _Case:
     change: Change
     shown: Levels
     chosen: Kept
-    reason: str
+    reasons: tuple[Note, ...]
     share_ratio: float | None
 
 
@@ -75,7 +70,7 @@ def judged(base: Mapping[str, Samples], new: Mapping[str, Samples], policy: Poli
     for name, sides in measured.items():
         rule = policy.rule(name)
         if not sides[1].values:
-            found[name] = _entry(name, rule, sides, "missing", reason="measured in base but not in new")
+            found[name] = _entry(name, rule, sides, "missing", reasons=(note("not_in_new"),))
         elif rule.family == "deterministic":
             found[name] = _exact(name, rule, sides)
         else:
@@ -120,7 +115,7 @@ def _case(
     if chosen.how is None:
         few = min(len(side.values) for side in sides) < policy.least_reps
         needed = policy.least_reps if few else None
-        return _entry(name, rule, sides, "inconclusive", reps_needed=needed, reason=chosen.reason)
+        return _entry(name, rule, sides, "inconclusive", reps_needed=needed, reasons=chosen.reasons)
     base, new = (np.asarray(side.values, dtype=float) for side in sides)
     base, new = base[chosen.base], new[chosen.new]
     on = scaled(base, new, rule)
@@ -129,13 +124,20 @@ def _case(
     shift = rule.floor if on.kind == "shifted" else 0.0
     means = [level(side, count, shift, on.kind) for side, count in zip((base, new), counts, strict=True)]
     shown = with_interval(means[0], means[1], change, float(on.unit), shift, on.kind)
-    reason, share_ratio = SCALES[on.kind], None
+    reasons, share_ratio = _scale(on.kind), None
     if centred is not None:
         on = replace(on, base=centred[0][chosen.base], new=centred[1][chosen.new])
         change = change_between(on.base, on.new, sides, chosen)
         share_ratio = math.exp(min(float(change.difference), LARGEST))
-        reason = f"relative to all `{prefix_of(name)}` metrics together: {format_change(share_ratio)}"
-    return _Case(name, rule, sides, on, change, shown, chosen, _joined(chosen.reason, reason), share_ratio)
+        reasons = (note("share", prefix=prefix_of(name), ratio=share_ratio),)
+    return _Case(name, rule, sides, on, change, shown, chosen, (*chosen.reasons, *reasons), share_ratio)
+
+
+def _scale(kind: str) -> tuple[Note, ...]:
+    """What is said about a scale that is not the usual one, of logarithms."""
+    if kind == "log":
+        return ()
+    return (note("shifted_scale"),) if kind == "shifted" else (note("linear_scale"),)
 
 
 def _family(cases: Sequence[_Case], policy: Policy, alpha: float, family: int) -> dict[str, MetricVerdict]:
@@ -150,13 +152,13 @@ def _family(cases: Sequence[_Case], policy: Policy, alpha: float, family: int) -
     found = {}
     for at, case in enumerate(cases):
         code, p_value, held = int(decision.code[at]), float(decision.p_value[at]), float(decision.held[at])
-        needed, reason = None, ""
+        needed, reasons = None, case.reasons
         if code == INCONCLUSIVE:
             needed = _needed(case, policy, policy.alpha / family)
-            reason = _why(case, p_value, held)
+            reasons = (*reasons, _why(case, p_value, held))
         found[case.name] = _entry(
             case.name, case.rule, case.sides, WORDS[code], shown=case.shown, p_value=p_value, alpha=held,
-            reps_needed=needed, reason=_joined(case.reason, reason), share_ratio=case.share_ratio,
+            reps_needed=needed, reasons=reasons, share_ratio=case.share_ratio,
         )  # fmt: skip
     return found
 
@@ -185,18 +187,18 @@ def _to_settle(case: _Case, spread: float, alpha: float, power: float) -> int | 
     return repetitions_needed(spread, room - size, (1 - LEVEL) / 2, power) if size < room else None
 
 
-def _why(case: _Case, p_value: float, held: float) -> str:
+def _why(case: _Case, p_value: float, held: float) -> Note:
     least, size = float(case.scaled.least), abs(float(case.change.difference))
     worse_or_better = min(p_value, 1 - p_value)
     if worse_or_better <= held and size < least:
         shown, needed = (size, least) if case.scaled.kind == "linear" else (math.expm1(size), math.expm1(least))
-        return f"a change of {shown:.1%} is certain, but too small to count: {needed:.1%} is the least that does"
-    return f"too noisy to tell: p = {worse_or_better:.2g}, a change needs p <= {held:.2g}"
+        return note("too_small", change=shown, needed=needed)
+    return note("too_noisy", p_value=worse_or_better, needed=held)
 
 
 def _exact(name: str, rule: Rule, sides: Sides) -> MetricVerdict:
     if any(len(set(side.values)) > 1 for side in sides):
-        return _entry(name, rule, sides, "inconclusive", reason="not the same in every repetition of one side")
+        return _entry(name, rule, sides, "inconclusive", reasons=(note("count_varies"),))
     base, new = sides[0].values[0], sides[1].values[0]
     worse = new < base if rule.direction == "higher" else new > base
     return _entry(name, rule, sides, "unchanged" if base == new else "regressed" if worse else "improved")
@@ -204,21 +206,18 @@ def _exact(name: str, rule: Rule, sides: Sides) -> MetricVerdict:
 
 def _entry(
     name: str, rule: Rule, sides: Sides, word: Word, *, shown: Levels | None = None, p_value: float | None = None,
-    alpha: float | None = None, reps_needed: int | None = None, reason: str = "", share_ratio: float | None = None,
+    alpha: float | None = None, reps_needed: int | None = None, reasons: tuple[Note, ...] = (),
+    share_ratio: float | None = None,
 ) -> MetricVerdict:  # fmt: skip
     base, new = (side.values for side in sides)
     shown = shown or unjudged(base, new)
     return MetricVerdict(
         name, rule.unit, rule.direction, rule.family, word, shown.base, shown.new, shown.ratio, shown.ci_low,
-        shown.ci_high, p_value, alpha, rule.min_effect, len(base), len(new), reps_needed, reason, share_ratio,
+        shown.ci_high, p_value, alpha, rule.min_effect, len(base), len(new), reps_needed, reasons, share_ratio,
     )  # fmt: skip
 
 
-def _joined(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)
-
-
-def _notes(measured: Mapping[str, object], new: Mapping[str, Samples], policy: Policy) -> tuple[str, ...]:
+def _notes(measured: Mapping[str, object], new: Mapping[str, Samples], policy: Policy) -> tuple[Note, ...]:
     fresh = sorted(name for name, side in new.items() if side.values and name not in measured)
     only_new = [name for name in fresh if policy.rule(name).family == "primary"]
     nowhere = [
@@ -226,10 +225,5 @@ def _notes(measured: Mapping[str, object], new: Mapping[str, Samples], policy: P
         for name, rule in policy.metrics.items()
         if rule.family == "primary" and name not in measured and name not in only_new
     ]
-    texts = (("measured only in new, so not judged", only_new), ("measured on neither side", nowhere))
-    return tuple(f"{text}: {_named(names)}" for text, names in texts if names)
-
-
-def _named(names: Sequence[str]) -> str:
-    shown = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
-    return shown + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+    found = (note("only_in_new", metrics=only_new), note("on_neither_side", metrics=nowhere))
+    return tuple(one for one in found if one["metrics"])

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.gate.judge import judged, overall
+from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.samples import Samples, taken
 from pipeprof.verdict.gate.statistics import spending
@@ -76,7 +77,7 @@ def _cut(side: Mapping[str, Samples], places: Sequence[tuple[int, str]], number:
 def _too_early(verdict: Verdict, first: int) -> Verdict:
     metrics = tuple(
         replace(one, verdict="inconclusive", alpha=None, reps_needed=one.reps_needed or first,
-                reason=f"the first check is after {first} repetitions per side")
+                reasons=(note("first_check", repetitions=first),))
         if one.verdict in DECIDED | {"inconclusive"} and one.family != "deterministic" else one
         for one in verdict.metrics
     )  # fmt: skip

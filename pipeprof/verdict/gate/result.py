@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from pipeprof.verdict.gate.note import Note
 
 Word = Literal["regressed", "improved", "unchanged", "inconclusive", "incomparable", "missing", "acknowledged"]
 
@@ -21,7 +24,8 @@ class MetricVerdict:
     Where logarithms cannot be taken they are means on the scale that is judged; `ratio` is None unless base is above 0.
     `share_ratio`: the ratio that is judged of a metric with `share`, without what all metrics of its prefix did.
     `p_value` is one-sided, of "worse"; `alpha` what it was held against. `reps_needed`: repetitions per side that find
-    a change of the policy's `detect`; None when more than can be asked for, or when it is decided.
+    a change of the policy's `detect`; None when more than can be asked for, or when it is decided. `reasons`: why the
+    verdict is as it is, as codes with numbers.
     """
 
     name: str
@@ -40,17 +44,17 @@ class MetricVerdict:
     reps_base: int
     reps_new: int
     reps_needed: int | None = None
-    reason: str = ""
+    reasons: tuple[Note, ...] = ()
     share_ratio: float | None = None
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """All metrics, primary ones first, and the worst of the primary ones. `notes` are for people."""
+    """All metrics, primary ones first, and the worst of the primary ones. `notes` are codes with numbers."""
 
     verdict: Word
     metrics: tuple[MetricVerdict, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     looks: tuple[int, ...] = ()
     next_look: int | None = None
     extra: dict[str, Any] = field(default_factory=dict)

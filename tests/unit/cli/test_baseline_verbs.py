@@ -145,7 +145,7 @@ def test_history_names_the_change_and_the_drift(call, given):
     assert status == 0
     out = " ".join(out.split())
     assert "step_time_median: +50.1 % from 000000000000 (2026-11-09T10:00:00+00:00) on, 8 writes before" in out
-    assert "step_time_median: +50.1 % since v1 (compares two single points, 10 writes apart" in out
+    assert "step_time_median: +50.1 % since v1 (two single measurements, 10 writes apart" in out
     document = json.loads(call("show", "--history", "--format", "json")[1])
     assert next(iter(document)) == "schema_version"
     assert len(document["entries"]) == 16

@@ -255,7 +255,7 @@ def test_the_number_of_frames_may_stand_behind_stack(call, words, monkeypatch):
         (["--order-by", "++time"], "unknown column `\\+\\+time`"),
         (["--opr-name", "["], "not a regular expression"),
         (["--aggregate-by", "type"], "add --aggregate sum"),
-        (["--group-by", "name", "--aggregate", "sum"], "do not go with"),
+        (["--group-by", "name", "--aggregate", "sum"], "cannot be combined with"),
         (["--group-by", "name", "--order-by", "bandwidth"], "unknown column `bandwidth`"),
         (["--group-by", "nonsense"], "choose from `name`, `shape`"),
         (["--group-by", "stack 0"], "unknown --group-by `stack 0`; .*1 or more frames"),
@@ -374,5 +374,5 @@ def test_python_functions_are_refused_where_there_can_be_none(file, tmp_path, wo
     with pytest.raises(UsageError, match=r"only traces of torch\.profiler"):
         CliRunner().invoke(ops, [str(file), *words], catch_exceptions=False)
     trace = write_trace(tmp_path / "x.pt.trace.json", PYTHON)
-    with pytest.raises(UsageError, match=f"{words[0]} asks for groups"):
+    with pytest.raises(UsageError, match=f"{words[0]} is about groups"):
         CliRunner().invoke(ops, [str(trace), *words, "--copy-time"], catch_exceptions=False)

@@ -81,7 +81,7 @@ def test_one_sweep_in_every_format(verb):
     assert verdicts == {
         "base": "base", "fast": "better", "slow": "worse", "same": "within noise", "broken": "failed",
     }  # fmt: skip
-    assert "look at 3 rounds" in err
+    assert "check after 3 rounds" in err
     _, terminal, _ = verb(*words)
     assert "Recommended: `fast` (best steady step)" in terminal
     assert "within noise: same" in terminal
@@ -108,7 +108,7 @@ def test_the_recommendation_in_every_form(verb):
 def test_published_tables_are_shown_without_a_run(verb):
     code, out, err = verb("--table", "t.csv", "--steps", "1000")
     assert (code, err) == (0, "")
-    assert "Recommended: `fast` (lowest total time for 1000 steps)" in out
+    assert "Recommended: `fast` (lowest total time for 1,000 steps)" in out
     assert "after 2 steps" in out
     assert verb("--table", "t.csv", "--export", "args")[1].splitlines()[-1] == "--fast"
     assert json.loads(verb("--table", "t.csv", "--format", "json")[1])["kind"] == "table"

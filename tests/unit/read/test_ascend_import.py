@@ -258,8 +258,8 @@ def test_kernels_without_a_step_column_and_with_bad_rows(load, tmp_path):
     run = load(write(tmp_path / "kernel_details.csv", text))
     assert rows(run, "op", "step start_ns dur_ns") == [(None, 0, 1500), (None, 3000, 123)]
     assert sorted(warnings(run, "bad_value")) == [
-        "`kernel_details.csv`: row with another number of fields than the header, which has 7 (first: 3 fields); 1 left out",
-        "`kernel_details.csv`: row without a start and a duration; 1 left out",
+        "`kernel_details.csv`: 1 entry was left out: row with another number of fields than the header, which has 7 (first: 3 fields)",
+        "`kernel_details.csv`: 1 entry was left out: row without a start and a duration",
     ]
 
 

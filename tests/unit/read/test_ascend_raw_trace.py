@@ -61,7 +61,7 @@ def test_ts_track_records_may_come_out_of_order_and_have_a_torn_end(parsed, tmp_
     mixed = b"".join(records[1::2] + records[::2]) + b"\x01\x0a torn"
     run = import_path(folder_of(tmp_path, {"ts_track.data.0.slice_0": mixed}), tmp_path / "run")
     assert durations(run) == durations(parsed)
-    assert warnings(run, "ragged") == ["`ts_track.data.0.slice_0`: 7 byte(s) at the end are no whole record of 40"]
+    assert warnings(run, "ragged") == ["`ts_track.data.0.slice_0` is cut off: it ends with 7 bytes of a record of 40"]
 
 
 def test_of_several_models_that_with_most_steps_counts_and_this_is_said(parsed, tmp_path):
@@ -69,7 +69,7 @@ def test_of_several_models_that_with_most_steps_counts_and_this_is_said(parsed, 
     run = import_path(folder_of(tmp_path, files), tmp_path / "run")
     assert durations(run) == durations(parsed)
     assert warnings(run, "models") == [
-        "`ts_track.data.0.slice_0`: 2 models, steps of model 7: cuts between them are unsure"
+        "`ts_track.data.0.slice_0`: it holds 2 models; the steps are those of model 7, and where they begin is not certain"
     ]
 
 
@@ -95,7 +95,9 @@ def test_a_step_without_an_end_or_a_forward_point_is_left_out_and_counts(tmp_pat
     without_end = b"".join(record for index, record in enumerate(records) if index != 5)
     run = import_path(folder_of(tmp_path, {"training_trace.46.dev.tag.0.slice_0": without_end}), tmp_path / "run")
     assert [(step, total, wait) for step, _, total, wait, *_ in durations(run)] == [(0, 8000, 0), (1, 10_000, 2000)]
-    assert warnings(run, "bad_value") == ["`training_trace.46.dev.tag.0.slice_0`: step without an end; 1 left out"]
+    assert warnings(run, "bad_value") == [
+        "`training_trace.46.dev.tag.0.slice_0`: 1 entry was left out: step without an end"
+    ]
 
 
 @pytest.mark.parametrize("by_step", [False, True])

@@ -83,7 +83,7 @@ def test_a_short_row_of_kernels_counts_when_all_that_is_read_is_there(tmp_path):
     run = import_path(write(tmp_path / "kernel_details.csv", head + body), tmp_path / "run")
     assert rows(run, "op", "start_ns dur_ns wait_ns") == [(0, 1500, 0), (5000, 2500, 1000)]
     assert [warning.message for warning in run.manifest.warnings if warning.code == "bad_value"] == [
-        "`kernel_details.csv`: row with another number of fields than the header, which has 9 (first: 5 fields); 1 left out"
+        "`kernel_details.csv`: 1 entry was left out: row with another number of fields than the header, which has 9 (first: 5 fields)"
     ]
 
 

@@ -107,7 +107,9 @@ def test_times_that_are_text_are_unknown_and_counted(imported):
     run, rows = imported(content)
     device = [(row["op_id"], row["dur_ns"], row["wait_ns"]) for row in rows["op"] if row["side"] == "device"]
     assert device == [(0, 4000, 1000), (1, None, 0), (2, 1000, None), (3, 2000, 1000)]
-    assert [warning.message for warning in run.manifest.warnings] == ["1 x times on the device that are not numbers"]
+    assert [warning.message for warning in run.manifest.warnings] == [
+        "left out 1 time: times on the device that are not numbers"
+    ]
 
 
 def test_negative_durations_are_unknown_and_counted(imported):
@@ -115,7 +117,9 @@ def test_negative_durations_are_unknown_and_counted(imported):
     content["profiler"]["device"]["4"][GPU] = times(5.0, 5.0, 4.0)
     run, rows = imported(content)
     assert next(row for row in rows["op"] if row["op_id"] == 1)["dur_ns"] is None
-    assert "1 x times on the device that end before they start" in [item.message for item in run.manifest.warnings]
+    assert "left out 1 time: times on the device that end before they start" in [
+        item.message for item in run.manifest.warnings
+    ]
 
 
 def test_the_generation_of_milliseconds_is_told(imported):

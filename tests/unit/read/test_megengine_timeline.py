@@ -239,7 +239,7 @@ def test_a_recording_that_only_begins_events_is_read_within_bounds(tmp_path, mon
     content = [event("B", "a", 0.0, tid="host"), event("E", "a", 1.0, tid="host"), *begun]
     run = import_path(write(tmp_path / "1.chrome_timeline.json", content), tmp_path / "run")
     assert {(item.code, item.message) for item in run.manifest.warnings} == {
-        ("left_out", "4 x events that begin within so many others"), ("left_out", "5 x events that never end"),
+        ("left_out", "left out 4 times: events that begin within so many others"), ("left_out", "left out 5 times: events that never end"),
     }  # fmt: skip
 
 

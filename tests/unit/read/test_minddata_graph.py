@@ -44,11 +44,19 @@ def test_the_sink_need_not_be_operator_0(read):
 @pytest.mark.parametrize(
     ("sizes", "kept", "text"),
     [
-        ([1, -1, 2], [1, None, 2], "operator 0: depth is not a whole number of 0 or more; 1 left out"),
-        ([1, 9, 99], [1, None, None], "operator 0: depth above the capacity of 8; 2 left out"),
-        ([1, 2**63, 2], [1, None, 2], "not a whole number of 0 or more; 1 left out"),
-        ([1, float("nan"), float("inf")], [1, None, None], "not a whole number of 0 or more; 2 left out"),
-        ([1, "2", True, 0.5], [1, None, None, None], "not a whole number of 0 or more; 3 left out"),
+        ([1, -1, 2], [1, None, 2], "1 entry was left out: operator 0: depth is not a whole number of 0 or more"),
+        ([1, 9, 99], [1, None, None], "2 entries were left out: operator 0: depth above the capacity of 8"),
+        ([1, 2**63, 2], [1, None, 2], "1 entry was left out: operator 0: depth is not a whole number of 0 or more"),
+        (
+            [1, float("nan"), float("inf")],
+            [1, None, None],
+            "2 entries were left out: operator 0: depth is not a whole number of 0 or more",
+        ),
+        (
+            [1, "2", True, 0.5],
+            [1, None, None, None],
+            "3 entries were left out: operator 0: depth is not a whole number of 0 or more",
+        ),
     ],
 )
 def test_impossible_depths_are_left_out_and_counted(read, sizes, kept, text):
@@ -62,7 +70,7 @@ def test_impossible_depths_are_left_out_and_counted(read, sizes, kept, text):
 def test_an_impossible_capacity_is_unknown_and_the_depths_stay(read):
     found, notes = read(pipeline_json([op(0, "BatchOp", [1, 2], capacity=-8)]))
     assert (found.ops[0].capacity, found.ops[0].depths, found.ops[0].has_queue) == (None, [1, 2], True)
-    assert "impossible capacity; 1 left out" in notes[0]
+    assert "1 entry was left out: operator 0: impossible capacity" in notes[0]
 
 
 def test_a_queue_without_samples_is_noted(read):

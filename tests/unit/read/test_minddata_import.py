@@ -97,7 +97,7 @@ def test_a_request_that_rounding_puts_before_the_last_batch_is_moved_to_it(raw, 
 def test_batches_that_are_missing_or_in_conflict_give_no_step(raw, run_of):
     run = run_of(raw(dataset_iterator_profiling_0__txt="0 0 5 1 10\n0 0 6 1 20\n0 0 8 1 40\n0 0 9 1 5\n0 0 10 1 60\n"))
     assert [(row["start_ns"], row["step"]) for row in rows(run, "step")] == [(5 * MS, 0), (0, 1)]
-    assert said(run, "steps").startswith("2 batch(es) give no step")
+    assert said(run, "steps").startswith("2 batches without a step: ")
     assert [row["fetch"] for row in rows(run, "fetch")] == [4, 5, 7, 8, 9]
 
 
@@ -169,7 +169,7 @@ def test_without_time_stamps_no_batch_is_placed(raw, run_of):
     assert "fetch" not in run.manifest.tables
     why = {entry.what: entry.why for entry in run.manifest.not_measured}
     assert why["fetch"] == why["step"] == "the queue file has no time stamps"
-    assert said(run, "fetch_times").startswith("8 batch(es)")
+    assert said(run, "fetch_times").startswith("left out 8 batches")
 
 
 @pytest.mark.parametrize("samples", [5, 7])
@@ -277,7 +277,7 @@ def test_blocks_of_another_graph_or_process_are_counted_and_left_out(tmp_path, r
     source.joinpath("worker_0.log").write_text(log() + other, encoding="utf-8")
     run = run_of(source)
     assert run.manifest.tables["op_service"] == 24
-    assert "timing block of another dataset graph; 3 left out" in said(run, "bad_value")
+    assert "3 entries were left out: timing block of another dataset graph" in said(run, "bad_value")
     assert "2 timing blocks of process 99 left out" in said(run, "log_processes")
 
 

@@ -53,21 +53,21 @@ def test_impossible_values_are_unknown_and_counted(read):
     info = {"user_utilization": [50, -1, float("nan"), "x"], "sys_utilization": [1, 2, 3, 4]}
     found, notes = read(cpu_json(4, process_info=info, twins=False))
     assert [user for user, _ in found.process] == [0.5, None, None, None]
-    assert notes == ["`minddata_cpu_utilization_0.json`: impossible CPU of the process; 3 left out"]
+    assert notes == ["`minddata_cpu_utilization_0.json`: 3 entries were left out: impossible CPU of the process"]
 
 
 def test_a_host_share_above_1_is_unknown(read):
     info = {"idle_utilization": [75, 175], "user_utilization": [1, 1], "sys_utilization": [1, 1]}
     found, notes = read(cpu_json(2, device_info=info))
     assert [idle for _, _, idle in found.host] == [0.75, None]
-    assert "impossible CPU of the host; 1 left out" in notes[0]
+    assert "1 entry was left out: impossible CPU of the host" in notes[0]
 
 
 @pytest.mark.parametrize("bad", [-1, 2**62, None, float("inf"), "5"])
 def test_an_impossible_stamp_is_unknown_and_keeps_its_place(read, bad):
     found, notes = read(cpu_json(3, time_stamp=[5, bad, 25]))
     assert found.times == [5 * MS, None, 25 * MS]
-    assert any("impossible time stamp; 1 left out" in note for note in notes)
+    assert any("1 entry was left out: impossible time stamp" in note for note in notes)
 
 
 def test_stamps_that_go_backwards_are_said(read):

@@ -54,13 +54,13 @@ def test_times_of_a_sink_are_taken_wherever_they_stand(read):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (block(1_060).partition("\n")[2], "timing block without a time stamp; 1 left out"),
-        (header(1_060) + "\n[PROF Dataset]\nnothing\n", "timing block without operators; 1 left out"),
+        (block(1_060).partition("\n")[2], "1 entry was left out: timing block without a time stamp"),
+        (header(1_060) + "\n[PROF Dataset]\nnothing\n", "1 entry was left out: timing block without operators"),
         (
             block(1_060) + "-- MapOp(ID:1) : worker_time (avg:1ms, max: /, min: /, count:1)\n",
-            "an operator twice; 1 left out",
+            "1 entry was left out: timing block with an operator twice",
         ),
-        (block(1_060).replace("09-21", "13-41"), "timing block without a time stamp; 1 left out"),
+        (block(1_060).replace("09-21", "13-41"), "1 entry was left out: timing block without a time stamp"),
     ],
 )
 def test_a_block_that_is_not_whole_is_left_out_and_counted(read, text, said):

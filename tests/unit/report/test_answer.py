@@ -26,6 +26,12 @@ def test_doubts_are_one_sentence_with_names_and_numbers():
     assert len(clauses(doubts)) == 4
 
 
+@pytest.mark.parametrize(("named", "words"), [(0.62, "was even busier (74 %)"), (0.9, "is nearly as slow (busy 74 %)")])
+def test_a_stage_that_was_busier_than_the_named_one_is_not_called_nearly_as_slow(named, words):
+    doubt = {"code": "close", "op": SOURCE, "utilisation": 0.74, "named_utilisation": named}
+    assert clauses([doubt]) == [f"`Source` {words}"]
+
+
 def test_every_doubt_has_a_row_in_the_table_that_says_what_to_do(request):
     table = (request.config.rootpath / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     assert [code for code in WORDS if f"`{code}`" not in table] == []

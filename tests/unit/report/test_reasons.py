@@ -26,8 +26,8 @@ def test_every_condition_can_be_said(clause):
 @pytest.mark.parametrize(
     ("fact", "relation", "bound", "text"),
     [
-        ("wait_share", "at_most", 0.2, "the loop's wait for data: at most 20 %"),
-        ("python_cores", "at_least", 0.85, "Python inside the process: at least 0.85 cores"),
+        ("wait_share", "at_most", 0.2, "the training's wait for data: at most 20 %"),
+        ("python_cores", "at_least", 0.85, "CPU of Python code inside the process: at least 0.85 cores"),
         ("batches", "short_of", 20, "batches of the steady state: below 20 or not known"),
         ("gil_share", "unknown", None, "time that the interpreter's lock (GIL) is held: not measured"),
     ],

@@ -84,7 +84,7 @@ def test_only_chosen_steps(make_run):
 
 @pytest.mark.parametrize("weight", ["device", "memory"])
 def test_what_was_not_recorded_is_an_error(make_run, weight):
-    with pytest.raises(UsageError, match=f"no operator has a weight of kind `{weight}`"):
+    with pytest.raises(UsageError, match=f"the run has nothing for --weight {weight}"):
         stacks(make_run(TABLES), Question(weight=weight))
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 import pipeprof.verdict
-from pipeprof.report.words import evidence, network, ranks, suggestions
+from pipeprof.report.words import evidence, gate, network, predictions, ranks, suggestions
 
 OP = {"op_id": 3, "op_type": "MapOp", "name": "decode"}
 VERDICT = Path(pipeprof.verdict.__file__).parent
@@ -40,6 +41,8 @@ def written(node: ast.expr) -> set[str]:
         (network.WORDS, ("Advice",)),
         (evidence.WHAT, ("evidence",)),
         (evidence.BASIS, ("on",)),
+        (predictions.WORDS, ("because",)),
+        (gate.WORDS, ("note",)),
     ],
 )
 def test_every_code_of_the_verdicts_has_words_and_every_word_a_code(words, callers):
@@ -65,10 +68,10 @@ def test_an_action_that_says_nothing_without_its_reason_has_it():
 
 
 def test_a_gain_that_is_not_known_says_why_and_a_wide_one_its_ends():
-    refused = {"ratio": None, "low": None, "high": None, "reason": "no service time"}
-    assert (
-        "cannot be predicted (no service time)" in said("workers", new_workers=1, why=None, prediction=refused)["text"]
-    )
+    refused = {"ratio": None, "low": None, "high": None, "reason": {"code": "stall_not_known"}}
+    found = said("workers", new_workers=1, why=None, prediction=refused)
+    assert "the gain cannot be predicted (it is not known how long its stalls are" in found["text"]
+    assert found["facts"]["prediction"]["reason_facts"] == {"code": "stall_not_known"}
     wide = {"ratio": 1.4, "low": 1.2, "high": 1.7, "reason": None}
     assert said("to_processes", new_workers=2, prediction=wide)["text"].endswith("(GIL): 1.20 to 1.70 times as fast")
 
@@ -137,3 +140,65 @@ def test_evidence_keeps_its_code_beside_its_words():
     assert found["what"] == "operators of the forward and backward pass"
     assert found["basis"] == "1 step with recorded operators, 2 ranks"
     assert found["code"] == "step_part"
+
+
+def test_a_prediction_says_what_it_rests_on_and_keeps_its_codes():
+    basis = [
+        {"code": "in_proportion", "op_type": "MapOp", "old": 1, "new": 4},
+        {"code": "others_not_timed", "op_types": ["MindRecordOp", "TFReaderOp"]},
+        {"code": "others_not_timed", "op_types": ["TFReaderOp"]},
+        {"code": "polled", "workers": 2, "least_ns": 3.125e6},
+    ]
+    found = predictions.worded({"ratio": 4.0, "basis": basis, "reason": None})
+    assert found["basis"][:3] == [
+        "maximum throughput of MapOp in proportion to its workers (1 -> 4)",
+        "MindRecordOp and TFReaderOp are not timed: the gain is as stated only if they keep up",
+        "TFReaderOp is not timed: the gain is as stated only if it keeps up",
+    ]
+    assert found["basis"][3].startswith("with 2 workers at least 3.12 ms pass between two rows")
+    assert (found["basis_facts"], found["reason"], found["reason_facts"]) == (basis, None, None)
+
+
+@pytest.mark.parametrize(
+    ("code", "facts", "words"),
+    [
+        ("few_jobs", {"jobs": 1, "needed": 8}, "The baseline has 1 CI job; 8 are needed to compare across jobs"),
+        ("other_jobs_left_out", {"left_out": 1}, "1 repetition of other CI jobs is left out"),
+        ("other_jobs_left_out", {"left_out": 8}, "8 repetitions of other CI jobs are left out"),
+        ("share", {"prefix": "op/", "ratio": 0.8}, "relative to all `op/` metrics together: -20.0 %"),
+        ("too_small", {"change": 0.0004, "needed": 0.02}, "it changed for certain, but by only 0.04 %: 2 % is the"),
+        ("only_in_new", {"metrics": list("abcd")}, "measured only in new, so not judged: `a`, `b`, `c` and 1 more"),
+        (
+            "acknowledgement_outgrown", {"metric": "m", "reason": "r", "max_ratio": 1.1, "ratio": 1.12},
+            "the acknowledgement of `m` (r) covers a ratio of up to 1.1, and the ratio is 1.12",
+        ),
+        ("acknowledged", {"until": "2026-12-31", "reason": "r", "reference": "#12"}, "acknowledged until 2026-12-31: r (#12)"),
+        ("acknowledged", {"until": "2026-12-31", "reason": "r", "reference": ""}, "acknowledged until 2026-12-31: r"),
+        ("two_points", {"writes": 1}, "two single measurements, 1 write apart: not tested"),
+    ],
+)  # fmt: skip
+def test_the_gate_says_why(code, facts, words):
+    assert gate.sentence({"code": code, **facts}).startswith(words)
+
+
+ERRORS_OF_INPUT = {"gate/policy.py", "gate/samples.py"}  # refuse what a user gave
+UNITS = {"share of the step time", "share of the time in training steps"}
+
+
+def sentences(path):
+    """Strings of four words or more that stand in a file, apart from docstrings and what is raised."""
+    tree = ast.parse(path.read_text("utf-8"))
+    spoken = [node for node in ast.walk(tree) if isinstance(node, ast.Raise)]
+    spoken += [node for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    aside = {id(inner) for node in spoken for inner in ast.walk(node)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in aside
+        if re.search(r"[a-z]{2,}( [a-z]{2,}){3}", node.value)
+    ]
+
+
+def test_the_room_of_verdicts_speaks_no_english():
+    files = [path for path in VERDICT.rglob("*.py") if path.relative_to(VERDICT).as_posix() not in ERRORS_OF_INPUT]
+    assert {text for path in files for text in sentences(path)} - UNITS == set()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.verdict.compatible import NOTES, verdicts
+from pipeprof.report.words import compatible as words
+from pipeprof.verdict.compatible import verdicts
 
 HERE = {"rep": 0, "rank": 0, "pipeline_key": "a"}
 
@@ -28,8 +29,9 @@ def interval(advised=True):
 
 def test_without_rows_no_program_says_anything():
     found = ask()
-    assert {name: part["named"] for name, part in found.items()} == dict.fromkeys(NOTES)
-    assert all(part["of"] == 0 and part["note"] for part in found.values())
+    assert {name: part["named"] for name, part in found.items()} == dict.fromkeys(words.NOTES)
+    assert all(part["of"] == 0 for part in found.values())
+    assert {name: part["note"] for name, part in words.worded(found).items()} == words.NOTES
     assert found["mindinsight"]["queues"] is None
     assert found["mindinsight"]["ops"] == []
 
@@ -78,10 +80,26 @@ def spored(op_id, bottleneck=None, *, named=False, missing=None, rank=0):
 
 
 def test_mindspore_prints_one_operator_of_its_matches():
-    part = ask(mindspore=[spored(0, "queue", named=True), spored(1), spored(2, "cpu")])["mindspore"]
+    part = words.worded(ask(mindspore=[spored(0, "queue", named=True), spored(1), spored(2, "cpu")]))["mindspore"]
     assert (part["named"], part["matches"], part["warning"]) == ([0], [2, 0], "Batch(id=0)")
     assert part["suggestion"] == "1.5 % CPU per worker and unusual queues: raise prefetch_size"
+    assert part["suggestion_facts"] == {"finding": "queue", "avg_cpu_pct_per_worker": 1.5, "workers": 2}
     assert [item["finding"] for item in part["cpu_details"]] == ["low", "low"]
+
+
+@pytest.mark.parametrize(
+    ("finding", "text"),
+    [
+        ("leaf", "its queue is filled to 12.5 %: set num_parallel_workers > 2"),
+        ("device_queue", "its input queue is empty 40 % of the time: the device waits for the dataset"),
+        ("inner", "its input queue is filled to 80 %, its output queue to 12.5 %: raise prefetch_size or num_parallel"),
+    ],
+)
+def test_details_of_queues_name_the_numbers_that_they_rest_on(finding, text):
+    fills = {"queue_utilization_pct": 12.5, "input_utilization_pct": 80.0, "input_empty_freq_pct": 40.0}
+    found = ask(mindspore=[spored(0) | fills | {"queue_detail": finding}])
+    (detail,) = words.worded(found)["mindspore"]["queue_details"]
+    assert detail["text"].startswith(text)
 
 
 def test_mindspore_without_a_match_names_nothing_and_without_data_is_silent():

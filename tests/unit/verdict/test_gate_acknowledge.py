@@ -7,6 +7,7 @@ import pytest
 from pipeprof.errors import UsageError
 from pipeprof.verdict import Policy, judge
 from pipeprof.verdict.gate.acknowledge import acknowledged
+from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import Acknowledgement, Rule, read_policy
 
 STEP = "step_time_median"
@@ -30,7 +31,7 @@ def after(found, entries, today="2026-11-21", workload="mlp"):
 def test_an_accepted_regression_passes_and_stays_visible():
     done = after(verdict(1.08), policy(reference="#12"))
     assert (done.verdict, done.exit_code, done.metrics[0].verdict) == ("acknowledged", 0, "acknowledged")
-    assert "acknowledged until 2026-12-31: new loss (#12)" in done.metrics[0].reason
+    assert done.metrics[0].reasons[-1] == note("acknowledged", until="2026-12-31", reason="new loss", reference="#12")
 
 
 @pytest.mark.parametrize("entry", [{"max_ratio": 1.05}, {"workload": "cnn"}, {"metric": "step_time_p90"}])
@@ -46,7 +47,7 @@ def test_it_holds_up_to_and_including_its_day():
 def test_an_expired_entry_fails_and_is_named():
     done = after(verdict(1.08), policy(), today="2027-01-01")
     assert done.exit_code == 1
-    assert "the acknowledgement of `step_time_median` (new loss) expired on 2026-12-31" in done.notes
+    assert note("acknowledgement_expired", metric=STEP, reason="new loss", expires="2026-12-31") in done.notes
 
 
 def test_higher_is_better_is_covered_by_the_inverse():
@@ -75,13 +76,14 @@ def test_an_entry_that_could_never_be_checked_is_refused(wrong):
 def test_what_outgrew_its_entry_fails_and_says_so():
     done = after(verdict(1.12), policy())
     assert done.exit_code == 1
-    assert "the acknowledgement of `step_time_median` (new loss) covers a ratio of up to 1.1, found 1.12" in done.notes
+    (outgrown,) = [one for one in done.notes if one["code"] == "acknowledgement_outgrown"]
+    assert (outgrown["max_ratio"], outgrown["ratio"]) == (1.1, pytest.approx(1.12))
 
 
 def test_an_entry_of_a_metric_that_nobody_measured_is_named():
     done = after(verdict(1.0), policy(metric="step_time_medain"))
     assert done.exit_code == 0
-    assert done.notes[-1].startswith("the acknowledgement of `step_time_medain` (new loss) is of a metric that was not")
+    assert done.notes[-1] == note("acknowledgement_not_measured", metric="step_time_medain", reason="new loss")
 
 
 def test_a_change_of_sign_is_no_ratio_that_could_be_accepted():

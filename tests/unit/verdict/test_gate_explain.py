@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeprof.verdict.gate.causes import headline
+from pipeprof.report.words.comparison import headline, worded
 from pipeprof.verdict.gate.explain import explanation
 from pipeprof.verdict.gate.result import MetricVerdict, Verdict
-
-LABELS = {"step_time_median": "step time"}
 
 
 def metric(name, verdict, family="primary", ratio=1.5, **more):
@@ -51,16 +49,16 @@ def test_a_stage_that_grew_is_the_cause_when_the_loop_waits_for_data():
         ("pipeline_op", "decode", None),
         ("phase", "data_wait", 1.0),
     ]
-    assert headline(verdict, entries, LABELS) == (
+    assert headline(verdict, entries) == (
         "Regressed: step time +50.0 % (95 % interval +40.0 to +60.0 %), because work of `decode` per batch grew 2.1x"
     )
 
 
-@pytest.mark.parametrize("name", ["peak_memory", "first_step_time"])
-def test_parts_of_a_step_are_no_cause_of_what_is_no_step_time(name):
+@pytest.mark.parametrize(("name", "said"), [("peak_memory", "peak memory"), ("first_step_time", "time to first step")])
+def test_parts_of_a_step_are_no_cause_of_what_is_no_step_time(name, said):
     verdict = Verdict("regressed", (metric(name, "regressed"), level("op/Relu", 10e6, 12e6, "regressed")))
-    assert headline(verdict, explanation(verdict, {}, []), LABELS) == (
-        f"Regressed: {name} +50.0 % (95 % interval +40.0 to +60.0 %)"
+    assert headline(verdict, explanation(verdict, {}, [])) == (
+        f"Regressed: {said} +50.0 % (95 % interval +40.0 to +60.0 %)"
     )
 
 
@@ -74,8 +72,8 @@ def test_a_stage_that_no_test_of_its_own_proves_is_named_when_the_wait_for_data_
     )
     entries = explanation(verdict, {}, [])
     assert [entry["name"] for entry in entries] == ["decode", "data_wait"]
-    assert entries[0]["text"] == "work of `decode` per batch may have grown 2.5x"
-    assert headline(verdict, entries, LABELS).endswith(", probably because work of `decode` per batch grew 2.5x")
+    assert worded(entries)[0]["text"] == "work of `decode` per batch may have grown 2.5x"
+    assert headline(verdict, entries).endswith(", probably because work of `decode` per batch grew 2.5x")
 
 
 def test_a_stage_is_not_named_for_a_step_that_does_not_wait_for_it():
@@ -98,13 +96,13 @@ def test_an_operator_that_became_another_one_is_the_headline():
     entries = explanation(verdict, {}, facts)
     assert entries[0]["kind"] == "structure"
     assert entries[0]["share"] == 1.0
-    assert "because operator `net/conv` changed from Conv2D to slow_conv2d" in headline(verdict, entries, LABELS)
+    assert "because operator `net/conv` changed from Conv2D to slow_conv2d" in headline(verdict, entries)
 
 
 def test_a_changed_setting_is_the_cause():
     verdict = verdict_of(level("phase/data_wait", 1e6, 9e6), level("phase/compute", 8e6, 8e6))
     facts = [{"name": "stage decode", "base": "MapOp, workers 4", "new": "MapOp, workers 1", "change": "changed"}]
-    text = headline(verdict, explanation(verdict, {}, facts), LABELS)
+    text = headline(verdict, explanation(verdict, {}, facts))
     assert "because stage `decode` changed from MapOp, workers 4 to MapOp, workers 1" in text
 
 
@@ -118,23 +116,23 @@ def test_operators_that_come_and_go(new, share):
     facts = appeared("x") if new else vanished("x")
     there = [] if new else [level("op/x", 3e6, None, "missing")]
     verdict = verdict_of(level("phase/whole", 10e6, 20e6), *there)
-    (entry,) = explanation(verdict, {"op/x": 2e6} if new else {}, facts)
+    (entry,) = worded(explanation(verdict, {"op/x": 2e6} if new else {}, facts))
     assert entry["share"] == pytest.approx(share)
     assert entry["change"] in entry["what"]
 
 
 def test_nothing_judged_is_said_so():
-    assert headline(Verdict("missing", ()), [], LABELS) == "Missing: no primary metric could be judged"
+    assert headline(Verdict("missing", ()), []) == "Missing: no primary metric could be judged"
 
 
 def test_what_is_open_says_how_many_repetitions_it_needs_itself():
     one = metric("step_time_median", "inconclusive", ratio=1.02, ci_low=0.9, ci_high=1.2)
     other = metric("peak_memory", "inconclusive", ratio=1.02, reps_needed=77)
     open_ = Verdict("inconclusive", (dataclasses.replace(one, reps_needed=12), other))
-    assert headline(open_, [], LABELS) == (
+    assert headline(open_, []) == (
         "Inconclusive: step time +2.0 % (95 % interval -10.0 to +20.0 %); about 12 repetitions per side would decide it"
     )
-    assert headline(Verdict("inconclusive", (one, other)), [], LABELS).endswith("+20.0 %)")
+    assert headline(Verdict("inconclusive", (one, other)), []).endswith("+20.0 %)")
 
 
 def test_what_is_open_has_no_cause():
@@ -143,8 +141,8 @@ def test_what_is_open_has_no_cause():
         word="inconclusive",
     )  # fmt: skip
     entries = explanation(verdict, {}, [])
-    assert "because" not in headline(verdict, entries, LABELS)
-    assert all(" may have " in entry["text"] for entry in entries)
+    assert "because" not in headline(verdict, entries)
+    assert all(" may have " in entry["text"] for entry in worded(entries))
 
 
 def test_phases_of_windows_and_of_all_steps_are_no_two_steps():
@@ -189,7 +187,7 @@ def test_kernels_of_another_version_are_one_line_and_no_cause():
     facts = [*vanished(*names[:2]), *appeared(*names[2:])]
     entries = explanation(verdict, {f"op/{name}": 5.2e6 for name in names[2:]}, facts)
     assert entries[0]["name"] == "Memcpy DtoD (Device -> Device)"
-    assert entries[0]["text"] == "operator `Memcpy DtoD` (3 -> 774 executions per step) may have grown 41x"
+    assert worded(entries)[0]["text"] == "operator `Memcpy DtoD` (3 -> 774 executions per step) may have grown 41x"
     assert entries[0]["share"] == pytest.approx(40 / 41)
     rest = entries[1:]
     assert {(entry["kind"], entry["family"], entry["share"]) for entry in rest} == {("structure", "f", None)}

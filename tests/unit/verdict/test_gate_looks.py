@@ -20,7 +20,7 @@ def drawn(seed, number, spread, factor=1.0):
 def test_before_the_first_look_nothing_is_decided():
     verdict = judge_looks({STEP: [1e8] * 4}, {STEP: [3e8] * 4})
     assert (verdict.verdict, verdict.looks, verdict.next_look) == ("inconclusive", (), 5)
-    assert "the first check is after 5 repetitions" in verdict.metrics[0].reason
+    assert verdict.metrics[0].reasons == ({"code": "first_check", "repetitions": 5},)
     assert verdict.metrics[0].reps_needed == 5
 
 

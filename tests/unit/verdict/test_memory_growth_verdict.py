@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipeprof.report.words.memory import worded
 from pipeprof.verdict.memory import judge_growth, worst
 
 MIB = 1 << 20
@@ -39,8 +40,23 @@ def test_verdicts(given, verdict):
 
 def test_it_says_how_much_and_how_sure():
     judged = judge_growth(row(0.5 * MIB, 0.25 * MIB, 1.0 * MIB))
-    assert judged["why"] == "grew by 512 KiB per step (99 %: 256 KiB per step to 1.00 MiB per step)"
+    assert worded(judged)["why"] == "grew by 512 KiB per step (99 % interval 256 KiB to 1.00 MiB)"
     assert (judged["grown_bytes"], judged["threshold_bytes"]) == (50 * MIB, MIB)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (row(-0.5 * MIB, -1.0 * MIB, -0.25 * MIB), "shrank by 512 KiB per step (99 % interval 256 KiB to 1.00 MiB)"),
+        (row(0.0, 0.0, 0.0), "changed by less than 1.00 MiB over 120 steps"),
+        (row(0.1 * MIB, 0.05 * MIB, 0.2 * MIB, most_rise_bytes=9.5 * MIB), "most of it is one jump of 9.50 MiB; "),
+        (row(0.0, -0.25 * MIB, 0.25 * MIB), "between -256 KiB and 256 KiB per step: 20 of 23 parts of the training "),
+        (row(None, None, None, span=None, first=None, blocks=1), "only 1 part of the training has samples, at least 7"),
+        (row(None, None, None, span=None, first=None, blocks=3), "only 3 parts of the training have samples, at least"),
+    ],
+)
+def test_every_verdict_says_why(given, why):
+    assert worded(judge_growth(given))["why"].startswith(why)
 
 
 def test_growing_wins_and_nothing_is_not_measured():

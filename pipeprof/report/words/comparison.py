@@ -1,0 +1,108 @@
+"""The sentence that leads a comparison, and the lines of its explanation, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.words import gate
+from pipeprof.report.words.phases import COMPARED
+from pipeprof.units import format_change
+from pipeprof.verdict.gate.causes import lead, stated_cause
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeprof.verdict.gate.result import MetricVerdict, Verdict
+
+    Entry = dict[str, Any]
+
+METRICS = {
+    "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": "wait for data",
+    "first_step_time": "time to first step", "peak_memory": "peak memory",
+}  # fmt: skip
+OTHERS = "(others)"
+
+
+def worded(entries: Sequence[Entry]) -> list[Entry]:
+    """The lines with `what` changed and `text`, a sentence; their codes and numbers are kept."""
+    return [{"what": _what(entry), **entry, "text": _text(entry)} for entry in entries]
+
+
+def headline(verdict: Verdict, entries: Sequence[Entry]) -> str:
+    """One sentence: the verdict, how far the worst metric moved, and because of what."""
+    one, word = lead(verdict), verdict.verdict.capitalize()
+    if one is None:
+        return f"{word}: no primary metric could be judged"
+    name, reason = METRICS.get(one.name, one.name), gate.reason(one.reasons)
+    if one.ratio is None:
+        return f"{word}: {name}" + (f": {reason}" if reason else "")
+    more = {"incomparable": reason, "missing": reason, "inconclusive": _needed(one)}.get(one.verdict)
+    return f"{word}: {name} {_moved(one, one.ratio)}{_because(one, entries)}" + (f"; {more}" if more else "")
+
+
+def _moved(one: MetricVerdict, ratio: float) -> str:
+    if one.ci_low is None or one.ci_high is None:
+        return format_change(ratio)
+    low, high = format_change(one.ci_low), format_change(one.ci_high)
+    return f"{format_change(ratio)} (95 % interval {low.removesuffix(' %')} to {high})"
+
+
+def _because(one: MetricVerdict, entries: Sequence[Entry]) -> str:
+    found = stated_cause(one, entries)
+    if found is None:
+        return ""
+    return f", {'because' if found['proven'] else 'probably because'} {_text({**found, 'proven': True})}"
+
+
+def _needed(one: MetricVerdict) -> str:
+    """How many repetitions would decide this metric, or why it could not be judged; empty without either."""
+    if one.alpha is None:
+        return gate.reason(one.reasons)
+    return "" if one.reps_needed is None else f"about {one.reps_needed} repetitions per side would decide it"
+
+
+def _what(entry: Mapping[str, Any]) -> str:
+    """What the line is about; with what came of it when that is not a number."""
+    kind, name = entry["kind"], entry["name"]
+    if kind == "phase":
+        return COMPARED.get(name, str(name))
+    if kind == "pipeline_op":
+        return f"work of `{name}` per batch" if entry["measure"] == "work" else f"the wait for `{name}`"
+    return f"{_structure(entry)} {entry['change']}" if kind == "structure" else _operator(entry)
+
+
+def _operator(entry: Mapping[str, Any]) -> str:
+    what = f"{'kernels' if 'members' in entry else 'operator'} `{entry['shown']}`"
+    if entry["name"] == OTHERS:
+        what = "all other operators"
+    if "runs_base" not in entry:
+        return what
+    return f"{what} ({_count(entry['runs_base'])} -> {_count(entry['runs_new'])} executions per step)"
+
+
+def _structure(entry: Mapping[str, Any]) -> str:
+    return f"{'operator' if entry['name'].startswith('op ') else 'stage'} `{entry['shown']}`"
+
+
+def _text(entry: Mapping[str, Any]) -> str:
+    """The line as a sentence that says itself how sure it is."""
+    if entry["kind"] == "structure":
+        came = {
+            "appeared": f"appeared ({entry['new']})", "vanished": f"vanished (was {entry['base']})",
+            "changed": f"changed from {entry['base']} to {entry['new']}",
+        }  # fmt: skip
+        return f"{_structure(entry)} {came[entry['change']]}"
+    change, ratio = entry["change"], entry["ratio"]
+    verb = change if entry["proven"] else f"may have {'grown' if change == 'grew' else 'shrunk'}"
+    return f"{_what(entry)} {verb}" + (f" {_times(ratio)}" if ratio is not None else "")
+
+
+def _times(ratio: float) -> str:
+    """`2.1x` from twice on, else a percentage."""
+    if ratio < 2:
+        return f"by {abs(ratio - 1) * 100:.1f} %"
+    return f"{ratio:.1f}x" if ratio < 10 else f"{ratio:,.0f}x"
+
+
+def _count(number: float | None) -> str:
+    return f"{number or 0:,.4g}" if (number or 0) < 1000 else f"{number:,.0f}"

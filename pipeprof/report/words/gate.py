@@ -1,0 +1,98 @@
+"""Why the gate judged a metric as it did, and what is to be noted about a comparison, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.units import format_change, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pipeprof.verdict.gate.result import MetricVerdict
+
+    Facts = Mapping[str, Any]
+
+MOST_NAMED = 3  # metrics in one note
+
+
+def metric(one: MetricVerdict) -> dict[str, Any]:
+    """A metric's verdict for JSON: `reason` in words, `reason_facts` the codes and numbers behind it."""
+    found = dict(vars(one))
+    facts = list(found.pop("reasons"))
+    return found | {"reason": reason(facts), "reason_facts": facts}
+
+
+def reason(notes: Iterable[Facts]) -> str:
+    """All of them as one clause; empty for none."""
+    return "; ".join(map(sentence, notes))
+
+
+def sentence(note: Facts) -> str:
+    """One code of verdict/gate/note."""
+    return WORDS[note["code"]](note)
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:MOST_NAMED])
+    return shown + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+
+
+def _percent(share: float) -> str:
+    """With two digits, so that a small change is not shown as none."""
+    return f"{share * 100:.2g} %"
+
+
+def _entry(text: str) -> Callable[[Facts], str]:
+    """About an acknowledgement of the policy."""
+    return lambda facts: f"the acknowledgement of `{facts['metric']}` ({facts['reason']}) {text.format(**facts)}"
+
+
+def _accepted(facts: Facts) -> str:
+    where = f" ({facts['reference']})" if facts["reference"] else ""
+    return f"acknowledged until {facts['until']}: {facts['reason']}{where}"
+
+
+WORDS: dict[str, Callable[[Facts], str]] = {
+    "few_repetitions": lambda facts: f"at least {facts['needed']} repetitions per side are needed",
+    "job_not_known": lambda facts: f"it is not known in which CI job {facts['side']} was measured",
+    "few_jobs": lambda facts: (
+        f"The baseline has {format_count(facts['jobs'], 'CI job')}; {facts['needed']} are needed to compare across jobs"
+    ),
+    "across_jobs": lambda facts: (
+        f"base and new are from different CI jobs, so the change is compared with the spread of the {facts['jobs']} "
+        "jobs of base"
+    ),
+    "other_jobs_left_out": lambda facts: (
+        f"{format_count(facts['left_out'], 'repetition')} of other CI jobs {'is' if facts['left_out'] == 1 else 'are'} "
+        "left out"
+    ),
+    "few_left": lambda facts: f"too few repetitions are left without the {facts['left_out']} of other CI jobs",
+    "shifted_scale": lambda _: "a value is 0 or less, so logarithms of (value + `floor`) are compared",
+    "linear_scale": lambda _: "a value is 0 or less, so differences are compared and not logarithms",
+    "share": lambda facts: f"relative to all `{facts['prefix']}` metrics together: {format_change(facts['ratio'])}",
+    "too_small": lambda facts: (
+        f"it changed for certain, but by only {_percent(facts['change'])}: {_percent(facts['needed'])} is the least "
+        "that counts"
+    ),
+    "too_noisy": lambda facts: (
+        f"too noisy to tell: p = {facts['p_value']:.2g}, a change needs p <= {facts['needed']:.2g}"
+    ),
+    "count_varies": lambda _: "it differs between the repetitions of one side, so it cannot be compared exactly",
+    "not_in_new": lambda _: "measured in base but not in new",
+    "first_check": lambda facts: f"the first check is after {facts['repetitions']} repetitions per side",
+    "conditions": lambda facts: f"measured under different conditions: {', '.join(facts['names'])}",
+    "acknowledged": _accepted,
+    "acknowledgement_not_measured": _entry("names a metric that was not measured"),
+    "acknowledgement_outgrown": _entry("covers a ratio of up to {max_ratio:g}, and the ratio is {ratio:.4g}"),
+    "acknowledgement_expired": _entry("expired on {expires}"),
+    "only_in_new": lambda facts: f"measured only in new, so not judged: {_named(facts['metrics'])}",
+    "on_neither_side": lambda facts: f"measured on neither side: {_named(facts['metrics'])}",
+    "other_environment": lambda facts: (
+        f"{facts['tag']} was measured on another machine or in another environment, so it is not comparable"
+    ),
+    "two_points": lambda facts: (
+        f"two single measurements, {format_count(facts['writes'], 'write')} apart: not tested, see the changes of "
+        "level too"
+    ),
+}
