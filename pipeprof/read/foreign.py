@@ -18,6 +18,7 @@ from pipeprof.read.combine import combine
 from pipeprof.read.kineto import reader as kineto
 from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
+from pipeprof.record.launcher import being_recorded
 from pipeprof.record.run import MANIFEST, Manifest, Run, load, new_run_id
 
 if TYPE_CHECKING:
@@ -150,6 +151,12 @@ def _check(source: Path, target: Path, *, force: bool) -> None:
             raise UsageError(
                 f"`{target}` is not a pipeprof run, so --force does not replace it", "give a new name with -o"
             )
+        _refuse_recorded(target)
+
+
+def _refuse_recorded(target: Path) -> None:
+    if being_recorded(target):
+        raise UsageError(f"`{target}` is being recorded", "wait until that has ended, or give a new name with -o")
 
 
 def _is_run(folder: Path) -> bool:
@@ -229,6 +236,7 @@ def _put_in_place(run: Run, target: Path) -> Run:
     place = target.resolve()
     try:
         if place.exists():
+            _refuse_recorded(place)
             shutil.rmtree(place)
         run.path.rename(place)
     except OSError as error:
