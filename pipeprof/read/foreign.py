@@ -18,6 +18,7 @@ from pipeprof.read.combine import combine
 from pipeprof.read.kineto import reader as kineto
 from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
+from pipeprof.record import checksums
 from pipeprof.record.launcher import being_recorded
 from pipeprof.record.run import MANIFEST, Manifest, Run, load, new_run_id
 
@@ -106,6 +107,7 @@ def import_path(
         _read(chosen, found.known, run, progress)
         _say_left_out(run.manifest, found.left_out)
         run.manifest.ended_at = _now()
+        checksums.seal(run)
         run.save()
         return _put_in_place(run, target)
     except BaseException:

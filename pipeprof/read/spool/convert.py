@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from pipeprof.read.spool import host, operators, pipelines, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
+from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.rank import RankRows
 from pipeprof.read.spool.steps import Step, Steps, find_steps
@@ -45,8 +45,8 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     gives the same files. Raises RunError when the files cannot be written.
     """
     spool = run.spool / f"rep={rep}"
-    launch = _facts(spool / "launch.json")
-    ended = _facts(spool / "exit.json")
+    launch = facts(spool / "launch.json")
+    ended = facts(spool / "exit.json")
     ended = ended if is_of(run, ended) else {}
     processes = _own_processes(run, rep)
     zero = int(launch.get("monotonic") or min((int(p.about["started"]) for p in processes), default=0))
@@ -81,16 +81,6 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         _write(run, out, result)
     run.manifest.reps = sorted([*(r for r in run.manifest.reps if r.rep != rep), entry], key=lambda r: r.rep)
     return result
-
-
-def launch_facts(run: Run, rep: int) -> dict[str, Any]:
-    """What the launcher wrote when it started a repetition; empty when that is not there."""
-    return _facts(run.spool / f"rep={rep}" / "launch.json")
-
-
-def is_of(run: Run, facts: Mapping[str, Any]) -> bool:
-    """Whether facts of a spool are of this run; those of older versions do not say."""
-    return facts.get("run_id") in (None, run.manifest.run_id)
 
 
 def _own_processes(run: Run, rep: int) -> list[Process]:
@@ -337,14 +327,6 @@ def _last_sign(processes: Sequence[Process], samples: Sequence[Mapping[str, Any]
 
 def _overlap(one: Process, other: Process) -> bool:
     return int(one.about["started"]) < other.last_ns and int(other.about["started"]) < one.last_ns
-
-
-def _facts(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _count_lines(path: Path) -> int:

@@ -10,8 +10,9 @@ import signal
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import RunError
-from pipeprof.read.spool.convert import Converted, convert_rep, is_of, launch_facts
-from pipeprof.record import lock
+from pipeprof.read.spool.convert import Converted, convert_rep
+from pipeprof.read.spool.owner import refuse_another_run, refuse_anothers_spool
+from pipeprof.record import checksums, lock
 from pipeprof.record.launcher import launcher_alive, processes_alive
 from pipeprof.record.run import MANIFEST, NotMeasured, Run, load
 from pipeprof.record.schema import BY_NAME
@@ -40,7 +41,7 @@ def finish(run: Run, *, keep_spool: bool = False, progress: Callable[[str], None
     folder holds another run by now, which is left alone.
     """
     try:
-        there = _refuse_another_run(run)
+        there = refuse_another_run(run)
         if not _reps(run):
             if there is not None and _is_settled(there):
                 return there  # the conversion failed before, and another process has recovered it since
@@ -53,10 +54,12 @@ def finish(run: Run, *, keep_spool: bool = False, progress: Callable[[str], None
 def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text: None) -> Run:
     """Open a run, recovering its spool first when the recording was cut off.
 
-    Raises RunError when it is no run, is still being recorded, or its spool is that of another run.
+    Raises RunError when it is no run, is still being recorded, its spool is that of another run, or a file of a table
+    was rewritten.
     """
     run = load(path)
     if _is_settled(run):
+        checksums.refuse_changed(run)
         return run
     with lock.deciding(run.path):
         _refuse_recorded(run)
@@ -90,6 +93,7 @@ def _refuse_recorded(run: Run) -> None:
 def _recovered(run: Run, progress: Callable[[str], None]) -> Run:
     if not run.spool.is_dir():
         run.manifest.state, run.manifest.reason = "failed", "the recording ended before anything was recorded"
+        checksums.seal(run, [])
         run.save()
         return run
     return _convert(run, keep_spool=bool(run.manifest.options.get("keep_spool")), progress=progress)
@@ -97,10 +101,10 @@ def _recovered(run: Run, progress: Callable[[str], None]) -> Run:
 
 def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> Run:
     """Convert every repetition of the spool, decide the state, save the manifest, and remove the spool."""
-    _refuse_anothers_spool(run)
+    reps = _reps(run)
+    refuse_anothers_spool(run, reps)
     manifest = run.manifest
     manifest.warnings = [warning for warning in manifest.warnings if warning.code == "launcher"]
-    reps = _reps(run)
     try:
         results = [convert_rep(run, rep, progress) for rep in reps]
         manifest.tables = {}
@@ -114,6 +118,7 @@ def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> 
         if not run.spool.is_dir():
             _remove_tables(run, reps)
             return _deleted(run)
+        checksums.seal(run, reps)
         run.save()
     except RunError as error:
         _remove_tables(run, reps)
@@ -124,35 +129,6 @@ def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> 
     if not alive and not keep_spool:
         _remove_spool(run)
     return run
-
-
-def _refuse_another_run(run: Run) -> Run | None:
-    """The run as it lies on disk, None when it cannot be read.
-
-    Raises RunError when the folder was given to another run while this one was recorded.
-    """
-    try:
-        there = load(run.path)
-    except (RunError, OSError):
-        return None
-    if there.manifest.run_id != run.manifest.run_id:
-        raise RunError(
-            f"`{run.path}` holds another run: found run_id {there.manifest.run_id}, expected {run.manifest.run_id}; "
-            "the folder was replaced while it was recorded into",
-            "record again with another name after -o",
-        )
-    return there
-
-
-def _refuse_anothers_spool(run: Run) -> None:
-    for rep in _reps(run):
-        facts = launch_facts(run, rep)
-        if not is_of(run, facts):
-            raise RunError(
-                f"`{run.spool / f'rep={rep}'}` is of another run: found run_id {facts['run_id']}, "
-                f"expected {run.manifest.run_id}",
-                "remove the folder `spool`, or restore the `run.json` that belongs to it",
-            )
 
 
 def _deleted(run: Run) -> Run:
@@ -167,6 +143,7 @@ def _deleted(run: Run) -> Run:
         raise RunError(
             f"{manifest.reason}: `{run.path}`, which cannot be made again: {error.strerror}", "record again"
         ) from error
+    checksums.seal(run, [])
     run.save()
     return run
 
@@ -187,6 +164,7 @@ def _remove_tables(run: Run, reps: Sequence[int]) -> None:
         for rep in reps:
             shutil.rmtree(run.path / table / f"rep={rep}", ignore_errors=True)
     run.manifest.tables = {}
+    checksums.forget(run, reps)
 
 
 def _reps(run: Run) -> list[int]:
