@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect.host import HostSampler
 from pipeprof.errors import UsageError
+from pipeprof.record.text import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,11 +74,13 @@ def command_path(command: Sequence[str]) -> str:
     found = shutil.which(name)
     if found is not None:
         return found
-    if os.sep in name and Path(name).exists():
+    if os.sep in name and os.path.exists(name):  # noqa: PTH110 - Path's raises for a name that is too long
         raise UsageError(
             f"cannot execute `{name}`: it is not an executable file", f"try `python {name}` or `chmod +x {name}`"
         )
-    raise UsageError(f"command not found: `{name}`", "put the command that you would type yourself after `--`")
+    raise UsageError(
+        f"command not found: `{shortened(name)}`", "put the command that you would type yourself after `--`"
+    )
 
 
 def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host_interval_s: float) -> Outcome:

@@ -19,11 +19,13 @@ from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
 from pipeprof.record.launcher import being_recorded
 from pipeprof.record.run import MANIFEST, Manifest, Run, new_run_id
+from pipeprof.record.text import printable, printable_all, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _AS_MANY_AT_ONCE = 16  # recordings that begin in one folder in one second
+LONGEST_PATH = 3800  # bytes, of 4095 that a path may have: files in the run need the rest
 RESERVE_BYTES = 16 * 1024
 SCHEDULE_FIELDS = ("skip_first", "wait", "warmup", "active", "repeat")
 
@@ -50,7 +52,7 @@ class Surroundings:
 
 def surroundings() -> Surroundings:
     """Look at the repository, the job and the machine; takes some milliseconds."""
-    return Surroundings(fingerprint.git_state(str(Path.cwd())), fingerprint.job(), fingerprint.machine())
+    return Surroundings(fingerprint.git_state(str(Path.cwd())), fingerprint.job(), printable_all(fingerprint.machine()))
 
 
 def new_run(
@@ -67,8 +69,8 @@ def new_run(
     manifest = Manifest(
         run_id=run_id,
         source=source,
-        command=fingerprint.without_secrets(command),
-        workdir=str(Path.cwd()),
+        command=printable_all(fingerprint.without_secrets(command)),
+        workdir=printable(str(Path.cwd())),
         started_at=now.isoformat(timespec="seconds"),
         pipeprof_version=__version__,
         launcher_pid=launcher.pid,
@@ -156,10 +158,11 @@ def claim_folder(path: Path, *, force: bool) -> str:
     Raises UsageError when something is there (and is no run that `force` may replace), and when it cannot be written.
     What is being recorded is never replaced.
     """
-    _refuse_what_is_there(path, force=force)
-    folder = path.resolve()
     run_id = new_run_id()
     try:
+        _refuse_what_is_there(path, force=force)
+        folder = path.resolve()
+        _refuse_long(folder)
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
             raise UsageError(f"cannot write `{path}`: permission denied", "choose another folder with -o")
@@ -171,8 +174,20 @@ def claim_folder(path: Path, *, force: bool) -> str:
     except RunError as error:
         raise UsageError(error.message, "give a new name with -o") from error
     except OSError as error:
-        raise UsageError(f"cannot write `{path}`: {error.strerror}", "choose another folder with -o") from error
+        shown = shortened(str(path))
+        raise UsageError(f"cannot write `{shown}`: {error.strerror}", "choose another folder with -o") from error
     return run_id
+
+
+def _refuse_long(folder: Path) -> None:
+    """Raises UsageError for a path that leaves no room for those of the files in it."""
+    length = len(os.fsencode(folder))
+    if length > LONGEST_PATH:
+        raise UsageError(
+            f"the path of the run is too long: `{shortened(str(folder))}` has {length:,} bytes, "
+            f"at most {LONGEST_PATH:,} can be used",
+            "choose another folder with -o",
+        )
 
 
 def _claim_new_name() -> tuple[Path, str]:
