@@ -68,7 +68,7 @@ def test_a_training_that_lost_its_launcher_is_not_replaced(pipeprof):
 
 
 def test_what_is_said_to_be_missing_after_both_were_killed_is_enough(pipeprof):
-    with training(pipeprof, 150) as (launcher, out, lines):
+    with training(pipeprof, 400) as (launcher, out, lines):
         os.killpg(launcher.pid, signal.SIGKILL)
         lines.extend(launcher.stdout.read().decode().splitlines())  # until both are gone
     run = open_run(out)

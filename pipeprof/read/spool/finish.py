@@ -10,7 +10,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import RunError
-from pipeprof.read.spool.convert import Converted, convert_rep
+from pipeprof.read.spool.convert import UNSEEN_NS, Converted, convert_rep
 from pipeprof.read.spool.owner import refuse_another_run, refuse_anothers_spool
 from pipeprof.record import checksums, lock
 from pipeprof.record.launcher import launcher_alive, processes_alive
@@ -254,6 +254,9 @@ def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> Non
             else " are missing, and all queue samples"
         )
         manifest.reason = (manifest.reason or "") + text
+    elif None in codes and any(not process.ended_normally for result in results for process in result.processes):
+        waiting = f"{UNSEEN_NS / 1e9:.1f} s"  # killed before its first marks were written
+        manifest.reason = f"{manifest.reason}; at most the last {waiting} of steps are missing, and all queue samples"
 
 
 def _now() -> str:

@@ -78,6 +78,14 @@ def test_what_a_kill_may_cost_is_never_less_than_what_waits_to_be_written(spoole
     assert "at most the last 1.0 s of steps" in done.manifest.reason
 
 
+def test_a_kill_before_the_first_marks_were_written_is_bounded_too(spooled):
+    spooled.rep(status=None)
+    spooled.process(marks=[], bye=False)
+    assert finish(spooled.run).manifest.reason.endswith(
+        "recovered; at most the last 1.0 s of steps are missing, and all queue samples"
+    )
+
+
 def test_the_bound_that_is_said_is_never_rounded_down(spooled):
     spooled.rep(end=2_040_000_000)
     spooled.process(bye=False)
