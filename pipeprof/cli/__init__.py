@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from pipeprof import __version__
-from pipeprof.cli.misuse import words_of
+from pipeprof.cli.misuse import words_of, words_of_name
 from pipeprof.cli.streams import StdoutClosed, StdoutError, guard_streams
 from pipeprof.cli.told import tell_error
 from pipeprof.cli.verbs import Verbs
@@ -97,7 +97,11 @@ def _run() -> NoReturn:
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(128 + signal.SIGINT)
-    except Exception:  # noqa: BLE001 - whatever it is, it must not look like "regressed", which is 1
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must not look like "regressed", which is 1
+        words = words_of_name(error)
+        if words is not None:
+            tell_error(*words)
+            sys.exit(2)
         traceback.print_exc()
         tell_error("pipeprof failed where it should not", "report the lines above")
         sys.exit(DEFECT)

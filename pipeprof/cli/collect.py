@@ -83,7 +83,7 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
     and exit code. The newest run is what `pipeprof report` and other verbs take when none is named.
     """  # noqa: D301
     from pipeprof.collect.launch import ProbeOptions, die_like
-    from pipeprof.collect.session import create_run, default_name, parse_schedule, record
+    from pipeprof.collect.session import create_run, parse_schedule, record
 
     if not command:
         raise UsageError("no command to run", "pipeprof collect -- python train.py")
@@ -94,7 +94,7 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
     quiet, reps = options["quiet"], options["reps"]
     schedule = parse_schedule(options["schedule"]) if options["schedule"] is not None else None
     kept = {name: options[name] for name in KEPT_OPTIONS} | {"schedule": schedule, "reps": reps}
-    run = create_run(path or default_name(), command, kept, force=options["force"])
+    run = create_run(path, command, kept, force=options["force"])
     probe = ProbeOptions(options["queue_interval"], options["ops"], schedule, options["service"], options["memory"])
 
     def started(rep: int) -> None:

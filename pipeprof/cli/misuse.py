@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+
 import click
 
 from pipeprof.errors import did_you_mean
+from pipeprof.record.text import printable, shortened
 
 
 def words_of(error: click.ClickException) -> tuple[str, str]:
@@ -20,6 +23,15 @@ def words_of(error: click.ClickException) -> tuple[str, str]:
         verbs = context.command.list_commands(context)
         return f"no such command: `{context.command_path} {wrong}`", did_you_mean(wrong, verbs, help_text)
     return message[:1].lower() + message[1:], help_text
+
+
+def words_of_name(error: Exception) -> tuple[str, str] | None:
+    """Message and hint when a name that was given is too long, or is no text where only text will do; else None."""
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return f"a name is too long: `{shortened(str(error.filename))}`", "give a shorter one"
+    if isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason:
+        return f"a name is not UTF-8: `{shortened(printable(error.object))}`", "rename it, or give another one"
+    return None
 
 
 def _options(context: click.Context | None) -> list[str]:

@@ -21,11 +21,13 @@ def opened(path: Path) -> Run:
 
     Raises RunError; of a folder with another profiler's files the hint is the import.
     """
+    from pipeprof.record.checksums import refuse_changed
     from pipeprof.record.run import load
 
     try:
         run = load(path)
         if run.manifest.state != "running" and not run.spool.is_dir():
+            refuse_changed(run)
             return run  # nothing to recover; what could recover it is slow to import
         from pipeprof.read.spool.finish import open_run
 

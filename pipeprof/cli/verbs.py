@@ -39,6 +39,7 @@ SECTIONS: dict[str, dict[str, Verb]] = {
     "Other": {
         "demo": Verb("demo", "Find and fix a planted bottleneck in a small real training"),
         "runs": Verb("runs", "List runs: when, command, state, verdict, step time"),
+        "verify": Verb("verify", "Check that the files of a run are as they were written"),
         "import": Verb("foreign", "Read profiles of MindInsight, Ascend, MegEngine or PyTorch"),
         "completion": Verb("completion", "Print the completion script of a shell"),
         "render": Verb("render"),

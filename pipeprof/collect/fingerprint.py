@@ -68,7 +68,7 @@ def job() -> str | None:
     for names in CI_JOBS:
         values = [os.environ.get(name, "") for name in names]
         if values[0]:
-            return "ci:" + hashlib.sha256(" ".join(values).encode()).hexdigest()[:12]
+            return "ci:" + hashlib.sha256(" ".join(values).encode("utf-8", "surrogateescape")).hexdigest()[:12]
     boot = next(iter(_lines("/proc/sys/kernel/random/boot_id")), None)
     if boot is None:
         return None
@@ -149,7 +149,7 @@ def _lines(path: str) -> list[str]:
 
 def _git(folder: str, *words: str) -> str | None:
     try:
-        done = subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True, timeout=5, check=False)
+        done = subprocess.run(["git", "-C", folder, *words], capture_output=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else None

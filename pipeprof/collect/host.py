@@ -8,7 +8,7 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import psutil
 
@@ -44,7 +44,11 @@ class HostSampler:
         self._groups: dict[int, CpuGroup | None] = {}
         self._outside = pid != os.getpid()
         self.problem: str | None = None
-        self._file = path.open("a", encoding="utf-8", buffering=1)
+        self._file: TextIO | None = None
+        try:
+            self._file = path.open("a", encoding="utf-8", buffering=1)
+        except OSError as error:  # the folder was deleted, say: the command has been started already
+            self.problem = error.strerror
 
     def __enter__(self) -> Self:
         return self
@@ -52,12 +56,13 @@ class HostSampler:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with contextlib.suppress(OSError):
-            self._file.close()
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
 
     def sample(self) -> None:
         """Take one sample."""
-        if self.problem is not None:
+        if self.problem is not None or self._file is None:
             return
         cpu = psutil.cpu_times()
         memory = psutil.virtual_memory()

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect.host import HostSampler
 from pipeprof.errors import UsageError
+from pipeprof.record.text import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +45,8 @@ class ProbeOptions:
     """What the probe is told. `queue_interval_ms` 0 switches queue samples off; `schedule` None means automatic.
 
     `override`: settings of one dataset operator (probe/override.py). `cached`: iterators that hand out one batch for
-    ever (probe/cached.py). `slow_down`: every step takes that share longer (probe/slow.py).
+    ever (probe/cached.py). `slow_down`: every step takes that share longer (probe/slow.py). `run_id`: whose record
+    it is.
     """
 
     queue_interval_ms: int = 100
@@ -55,6 +57,7 @@ class ProbeOptions:
     override: Mapping[str, Any] | None = None
     cached: Sequence[Mapping[str, Any]] | None = None
     slow_down: float | None = None
+    run_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,13 @@ def command_path(command: Sequence[str]) -> str:
     found = shutil.which(name)
     if found is not None:
         return found
-    if os.sep in name and Path(name).exists():
+    if os.sep in name and os.path.exists(name):  # noqa: PTH110 - Path's raises for a name that is too long
         raise UsageError(
             f"cannot execute `{name}`: it is not an executable file", f"try `python {name}` or `chmod +x {name}`"
         )
-    raise UsageError(f"command not found: `{name}`", "put the command that you would type yourself after `--`")
+    raise UsageError(
+        f"command not found: `{shortened(name)}`", "put the command that you would type yourself after `--`"
+    )
 
 
 def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host_interval_s: float) -> Outcome:
@@ -88,7 +93,7 @@ def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host
     watched = {*FORWARDED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     try:
-        _write(spool / "launch.json", _launch_facts())
+        _write(spool / "launch.json", _launch_facts(options.run_id))
         try:
             pid = os.posix_spawn(
                 path, list(command), _environment(spool, options), setsigmask=list(before), setsigdef=list(RESTORED)
@@ -100,11 +105,14 @@ def run_command(command: Sequence[str], spool: Path, options: ProbeOptions, host
                 else ""
             )
             raise UsageError(f"cannot start `{command[0]}`: {error.strerror}", hint) from error
-        outcome = _wait(pid, spool, host_interval_s, watched)
+        outcome, facts = _wait(pid, spool, host_interval_s, watched)
+        if not _is_anothers(spool, options.run_id):
+            _write(spool / "exit.json", facts | {"run_id": options.run_id})
     finally:
         _drain_signals(watched)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    _pass_on_leftovers(spool)
+    if not _is_anothers(spool, options.run_id):
+        _pass_on_leftovers(spool)
     return outcome
 
 
@@ -120,7 +128,8 @@ def die_like(status: int) -> None:
     os.kill(os.getpid(), -status)
 
 
-def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]) -> Outcome:
+def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]) -> tuple[Outcome, dict[str, object]]:
+    """How the command ended, and what the spool shall say about it."""
     interrupted = False
     launcher_cpu_s = time.process_time()
     with HostSampler(pid, spool / "host.jsonl") as sampler:
@@ -146,8 +155,7 @@ def _wait(pid: int, spool: Path, interval_s: float, watched: set[signal.Signals]
                 facts["problem"] = sampler.problem
                 facts["launcher_cpu_s"] = time.process_time() - launcher_cpu_s
                 facts |= {"user_s": usage.ru_utime, "sys_s": usage.ru_stime, "rss_peak_bytes": usage.ru_maxrss * 1024}
-                _write(spool / "exit.json", facts)
-                return Outcome(code, interrupted)
+                return Outcome(code, interrupted), facts
 
 
 def _drain_signals(watched: set[signal.Signals]) -> None:
@@ -155,8 +163,16 @@ def _drain_signals(watched: set[signal.Signals]) -> None:
         pass
 
 
-def _launch_facts() -> dict[str, object]:
-    return {"monotonic": time.monotonic_ns(), "realtime": time.time_ns(), "pid": os.getpid()}
+def _launch_facts(run_id: str | None) -> dict[str, object]:
+    return {"monotonic": time.monotonic_ns(), "realtime": time.time_ns(), "pid": os.getpid(), "run_id": run_id}
+
+
+def _is_anothers(spool: Path, run_id: str | None) -> bool:
+    """Whether another run was put in the place of ours while the command ran."""
+    try:
+        return json.loads(spool.joinpath("launch.json").read_bytes())["run_id"] not in (None, run_id)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _environment(spool: Path, options: ProbeOptions) -> dict[str, str]:

@@ -6,7 +6,7 @@ import contextlib
 import datetime as dt
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,25 +15,30 @@ import psutil
 from pipeprof import __version__
 from pipeprof.collect import fingerprint
 from pipeprof.collect.launch import Outcome, ProbeOptions, command_path, run_command
-from pipeprof.errors import UsageError
+from pipeprof.errors import RunError, UsageError
+from pipeprof.record import lock
+from pipeprof.record.launcher import being_recorded
 from pipeprof.record.run import MANIFEST, Manifest, Run, new_run_id
+from pipeprof.record.text import printable, printable_all, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+_AS_MANY_AT_ONCE = 16  # recordings that begin in one folder in one second
+LONGEST_PATH = 3800  # bytes, of 4095 that a path may have: files in the run need the rest
 RESERVE_BYTES = 16 * 1024
 SCHEDULE_FIELDS = ("skip_first", "wait", "warmup", "active", "repeat")
 
 
-def create_run(path: Path, command: Sequence[str], options: dict[str, Any], *, force: bool) -> Run:
-    """Make the run folder and its first manifest.
+def create_run(path: Path | None, command: Sequence[str], options: dict[str, Any], *, force: bool) -> Run:
+    """Make the run folder, which is this process's until the run is finished, and its first manifest.
 
-    Raises UsageError when the command cannot be found, the folder exists (and is not a run that `force` may replace),
-    or it cannot be written.
+    Without a path in a new folder, named for the time. Raises UsageError when the command cannot be found, the folder
+    exists (and is not a run that `force` may replace), or it cannot be written.
     """
     command_path(command)
-    make_folder(path, force=force)
-    return new_run(path, command, options, surroundings())
+    path, run_id = _claim_new_name() if path is None else (path, claim_folder(path, force=force))
+    return new_run(path, run_id, command, options, surroundings())
 
 
 @dataclass(frozen=True)
@@ -47,20 +52,25 @@ class Surroundings:
 
 def surroundings() -> Surroundings:
     """Look at the repository, the job and the machine; takes some milliseconds."""
-    return Surroundings(fingerprint.git_state(str(Path.cwd())), fingerprint.job(), fingerprint.machine())
+    return Surroundings(fingerprint.git_state(str(Path.cwd())), fingerprint.job(), printable_all(fingerprint.machine()))
 
 
 def new_run(
-    path: Path, command: Sequence[str], options: dict[str, Any], around: Surroundings, source: str = "collect"
+    path: Path,
+    run_id: str,
+    command: Sequence[str],
+    options: dict[str, Any],
+    around: Surroundings,
+    source: str = "collect",
 ) -> Run:
-    """Write the first manifest of a run whose folder exists. Raises RunError when it cannot be written."""
+    """Write the first manifest of a run whose folder is claimed. Raises RunError when it cannot be written."""
     now = dt.datetime.now(dt.timezone.utc)
     launcher = psutil.Process()
     manifest = Manifest(
-        run_id=new_run_id(),
+        run_id=run_id,
         source=source,
-        command=fingerprint.without_secrets(command),
-        workdir=str(Path.cwd()),
+        command=printable_all(fingerprint.without_secrets(command)),
+        workdir=printable(str(Path.cwd())),
         started_at=now.isoformat(timespec="seconds"),
         pipeprof_version=__version__,
         launcher_pid=launcher.pid,
@@ -84,10 +94,16 @@ def record(
     host_interval_s: float,
     started: Callable[[int], None] = lambda _rep: None,
 ) -> list[Outcome]:
-    """Run the command `reps` times, or until it fails or is interrupted; returns how each ended."""
+    """Run the command `reps` times, or until it fails or is interrupted; returns how each ended.
+
+    No repetition begins in a folder that was deleted or replaced meanwhile.
+    """
     _make_reserve(run)
-    outcomes = []
+    probe = replace(probe, run_id=run.manifest.run_id)
+    outcomes: list[Outcome] = []
     for rep in range(reps):
+        if rep and not lock.is_mine(run.path, run.manifest.run_id):
+            break
         spool = run.spool / f"rep={rep}"
         spool.mkdir(parents=True)
         started(rep)
@@ -136,19 +152,73 @@ def _make_reserve(run: Run) -> None:
         run.reserve.write_bytes(bytes(RESERVE_BYTES))
 
 
-def make_folder(path: Path, *, force: bool) -> None:
-    """Make an empty folder. Raises UsageError when it exists (and is no run that `force` may replace)."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        if not force:
-            raise UsageError(f"`{path}` exists", "give a new name with -o, or --force to replace the run")
-        if not path.joinpath(MANIFEST).is_file():
-            raise UsageError(
-                f"`{path}` is not a pipeprof run, so --force does not replace it", "give a new name with -o"
-            )
-        shutil.rmtree(path.resolve())
+def claim_folder(path: Path, *, force: bool) -> str:
+    """Make an empty folder that this process holds (record/lock.py), and give the id of the run that it is for.
+
+    Raises UsageError when something is there (and is no run that `force` may replace), and when it cannot be written.
+    What is being recorded is never replaced.
+    """
+    run_id = new_run_id()
     try:
-        path.resolve().mkdir(parents=True, exist_ok=True)
+        _refuse_what_is_there(path, force=force)
+        folder = path.resolve()
+        _refuse_long(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise UsageError(f"cannot write `{path}`: permission denied", "choose another folder with -o")
+        with lock.deciding(folder):
+            _refuse_what_is_there(path, force=force)  # again: nobody can be faster now
+            lock.take(folder, run_id)
+            if force:
+                _empty(folder)
+    except RunError as error:
+        raise UsageError(error.message, "give a new name with -o") from error
     except OSError as error:
-        raise UsageError(f"cannot write `{path}`: {error.strerror}", "choose another folder with -o") from error
-    if not os.access(path, os.W_OK):
-        raise UsageError(f"cannot write `{path}`: permission denied", "choose another folder with -o")
+        shown = shortened(str(path))
+        raise UsageError(f"cannot write `{shown}`: {error.strerror}", "choose another folder with -o") from error
+    return run_id
+
+
+def _refuse_long(folder: Path) -> None:
+    """Raises UsageError for a path that leaves no room for those of the files in it."""
+    length = len(os.fsencode(folder))
+    if length > LONGEST_PATH:
+        raise UsageError(
+            f"the path of the run is too long: `{shortened(str(folder))}` has {length:,} bytes, "
+            f"at most {LONGEST_PATH:,} can be used",
+            "choose another folder with -o",
+        )
+
+
+def _claim_new_name() -> tuple[Path, str]:
+    """A folder of the default name that no other recording, begun at the same moment, has; and the run's id."""
+    path = default_name()
+    for _ in range(_AS_MANY_AT_ONCE):
+        with contextlib.suppress(UsageError):
+            return path, claim_folder(path, force=False)
+        path = default_name()
+    return path, claim_folder(path, force=False)  # whatever is wrong, it is not another recording
+
+
+def _refuse_what_is_there(path: Path, *, force: bool) -> None:
+    """Raises UsageError unless a run may be made at the path. The lock of a recording that was killed is nothing."""
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return
+    if path.is_dir() and being_recorded(path):
+        raise UsageError(f"`{path}` is being recorded", "wait until that has ended, or give a new name with -o")
+    if path.is_dir() and all(entry.name == lock.LOCK for entry in path.iterdir()):
+        return
+    if not force:
+        raise UsageError(f"`{path}` exists", "give a new name with -o, or --force to replace the run")
+    if not any(path.joinpath(name).is_file() for name in (MANIFEST, lock.LOCK)):
+        raise UsageError(f"`{path}` is not a pipeprof run, so --force does not replace it", "give a new name with -o")
+
+
+def _empty(folder: Path) -> None:
+    """Remove what is in a folder but the lock, the manifest first: half a run must not look like a whole one."""
+    folder.joinpath(MANIFEST).unlink(missing_ok=True)
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry.name != lock.LOCK:
+            entry.unlink()

@@ -72,7 +72,7 @@ class Bench:
 
     def still_running(self, path: Path) -> list[int]:
         """Processes of an interrupted repetition that have not ended yet."""
-        from pipeprof.read.spool.convert import processes_alive  # noqa: PLC0415
+        from pipeprof.record.launcher import processes_alive  # noqa: PLC0415
         from pipeprof.record.run import load  # noqa: PLC0415
 
         try:

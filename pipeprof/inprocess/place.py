@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from pipeprof.collect.session import Surroundings, make_folder, new_run, surroundings
-from pipeprof.errors import UsageError
+from pipeprof.collect.session import Surroundings, claim_folder, new_run, surroundings
+from pipeprof.errors import RunError, UsageError
+from pipeprof.record import lock
+from pipeprof.record.launcher import being_recorded
 from pipeprof.record.run import MANIFEST
 
 if TYPE_CHECKING:
@@ -52,11 +54,11 @@ class Before:
 def new_place(path: Path, command: Sequence[str], options: dict[str, Any], *, force: bool) -> tuple[Run, Before]:
     """A new run. Raises UsageError when the folder exists, and is no run that `force` may replace."""
     try:
-        make_folder(path, force=force)
+        run_id = claim_folder(path, force=force)
     except UsageError as error:
         message = error.message.replace("--force", "force=True")
         raise UsageError(message, OTHER_PLACE if message.endswith("exists") else "give another out=") from error
-    return new_run(path, command, options, _around(), "profile"), Before()
+    return new_run(path, run_id, command, options, _around(), "profile"), Before()
 
 
 def check_cycles(folder: Path, *, force: bool, add: bool) -> None:
@@ -77,6 +79,8 @@ def check_cycles(folder: Path, *, force: bool, add: bool) -> None:
             raise UsageError(f"`{path}` exists", OTHER_PLACE)
         if not path.joinpath(MANIFEST).is_file():
             raise UsageError(f"`{path}` is not a pipeprof run, so force=True does not replace it", "give another out=")
+        if being_recorded(path):
+            raise UsageError(f"`{path}` is being recorded", "give another out=")
     for path in held if force else []:
         shutil.rmtree(path.resolve())
 
@@ -110,10 +114,19 @@ def further_place(path: Path, options: dict[str, Any]) -> tuple[Run, Before]:
         max((rep.rep for rep in manifest.reps), default=-1) + 1, manifest.state, manifest.reason,
         dict(manifest.tables), list(manifest.warnings),
     )  # fmt: skip
+    _claim_again(run)
     manifest.launcher_pid, manifest.launcher_start = here.pid, here.create_time()
     manifest.state, manifest.reason = "running", None
     run.save()
     return run, before
+
+
+def _claim_again(run: Run) -> None:
+    """Raises RunError when another process is adding a repetition."""
+    with lock.deciding(run.path):
+        if being_recorded(run.path):
+            raise RunError(f"`{run.path}` is being recorded", "wait until that has ended, or give another out=")
+        lock.take(run.path, run.manifest.run_id)
 
 
 @lru_cache(maxsize=1)

@@ -54,7 +54,7 @@ class Recording:
         self._spool.joinpath("hello.jsonl").write_text(json.dumps({"pid": os.getpid()}) + "\n", encoding="utf-8")
         self._write("launch.json", {**_clocks(), "pid": os.getpid()})
         self._host = _Host(self._spool) if plan.host else None
-        probe.begin(str(self._spool), plan.probe)
+        probe.begin(str(self._spool), {**plan.probe, "run_id": self._run.manifest.run_id})
         for number, note in enumerate(plan.notes):
             probe.warn(f"profile_note_{number}", note)
 
@@ -90,7 +90,8 @@ class Recording:
 
     def _write(self, name: str, facts: dict[str, Any]) -> None:
         try:
-            self._spool.joinpath(name).write_text(json.dumps(facts), encoding="utf-8")
+            text = json.dumps({**facts, "run_id": self._run.manifest.run_id})
+            self._spool.joinpath(name).write_text(text, encoding="utf-8")
         except OSError as error:
             self._run.reserve.unlink(missing_ok=True)
             sys.stderr.write(f"pipeprof: cannot write `{self._spool / name}`: {error.strerror}; the program goes on\n")

@@ -14,6 +14,7 @@ from pipeprof.errors import PipeprofError, QueryError, RunError, did_you_mean, n
 from pipeprof.query import catalog, statement
 from pipeprof.query.tables import absolute, damaged, make_tables, quoted
 from pipeprof.record.schema import BY_NAME, TABLES
+from pipeprof.record.text import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -244,7 +245,7 @@ def _threads() -> int:
 def _lock(connection: duckdb.DuckDBPyConnection, folder: Path | None) -> None:
     """Leave only the run's folder to be reached, or nothing, for good. Spilled data goes to a temporary folder."""
     spill = Path(tempfile.gettempdir()) / f"pipeprof-duckdb-{os.getpid()}"
-    reached = "" if folder is None else quoted(str(absolute(folder)) + "/")
+    reached = "" if folder is None else quoted(str(reachable(absolute(folder))) + "/")
     connection.execute(
         f"SET temp_directory = {quoted(spill)};"
         f"SET allowed_directories = [{reached}];"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from pipeprof.record.schema import PARTITIONS, TABLES, Table
+from pipeprof.record.text import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,10 +52,10 @@ def _make_arrow_view(connection: duckdb.DuckDBPyConnection, run: Run, table: Tab
     folders = pa.schema([(name, pa.int64()) for name in PARTITIONS])
     schema = pa.unify_schemas([folders, table.arrow()])
     source = ds.dataset(
-        [str(absolute(path)) for path in paths],
+        [str(reachable(absolute(path))) for path in paths],
         schema=schema,
         partitioning=ds.partitioning(folders, flavor="hive"),
-        partition_base_dir=str(absolute(run.path / table.name)),
+        partition_base_dir=str(reachable(absolute(run.path / table.name))),
     )
     connection.register(table.name, source)
 
@@ -73,7 +74,7 @@ def _empty_sql(table: Table) -> str:
 
 
 def _source(files: Sequence[Path]) -> str:
-    names = ", ".join(quoted(absolute(path)) for path in files)
+    names = ", ".join(quoted(reachable(absolute(path))) for path in files)
     return f"read_parquet([{names}], filename = true, hive_partitioning = false, union_by_name = true)"
 
 
@@ -115,7 +116,7 @@ def _problem(path: Path, table: Table | None) -> str:
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(reachable(path)) as file:
             for group in range(file.num_row_groups):
                 file.read_row_group(group)
             found = file.schema_arrow

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from pipeprof.record import store
 from pipeprof.record.schema import BY_NAME
+from pipeprof.record.text import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,13 +55,14 @@ def _move(run: Run, table: str, path: Path, *, keeps_steps: bool) -> None:
     folder = store.partition(run, table, rep, _rank(path))
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"part-{len(list(folder.glob('part-*.parquet'))):05d}.parquet"
-    rows = pq.ParquetFile(path).metadata.num_rows
+    rows = pq.ParquetFile(reachable(path)).metadata.num_rows
     if keeps_steps or "step" not in BY_NAME[table].column_names:
         path.rename(target)
     else:
-        data = pq.ParquetFile(path).read()
+        data = pq.ParquetFile(reachable(path)).read()
         index = data.column_names.index("step")
-        pq.write_table(data.set_column(index, "step", pa.nulls(len(data), pa.int64())), target, compression="zstd")
+        unnamed = data.set_column(index, "step", pa.nulls(len(data), pa.int64()))
+        pq.write_table(unnamed, reachable(target), compression="zstd")
     run.manifest.tables[table] = run.manifest.tables.get(table, 0) + rows
 
 

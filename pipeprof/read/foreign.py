@@ -18,6 +18,8 @@ from pipeprof.read.combine import combine
 from pipeprof.read.kineto import reader as kineto
 from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
+from pipeprof.record import checksums
+from pipeprof.record.launcher import being_recorded
 from pipeprof.record.run import MANIFEST, Manifest, Run, load, new_run_id
 from pipeprof.units import format_count
 
@@ -107,6 +109,7 @@ def import_path(
         _read(chosen, found.known, run, progress)
         _say_left_out(run.manifest, found.left_out)
         run.manifest.ended_at = _now()
+        checksums.seal(run)
         run.save()
         return _put_in_place(run, target)
     except BaseException:
@@ -152,6 +155,12 @@ def _check(source: Path, target: Path, *, force: bool) -> None:
             raise UsageError(
                 f"`{target}` is not a pipeprof run, so --force does not replace it", "give a new name with -o"
             )
+        _refuse_recorded(target)
+
+
+def _refuse_recorded(target: Path) -> None:
+    if being_recorded(target):
+        raise UsageError(f"`{target}` is being recorded", "wait until that has ended, or give a new name with -o")
 
 
 def _is_run(folder: Path) -> bool:
@@ -231,6 +240,7 @@ def _put_in_place(run: Run, target: Path) -> Run:
     place = target.resolve()
     try:
         if place.exists():
+            _refuse_recorded(place)
             shutil.rmtree(place)
         run.path.rename(place)
     except OSError as error:

@@ -7,39 +7,63 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from pipeprof.errors import RunError
+from pipeprof.record import lock
 from pipeprof.record.machine import host_name
+from pipeprof.record.run import load
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeprof.record.run import Run
 
-QUIET_S = 60.0  # a recording writes twice a second: after this long without a word from another host it is over
+_ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)  # nobody has asked how: pid 1 of a container may never do so
+
+
+def being_recorded(folder: Path) -> bool:
+    """Whether something is recorded or recovered into a folder now; also by a process whose launcher is gone."""
+    try:
+        run = load(folder)
+    except (RunError, OSError):
+        return bool(lock.is_held(folder))  # a recording that has no manifest yet
+    held = lock.is_held(folder) or (run.manifest.state == "running" and launcher_alive(run))
+    return bool(held or processes_alive(run))
 
 
 def launcher_alive(run: Run) -> bool:
-    """Whether the process that began the recording runs; another one with its number does not count.
+    """Whether the process that writes the run is there; another one with its number does not count, nor does a zombie.
 
-    A process of another host (a run on shared storage, or of another container) cannot be looked for: it counts as
-    alive as long as its spool is written to.
+    By the run's lock; of a run without one (made by an older pipeprof) by its manifest.
     """
+    held = lock.is_held(run.path)
+    if held is not None:
+        return held
     manifest = run.manifest
     recorded_on = manifest.fingerprint.get("host")
     if recorded_on is not None and recorded_on != host_name():
-        return _last_change(run.spool) > time.time() - QUIET_S
+        return lock.last_change(run.spool) > time.time() - lock.QUIET_S
     try:
         process = psutil.Process(manifest.launcher_pid or 0)
-        return manifest.launcher_start is not None and abs(process.create_time() - manifest.launcher_start) < 1.0
+        began = process.create_time()
+        return (
+            manifest.launcher_start is not None
+            and abs(began - manifest.launcher_start) < 1.0
+            and process.status() not in _ENDED
+        )
     except psutil.Error:
         return False
 
 
-def _last_change(spool: Path) -> float:
-    """When a file of the spool was written last, in seconds since 1970; 0 without one."""
-    last = 0.0
-    for path in spool.rglob("*"):
+def processes_alive(run: Run) -> list[int]:
+    """Process ids of recorded processes that still run."""
+    alive = []
+    for path in run.spool.glob("rep=*/proc-*"):
         try:
-            last = max(last, path.stat().st_mtime)
-        except OSError:  # just removed
+            pid = int(path.name.split("-")[1])
+            process = psutil.Process(pid)
+            mine = str(path.parent.resolve()) == process.environ().get("PIPEPROF_SPOOL")
+            if mine and process.status() not in _ENDED:
+                alive.append(pid)
+        except (psutil.Error, ValueError, OverflowError):
             continue
-    return last
+    return sorted(alive)

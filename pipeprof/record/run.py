@@ -13,6 +13,7 @@ import msgspec
 from pipeprof.errors import RunError, did_you_mean, near_names
 from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
+from pipeprof.record.text import printable_all
 
 MANIFEST = "run.json"
 SPOOL = "spool"
@@ -79,8 +80,16 @@ class Rep(msgspec.Struct, kw_only=True):
     ranks: list[Rank] = []
 
 
+class Part(msgspec.Struct, kw_only=True):
+    """A Parquet file as it was written: its size, 16 digits of the SHA-256 of its footer, and the SHA-256 of it all."""
+
+    bytes: int
+    footer: str
+    sha256: str
+
+
 class Manifest(msgspec.Struct, kw_only=True):
-    """What `run.json` holds."""
+    """What `run.json` holds. `parts`: the files of all tables by name; None in runs of an older pipeprof."""
 
     schema_version: int = SCHEMA_VERSION
     run_id: str
@@ -100,6 +109,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     fingerprint: dict[str, Any] = {}
     reps: list[Rep] = []
     tables: dict[str, int] = {}
+    parts: dict[str, Part] | None = None
     not_measured: list[NotMeasured] = []
     warnings: list[Warn] = []
 
@@ -141,7 +151,11 @@ class Run:
 
         Raises RunError when it cannot be written; the old one is still whole then.
         """
-        text = msgspec.json.format(msgspec.json.encode(self.manifest), indent=2)
+        try:
+            encoded = msgspec.json.encode(self.manifest)
+        except UnicodeEncodeError:  # a name that is bytes and no text
+            encoded = msgspec.json.encode(printable_all(msgspec.to_builtins(self.manifest)))
+        text = msgspec.json.format(encoded, indent=2)
         temporary = self.path / f".{MANIFEST}.{os.getpid()}"
         try:
             with temporary.open("wb") as file:

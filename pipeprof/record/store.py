@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
 from pipeprof.record.schema import BY_NAME
+from pipeprof.record.text import printable_all, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +59,7 @@ def write_arrow(run: Run, table: str, rep: int, rank: int, data: pa.Table, part:
     final = folder / part_name(part)
     temporary = folder / f".{final.stem}.{os.getpid()}.tmp"
     try:
-        pq.write_table(data, temporary, compression="zstd", row_group_size=ROWS_PER_GROUP)
+        pq.write_table(data, reachable(temporary), compression="zstd", row_group_size=ROWS_PER_GROUP)
         temporary.replace(final)
     except OSError as error:
         temporary.unlink(missing_ok=True)
@@ -74,7 +75,7 @@ def read(run: Run, table: str) -> pa.Table:
     parts = []
     for path in run.files(table):
         keys = dict(part.split("=") for part in path.parts[-3:-1])
-        data = pq.ParquetFile(path).read()
+        data = pq.ParquetFile(reachable(path)).read()
         for name in ("rank", "rep"):
             data = data.add_column(
                 0, pa.field(name, pa.int64()), pa.array([int(keys[name])] * data.num_rows, pa.int64())
@@ -100,7 +101,10 @@ def arrow(table: str, columns: Sequence[Sequence[Any]]) -> pa.Table:
 
 def _array(values: Sequence[Any], wanted: pa.DataType) -> pa.Array:
     """An array of exactly the wanted type; only integers may become floating-point numbers."""
-    array = pa.array(values)
+    try:
+        array = pa.array(values)
+    except UnicodeEncodeError:  # a name that is bytes and no text
+        array = pa.array(printable_all(values))
     if array.type.equals(wanted) or pa.types.is_null(array.type):
         return array.cast(wanted)
     if pa.types.is_integer(array.type) and pa.types.is_floating(wanted):

@@ -6,7 +6,13 @@ from typing import Any
 
 import msgspec
 
+from pipeprof.record.text import printable_all
+
 
 def text(content: dict[str, Any]) -> str:
     """Indented JSON with a final newline."""
-    return msgspec.json.format(msgspec.json.encode(content), indent=2).decode() + "\n"
+    try:
+        encoded = msgspec.json.encode(content)
+    except UnicodeEncodeError:  # the name of a run that is bytes and no text
+        encoded = msgspec.json.encode(printable_all(content))
+    return msgspec.json.format(encoded, indent=2).decode() + "\n"

@@ -22,7 +22,7 @@ def write_text(text: str, output: Path | None) -> None:
         return
     temporary = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
         temporary.replace(output)
     except OSError as error:
         temporary.unlink(missing_ok=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
-import os
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.errors import PipeprofError
+from pipeprof.record.checksums import refuse_changed
 from pipeprof.record.launcher import launcher_alive
+from pipeprof.record.text import printable
 from pipeprof.report import json_text
 from pipeprof.report.overview import overview
 from pipeprof.report.screen import print_drawn
@@ -20,7 +22,6 @@ from pipeprof.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from pipeprof.record.listing import Listed
 
@@ -46,13 +47,17 @@ def rows_of(listed: Sequence[Listed], progress: Callable[[str], None] = lambda _
 
 def _row(one: Listed) -> dict[str, Any]:
     began = dt.datetime.fromtimestamp(one.began, dt.timezone.utc).isoformat(timespec="seconds")
-    row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"path": _printable(one.path), "started_at": began}
+    row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"path": printable(str(one.path)), "started_at": began}
     if one.run is None:
         return row | {"state": "damaged", "problem": one.problem}
     manifest = one.run.manifest
     row |= {"state": manifest.state, "command": manifest.command, "source": manifest.source, "run_id": manifest.run_id}
     if manifest.state == "running":
         return row if launcher_alive(one.run) else row | {"state": "partial", "problem": CUT_OFF}
+    try:
+        refuse_changed(one.run)
+    except PipeprofError as error:
+        return row | {"state": "damaged", "problem": error.message}
     found = overview(one.run)
     if found.problem:
         return row | {"state": "damaged", "problem": found.problem}
@@ -62,11 +67,6 @@ def _row(one: Listed) -> dict[str, Any]:
         "step_ns": found.step_ns,
         "problem": manifest.reason,
     }
-
-
-def _printable(path: Path) -> str:
-    """The path; bytes that are no text as escapes."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def show(rows: Sequence[dict[str, Any]], form: str) -> None:

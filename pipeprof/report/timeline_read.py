@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
+from pipeprof.record.text import reachable
 from pipeprof.report.timeline_clock import FIRST, LAST
 from pipeprof.report.timeline_text import Slices
 
@@ -52,7 +53,7 @@ class Group(NamedTuple):
         Raises RunError, naming the file, when it is damaged.
         """
         try:
-            with pq.ParquetFile(self.path) as file:
+            with pq.ParquetFile(reachable(self.path)) as file:
                 return _columns(file, self.number, self.source.columns)
         except (pa.ArrowException, OSError) as error:
             raise _damaged(self.path, error) from error
@@ -63,7 +64,7 @@ def groups(source: Source) -> list[Group]:
     found = []
     for path in source.files:
         try:
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(reachable(path)) as file:
                 metadata, names = file.metadata, file.schema_arrow.names
         except (pa.ArrowException, OSError) as error:
             raise _damaged(path, error) from error

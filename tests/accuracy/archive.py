@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 KEPT = ("step", "fetch", "pipeline", "pipeline_op", "pipeline_edge", "queue", "op_service", "cpu", "stage")
-HIDDEN = {"workdir": None, "launcher_pid": None, "launcher_start": None, "git": None}
+HIDDEN = {"workdir": None, "launcher_pid": None, "launcher_start": None, "git": None, "parts": None}
 MACHINE = ("host", "kernel", "container", "environment")
 PLACES = ("site", "code")
 XZ = 9 | lzma.PRESET_EXTREME

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.record import store
+from pipeprof.record import checksums, store
 from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def first_steps(run: Run, number: int) -> None:
     kept = {row["pipeline_id"] for row in _rows(run, "pipeline")}
     for table in OF_PIPELINE:
         _write(run, table, [row for row in _rows(run, table) if row["pipeline_id"] in kept])
+    checksums.seal(run)
     run.save()
 
 

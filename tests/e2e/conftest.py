@@ -120,8 +120,8 @@ class Pipeprof:
 
     def run(self, *words, **how):
         """Any other verb."""
-        how = {"capture_output": True, "text": True, "timeout": LIMIT_S, "check": False} | how
-        return subprocess.run([PYTHON, "-m", "pipeprof", *words], env=clean_environment(), cwd=self.folder, **how)
+        how = {"capture_output": True, "text": True, "timeout": LIMIT_S, "check": False, "cwd": self.folder} | how
+        return subprocess.run([PYTHON, "-m", "pipeprof", *words], env=clean_environment(), **how)
 
     @staticmethod
     def plain(command, **how):

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path, PurePosixPath
 
 UNDONE = {"state": "running", "reason": None, "ended_at": None, "reps": [], "tables": {}, "not_measured": []}
-HIDDEN = {"workdir": None, "launcher_pid": None, "launcher_start": None, "git": None}
+HIDDEN = {"workdir": None, "launcher_pid": None, "launcher_start": None, "git": None, "parts": None}
 MACHINE = ("host", "kernel", "container", "os", "python", "mindspore", "device", "mode", "numpy", "environment")
 
 

@@ -139,7 +139,9 @@ class Trees:
         self.saves += 1
         name = "%s-%d" % (kind, self.saves)
         temporary = os.path.join(folder, "." + name)
-        os.makedirs(temporary)
+        if not os.path.isdir(folder):
+            os.mkdir(folder)
+        os.mkdir(temporary)
         self.manager.save(temporary)
         os.rename(temporary, os.path.join(folder, name))
 

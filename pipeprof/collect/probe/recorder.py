@@ -120,7 +120,7 @@ class Recorder:
                 return
             name = "proc-%d-%d" % (self.pid, self.started)
             folder = os.path.join(self.root, name)
-            os.makedirs(folder)
+            os.mkdir(folder)  # a spool that was deleted stays deleted: the place may be another run's by now
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
             self._fds = [os.open(os.path.join(folder, leaf), flags, 0o644) for leaf in ("marks.bin", "events.jsonl")]
             self.folder = folder
@@ -147,6 +147,7 @@ class Recorder:
             "rank": int(rank) if rank is not None and rank.isdigit() else None,
             "role": environ.get("MS_ROLE"),
             "started": self.started,
+            "run_id": self.options.get("run_id"),
             **clock(),
         }
 

@@ -134,7 +134,7 @@ class Windows:
         self._sync()
         self.count += 1
         folder = os.path.join(rec.folder, "window-%d" % self.count)
-        os.makedirs(folder)
+        os.mkdir(folder)
         warmup = self.warmup = 0 if self.auto else self.schedule.warmup
         active = self.active if self.auto else self.schedule.active
         self.close_at = self.done + warmup + active

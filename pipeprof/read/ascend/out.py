@@ -20,6 +20,7 @@ from pipeprof.read.ascend.values import phase_of
 from pipeprof.read.minddata.files import Notes
 from pipeprof.record import store
 from pipeprof.record.schema import BY_NAME
+from pipeprof.record.text import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -185,7 +186,9 @@ class Out:
                 folder = store.partition(self.run, table, 0, self.rank)
                 folder.mkdir(parents=True, exist_ok=True)
                 temporary = folder / f".part-00000.{os.getpid()}.tmp"
-                writer = pq.ParquetWriter(temporary, data.schema, compression="zstd", **_encoding(data.schema))
+                writer = pq.ParquetWriter(
+                    reachable(temporary), data.schema, compression="zstd", **_encoding(data.schema)
+                )
                 self._writers[table] = (writer, temporary, folder / "part-00000.parquet")
             self._writers[table][0].write_table(data)
             pa.default_memory_pool().release_unused()  # or the peak creeps up with the length of a file

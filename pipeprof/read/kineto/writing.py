@@ -12,6 +12,7 @@ from pipeprof.errors import RunError
 from pipeprof.read.kineto.arrow import numbers
 from pipeprof.record import store
 from pipeprof.record.schema import BY_NAME
+from pipeprof.record.text import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +67,7 @@ class TableWriter:
         few = [name for name in numbers if name in ("op_id", "step", "stack_id")]
         texts = [field.name for field in self._schema if not pa.types.is_int64(field.type)]
         return pq.ParquetWriter(
-            str(self._temporary),
+            str(reachable(self._temporary)),
             self._schema,
             compression="zstd",
             use_dictionary=texts + few,

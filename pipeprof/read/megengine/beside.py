@@ -13,6 +13,7 @@ from pipeprof.read.megengine.memory_flow import read_memory_flow
 from pipeprof.read.megengine.static_memory import read_static_memory
 from pipeprof.read.megengine.told import by_pid, leave_out, write
 from pipeprof.record import store
+from pipeprof.record.text import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,7 +53,8 @@ def _add(kind: str, path: Path, run: Run, rank: int, damage: list[SourceError]) 
     known = store.partition(run, "op_info", 0, rank) / store.part_name(0)
     first = 0
     if known.exists():
-        first = pc.max(pq.read_table(known, columns=["op_id"], partitioning=None)["op_id"]).as_py() + 1
+        ids = pq.read_table(reachable(known), columns=["op_id"], partitioning=None)["op_id"]
+        first = pc.max(ids).as_py() + 1
     if kind == kinds.MEMORY_FLOW:
         outcome = read_memory_flow(path, first, _later(run, rank))
     else:

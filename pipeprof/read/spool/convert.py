@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-import psutil
 
 from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.spool import host, operators, pipelines, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
+from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.rank import RankRows
 from pipeprof.read.spool.steps import Step, Steps, find_steps
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORKS = "forks.tsv"
+UNSEEN_NS = 1_000_000_000  # what a kill may cost: marks are written twice a second, on a busy machine later than that
 POINT_VARIABLES = {"fp": ("PROFILING_FP_START", "FP_POINT"), "bp": ("PROFILING_BP_END", "BP_POINT")}
 
 
@@ -43,12 +42,14 @@ class Converted:
 def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _text: None) -> Converted:
     """Write the tables of one repetition from `spool/rep=N` and add it to the manifest (which is not saved).
 
-    Converting again gives the same files. Raises RunError when the files cannot be written.
+    What another run recorded there (a training that went on while its run was replaced) is left out. Converting again
+    gives the same files. Raises RunError when the files cannot be written.
     """
     spool = run.spool / f"rep={rep}"
-    launch = _facts(spool / "launch.json")
-    ended = _facts(spool / "exit.json")
-    processes = load_processes(spool)
+    launch = facts(spool / "launch.json")
+    ended = facts(spool / "exit.json")
+    ended = ended if is_of(run, ended) else {}
+    processes = _own_processes(run, rep)
     zero = int(launch.get("monotonic") or min((int(p.about["started"]) for p in processes), default=0))
     real = int(launch.get("realtime") or 0)
     samples = host.read_samples(spool / "host.jsonl")
@@ -68,7 +69,8 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         out = RankRows(rep, rank, zero)
         for process in members:
             _add_process(run.manifest, process, out, points)
-            entry.ranks.append(_rank_entry(process, rank, entry, end))
+            last = _unseen_until(process, end, known="monotonic" in ended)
+            entry.ranks.append(_rank_entry(process, rank, entry, last))
         mine = {int(process.about["pid"]) for process in members}
         others = {int(process.about["pid"]) for process in processes} - mine
         host.add_host(samples, out, mine, others)
@@ -80,6 +82,15 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         _write(run, out, result)
     run.manifest.reps = sorted([*(r for r in run.manifest.reps if r.rep != rep), entry], key=lambda r: r.rep)
     return result
+
+
+def _own_processes(run: Run, rep: int) -> list[Process]:
+    found = load_processes(run.spool / f"rep={rep}")
+    for process in found:
+        if not is_of(run, process.about):
+            text = f"process {process.about['pid']} was left out: it recorded for another run, which this one replaced"
+            run.manifest.warn("other_run", text, rep=rep)
+    return [process for process in found if is_of(run, process.about)]
 
 
 def assign_ranks(processes: Sequence[Process], manifest: Manifest, rep: int) -> dict[int, list[Process]]:
@@ -119,20 +130,6 @@ def user_points(manifest: Manifest) -> dict[str, str | None]:
             manifest.warn("points_differ", f"{strong} and {weak} differ; {strong} was used")
         chosen[point] = option or (environment[named[0]] if named else None)
     return chosen
-
-
-def processes_alive(run: Run) -> list[int]:
-    """Process ids of recorded processes that still run."""
-    alive = []
-    for path in run.spool.glob("rep=*/proc-*"):
-        pid = int(path.name.split("-")[1])
-        try:
-            process = psutil.Process(pid)
-            if str(path.parent.resolve()) == process.environ().get("PIPEPROF_SPOOL") and process.status() != "zombie":
-                alive.append(pid)
-        except psutil.Error:
-            continue
-    return sorted(alive)
 
 
 def _add_process(manifest: Manifest, process: Process, out: RankRows, points: Mapping[str, str | None]) -> None:
@@ -308,6 +305,15 @@ def _rank_entry(process: Process, rank: int, rep: Rep, end: int) -> Rank:
     )
 
 
+def _unseen_until(process: Process, end: int, *, known: bool) -> int:
+    """The last moment at which the process may have recorded what is not in the spool.
+
+    When the launcher saw the end of the command (`known`), that; else, or when the process outlived the command, so
+    long after the last sign of the job as a mark may wait to be written.
+    """
+    return end if known and process.last_ns <= end else max(end, process.last_ns) + UNSEEN_NS
+
+
 def _write(run: Run, out: RankRows, result: Converted) -> None:
     for table, rows in out.rows.items():
         count = store.write(run, table, out.rep, out.rank, rows)
@@ -321,14 +327,6 @@ def _last_sign(processes: Sequence[Process], samples: Sequence[Mapping[str, Any]
 
 def _overlap(one: Process, other: Process) -> bool:
     return int(one.about["started"]) < other.last_ns and int(other.about["started"]) < one.last_ns
-
-
-def _facts(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _count_lines(path: Path) -> int:

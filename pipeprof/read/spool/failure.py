@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.record.run import Failure
+from pipeprof.record.text import printable_all
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,17 +35,8 @@ def _read(path: Path) -> list[dict[str, Any]]:
     found = []
     for line in path.read_bytes().splitlines() if path.is_file() else []:
         try:
-            facts = _printable(json.loads(line))
+            facts = printable_all(json.loads(line))
             found.append({name: facts[name] for name in ("pid", "t", "error", "place", "code", "lines")})
         except (ValueError, KeyError, TypeError):
             continue  # the process died while writing it
     return found
-
-
-def _printable(value: Any) -> Any:
-    """Text that can be stored: half of a surrogate pair, as bytes of a file's name become, is written as an escape."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, list):
-        return [_printable(item) for item in value]
-    return {key: _printable(item) for key, item in value.items()} if isinstance(value, dict) else value

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import math
 import shutil
 import signal
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import RunError
-from pipeprof.read.spool.convert import Converted, convert_rep, processes_alive
-from pipeprof.record.launcher import launcher_alive
-from pipeprof.record.run import NotMeasured, Run, load
+from pipeprof.read.spool.convert import UNSEEN_NS, Converted, convert_rep
+from pipeprof.read.spool.owner import refuse_another_run, refuse_anothers_spool
+from pipeprof.record import checksums, lock
+from pipeprof.record.launcher import launcher_alive, processes_alive
+from pipeprof.record.run import MANIFEST, NotMeasured, Run, load
 from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
@@ -29,15 +33,80 @@ _EXPECTED = {
 
 
 def finish(run: Run, *, keep_spool: bool = False, progress: Callable[[str], None] = lambda _text: None) -> Run:
-    """Convert every repetition of the spool, decide the state, save the manifest, and remove the spool.
+    """End the recording of this process: make the tables of its spool, decide the state, and let go of the folder.
 
-    The spool stays when something still writes to it, or when the conversion fails (on a full disk, say): the run is
-    partial then, says why, and the next verb that opens it tries again. Raises RunError in the second case.
+    The spool is removed, but stays when something still writes to it, or when the conversion fails (on a full disk,
+    say): the run is partial then, says why, and the next verb that opens it tries again. A folder that was deleted
+    meanwhile is made again, for a manifest that says so. Raises RunError when the conversion failed, and when the
+    folder holds another run by now, which is left alone.
     """
+    try:
+        there = refuse_another_run(run)
+        if not _reps(run):
+            if there is not None and _is_settled(there):
+                return there  # the conversion failed before, and another process has recovered it since
+            return _deleted(run)
+        return _convert(run, keep_spool=keep_spool, progress=progress)
+    finally:
+        lock.release(run.path, run.manifest.run_id)
+
+
+def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text: None) -> Run:
+    """Open a run, recovering its spool first when the recording was cut off.
+
+    Raises RunError when it is no run, is still being recorded, its spool is that of another run, or a file of a table
+    was rewritten.
+    """
+    run = load(path)
+    if _is_settled(run):
+        checksums.refuse_changed(run)
+        return run
+    with lock.deciding(run.path):
+        _refuse_recorded(run)
+        lock.take(run.path, run.manifest.run_id)
+    try:
+        run = load(path)  # another process may have recovered it by now
+        return run if _is_settled(run) else _recovered(run, progress)
+    finally:
+        lock.release(run.path, run.manifest.run_id)
+
+
+def _is_settled(run: Run) -> bool:
+    """Whether the tables hold all that the spool does."""
+    manifest = run.manifest
+    if manifest.state == "running":
+        return False
+    return not run.spool.is_dir() or bool(manifest.options.get("keep_spool") and not manifest.options.get(UNFINISHED))
+
+
+def _refuse_recorded(run: Run) -> None:
+    if lock.is_held(run.path) or (run.manifest.state == "running" and launcher_alive(run)):
+        raise RunError(f"`{run.path}` is still being recorded", "wait until the command has ended")
+    alive = processes_alive(run)
+    if alive:
+        raise RunError(
+            f"`{run.path}` is still being recorded: the launcher is gone, but process {alive[0]} runs on",
+            "wait until it has ended, or end it",
+        )
+
+
+def _recovered(run: Run, progress: Callable[[str], None]) -> Run:
+    if not run.spool.is_dir():
+        run.manifest.state, run.manifest.reason = "failed", "the recording ended before anything was recorded"
+        checksums.seal(run, [])
+        run.save()
+        return run
+    return _convert(run, keep_spool=bool(run.manifest.options.get("keep_spool")), progress=progress)
+
+
+def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> Run:
+    """Convert every repetition of the spool, decide the state, save the manifest, and remove the spool."""
+    reps = _reps(run)
+    refuse_anothers_spool(run, reps)
     manifest = run.manifest
     manifest.warnings = [warning for warning in manifest.warnings if warning.code == "launcher"]
     try:
-        results = [convert_rep(run, rep, progress) for rep in _reps(run)]
+        results = [convert_rep(run, rep, progress) for rep in reps]
         manifest.tables = {}
         for result in results:
             for table, rows in result.rows.items():
@@ -46,50 +115,56 @@ def finish(run: Run, *, keep_spool: bool = False, progress: Callable[[str], None
         manifest.options[UNFINISHED] = bool(alive)
         _describe(run, results)
         _decide(run, results, alive)
+        if not run.spool.is_dir():
+            _remove_tables(run, reps)
+            return _deleted(run)
+        checksums.seal(run, reps)
         run.save()
     except RunError as error:
-        _remove_tables(run)
+        _remove_tables(run, reps)
         manifest.state, manifest.reason = "partial", f"its tables could not be written: {error.message}"
         manifest.options[UNFINISHED] = True
         run.save()
         raise
     if not alive and not keep_spool:
-        shutil.rmtree(run.spool, ignore_errors=True)
+        _remove_spool(run)
     return run
 
 
-def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text: None) -> Run:
-    """Open a run, recovering its spool first when the recording was cut off.
-
-    Raises RunError when it is no run, or is still being recorded.
-    """
-    run = load(path)
-    if run.manifest.state != "running" and not run.spool.is_dir():
-        return run
-    if run.manifest.state == "running" and launcher_alive(run):
-        raise RunError(f"`{run.path}` is still being recorded", "wait until the command has ended")
-    alive = processes_alive(run)
-    if alive:
+def _deleted(run: Run) -> Run:
+    """The run whose folder, or spool, is gone: nothing that was recorded is there any more."""
+    manifest = run.manifest
+    what = "spool" if run.path.joinpath(MANIFEST).is_file() else "folder"
+    manifest.state, manifest.reason = "failed", f"its {what} was deleted while it was recorded"
+    manifest.ended_at = _now()
+    try:
+        run.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
         raise RunError(
-            f"`{run.path}` is still being recorded: the launcher is gone, but process {alive[0]} runs on",
-            "wait until it has ended, or end it",
-        )
-    if not run.spool.is_dir():
-        run.manifest.state, run.manifest.reason = "failed", "the recording ended before anything was recorded"
-        run.save()
-        return run
-    options = run.manifest.options
-    if options.get("keep_spool") and not options.get(UNFINISHED) and run.manifest.state != "running":
-        return run
-    return finish(run, keep_spool=bool(run.manifest.options.get("keep_spool")), progress=progress)
+            f"{manifest.reason}: `{run.path}`, which cannot be made again: {error.strerror}", "record again"
+        ) from error
+    checksums.seal(run, [])
+    run.save()
+    return run
 
 
-def _remove_tables(run: Run) -> None:
-    """Tables of a conversion that failed are incomplete; the spool has everything."""
+def _remove_spool(run: Run) -> None:
+    """In one step: half a spool, left by a kill, would be read as all there was."""
+    aside = run.path / ".spool"
+    shutil.rmtree(aside, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        run.spool.rename(aside)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _remove_tables(run: Run, reps: Sequence[int]) -> None:
+    """Tables of a conversion that failed are incomplete; the spool has everything of these repetitions."""
     run.reserve.unlink(missing_ok=True)
     for table in BY_NAME:
-        shutil.rmtree(run.path / table, ignore_errors=True)
+        for rep in reps:
+            shutil.rmtree(run.path / table / f"rep={rep}", ignore_errors=True)
     run.manifest.tables = {}
+    checksums.forget(run, reps)
 
 
 def _reps(run: Run) -> list[int]:
@@ -144,7 +219,7 @@ def _nothing_seen(results: Sequence[Converted]) -> str | None:
 
 def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> None:
     manifest = run.manifest
-    manifest.ended_at = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
+    manifest.ended_at = _now()
     codes = [result.rep.exit_code for result in results]
     problems = [result.problem for result in results if result.problem]
     bad = next((code for code in codes if code not in (0, None)), None)
@@ -172,13 +247,20 @@ def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> Non
     if lost:
         steps_s = max((rank.missing_steps_s or 0.0) for rank in lost)
         queue_s = [rank.missing_queue_s for rank in lost if rank.missing_queue_s is not None]
-        text = f"; at most the last {steps_s:.1f} s of steps"
+        text = f"; at most the last {math.ceil(steps_s * 10) / 10:.1f} s of steps"
         text += (
-            f" and {max(queue_s):.0f} s of queue samples are missing"
+            f" and {math.ceil(max(queue_s))} s of queue samples are missing"
             if queue_s
             else " are missing, and all queue samples"
         )
         manifest.reason = (manifest.reason or "") + text
+    elif None in codes and any(not process.ended_normally for result in results for process in result.processes):
+        waiting = f"{UNSEEN_NS / 1e9:.1f} s"  # killed before its first marks were written
+        manifest.reason = f"{manifest.reason}; at most the last {waiting} of steps are missing, and all queue samples"
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
 
 
 def _signal_name(status: int) -> str:

@@ -44,7 +44,7 @@ def rec(probe, tmp_path, monkeypatch):
     ticks = count(1_000_000, 1_000)
     monkeypatch.setattr(probe.recorder, "now", lambda: next(ticks))
     monkeypatch.setattr(threading, "Thread", NoThread)
-    made = probe.recorder.REC = probe.recorder.Recorder(str(tmp_path), {})
+    made = probe.recorder.REC = probe.recorder.Recorder(str(tmp_path), "{}")
     yield made
     made.off = True
 

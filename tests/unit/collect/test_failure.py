@@ -59,7 +59,7 @@ def test_an_uncaught_exception_is_recorded_with_the_place_in_the_programs_own_co
 def test_bytes_that_are_no_text_and_errors_without_text_are_recorded(ended):
     _, spool = ended("raise ValueError('no file \\udcff')")
     found = failure_of(spool, [])
-    assert found.error == "ValueError: no file \\udcff"
+    assert found.error == "ValueError: no file \\xff"
     assert msgspec.json.decode(msgspec.json.encode(found), type=Failure) == found
     (spool / probe.NAME).unlink()
     _, spool = ended("assert False")

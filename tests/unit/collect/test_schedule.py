@@ -90,7 +90,7 @@ def events(rec):
 @OFTEN
 @given(schedule=schedules)
 def test_windows_hold_exactly_the_steps_that_torch_would_record(probe, rec, tmp_path_factory, schedule):
-    rec.__init__(str(tmp_path_factory.mktemp("spool")), {})
+    rec.__init__(str(tmp_path_factory.mktemp("spool")), "{}")
     made = windows_of(probe, rec, schedule)
     inside = []
     for _ in range(30):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from pipeprof.collect import session
 from pipeprof.collect.launch import Outcome, ProbeOptions, command_path
-from pipeprof.collect.session import create_run, default_name, record
+from pipeprof.collect.session import claim_folder, create_run, default_name, record
 from pipeprof.errors import UsageError
+from pipeprof.record import lock
 from pipeprof.record.run import load
 
 COMMAND = [sys.executable, "train.py"]
@@ -17,6 +21,14 @@ COMMAND = [sys.executable, "train.py"]
 
 def create(path, force=False, command=COMMAND):
     return create_run(path, command, {"ops": "window"}, force=force)
+
+
+def ended(path):
+    """The id of a run whose recording was killed: its lock is there, its process is not."""
+    run = create(path)
+    text = json.loads(path.joinpath(lock.LOCK).read_bytes())
+    path.joinpath(lock.LOCK).write_text(json.dumps(text | {"pid": 1 << 30}), encoding="utf-8")
+    return run.manifest.run_id
 
 
 def test_a_new_run_is_there_at_once_and_says_that_it_is_running(tmp_path):
@@ -44,11 +56,70 @@ def test_a_folder_that_holds_something_is_refused(tmp_path):
 
 def test_force_replaces_a_run_and_all_that_is_in_it(tmp_path):
     path = tmp_path / "run"
-    first = create(path).manifest.run_id
+    first = ended(path)
     path.joinpath("step").mkdir()
+    path.joinpath("link").symlink_to(tmp_path)
     create(path, force=True)
     assert load(path).manifest.run_id != first
-    assert [entry.name for entry in path.iterdir()] == ["run.json"]
+    assert sorted(entry.name for entry in path.iterdir()) == [lock.LOCK, "run.json"]
+    assert lock.is_mine(path, load(path).manifest.run_id)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_run_that_is_being_recorded_is_never_replaced(tmp_path, force):
+    first = create(tmp_path / "run").manifest.run_id
+    with pytest.raises(UsageError, match="is being recorded"):
+        create(tmp_path / "run", force=force)
+    assert load(tmp_path / "run").manifest.run_id == first
+
+
+def test_a_run_whose_training_goes_on_without_the_launcher_is_not_replaced(tmp_path, monkeypatch):
+    ended(tmp_path / "run")
+    monkeypatch.setattr("pipeprof.record.launcher.processes_alive", lambda _run: [77])
+    with pytest.raises(UsageError, match="is being recorded"):
+        create(tmp_path / "run", force=True)
+
+
+def test_a_recording_that_was_killed_before_its_manifest_is_nothing(tmp_path):
+    ended(tmp_path)
+    tmp_path.joinpath("run.json").unlink()
+    create(tmp_path)
+    assert load(tmp_path).manifest.state == "running"
+
+
+def test_a_run_that_was_half_removed_can_be_replaced(tmp_path):
+    ended(tmp_path)
+    tmp_path.joinpath("run.json").unlink()
+    tmp_path.joinpath("step").mkdir()
+    with pytest.raises(UsageError, match="` exists"):
+        create(tmp_path)
+    create(tmp_path, force=True)
+    assert not tmp_path.joinpath("step").exists()
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_of_many_that_want_one_folder_one_gets_it(tmp_path, force):
+    path = tmp_path / "run"
+    if force:
+        ended(path)
+    ready = threading.Barrier(8)
+
+    def claim(_number):
+        ready.wait()
+        try:
+            return claim_folder(path, force=force)
+        except UsageError:
+            return None
+
+    with ThreadPoolExecutor(8) as pool:
+        (winner,) = filter(None, pool.map(claim, range(8)))
+    assert json.loads(path.joinpath(lock.LOCK).read_bytes())["run_id"] == winner
+
+
+def test_recordings_that_begin_in_one_second_get_a_folder_each(tmp_path, monkeypatch):
+    names = iter([tmp_path / "run", tmp_path / "run", tmp_path / "run-2"])
+    monkeypatch.setattr(session, "default_name", lambda: next(names))
+    assert [create(None).path.name for _ in range(2)] == ["run", "run-2"]
 
 
 def test_force_replaces_nothing_but_runs(tmp_path):
@@ -60,7 +131,7 @@ def test_force_replaces_nothing_but_runs(tmp_path):
 
 
 def test_force_on_a_link_to_a_run_replaces_it_or_says_why_not(tmp_path):
-    first = create(tmp_path / "run").manifest.run_id
+    first = ended(tmp_path / "run")
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "run")
     try:
@@ -125,6 +196,17 @@ def test_repetitions_go_on_until_one_fails_or_is_interrupted(tmp_path, outcomes,
     assert found == list(ends[:ran])
     assert spools == [f"rep={number}" for number in range(ran)]
     assert told == list(range(ran))
+
+
+def test_no_repetition_begins_in_a_folder_that_is_no_longer_ours(tmp_path, outcomes):
+    outcomes(GOOD, GOOD)
+    run = create(tmp_path / "run")
+
+    def take_away(rep):
+        if not rep:
+            run.path.joinpath(lock.LOCK).unlink()
+
+    assert record(run, COMMAND, ProbeOptions(), reps=2, host_interval_s=1.0, started=take_away) == [GOOD]
 
 
 def test_a_default_name_is_never_one_that_exists(tmp_path, monkeypatch):

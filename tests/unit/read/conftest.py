@@ -34,7 +34,9 @@ class HandMade:
         folder.joinpath("hello.jsonl").write_text('{"pid": 1}\n', encoding="utf-8")
         return folder
 
-    def process(self, *, rep=0, pid=4_000_001, started=1_100, rank=None, steps=3, bye=True, events=(), marks=None):
+    def process(
+        self, *, rep=0, pid=4_000_001, started=1_100, rank=None, steps=3, bye=True, events=(), marks=None, run_id=None
+    ):
         """A process that trained: `steps` of a loop, 100 each, from 200 after its start; the first compiles."""
         folder = self.run.spool / f"rep={rep}" / f"proc-{pid}-{started}"
         folder.mkdir()
@@ -46,6 +48,7 @@ class HandMade:
             "host": "machine",
             "python": "3.11",
             "rank": rank,
+            "run_id": run_id,
         } | clock
         made = {"e": "import", "t": started + 60, "begin": started + 10, "end": started + 150, "version": "2.10.0"}
         iterator = {

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
+import subprocess
 import time
 
 import psutil
@@ -12,8 +15,8 @@ import pytest
 from pipeprof.errors import RunError
 from pipeprof.read.spool import finish as finishing
 from pipeprof.read.spool.finish import finish, open_run
-from pipeprof.record import store
-from pipeprof.record.launcher import QUIET_S
+from pipeprof.record import lock, store
+from pipeprof.record.lock import QUIET_S
 from pipeprof.record.run import load
 
 
@@ -63,6 +66,30 @@ def test_a_process_that_vanished_makes_the_run_partial_and_bounds_what_is_missin
     (rank,) = done.manifest.reps[0].ranks
     assert rank.ended == "lost"
     assert rank.missing_steps_s == pytest.approx(2.0, abs=0.001)
+
+
+@pytest.mark.parametrize("status", [None, 0], ids=["launcher killed", "command outlived"])
+def test_what_a_kill_may_cost_is_never_less_than_what_waits_to_be_written(spooled, status):
+    spooled.rep(status=status, end=100)
+    spooled.process(bye=False)
+    done = finish(spooled.run)
+    (rank,) = done.manifest.reps[0].ranks
+    assert rank.missing_steps_s == pytest.approx(1.0, abs=0.01)
+    assert "at most the last 1.0 s of steps" in done.manifest.reason
+
+
+def test_a_kill_before_the_first_marks_were_written_is_bounded_too(spooled):
+    spooled.rep(status=None)
+    spooled.process(marks=[], bye=False)
+    assert finish(spooled.run).manifest.reason.endswith(
+        "recovered; at most the last 1.0 s of steps are missing, and all queue samples"
+    )
+
+
+def test_the_bound_that_is_said_is_never_rounded_down(spooled):
+    spooled.rep(end=2_040_000_000)
+    spooled.process(bye=False)
+    assert "at most the last 2.1 s of steps" in finish(spooled.run).manifest.reason
 
 
 def test_the_worst_repetition_decides(spooled):
@@ -166,6 +193,160 @@ def test_a_run_of_another_host_is_being_recorded_as_long_as_its_spool_is_written
             open_run(spooled.run.path)
     else:
         assert open_run(spooled.run.path).manifest.state == "complete"
+
+
+def test_a_launcher_that_ended_but_was_never_reaped_records_nothing(spooled):
+    spooled.rep()
+    spooled.process()
+    launcher = subprocess.Popen(["true"])
+    started = psutil.Process(launcher.pid).create_time()
+    os.waitid(os.P_PID, launcher.pid, os.WEXITED | os.WNOWAIT)
+    try:
+        spooled.run.manifest.launcher_pid, spooled.run.manifest.launcher_start = launcher.pid, started
+        spooled.run.save()
+        assert open_run(spooled.run.path).manifest.state == "complete"
+    finally:
+        launcher.wait()
+
+
+def test_the_lock_says_whether_a_run_is_being_recorded(spooled):
+    spooled.rep()
+    spooled.process()
+    lock.take(spooled.run.path, spooled.run.manifest.run_id)
+    with pytest.raises(RunError, match="is still being recorded"):
+        open_run(spooled.run.path)
+    finish(spooled.run)
+    assert not spooled.run.path.joinpath(lock.LOCK).exists()
+    assert open_run(spooled.run.path).manifest.state == "complete"
+
+
+def test_the_lock_of_a_launcher_that_was_killed_is_taken_over_and_removed(spooled):
+    spooled.rep()
+    spooled.process()
+    holder = subprocess.Popen(["true"])
+    holder.wait()
+    mine = {"run_id": "x", "pid": holder.pid, "start_ticks": 1, "place": lock._place()}
+    spooled.run.path.joinpath(lock.LOCK).write_text(json.dumps(mine), encoding="utf-8")
+    assert open_run(spooled.run.path).manifest.state == "complete"
+    assert not spooled.run.path.joinpath(lock.LOCK).exists()
+
+
+def test_a_run_that_another_process_recovered_meanwhile_is_taken_as_it_is(spooled, monkeypatch):
+    spooled.rep()
+    spooled.process()
+    other = load(spooled.run.path)
+
+    def first(run):
+        monkeypatch.undo()
+        finish(other)
+
+    monkeypatch.setattr(finishing, "_refuse_recorded", first)
+    assert state(open_run(spooled.run.path)) == ("complete", None)
+
+
+def test_a_folder_that_was_deleted_under_a_recording_is_a_failed_run(spooled):
+    spooled.rep()
+    spooled.process()
+    shutil.rmtree(spooled.run.path)
+    finish(spooled.run)
+    assert state(load(spooled.run.path)) == ("failed", "its folder was deleted while it was recorded")
+
+
+def test_a_spool_that_was_deleted_under_a_recording_is_a_failed_run(spooled):
+    spooled.rep()
+    spooled.process()
+    shutil.rmtree(spooled.run.spool)
+    finish(spooled.run)
+    assert state(load(spooled.run.path)) == ("failed", "its spool was deleted while it was recorded")
+
+
+def test_a_folder_that_was_deleted_while_its_tables_were_made_is_a_failed_run(spooled, monkeypatch):
+    spooled.rep()
+    spooled.process()
+    write = store.write
+
+    def delete_first(run, table, *rest):
+        if run.path.joinpath("run.json").exists():
+            shutil.rmtree(run.path)
+        return write(run, table, *rest)
+
+    monkeypatch.setattr(store, "write", delete_first)
+    finish(spooled.run)
+    assert state(load(spooled.run.path)) == ("failed", "its folder was deleted while it was recorded")
+    assert not spooled.run.files("step")
+
+
+def test_a_folder_that_holds_another_run_by_now_is_left_alone(spooled):
+    spooled.rep()
+    spooled.process()
+    mine = load(spooled.run.path)
+    spooled.run.manifest.run_id = "another"
+    spooled.run.save()
+    before = {path: path.read_bytes() for path in spooled.run.path.rglob("*") if path.is_file()}
+    with pytest.raises(RunError, match="found run_id another, expected 20260101T000000-abcdef"):
+        finish(mine)
+    assert {path: path.read_bytes() for path in spooled.run.path.rglob("*") if path.is_file()} == before
+
+
+def test_the_spool_of_another_run_is_not_claimed(spooled):
+    launch = spooled.rep() / "launch.json"
+    spooled.process()
+    launch.write_text(json.dumps(json.loads(launch.read_bytes()) | {"run_id": "another"}), encoding="utf-8")
+    with pytest.raises(RunError, match="is of another run: found run_id another, expected 20260101T000000-abcdef"):
+        open_run(spooled.run.path)
+    assert load(spooled.run.path).manifest.state == "running"
+    assert launch.exists()
+
+
+def test_a_training_of_the_run_that_was_replaced_is_left_out(spooled):
+    spooled.rep()
+    spooled.process(steps=2, run_id=spooled.run.manifest.run_id)
+    spooled.process(pid=4_000_002, steps=5, run_id="replaced")
+    done = finish(spooled.run)
+    assert len(store.read(done, "step")) == 2
+    assert [warning.code for warning in done.manifest.warnings] == ["other_run"]
+
+
+def test_the_end_of_another_runs_command_is_not_ours(spooled):
+    ended = spooled.rep() / "exit.json"
+    spooled.process()
+    ended.write_text(json.dumps(json.loads(ended.read_bytes()) | {"run_id": "replaced"}), encoding="utf-8")
+    assert finish(spooled.run).manifest.reason == "the launcher was killed; what had been written was recovered"
+
+
+def test_a_kill_while_the_spool_is_removed_costs_nothing(spooled, monkeypatch):
+    spooled.rep()
+    spooled.process()
+
+    def killed(path, **_how):
+        for inside in path.rglob("marks.bin"):
+            inside.unlink()  # half of the work, and then no more
+        if path.exists():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(finishing.shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        finish(spooled.run)
+    monkeypatch.undo()
+    done = open_run(spooled.run.path)
+    assert state(done) == ("complete", None)
+    assert len(store.read(done, "step")) == 3
+
+
+def test_a_second_try_to_finish_takes_what_another_process_has_recovered(spooled, monkeypatch):
+    spooled.rep()
+    spooled.process()
+
+    def refuse(*_words):
+        raise RunError("no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "write", refuse)
+        with pytest.raises(RunError):
+            finish(spooled.run)
+    open_run(spooled.run.path)
+    assert state(finish(spooled.run)) == ("complete", None)
+    assert state(load(spooled.run.path)) == ("complete", None)
 
 
 def test_a_run_whose_training_outlived_the_launcher_is_refused_by_process(spooled, monkeypatch):

@@ -1,0 +1,45 @@
+"""The verb `verify`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeprof.cli.format_option import format_option
+from pipeprof.cli.run_argument import RUN
+from pipeprof.cli.told import opened
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command()
+@RUN
+@format_option("json")
+def verify(run: Path, form: str) -> None:
+    """Check that the files of a run are as they were written, by the checksums in its run.json.
+
+    \b
+      pipeprof verify RUN
+      pipeprof verify RUN --format json | jq '.changes[].file'
+
+    Every file of every table is read. Exit codes: 0 as they were written, 3 a file was changed, added or removed, or
+    the run has no checksums because an older pipeprof made it.
+    """  # noqa: D301 - \b is click's mark for text that must not be wrapped
+    from pipeprof.read.spool.finish import UNFINISHED
+    from pipeprof.record.run import load
+    from pipeprof.report import json_text
+    from pipeprof.report import verify as room
+    from pipeprof.report.output import write_text
+
+    source = load(run)
+    if source.manifest.state == "running" or source.manifest.options.get(UNFINISHED):
+        source = opened(run)
+    content = room.build(source)
+    if form == "json":
+        write_text(json_text.text(content), None)
+    else:
+        room.show(content)
+    sys.exit(content["exit_code"])

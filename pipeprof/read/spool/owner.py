@@ -1,0 +1,59 @@
+"""Whose a spool is: a run's folder may be deleted, replaced or put together by hand while something records into it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import RunError
+from pipeprof.record.run import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pipeprof.record.run import Run
+
+
+def facts(path: Path) -> dict[str, Any]:
+    """What the launcher wrote when a repetition began, or ended; empty when that is not there, or damaged."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def is_of(run: Run, noted: Mapping[str, Any]) -> bool:
+    """Whether something in a spool was noted for this run; older versions do not say."""
+    return noted.get("run_id") in (None, run.manifest.run_id)
+
+
+def refuse_another_run(run: Run) -> Run | None:
+    """The run as it lies on disk, None when it cannot be read.
+
+    Raises RunError when the folder was given to another run while this one was recorded.
+    """
+    try:
+        there = load(run.path)
+    except (RunError, OSError):
+        return None
+    if there.manifest.run_id != run.manifest.run_id:
+        raise RunError(
+            f"`{run.path}` holds another run: found run_id {there.manifest.run_id}, expected {run.manifest.run_id}; "
+            "the folder was replaced while it was recorded into",
+            "record again with another name after -o",
+        )
+    return there
+
+
+def refuse_anothers_spool(run: Run, reps: Sequence[int]) -> None:
+    """Raises RunError when a repetition of the spool was begun for another run."""
+    for rep in reps:
+        place = run.spool / f"rep={rep}"
+        noted = facts(place / "launch.json")
+        if not is_of(run, noted):
+            raise RunError(
+                f"`{place}` is of another run: found run_id {noted['run_id']}, expected {run.manifest.run_id}",
+                "remove the folder `spool`, or restore the `run.json` that belongs to it",
+            )

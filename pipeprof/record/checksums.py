@@ -1,0 +1,167 @@
+"""Whether the Parquet files of a run are those that its manifest was written for.
+
+`seal` notes size, footer and SHA-256 of every file; `refuse_changed` looks at size and footer when a run is opened, and
+`changes` reads everything.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from pipeprof.errors import RunError
+from pipeprof.record.run import Part
+from pipeprof.record.schema import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from pathlib import Path
+
+    from pipeprof.record.run import Run
+
+Code = Literal["missing", "unknown", "unreadable", "size", "footer", "content"]
+
+_TAIL = 8  # bytes at the end of a Parquet file: the footer's length, and a mark
+_LONGEST_FOOTER = 1 << 26  # bytes; a longer one is read no further
+_CHUNK = 1 << 20
+
+
+class Change(NamedTuple):
+    """A file of a run that is not as it was written: what differs, what was found, and what was expected, as text."""
+
+    file: str
+    code: Code
+    found: str
+    expected: str
+
+
+def seal(run: Run, reps: Collection[int] | None = None) -> None:
+    """Note in the manifest (which is not saved) what the files of these repetitions hold, of all without `reps`.
+
+    Files of other repetitions keep what was noted when they were written; a run whose older ones have no checksums
+    gets none. Raises RunError when a file cannot be read.
+    """
+    found = stored(run)
+    fresh = {name: path for name, path in found.items() if reps is None or _rep(path) in reps}
+    if run.manifest.parts is None and len(fresh) != len(found):
+        return
+    kept = {name: part for name, part in (run.manifest.parts or {}).items() if name in found and name not in fresh}
+    try:
+        parts = kept | {name: _part(path) for name, path in fresh.items()}
+    except OSError as error:
+        raise RunError(f"cannot read `{error.filename}`: {error.strerror}", "open the run again") from error
+    run.manifest.parts = {name: parts[name] for name in sorted(parts)}
+
+
+def forget(run: Run, reps: Collection[int]) -> None:
+    """Drop what the manifest (which is not saved) says about the files of these repetitions."""
+    if run.manifest.parts is not None:
+        gone = [f"/rep={rep}/" for rep in reps]
+        parts = run.manifest.parts.items()
+        run.manifest.parts = {name: part for name, part in parts if not any(key in name for key in gone)}
+
+
+def refuse_changed(run: Run) -> None:
+    """Raises RunError that names a file which was rewritten, added or removed, as far as size and footer show it."""
+    for change in changes(run, everything=False):
+        raise RunError(
+            f"damaged file `{run.path / change.file}`: {_WORDS[change.code]}: found {change.found}, "
+            f"expected {change.expected}",
+            "restore the file, or collect or import the run again; `pipeprof verify` checks all files",
+        )
+
+
+def changes(run: Run, *, everything: bool = True) -> Iterator[Change]:
+    """What is not as it was written, by file name; with `everything` the whole content of each file is read.
+
+    Nothing for a run without checksums: an older pipeprof wrote it.
+    """
+    noted = run.manifest.parts
+    if noted is None:
+        return
+    found = stored(run)
+    for name in sorted({*noted, *found}):
+        if name not in found:
+            yield Change(name, "missing", "none", f"a file of {noted[name].bytes:,} bytes")
+        elif name not in noted:
+            yield Change(name, "unknown", "a file", "none")
+        else:
+            change = _change(name, found[name], noted[name], everything=everything)
+            if change is not None:
+                yield change
+
+
+def stored(run: Run) -> dict[str, Path]:
+    """The Parquet files of a run by their names in it, `step/rep=0/rank=0/part-00000.parquet`."""
+    return {path.relative_to(run.path).as_posix(): path for table in TABLES for path in run.files(table.name)}
+
+
+_WORDS = {
+    "missing": "it is gone",
+    "unknown": "it was added after the run was made",
+    "unreadable": "it cannot be read",
+    "size": "it was rewritten after the run was made",
+    "footer": "it was rewritten after the run was made",
+    "content": "it was changed after the run was made",
+}  # fmt: skip
+
+
+def _change(name: str, path: Path, noted: Part, *, everything: bool) -> Change | None:
+    try:
+        found = _part(path) if everything else _glance(path)
+    except OSError as error:
+        found_instead = "a link" if error.errno == errno.ELOOP else str(error.strerror)
+        return Change(name, "unreadable", found_instead, f"a file of {noted.bytes:,} bytes")
+    if found.bytes != noted.bytes:
+        return Change(name, "size", f"{found.bytes:,} bytes", f"{noted.bytes:,} bytes")
+    if found.footer != noted.footer:
+        return Change(name, "footer", f"footer {found.footer}", f"footer {noted.footer}")
+    if everything and found.sha256 != noted.sha256:
+        return Change(name, "content", f"SHA-256 {found.sha256}", f"SHA-256 {noted.sha256}")
+    return None
+
+
+def _glance(path: Path) -> Part:
+    """Size and footer alone; reads no other part of the file."""
+    handle, size = _opened(path)
+    try:
+        return Part(bytes=size, footer=_footer(handle, size), sha256="")
+    finally:
+        os.close(handle)
+
+
+def _part(path: Path) -> Part:
+    handle, size = _opened(path)
+    try:
+        footer, digest = _footer(handle, size), hashlib.sha256()
+        at = 0
+        while chunk := os.pread(handle, _CHUNK, at):
+            digest.update(chunk)
+            at += len(chunk)
+        return Part(bytes=size, footer=footer, sha256=digest.hexdigest())
+    finally:
+        os.close(handle)
+
+
+def _opened(path: Path) -> tuple[int, int]:
+    """A handle on a regular file, and its size. Raises OSError for anything else: a link, a pipe, a device."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    facts = os.fstat(handle)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(handle)
+        raise OSError(0, "not a regular file", str(path))
+    return handle, facts.st_size
+
+
+def _footer(handle: int, size: int) -> str:
+    """16 hexadecimal digits of the SHA-256 of the footer: the row counts, places and statistics of all columns."""
+    tail = os.pread(handle, _TAIL, max(0, size - _TAIL))
+    length = min(int.from_bytes(tail[:4], "little") + _TAIL, size, _LONGEST_FOOTER)
+    return hashlib.sha256(os.pread(handle, length, size - length)).hexdigest()[:16]
+
+
+def _rep(path: Path) -> int:
+    return int(path.parts[-3].partition("=")[2])

@@ -1,0 +1,153 @@
+"""Who is writing a run: the file `lock` in its folder, from the first moment of a recording until it has its tables."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import platform
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pipeprof.errors import RunError
+from pipeprof.record.bad_json import BAD_JSON
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOCK = "lock"
+QUIET_S = 60.0  # a recording writes twice a second: after this long without a word from elsewhere it is over
+_LONGEST = 4096  # bytes; more than any lock has
+_NO_MORE = (b"Z", b"X")  # states of a process that has ended, though nobody has asked how
+
+
+class Lock(msgspec.Struct, kw_only=True, frozen=True):
+    """Which process writes which run.
+
+    `start_ticks`: when it started, in clock ticks since boot, which no change of the clock moves; None where the
+    system does not say. `place`: a hash of host, boot and process namespace; numbers of processes mean nothing outside.
+    """
+
+    run_id: str
+    pid: int
+    start_ticks: int | None
+    place: str
+
+
+def is_held(folder: Path) -> bool | None:
+    """Whether the process that wrote the lock runs; None without a lock.
+
+    A process of another host, container or boot cannot be looked for: it counts as running as long as something in
+    the folder is written to, and so does the one of a lock that cannot be read.
+    """
+    found = _read(folder)
+    if found is None:
+        return None
+    if isinstance(found, Lock) and found.place == _place() and found.start_ticks is not None:
+        return start_ticks(found.pid) == found.start_ticks
+    return last_change(folder) > time.time() - QUIET_S
+
+
+def is_mine(folder: Path, run_id: str) -> bool:
+    """Whether this process holds the folder, for this run."""
+    return _read(folder) == _own(run_id)
+
+
+@contextlib.contextmanager
+def deciding(folder: Path) -> Iterator[None]:
+    """Keep other processes from taking the folder, while this one looks whether it may.
+
+    Raises RunError when another one is at it. A file system that cannot lock folders is left with `take` alone, which
+    refuses a folder that another process took meanwhile, unless both replace the same dead lock.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RunError(f"another pipeprof is opening `{folder}` at this moment", "try again") from error
+        except OSError:  # network file systems that lock no folders
+            pass
+        yield
+    finally:
+        os.close(handle)
+
+
+def take(folder: Path, run_id: str) -> None:
+    """Write this process's lock in place of one whose process is gone. Raises RunError when it cannot be written."""
+    path = folder / LOCK
+    try:
+        path.unlink(missing_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            os.write(handle, msgspec.json.encode(_own(run_id)) + b"\n")
+        finally:
+            os.close(handle)
+    except FileExistsError as error:
+        raise RunError(f"another pipeprof has just taken `{folder}`", "try again") from error
+    except OSError as error:
+        raise RunError(
+            f"cannot write `{path}`: {error.strerror}", "the folder of a run has to be writable until it is complete"
+        ) from error
+
+
+def release(folder: Path, run_id: str) -> None:
+    """Remove the lock if it is this process's. Never raises: a lock without its process holds nothing."""
+    with contextlib.suppress(OSError):
+        if is_mine(folder, run_id):
+            folder.joinpath(LOCK).unlink()
+
+
+def start_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None when it is gone, or has ended and nobody reaped it."""
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return None if state in _NO_MORE else int(fields[18])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def last_change(folder: Path) -> float:
+    """When something in a folder was written last, in seconds since 1970; 0 when it is empty."""
+    last = 0.0
+    for path in folder.rglob("*"):
+        try:
+            last = max(last, path.stat().st_mtime)
+        except OSError:  # just removed
+            continue
+    return last
+
+
+def _own(run_id: str) -> Lock:
+    return Lock(run_id=run_id, pid=os.getpid(), start_ticks=start_ticks(os.getpid()), place=_place())
+
+
+def _place() -> str:
+    facts = [platform.node()]
+    with contextlib.suppress(OSError):
+        facts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
+        facts.append(os.readlink("/proc/self/ns/pid"))  # noqa: PTH115 - its target is no path
+    return hashlib.sha256(" ".join(facts).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+def _read(folder: Path) -> Lock | bytes | None:
+    """The lock; its first bytes when they say nothing (it is being written, or damaged); None without one."""
+    try:
+        handle = os.open(folder / LOCK, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return b""
+    try:
+        text = os.read(handle, _LONGEST)
+        return msgspec.json.decode(text, type=Lock)
+    except OSError:
+        return b""
+    except BAD_JSON:
+        return text
+    finally:
+        os.close(handle)

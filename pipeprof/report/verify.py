@@ -1,0 +1,62 @@
+"""Whether the files of a run are those that were written, for people and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from pipeprof.record import checksums
+from pipeprof.report.screen import print_drawn
+from pipeprof.report.table import printable
+from pipeprof.units import format_bytes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipeprof.record.run import Run
+
+VERIFY_VERSION = 1
+INTACT, DAMAGED, NO_CHECKSUMS = "intact", "damaged", "no_checksums"
+EXIT_CODES = {INTACT: 0, DAMAGED: 3, NO_CHECKSUMS: 3}
+WORDS = {
+    "missing": "removed", "unknown": "added", "unreadable": "cannot be read", "size": "rewritten",
+    "footer": "rewritten", "content": "changed",
+}  # fmt: skip
+
+
+def build(run: Run) -> dict[str, Any]:
+    """Everything that `verify` says: the verdict, how much was read, and each file that was changed."""
+    found = checksums.stored(run)
+    changes = [change._asdict() for change in checksums.changes(run)]
+    verdict = NO_CHECKSUMS if run.manifest.parts is None else DAMAGED if changes else INTACT
+    return {
+        "schema_version": VERIFY_VERSION,
+        "run": {"path": str(run.path), "run_id": run.manifest.run_id, "made_by": run.manifest.pipeprof_version},
+        "verdict": verdict,
+        "exit_code": EXIT_CODES[verdict],
+        "files": len(found),
+        "bytes": sum(part.bytes for part in (run.manifest.parts or {}).values()),
+        "changes": changes,
+    }
+
+
+def show(content: dict[str, Any]) -> None:
+    """Print it to stdout."""
+    print_drawn(lambda console: _draw(console, content))
+
+
+def _draw(console: Console, content: dict[str, Any]) -> None:
+    for change in content["changes"]:
+        line = f"{change['file']}: {WORDS[change['code']]}: found {change['found']}, expected {change['expected']}"
+        console.print(Text(printable(line)), soft_wrap=True)
+    console.print(Text(printable(_sentence(content))), soft_wrap=True)
+
+
+def _sentence(content: dict[str, Any]) -> str:
+    path, files = content["run"]["path"], content["files"]
+    if content["verdict"] == NO_CHECKSUMS:
+        return f"`{path}` has no checksums: pipeprof {content['run']['made_by']} made it without; nothing can be said"
+    if content["changes"]:
+        return f"{len(content['changes'])} file(s) of `{path}` are not as they were written"
+    return f"`{path}` is as it was written: {files} file(s), {format_bytes(content['bytes'])}"

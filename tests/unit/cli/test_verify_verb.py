@@ -1,0 +1,102 @@
+"""`pipeprof verify`: every file as it was written, or which are not; and other verbs refuse a run that was rewritten."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from pipeprof.cli import cli
+from pipeprof.errors import RunError
+from pipeprof.record import checksums
+from pipeprof.record.run import load
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def run(make_run):
+    steps = [{"step": n, "kind_step": n, "kind": "train", "start_ns": n * MS, "end_ns": (n + 1) * MS} for n in range(9)]
+    made = make_run({"step": steps, "stage": [{"stage": "start", "start_ns": 0, "dur_ns": 5}]})
+    checksums.seal(made)
+    made.manifest.state = "complete"
+    made.save()
+    return made
+
+
+def ask(*words):
+    return CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=False)
+
+
+def as_json(run):
+    done = ask("verify", run.path, "--format", "json")
+    found = json.loads(done.stdout)
+    assert found["exit_code"] == done.exit_code
+    return found
+
+
+def change_a_byte(run, at):
+    path = run.files("step")[0]
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+    return path
+
+
+def test_a_run_that_was_left_alone_is_intact(run):
+    done = ask("verify", run.path)
+    assert done.exit_code == 0
+    assert done.stdout.startswith(f"`{run.path}` is as it was written: 2 file(s), ")
+    found = as_json(run)
+    assert (found["schema_version"], found["verdict"], found["files"], found["changes"]) == (1, "intact", 2, [])
+    assert found["bytes"] == sum(path.stat().st_size for path in run.path.rglob("*.parquet"))
+
+
+def test_a_changed_byte_is_named_with_what_was_found_and_expected(run):
+    change_a_byte(run, 10)
+    done = ask("verify", run.path)
+    assert done.exit_code == 3
+    assert "step/rep=0/rank=0/part-00000.parquet" in done.stdout
+    assert done.stdout.splitlines()[-1] == f"1 file(s) of `{run.path}` are not as they were written"
+    (change,) = as_json(run)["changes"]
+    noted = run.manifest.parts["step/rep=0/rank=0/part-00000.parquet"].sha256
+    assert (change["code"], change["expected"]) == ("content", f"SHA-256 {noted}")
+    assert change["found"] not in ("", change["expected"])
+
+
+def test_a_run_of_an_older_pipeprof_has_no_checksums_and_that_is_no_pass(run):
+    run.manifest.parts = None
+    run.save()
+    done = ask("verify", run.path)
+    assert done.exit_code == 3
+    assert "has no checksums" in done.stdout
+    assert as_json(run)["verdict"] == "no_checksums"
+    assert ask("sql", run.path, "SELECT count(*) FROM step").exit_code == 0
+
+
+@pytest.mark.parametrize("words", [["report"], ["ops"], ["sql"], ["timeline", "-o", "t.json"], ["memory"]])
+def test_other_verbs_refuse_a_file_that_was_rewritten(run, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    path = change_a_byte(run, -20)
+    with pytest.raises(RunError) as caught:
+        ask(words[0], run.path, *words[1:], *(["SELECT 1"] if words[0] == "sql" else []))
+    assert caught.value.message.startswith(f"damaged file `{path}`: it was rewritten after the run was made: found ")
+
+
+def test_verify_names_all_changes_where_other_verbs_stop_at_the_first(run):
+    for path in run.path.rglob("*.parquet"):
+        path.write_bytes(path.read_bytes() + b"x")
+    assert [change["code"] for change in as_json(run)["changes"]] == ["size", "size"]
+
+
+def test_verify_changes_nothing(run):
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    ask("verify", run.path)
+    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
+    assert load(run.path).manifest == run.manifest
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(RunError, match="is not a pipeprof run"):
+        ask("verify", tmp_path)
