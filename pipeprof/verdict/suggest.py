@@ -78,7 +78,8 @@ def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
             _of("faster_reading", row, parameter="num_parallel_workers", old=row["workers"], place=row["site"])
         )
     if not found:
-        found.append(_of("cheaper_waits" if kind == "wait" else "cheaper_rows", row, place=row["code"]))
+        computes = _of("cheaper_rows" if row["is_python"] else "cheaper_operations", row, place=row["code"])
+        found.append(_of("cheaper_waits", row, place=row["code"]) if kind == "wait" else computes)
     found.sort(key=lambda item: -(item.gain or 0.0))
     bound = _bound(row, loop)
     return found if bound is None else [*found, bound]

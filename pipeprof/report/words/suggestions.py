@@ -130,6 +130,10 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
         "make the rows of {op} cheaper",
         "a faster algorithm, an operation of MindSpore in C++, or work that is done ahead of time (MindRecord)",
     ),
+    "cheaper_operations": _on_op(
+        "make the rows of {op} cheaper",
+        "fewer operations, smaller rows (crop or resize first), or work that is done ahead of time (MindRecord)",
+    ),
     "whole_batches": _whole_batches,
     "bound": _bound,
     "lock_ahead_of_time": _lock_holder(
