@@ -19,7 +19,7 @@ WITH RECURSIVE below AS (
     pipeline_id,
     op_id,
     consumer_id,
-    1 AS links
+    CAST(1 AS BIGINT) AS links
   FROM pipeline_tree
   WHERE consumer_id IS NOT NULL
   UNION ALL

@@ -100,7 +100,7 @@ def test_a_change_is_judged_by_the_same_rule(series, b, answer, words):
     found, _, _ = series([10.0], b, Plan(3, 4), CHANGE)
     content = measured_facts(found, command=["train"]) | {"change": {}, "error": None}
     content["op"] = {"op_type": "MapOp", "op_id": 1, "name": "rotate"}
-    content["prediction"] = {"ratio": None, "reason": "none", "basis": [], "limited_by": None}
+    content["prediction"] = dict.fromkeys(("ratio", "low", "high", "limited_by")) | {"reason": "none", "basis": []}
     content["measured"]["verdict"] = verdict(content["measured"])
     assert content["measured"]["verdict"] == answer
     assert words in text(content)
