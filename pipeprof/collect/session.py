@@ -170,7 +170,8 @@ def claim_folder(path: Path, *, force: bool) -> str:
             _refuse_what_is_there(path, force=force)  # again: nobody can be faster now
             lock.take(folder, run_id)
             if force:
-                _empty(folder)
+                with lock.released_if_it_fails(folder, run_id):
+                    _empty(folder)
     except RunError as error:
         raise UsageError(error.message, "give a new name with -o") from error
     except OSError as error:

@@ -140,6 +140,8 @@ def _bound(measured: Mapping[str, Any]) -> list[str]:
     if measured["verdict"] == "undecided":
         return undecided_lines(measured)
     told = f"{figure(measured)} ({spread(measured)})"
+    if measured["verdict"] == "no gain" and measured["decided"] == "narrow":
+        return [f"hardly anything to gain: {told}", "  the training waits little for data, if at all"]
     if measured["verdict"] == "no gain":
         return [f"nothing to gain: {told}", "  the training does not wait for data"]
     return [f"upper bound {told}", "  no repair of the data pipeline makes this training faster than that"]

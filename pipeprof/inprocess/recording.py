@@ -16,6 +16,7 @@ from pipeprof.collect.host import HostSampler
 from pipeprof.collect.session import RESERVE_BYTES
 from pipeprof.inprocess.hooks import probe
 from pipeprof.inprocess.place import further_place, new_place
+from pipeprof.record import lock
 from pipeprof.record.run import MANIFEST
 
 if TYPE_CHECKING:
@@ -49,10 +50,11 @@ class Recording:
         place = further_place(path, options) if further else new_place(path, _command(), options, force=force)
         self._run, self._before = place
         self._spool = self._run.spool / f"rep={self._before.rep}"
-        self._spool.mkdir(parents=True)
-        self._run.reserve.write_bytes(bytes(RESERVE_BYTES))
-        self._spool.joinpath("hello.jsonl").write_text(json.dumps({"pid": os.getpid()}) + "\n", encoding="utf-8")
-        self._write("launch.json", {**_clocks(), "pid": os.getpid()})
+        with lock.released_if_it_fails(self._run.path, self._run.manifest.run_id):
+            self._spool.mkdir(parents=True)
+            self._run.reserve.write_bytes(bytes(RESERVE_BYTES))
+            self._spool.joinpath("hello.jsonl").write_text(json.dumps({"pid": os.getpid()}) + "\n", encoding="utf-8")
+            self._write("launch.json", {**_clocks(), "pid": os.getpid()})
         self._host = _Host(self._spool) if plan.host else None
         probe.begin(str(self._spool), {**plan.probe, "run_id": self._run.manifest.run_id})
         for number, note in enumerate(plan.notes):

@@ -87,7 +87,7 @@ def git_or_none(folder: Path, *words: str) -> str | None:
 
 def git_bytes(folder: Path, *words: str) -> bytes:
     """What git writes. Raises UsageError with its last words when it refuses or cannot be run."""
-    command = ["git", "-C", str(folder), "-c", "core.hooksPath=/dev/null", *words]
+    command = ["git", "-C", str(folder), "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", *words]
     try:
         done = subprocess.run(command, capture_output=True, check=False)
     except OSError as error:
@@ -95,5 +95,6 @@ def git_bytes(folder: Path, *words: str) -> bytes:
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
         verb = next(word for word in words if not word.startswith("-"))
-        raise UsageError(f"git {verb} failed: {lines[-1]}", "see what `git worktree list` says")
+        hint = "see what `git worktree list` says" if verb == "worktree" else f"try `git {verb}` in `{folder}`"
+        raise UsageError(f"git {verb} failed: {lines[-1]}", hint)
     return done.stdout

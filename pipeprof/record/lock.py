@@ -102,6 +102,16 @@ def release(folder: Path, run_id: str) -> None:
             folder.joinpath(LOCK).unlink()
 
 
+@contextlib.contextmanager
+def released_if_it_fails(folder: Path, run_id: str) -> Iterator[None]:
+    """Let go of a folder that was taken, where what follows goes wrong: a long-lived process could not use it again."""
+    try:
+        yield
+    except BaseException:
+        release(folder, run_id)
+        raise
+
+
 def start_ticks(pid: int) -> int | None:
     """When a process started, in clock ticks since boot; None when it is gone, or has ended and nobody reaped it."""
     try:

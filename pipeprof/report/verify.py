@@ -9,7 +9,7 @@ from rich.text import Text
 from pipeprof.record import checksums
 from pipeprof.report.screen import print_drawn
 from pipeprof.report.table import printable
-from pipeprof.units import format_bytes
+from pipeprof.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,5 +58,6 @@ def _sentence(content: dict[str, Any]) -> str:
     if content["verdict"] == NO_CHECKSUMS:
         return f"`{path}` has no checksums: pipeprof {content['run']['made_by']} made it without; nothing can be said"
     if content["changes"]:
-        return f"{len(content['changes'])} file(s) of `{path}` are not as they were written"
-    return f"`{path}` is as it was written: {files} file(s), {format_bytes(content['bytes'])}"
+        changed = len(content["changes"])
+        return f"{format_count(changed, 'file')} of `{path}` {'is' if changed == 1 else 'are'} not as written"
+    return f"`{path}` is as it was written: {format_count(files, 'file')}, {format_bytes(content['bytes'])}"

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeprof.verdict.rules import LOCK_HELD, LOCKED_CORES, SHORT_IDLE
+from pipeprof.verdict.rules import CROWDED_IDLE, LOCK_HELD, LOCKED_CORES, SHORT_IDLE
 
 Basis = dict[str, Any]  # a code with its numbers
 Kind = Literal["cpu", "wait", "gil", "burst", "poll"]
@@ -71,7 +71,8 @@ class Stage:
 class Loop:
     """The training loop: its stages, what the consumer could take, and the machine. `rate` is what it makes now.
 
-    `gil_share`: share of the time that Python code holds the interpreter's lock; None: not measured.
+    `gil_share`: share of the time that Python code holds the interpreter's lock; None: not measured. `cpu_count`: most
+    workers that MindSpore allows; `cores`: those that the training may use, None: all of them.
     """
 
     stages: tuple[Stage, ...]
@@ -81,10 +82,11 @@ class Loop:
     process_cores: float | None = None
     cpu_count: int = 1
     gil_share: float | None = None
+    cores: float | None = None
 
     @property
     def consumer_most(self) -> float | None:
-        """Batches/s that the consumer could take at most without the pipeline: its work is that of now, on all cores.
+        """Batches/s that the consumer could take at most without the pipeline: its CPU time as now, on all cores.
 
         More than `consumer` only where both want the same: cores, of which none is idle, or the interpreter's lock.
         """
@@ -93,17 +95,23 @@ class Loop:
         own = self.process_cores - sum(stage.cores or 0.0 for stage in self.stages)
         python = sum(stage.cores or 0.0 for stage in self.stages if stage.is_python and not stage.uses_processes)
         beside = BESIDE_PYTHON if python >= LOCKED_CORES else 1.0
-        return max(self.consumer, beside * self.rate * self.cpu_count / own) if own > 0 else math.inf
+        return self.consumer * max(1.0, beside * self.room / own) if own > 0 else math.inf
 
     @property
     def is_contended(self) -> bool:
         """Whether the loop's own speed depends on what its pipeline does."""
-        return self.has_no_core or (self.gil_share or 0.0) >= LOCK_HELD
+        crowded = self.free_cores is not None and self.free_cores < CROWDED_IDLE * self.room
+        return crowded or (self.gil_share or 0.0) >= LOCK_HELD
 
     @property
     def has_no_core(self) -> bool:
-        """Whether no core of the machine was idle."""
-        return self.free_cores is not None and self.free_cores < SHORT_IDLE * self.cpu_count
+        """Whether none of the cores that the training may use was idle."""
+        return self.free_cores is not None and self.free_cores < SHORT_IDLE * self.room
+
+    @property
+    def room(self) -> float:
+        """Cores that the training may use."""
+        return self.cores or self.cpu_count
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.clause import codes
 from pipeprof.verdict.loop import CONSUMER
-from pipeprof.verdict.rules import KINDS, USED
+from pipeprof.verdict.rules import KINDS, MOST_SHARE, USED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -182,9 +182,14 @@ class Facts:
 
     @property
     def pipeline_share(self) -> float | None:
-        """The data pipeline's part of the CPU that the training's processes used."""
-        used = math.fsum(stage.cores or 0.0 for stage in self.operators)
-        return min(1.0, used / self.process_cores) if self.process_cores else None
+        """The data pipeline's part of the CPU that the training's processes used; None where no stage's is known."""
+        used = [stage.cores for stage in self.operators if stage.cores is not None]
+        return min(1.0, math.fsum(used) / self.process_cores) if used and self.process_cores else None
+
+    @property
+    def share_over_wait(self) -> float | None:
+        """That part - the loop's wait for data: above 0, the pipeline costs more by computing than by waiting."""
+        return None if self.pipeline_share is None else self.pipeline_share - self.wait_share
 
     @property
     def freed(self) -> float | None:
@@ -192,9 +197,9 @@ class Facts:
 
         Without idle cores, and for a loop that can use them, which MindSpore's can.
         """
-        if self.pipeline_share is None or self.pipeline_share >= 1 or self.wait_share >= 1:
+        if self.pipeline_share is None or self.wait_share >= 1:
             return None
-        return 1.0 / ((1.0 - self.pipeline_share) * (1.0 - self.wait_share))
+        return 1.0 / ((1.0 - min(self.pipeline_share, MOST_SHARE)) * (1.0 - self.wait_share))
 
     @cached_property
     def taker(self) -> StageFacts | None:

@@ -17,18 +17,19 @@ CONSUMER = -1
 def loop_of(rows: Sequence[Row], cores: float) -> Loop:
     """The training loop of one pipeline from its rows of diagnose/load.
 
-    `cores` of the machine, 0 when not known: it is used where the rows do not say which ones the training may use.
+    `cores` of the machine, 0 when not known; the rows may say which of them the training may use.
     """
     first: Row = rows[0] if rows else {}
-    idle, cores = first.get("idle_share"), first.get("room_cores") or cores
+    idle, room = first.get("idle_share"), first.get("room_cores") or cores
     return Loop(
         stages=tuple(_stage(row) for row in rows if row["op_id"] != CONSUMER),
         consumer=first.get("consumer_rate"),
         rate=first.get("loop_rate"),
-        free_cores=None if idle is None or not cores else idle * cores,
+        free_cores=None if idle is None or not room else idle * room,
         process_cores=first.get("process_cores"),
         cpu_count=max(1, int(cores)) if cores else 1_000,
         gil_share=first.get("gil_share"),
+        cores=room or None,
     )
 
 

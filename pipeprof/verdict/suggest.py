@@ -109,7 +109,7 @@ def for_consumer(rows: Sequence[Row], loop: Loop) -> list[Suggestion]:
         for row in rows
         if (row["python_cores"] or 0) >= DOUBTED_CORES and (row["gil_share"] or 0) >= LOCK_HELD
     ]
-    if loop.free_cores is not None and loop.free_cores < CPU_SHORT * loop.cpu_count:
+    if loop.free_cores is not None and loop.free_cores < CPU_SHORT * loop.room:
         found += [spare for row in rows if (spare := _fewer(row, loop)) is not None]
     return found
 

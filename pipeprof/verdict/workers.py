@@ -48,7 +48,7 @@ def plan(loop: Loop) -> list[Change]:
             break
         raised = replace(lowest, workers=more, rate=better)
         following = {**stages, lowest.op_id: raised}
-        if _cores(loop, [stage.rate or 0.0 for stage in following.values()]) > loop.cpu_count:
+        if _cores(loop, [stage.rate or 0.0 for stage in following.values()]) > loop.room:
             break
         stages = following
         changed[lowest.op_id] = more

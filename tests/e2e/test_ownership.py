@@ -9,6 +9,7 @@ import subprocess
 from contextlib import contextmanager, suppress
 
 import pytest
+from conftest import LIMIT_S
 
 from pipeprof.errors import RunError
 from pipeprof.read.spool.finish import open_run
@@ -32,7 +33,7 @@ def training(pipeprof, steps, *options, out=None, command=None):
     finally:
         with suppress(ProcessLookupError):
             os.killpg(launcher.pid, signal.SIGKILL)
-        launcher.communicate(timeout=60)
+        launcher.communicate(timeout=LIMIT_S)
 
 
 def told(lines):
@@ -47,7 +48,7 @@ def test_a_live_run_is_not_replaced_and_ends_whole(pipeprof):
             done = pipeprof.collect(["true"], *options, out=out).done
             assert done.returncode == 2
             assert done.stderr.splitlines()[0] == f"error: `{out}` is being recorded"
-        launcher.communicate(timeout=60)
+        launcher.communicate(timeout=LIMIT_S)
         assert launcher.returncode == 0
     run = load(out)
     assert (run.manifest.run_id, run.manifest.state) == (before, "complete")
@@ -58,7 +59,7 @@ def test_a_live_run_is_not_replaced_and_ends_whole(pipeprof):
 def test_a_training_that_lost_its_launcher_is_not_replaced(pipeprof):
     with training(pipeprof, 5) as (launcher, out, lines):
         os.kill(launcher.pid, signal.SIGKILL)
-        launcher.wait(timeout=60)
+        launcher.wait(timeout=LIMIT_S)
         done = pipeprof.collect(["true"], "--force", out=out).done
         assert done.returncode == 2
         assert "is being recorded" in done.stderr
@@ -83,7 +84,7 @@ def test_what_is_said_to_be_missing_after_both_were_killed_is_enough(pipeprof):
 def test_a_folder_deleted_under_a_recording_ends_as_failed_with_the_reason(pipeprof):
     with training(pipeprof, 5) as (launcher, out, _):
         shutil.rmtree(out)
-        stdout, stderr = launcher.communicate(timeout=60)
+        stdout, stderr = launcher.communicate(timeout=LIMIT_S)
     assert launcher.returncode == 0  # the command's
     assert stdout == b"last words\n"
     assert b"Traceback" not in stderr
@@ -97,12 +98,12 @@ def test_a_recording_whose_folder_was_replaced_leaves_the_new_run_alone(pipeprof
         shutil.rmtree(out)
         with training(pipeprof, 7, out=out) as (second, _, _):
             before = load(out).manifest.run_id
-            _, stderr = first.communicate(timeout=60)
+            _, stderr = first.communicate(timeout=LIMIT_S)
             assert first.returncode == 0
             assert f"error: `{out}` holds another run".encode() in stderr
             assert load(out).manifest.state == "running"
             assert not list(out.glob("spool/rep=0/exit.json"))
-            second.communicate(timeout=60)
+            second.communicate(timeout=LIMIT_S)
     run = load(out)
     assert (run.manifest.run_id, run.manifest.state) == (before, "complete")
     assert store.read(run, "step").num_rows == 7
@@ -117,12 +118,12 @@ def test_a_training_that_begins_after_its_run_was_replaced_is_not_in_the_new_one
     command = [pipeprof.python, "-c", LATE.format(script)]
     with training(pipeprof, 0, command=command) as (first, out, _):
         os.kill(first.pid, signal.SIGKILL)
-        first.wait(timeout=60)
+        first.wait(timeout=LIMIT_S)
         with training(pipeprof, 7, "--force", out=out) as (second, _, _):
             first.stdin.write(b"go\n")
             first.stdin.close()
             assert first.stdout.read().decode().endswith("last words\n")
-            second.communicate(timeout=60)
+            second.communicate(timeout=LIMIT_S)
         first.stdin = None
     run = load(out)
     assert run.manifest.state == "complete"

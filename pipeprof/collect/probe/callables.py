@@ -60,7 +60,7 @@ class Cell:
         self.every = workers.stride(count)
         if not timed:
             return None
-        walls = [wall for wall, _, _ in timed]
+        walls, waits = [wall for wall, _, _ in timed], [waited for _, _, waited in timed]
         return {
             "pipeline": self.number,
             "node": self.node,
@@ -70,7 +70,7 @@ class Cell:
             "timed": len(timed),
             "wall": sum(walls),
             "cpu": sum(cpu for _, cpu, _ in timed),
-            "delay": sum(waited for _, _, waited in timed) if delay.is_known() else None,
+            "delay": sum(waits) if None not in waits else None,
             "max": max(walls),
             "min": min(walls),
         }

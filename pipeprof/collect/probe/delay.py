@@ -31,8 +31,8 @@ def of_thread():
 
 
 def between(before, after):
-    """What was added from one look to another; 0 where either is not known."""
-    return 0 if before is None or after is None else max(after - before, 0)
+    """What was added from one look to another; None where either is not known."""
+    return None if before is None or after is None else max(after - before, 0)
 
 
 def forget():

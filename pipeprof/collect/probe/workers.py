@@ -77,7 +77,7 @@ class Slot:
         self._timed += 1
         self._wall += wall
         self._cpu += cpu - before[0]
-        self._delay += delay.between(before[1], waited)
+        self._delay += delay.between(before[1], waited) or 0
         (reading, _) = ORDERS.unpack_from(self._memory, 0)
         if reading != self._reading:
             self._reading, self._longest, self._shortest = reading, wall, wall

@@ -81,7 +81,9 @@ def _is_settled(run: Run) -> bool:
 
 def _refuse_recorded(run: Run) -> None:
     if lock.is_held(run.path) or (run.manifest.state == "running" and launcher_alive(run)):
-        raise RunError(f"`{run.path}` is still being recorded", "wait until the command has ended")
+        raise RunError(
+            f"`{run.path}` is still being recorded, or another pipeprof recovers it", "wait until it has ended"
+        )
     alive = processes_alive(run)
     if alive:
         raise RunError(

@@ -81,7 +81,7 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "holds_lock": _holds_lock,
     "shares_cpu": lambda doubt: (
         "the training shares its cores with the data pipeline, which takes "
-        f"{percent(doubt['share'])} of the job's CPU: without it about {doubt['times']:.2f} times as fast or more "
+        f"{percent(doubt['share'])} of the job's CPU: without it about {doubt['times']:.2f} times as fast "
         "(`pipeprof headspace` measures that)"
     ),
     "other_load": lambda doubt: (

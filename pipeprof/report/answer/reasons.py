@@ -18,6 +18,7 @@ FACTS = {
     "pace_ratio": ("utilisation of the busier / that of the other, of training loop and operator", "times"),
     "pipeline_share": ("the data pipeline's part of the job's CPU", "share"),
     "freed": ("speed of the training if it had the pipeline's CPU and need not wait, over its speed now", "times"),
+    "share_over_wait": ("that part minus the training's wait for data", "share"),
     "drop": ("largest drop in queue fill", "share"),
     "untimed_drop": ("largest drop in queue fill, at an operator without times", "share"),
     "drop_at_busiest": ("drop in queue fill at the busiest operator, if no other has a larger one", "share"),

@@ -47,7 +47,7 @@ def change_a_byte(run, at):
 def test_a_run_that_was_left_alone_is_intact(run):
     done = ask("verify", run.path)
     assert done.exit_code == 0
-    assert done.stdout.startswith(f"`{run.path}` is as it was written: 2 file(s), ")
+    assert done.stdout.startswith(f"`{run.path}` is as it was written: 2 files, ")
     found = as_json(run)
     assert (found["schema_version"], found["verdict"], found["files"], found["changes"]) == (1, "intact", 2, [])
     assert found["bytes"] == sum(path.stat().st_size for path in run.path.rglob("*.parquet"))
@@ -58,7 +58,7 @@ def test_a_changed_byte_is_named_with_what_was_found_and_expected(run):
     done = ask("verify", run.path)
     assert done.exit_code == 3
     assert "step/rep=0/rank=0/part-00000.parquet" in done.stdout
-    assert done.stdout.splitlines()[-1] == f"1 file(s) of `{run.path}` are not as they were written"
+    assert done.stdout.splitlines()[-1] == f"1 file of `{run.path}` is not as written"
     (change,) = as_json(run)["changes"]
     noted = run.manifest.parts["step/rep=0/rank=0/part-00000.parquet"].sha256
     assert (change["code"], change["expected"]) == ("content", f"SHA-256 {noted}")

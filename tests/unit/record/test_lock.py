@@ -122,3 +122,11 @@ def test_a_lock_that_cannot_be_written_says_so(tmp_path):
     tmp_path.joinpath(lock.LOCK).mkdir()
     with pytest.raises(RunError, match=r"cannot write `.*/lock`"):
         lock.take(tmp_path, "mine")
+
+
+def test_a_folder_is_free_again_when_what_follows_goes_wrong(tmp_path):
+    lock.take(tmp_path, "a-run")
+    with pytest.raises(OSError, match="full"), lock.released_if_it_fails(tmp_path, "a-run"):
+        raise OSError("full")
+    assert not lock.is_held(tmp_path)
+    lock.take(tmp_path, "another")

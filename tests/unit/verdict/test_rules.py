@@ -141,6 +141,22 @@ def test_other_programs_are_not_other_ranks_nor_cores_that_it_may_not_use(shared
     assert ("other_load" in [doubt["code"] for doubt in found.doubts]) is doubted
 
 
+@pytest.mark.parametrize(
+    ("stage", "rule"),
+    [
+        ({"cores": 0.03, "utilisation": 0.95}, "busier_than_loop"),  # it waits for storage, and takes hardly any CPU
+        ({"utilisation": 0.95}, "busier_than_loop"),  # nobody knows what CPU it takes
+        ({"cores": 0.29, "utilisation": 0.95}, "busier_than_loop"),
+        ({"cores": 0.31, "utilisation": 0.95}, "takes_cpu"),
+        ({"cores": 2.0, "utilisation": 0.95}, "takes_cpu"),
+    ],
+)
+def test_a_pipeline_that_costs_more_by_waiting_than_by_computing_is_no_matter_of_cpu(stage, rule):
+    found = decide(crowded(stage, wait_share=0.15, idle_share=0.05), 2.0)
+    assert found.rule.name == rule
+    assert ("shares_cpu" in [doubt["code"] for doubt in found.doubts]) is (rule == "takes_cpu")
+
+
 @pytest.mark.parametrize(("freed", "doubted"), [(1.05 * LESS, False), (1.05 * MORE, True)])
 def test_a_loop_that_limits_beside_a_pipeline_that_computes_is_a_doubt(freed, doubted):
     rows = pipeline({"cores": taking(freed, cores=1.0)}, wait_share=0.01, idle_share=0.05, process_cores=1.0)

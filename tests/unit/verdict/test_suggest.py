@@ -85,7 +85,14 @@ def test_a_bound_holds_where_the_loop_had_no_core_to_itself():
         stage(**facts | {"idle_share": 0.0, "is_python": True}),
     ]
     bounds = [advise(row, cores=2.0)[-1].facts["times"] for row in rows]
-    assert bounds == pytest.approx([1.1 * BESIDE, 2.0, 2.0 * BESIDE_PYTHON])
+    assert bounds == pytest.approx([1.1 * BESIDE, 2.2, 2.2 * BESIDE_PYTHON])
+
+
+@pytest.mark.parametrize(("cores", "bound"), [(None, 3.3), (1.5, 1.65), (1.9, 2.09)])
+def test_a_bound_is_of_the_cores_that_the_training_may_use_also_of_parts_of_one(cores, bound):
+    facts = {"kind": "cpu", "cores": 1.0, "process_cores": 2.0, "consumer_rate": 11.0, "is_python": False}
+    row = stage(**facts, idle_share=0.0) | {"room_cores": cores}
+    assert advise(row, cores=3.0)[-1].facts["times"] == pytest.approx(bound)
 
 
 def test_never_more_workers_than_cpus():
