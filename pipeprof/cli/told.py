@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeprof.errors import RunError
+from pipeprof.record.text import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,8 +58,8 @@ def tell_summary(run: Run) -> None:
 
 
 def say(line: str) -> None:
-    """A line on stderr."""
-    click.echo(line, err=True)
+    """A line on stderr; what is no text in it is shown with escapes."""
+    click.echo(printable(line), err=True)
 
 
 def tell_error(message: str, hint: str) -> None:

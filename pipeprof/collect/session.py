@@ -38,7 +38,7 @@ def create_run(path: Path | None, command: Sequence[str], options: dict[str, Any
     """
     command_path(command)
     path, run_id = _claim_new_name() if path is None else (path, claim_folder(path, force=force))
-    return new_run(path, run_id, command, options, surroundings())
+    return new_run(path, run_id, command, printable_all(options), surroundings())
 
 
 @dataclass(frozen=True)
