@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.clause import codes
 from pipeprof.verdict.loop import CONSUMER
-from pipeprof.verdict.rules import KINDS, MOST_SHARE, USED
+from pipeprof.verdict.rules import KINDS, USED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -197,9 +197,9 @@ class Facts:
 
         Without idle cores, and for a loop that can use them, which MindSpore's can.
         """
-        if self.pipeline_share is None or self.wait_share >= 1:
+        if self.pipeline_share is None or self.pipeline_share >= 1 or self.wait_share >= 1:
             return None
-        return 1.0 / ((1.0 - min(self.pipeline_share, MOST_SHARE)) * (1.0 - self.wait_share))
+        return 1.0 / ((1.0 - self.pipeline_share) * (1.0 - self.wait_share))
 
     @cached_property
     def taker(self) -> StageFacts | None:

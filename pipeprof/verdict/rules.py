@@ -48,7 +48,6 @@ DOUBTED_CORES = 0.30  # of Python beside a loop that limits, from which the lock
 
 FREED = 1.15  # times as fast if the loop had its pipeline's CPU: interventions bring about that much, and more
 MAY_BE_FREED = 1.05  # from here on that is a doubt about a loop that limits
-MOST_SHARE = 0.95  # of the job's CPU: the loop needs some, and what stages are seen to use is no exact share
 CROWDED_IDLE = 0.12  # of the cores: a loop that its own threads hold up leaves that much although it is short of CPU
 CONTENDING_CORES = 0.30  # of CPU: the stage that takes most where no stage is busy
 

@@ -148,7 +148,7 @@ def test_other_programs_are_not_other_ranks_nor_cores_that_it_may_not_use(shared
         ({"utilisation": 0.95}, "busier_than_loop"),  # nobody knows what CPU it takes
         ({"cores": 0.29, "utilisation": 0.95}, "busier_than_loop"),
         ({"cores": 0.31, "utilisation": 0.95}, "takes_cpu"),
-        ({"cores": 2.0, "utilisation": 0.95}, "takes_cpu"),
+        ({"cores": 2.0, "utilisation": 0.95}, "busier_than_loop"),  # all of the CPU: that figure cannot be right
     ],
 )
 def test_a_pipeline_that_costs_more_by_waiting_than_by_computing_is_no_matter_of_cpu(stage, rule):
