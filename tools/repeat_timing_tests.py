@@ -8,32 +8,20 @@ One line for each run; exit code 1 when a test failed in any of them. Nothing is
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import re
 import subprocess
 import sys
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "accuracy"))
+
+from quiet import busy_loops
 
 PYTEST = [sys.executable, "-m", "pytest", "-m", "measures", "-q", "-p", "no:cacheprovider", "tests/e2e"]
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
-
-
-@contextlib.contextmanager
-def busy_loops(count: int) -> Iterator[None]:
-    """So many processes that do nothing but use a core."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
 
 
 def run_once(number: int, words: list[str]) -> list[str]:

@@ -1,9 +1,12 @@
-"""Waits until nobody else uses the machine, and says which machine it is."""
+"""Waits until nobody else uses the machine, or makes it busy, and says which machine it is."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -49,6 +52,18 @@ class Neighbours:
         times, own = psutil.cpu_times(), os.times()
         everyone = sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0)
         return time.monotonic(), everyone, sum(own[:4])
+
+
+@contextlib.contextmanager
+def busy_loops(count):
+    """So many processes that do nothing but use a core."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 def versions():

@@ -16,19 +16,23 @@ TRIVIAL = frozenset(["TypeCast", "OneHot"])  # maps that convert a label: not re
 
 @dataclass(frozen=True)
 class Case:
-    """One training. `make` is `module.function`, `input` what its network reads; `soft` labels are shares of classes."""
+    """One training. `make` is `module.function`, `input` what its network reads; `soft` labels are shares of classes.
+
+    `script`: file in `libraries/`, with its arguments, of a training by other people's code; `make` begins with theirs.
+    """
 
     name: str
     make: str
     loop: Loop
-    input: tuple[str, int | tuple[int, int, int]]
+    input: tuple[str, int | tuple[int, int, int]] | None = None
     heavy: bool = False
     soft: bool = False
     workers: int | None = None
+    script: str = ""
 
     @property
     def family(self) -> str:
-        """The module that makes its data set."""
+        """The module, or the library, that makes its data set."""
         return self.make.partition(".")[0]
 
 
@@ -83,6 +87,17 @@ CASES = (
 )
 
 
+PUBLIC = (
+    Case("public_mindcv_folder", "mindcv.folder", "model", script="mindcv_training.py folder"),
+    Case("public_mindcv_cifar10", "mindcv.cifar10", "model", script="mindcv_training.py cifar10"),
+    Case("public_mindcv_mixup", "mindcv.mixup", "model", script="mindcv_training.py mixup"),
+    Case("public_mindyolo", "mindyolo.coco", "jit", script="mindyolo_training.py"),
+    Case("public_mindone", "mindone.sentences", "pynative", script="mindone_training.py"),
+    Case("public_lenet_fit", "mindspore.mnist", "model", script="lenet_training.py model"),
+    Case("public_lenet_pynative", "mindspore.mnist", "pynative", script="lenet_training.py pynative"),
+    Case("public_lenet_jit", "mindspore.mnist", "jit", script="lenet_training.py jit"),
+)
+
 SEEN = frozenset(["processes", "sounds_filtered"])  # drawn as well, but labelled while the tools were tried
 
 
@@ -94,4 +109,4 @@ def held_out() -> frozenset[str]:
 
 def find(name: str) -> Case:
     """The case of a name."""
-    return next(case for case in CASES if case.name == name)
+    return next(case for case in (*CASES, *PUBLIC) if case.name == name)

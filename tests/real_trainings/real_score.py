@@ -1,6 +1,7 @@
 """Scores the diagnosis on the recorded real trainings, against what interventions measured.
 
 python tests/real_trainings/real_score.py                    a table
+python tests/real_trainings/real_score.py --busy 4           recorded beside 4 busy loops for each core
 python tests/real_trainings/real_score.py --json             figures, and one entry per training
 python tests/real_trainings/real_score.py --rules my_rules   another program's rules: see README.md
 """
@@ -19,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
 
 from archive import unpack
 from decide import LOOP
-from record import CAPTURES
+from record import CAPTURES, crowded
 from score import answer_of, share
 
 from pipeprof.query.engine import Engine
@@ -31,6 +32,7 @@ SATURATED = 0.9  # of all cores: then `host_saturated` is a right kind as well
 SLEEPS = frozenset(["Distant"])  # functions that mostly wait
 READS = 1.02  # a measured gain this far above a stated upper bound contradicts it
 GAINS = 1.10  # what removing the whole pipeline brings in all rounds: "the loop limits" contradicts it
+GROUPS = ("known", "held out", "public")
 NOTHING = 1.05  # what it does not bring in any round: "input-bound" contradicts it
 
 
@@ -55,7 +57,7 @@ class Scored:
     """One training. What could not be asked is None."""
 
     name: str
-    held_out: bool
+    group: str
     limits: str
     accepted: list[int | str]
     said: Said
@@ -104,11 +106,10 @@ def is_saturated(run):
     return bool(late) and 1 - sum(late) / len(late) > SATURATED
 
 
-def score_one(captures, name, rules=own_rules):
+def score_one(label, recording, rules=own_rules):
     """Unpack one recording and hold what the rules say against its label."""
-    label = json.loads((captures / f"{name}.json").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(prefix="score-") as folder:
-        unpack(captures / f"{name}.tar.xz", Path(folder))
+        unpack(recording, Path(folder))
         run = load(folder)
         saturated, said = is_saturated(run), rules(run)
     return judged(label, said, saturated=saturated)
@@ -127,9 +128,14 @@ def judged(label, said, *, saturated=False):
     changes = {(one["op_id"], one["parameter"], one["new"]): one["ratio"] for one in label["changes"]}
     gains = [low <= changes[tuple(key)] <= high for *key, low, high in said.gains or [] if tuple(key) in changes]
     return Scored(
-        label["name"], label["held_out"], label["limits"], label["accepted"], said, right, kind, bounds, gains,
+        label["name"], group_of(label), label["limits"], label["accepted"], said, right, kind, bounds, gains,
         contradicts(label["whole"], said),
     )  # fmt: skip
+
+
+def group_of(label):
+    """`public`: other people's code; `held out`: recorded when the rules were fixed; `known`: the rules have seen it."""
+    return "public" if label.get("script") else "held out" if label["held_out"] else "known"
 
 
 def contradicts(whole, said):
@@ -140,10 +146,11 @@ def contradicts(whole, said):
     return (said.verdict == "consumer_bound" and no_loop) or (said.verdict == "input_bound" and no_gain)
 
 
-def score_all(captures=CAPTURES, rules=own_rules):
-    """All trainings with a label of a quiet machine, in the order of their names."""
+def score_all(captures=CAPTURES, rules=own_rules, recordings=None):
+    """All recordings whose label is of a quiet machine, in the order of their names; `recordings`: other ones of them."""
     labels = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(captures.glob("*.json"))]
-    return [score_one(captures, label["name"], rules) for label in labels if label["quiet"]]
+    asked = [(label, (recordings or captures) / f"{label['name']}.tar.xz") for label in labels if label["quiet"]]
+    return [score_one(label, path, rules) for label, path in asked if path.exists()]
 
 
 def summary(rows):
@@ -166,11 +173,7 @@ def summary(rows):
 
 
 def report(rows):
-    groups = {
-        "all": rows,
-        "known": [row for row in rows if not row.held_out],
-        "held out": [row for row in rows if row.held_out],
-    }
+    groups = {"all": rows} | {name: [row for row in rows if row.group == name] for name in GROUPS}
     return {
         "schema_version": 1,
         "summary": {name: summary(group) for name, group in groups.items() if group},
@@ -197,6 +200,7 @@ def text(rows):
 def main():
     parser = argparse.ArgumentParser(description="Scores rules on the recorded real trainings.")
     parser.add_argument("--captures", type=Path, default=CAPTURES)
+    parser.add_argument("--busy", type=int, metavar="N", help="the recordings beside N busy loops for each core")
     parser.add_argument("--rules", metavar="MODULE", help="a module with a function `rules(run) -> Said`")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -204,7 +208,7 @@ def main():
     if options.rules:
         sys.path.insert(0, "")
         rules = importlib.import_module(options.rules).rules
-    rows = score_all(options.captures, rules)
+    rows = score_all(options.captures, rules, crowded(options.busy) if options.busy else None)
     print(json.dumps(report(rows), indent=1) if options.json else text(rows))
 
 
