@@ -46,7 +46,7 @@ LOCK_BESIDE_LOOP = 0.40  # loops that are slow by themselves show at most 0.23
 LOCK_MOST = 0.60  # most of the time, so that fewer cores say enough
 DOUBTED_CORES = 0.30  # of Python beside a loop that limits, from which the lock is a doubt
 
-FREED = 1.15  # times as fast if the loop had its pipeline's CPU: interventions bring about that much, and more
+FREED = 1.10  # times as fast if the loop had its pipeline's CPU: interventions bring about that much, and more
 MAY_BE_FREED = 1.05  # from here on that is a doubt about a loop that limits
 CROWDED_IDLE = 0.12  # of the cores: a loop that its own threads hold up leaves that much although it is short of CPU
 CONTENDING_CORES = 0.30  # of CPU: the stage that takes most where no stage is busy

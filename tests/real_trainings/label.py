@@ -4,6 +4,7 @@ python tests/real_trainings/label.py                    all that have no label y
 python tests/real_trainings/label.py cifar_native       these, also when they have one
 python tests/real_trainings/label.py --held-out         the last third: only when the rules are fixed
 python tests/real_trainings/label.py --public           trainings with public libraries (extra `real`)
+python tests/real_trainings/label.py --later            drawn after a rule was changed for the last third
 python tests/real_trainings/label.py --plan             what would be run, and how long it takes
 python tests/real_trainings/label.py --any-load         on a busy machine: the label says so and counts as none
 
@@ -23,7 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
 
 from archive import pack
-from catalogue import CASES, PUBLIC, TRIVIAL, find, held_out
+from catalogue import CASES, EVERY, LATER, PUBLIC, TRIVIAL, find, held_out
 from decide import LOOP, decide, if_free, ratios
 from quiet import BusyError, Neighbours, machine, versions, wait_until_quiet
 from record import CAPTURES, KEPT, SECONDS, FailedError, command, record
@@ -208,7 +209,8 @@ def wanted(options):
         return options.names
     last = held_out()
     names = [case.name for case in CASES if (case.name in last) == options.held_out]
-    names = [case.name for case in PUBLIC] if options.public else names
+    if options.public or options.later:
+        names = [case.name for case in (PUBLIC if options.public else LATER)]
     return [name for name in names if not is_done(name, options.out)]
 
 
@@ -235,10 +237,11 @@ def plan(names):
 
 def main():
     parser = argparse.ArgumentParser(description="Labels real trainings by intervention.")
-    parser.add_argument("names", nargs="*", choices=[*(case.name for case in (*CASES, *PUBLIC)), []])
+    parser.add_argument("names", nargs="*", choices=[*(case.name for case in EVERY), []])
     parser.add_argument("--out", type=Path, default=CAPTURES)
     parser.add_argument("--held-out", action="store_true", help="the last third")
     parser.add_argument("--public", action="store_true", help="those with public libraries")
+    parser.add_argument("--later", action="store_true", help="the draw after the last third")
     parser.add_argument("--plan", action="store_true", help="only say what would be run")
     parser.add_argument("--any-load", action="store_true", help="also on a busy machine")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)

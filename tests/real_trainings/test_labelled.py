@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from catalogue import CASES, PUBLIC
+from catalogue import EVERY
 from real_score import CAPTURES, report, score_all
 from record import CROWDED
 
@@ -22,7 +22,7 @@ def found():
 def test_each_label_has_its_recording():
     labels = {path.stem for path in CAPTURES.glob("*.json")}
     assert labels == {path.name.removesuffix(".tar.xz") for path in CAPTURES.glob("*.tar.xz")}
-    assert labels == {case.name for case in (*CASES, *PUBLIC)}
+    assert labels == {case.name for case in EVERY}
 
 
 def test_what_limits_is_named(found):
