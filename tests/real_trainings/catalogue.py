@@ -91,8 +91,6 @@ CASES = (
 
 PUBLIC = (
     Case("public_mindcv_folder", "mindcv.folder", "model", script="mindcv_training.py folder"),
-    Case("public_mindcv_cifar10", "mindcv.cifar10", "model", script="mindcv_training.py cifar10"),
-    Case("public_mindcv_mixup", "mindcv.mixup", "model", script="mindcv_training.py mixup"),
     Case("public_mindyolo", "mindyolo.coco", "jit", script="mindyolo_training.py"),
     Case("public_mindone", "mindone.sentences", "pynative", script="mindone_training.py"),
     Case("public_lenet_fit", "mindspore.mnist", "model", script="lenet_training.py model"),
