@@ -133,6 +133,7 @@ _NUMBERS: dict[str, Callable[[Facts], dict[str, Any]]] = {
     "few_batches": lambda facts: {"batches": facts.batches},
     "prefilled": lambda facts: {"op": _who(facts.first), "times": facts.over_capacity},
     "holds_lock": lambda facts: {"share": facts.gil_share},
+    "untimed_cpu": lambda facts: {"op": _who(facts.untimed_worker), "cores": facts.untimed_cores},
     "shares_cpu": lambda facts: {"share": facts.pipeline_share, "times": facts.freed},
     "other_load": lambda facts: {"other_cores": facts.others_share * facts.cores, "cores": facts.cores},
     "indirect": lambda facts: {"op": _who(facts.first)},

@@ -74,6 +74,13 @@ class StageFacts:
         """CPU that each of its workers uses, in cores."""
         return None if self.cores is None or not self.workers else self.cores / self.workers
 
+    @property
+    def untimed_cores(self) -> float | None:
+        """CPU in cores beyond the work that is timed: what its threads do between rows, such as turning an epoch."""
+        if self.cores is None or self.utilisation is None or not self.workers:
+            return None
+        return self.cores - self.utilisation * self.workers
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -205,6 +212,16 @@ class Facts:
     def taker(self) -> StageFacts | None:
         """The operator with the most CPU."""
         return _largest((stage, stage.cores) for stage in self.operators)
+
+    @cached_property
+    def untimed_worker(self) -> StageFacts | None:
+        """The operator with the most CPU beyond its timed work."""
+        return _largest((stage, stage.untimed_cores) for stage in self.operators)
+
+    @property
+    def untimed_cores(self) -> float | None:
+        """That CPU in cores."""
+        return self.untimed_worker.untimed_cores if self.untimed_worker else None
 
     @property
     def best_guess(self) -> StageFacts | None:

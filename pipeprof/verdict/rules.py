@@ -44,6 +44,7 @@ OTHERS_PYTHON = 0.50  # of all Python: the busiest stage has less, so that anoth
 LOCK_HELD = 0.25  # computing without the lock (numpy, C++) stays far below
 LOCK_BESIDE_LOOP = 0.40  # loops that are slow by themselves show at most 0.23
 LOCK_MOST = 0.60  # most of the time, so that fewer cores say enough
+UNTIMED_CORES = 0.30  # of an operator beyond its timed work; of 35 loops that limit beside Python 34 show at most 0.09
 DOUBTED_CORES = 0.30  # of Python beside a loop that limits, from which the lock is a doubt
 
 FREED = 1.10  # times as fast if the loop had its pipeline's CPU: interventions bring about that much, and more
@@ -127,6 +128,7 @@ DOUBTS = (
     Outcome("prefilled", (above("over_capacity", PREFILLED),)),
     Outcome("holds_lock", (at_least("gil_share", LOCK_HELD), at_least("python_cores", DOUBTED_CORES)),
             only=("consumer",)),
+    Outcome("untimed_cpu", (at_least("untimed_cores", UNTIMED_CORES),), only=("consumer",)),
     Outcome("shares_cpu", (below("idle_share", CROWDED_IDLE), at_least("freed", MAY_BE_FREED),
                            at_least("share_over_wait", 0.0)),
             only=("consumer", "shared_cpu")),

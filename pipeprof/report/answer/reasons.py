@@ -24,6 +24,7 @@ FACTS = {
     "drop_at_busiest": ("drop in queue fill at the busiest operator, if no other has a larger one", "share"),
     "drop_elsewhere": ("the largest drop in queue fill, at another stage", "share"),
     "stalling": ("utilisation of an operator that stalls now and then", "share"),
+    "untimed_cores": ("largest CPU of an operator beyond what its rows take", "cores"),
     "contending_cores": ("CPU of the operator that uses most, among those that are used or not timed", "cores"),
     "first_utilisation": ("utilisation of the named stage", "share"),
     "margin": ("utilisation of the named stage minus the next one's", "share"),

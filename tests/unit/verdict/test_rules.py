@@ -112,8 +112,8 @@ def crowded(*ops, **shared):
 @pytest.mark.parametrize(
     ("rows", "met", "unmet"),
     [
-        (lambda x: crowded({"cores": taking(1.15 * x) - 0.1}, {"cores": 0.1}), 1, 0.99),
-        (lambda x: crowded({"cores": taking(1.15 * x)}), MORE, LESS),
+        (lambda x: crowded({"cores": taking(1.1 * x) - 0.1}, {"cores": 0.1}), 1, 0.99),
+        (lambda x: crowded({"cores": taking(1.1 * x)}), MORE, LESS),
         (lambda x: crowded({"cores": 0.8}, idle_share=0.12 * x), LESS, 1),
         (lambda x: crowded({"cores": 0.8}, wait_share=0.2 * x), 1, MORE),
     ],
@@ -316,6 +316,16 @@ def test_doubts_of_a_loop_that_limits(python, lock, wait, expected):
     found = decide(rows, 4.0)
     assert (found.first.op_id, [doubt["code"] for doubt in found.doubts]) == (-1, expected)
     assert [stage.op_id for stage in found.stages] == ([-1, 1, 0] if found.holds_lock else [-1, 0, 1])
+
+
+@pytest.mark.parametrize(("cores", "doubted"), [(0.3 + 0.1 * 2, True), ((0.3 + 0.1 * 2) * LESS, False), (None, False)])
+def test_cpu_that_its_rows_do_not_explain_is_a_doubt_about_a_loop(cores, doubted):
+    """Two workers that are busy for 10 % of the time explain 0.2 cores."""
+    rows = pipeline({"utilisation": 0.1, "workers": 2, "cores": cores}, loop={"utilisation": 0.9}, wait_share=0.04)
+    found = {doubt["code"]: doubt for doubt in decide(rows, 4.0).doubts}
+    assert ("untimed_cpu" in found) is doubted
+    if doubted:
+        assert (found["untimed_cpu"]["op"]["op_id"], round(found["untimed_cpu"]["cores"], 6)) == (0, 0.3)
 
 
 def test_doubts_carry_the_numbers_that_a_sentence_needs():
