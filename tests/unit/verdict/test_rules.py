@@ -112,7 +112,7 @@ def crowded(*ops, **shared):
 @pytest.mark.parametrize(
     ("rows", "met", "unmet"),
     [
-        (lambda x: crowded({"cores": taking(1.1 * x) - 0.1}, {"cores": 0.1}), 1, 0.99),
+        (lambda x: crowded({"cores": taking(1.1 * x) - 0.05}, {"cores": 0.05}), 1, 0.99),
         (lambda x: crowded({"cores": taking(1.1 * x)}), MORE, LESS),
         (lambda x: crowded({"cores": 0.8}, idle_share=0.12 * x), LESS, 1),
         (lambda x: crowded({"cores": 0.8}, wait_share=0.2 * x), 1, MORE),
