@@ -46,10 +46,12 @@ class Cached:
 
 
 def _again(batch):
-    """The same tensors in a list or dict of its own: a loop may take it apart."""
+    """The same tensors in containers of their own, also where a column is one: a loop may take them apart."""
     if isinstance(batch, dict):
-        return dict(batch)
-    return list(batch) if isinstance(batch, list) else batch
+        return {name: _again(value) for name, value in batch.items()}
+    if isinstance(batch, list):
+        return [_again(value) for value in batch]
+    return tuple(_again(value) for value in batch) if type(batch) is tuple else batch
 
 
 def install(iterator):

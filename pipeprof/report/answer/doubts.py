@@ -80,7 +80,8 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "few_batches": lambda doubt: f"{_few(doubt['batches'], 'batch')} of the steady state could be used",
     "holds_lock": _holds_lock,
     "untimed_cpu": lambda doubt: (
-        f"{op_label(doubt['op'])} uses {doubt['cores']:.2f} cores more than its rows explain, for instance to begin epochs"
+        f"{op_label(doubt['op'])} uses {doubt['cores']:.2f} cores more than its rows explain, "
+        "for instance to begin epochs"
     ),
     "shares_cpu": lambda doubt: (
         "the training shares its cores with the data pipeline, which takes "

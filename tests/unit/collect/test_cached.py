@@ -56,6 +56,13 @@ def test_a_loop_may_take_its_batch_apart(make):
         assert row == [2]
 
 
+@pytest.mark.parametrize("batch", [{"row": {"x": 1, "y": 2}}, [{"x": 1, "y": 2}], ({"x": 1, "y": 2},)])
+def test_a_loop_may_take_a_column_apart_that_is_a_dict(make, batch):
+    for row in make([batch], {"usual": 3}):
+        (column,) = row.values() if isinstance(row, dict) else row
+        assert column.pop("x") == 1
+
+
 def test_every_epoch_has_its_own_length(make):
     iterator = make([[1]], {"epochs": {"0": [3, 2]}}, epochs=2)
     assert [len(list(iterator)), len(list(iterator)), len(list(iterator))] == [3, 2, 0]
