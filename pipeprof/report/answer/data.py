@@ -7,6 +7,7 @@ from typing import Any
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import (
     Answer,
+    at_most,
     capital,
     faster,
     has_several_ranks,
@@ -134,10 +135,10 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
         given.gain = f"The training becomes about {faster(best['gain'])}{apart}"
         given.then = _then(content, best["then"])
     elif bound is not None and found["op_id"] is not None:
-        given.gain = f"At most {faster(bound['gain_high'])}, if {_label(found)} cost nothing at all"
+        given.gain = f"{capital(at_most(bound['gain_high']))}, if {_label(found)} cost nothing at all"
         given.then = _then(content, bound["then"])
     elif found["data_wait_share"] < 1:
-        given.gain = f"At most {faster(1 / (1 - found['data_wait_share']))}, if the training never waits"
+        given.gain = f"{capital(at_most(1 / (1 - found['data_wait_share'])))}, if the training never waits"
     if best is not None and best["verify"]:
         given.next_command = best["verify"]
     elif command.is_repeatable(run):
@@ -162,6 +163,11 @@ def _reason(content: dict[str, Any]) -> str:
     facts = found["facts"] or {}
     if facts.get("utilisation") is not None:
         who = _label(found)
+        if found["rule"] == "gil" and facts.get("gil_share") is not None and facts.get("cores") is not None:
+            return (
+                f"{who} used {facts['cores']:.2f} cores in Python, and the lock was held "
+                f"{percent(facts['gil_share'])} of the time"
+            )
         busy, margin = facts["utilisation"], facts["margin"] or 0.0
         other = f", the next stage {percent(min(1.0, max(0.0, busy - margin)))}" if margin > 0 else ""
         return f"{who} was busy {percent(min(1.0, busy))} of the time{other}"

@@ -89,7 +89,12 @@ def sentence(text: str) -> str:
 
 def faster(times: float) -> str:
     """`1.8 times as fast`."""
-    return f"{times:.3g} times as fast" if times < 100 else f"{times:.0f} times as fast"
+    return f"{times:.3g} times as fast"
+
+
+def at_most(times: float) -> str:
+    """`at most 1.8 times as fast`; a part that takes nearly all of the time bounds nothing to a digit."""
+    return f"at most {faster(times)}" if times < 100 else "possibly more than 100 times as fast"
 
 
 def percent(share: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.answer import command, doubts
-from pipeprof.report.answer.shape import Answer, faster, joined, percent, sentence, unopposed
+from pipeprof.report.answer.shape import Answer, at_most, joined, percent, sentence, unopposed
 from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_count, format_ns
 
@@ -62,7 +62,7 @@ def _of_straggler(content: dict[str, Any], item: dict[str, Any]) -> Answer:
     given.cause = f"Most of the difference is in {phase}."
     given.action = sentence(item["suggestions"][0].partition(": ")[2])
     if item["share"] < 1:
-        given.gain = f"A step becomes at most {faster(1 / (1 - item['share']))}"
+        given.gain = f"A step becomes {at_most(1 / (1 - item['share']))}"
     given.confidence_reason = (
         doubts.reason(item["doubt_facts"]) or f"it was seen in {format_count(item['steps'], 'step')}"
     )
@@ -118,7 +118,7 @@ def _advise(given: Answer, network: dict[str, Any], limit: str) -> None:
     if limit == "compile" or share is None:
         return
     if share < 1:
-        given.gain = f"A step becomes at most {faster(1 / (1 - share))}"
+        given.gain = f"A step becomes {at_most(1 / (1 - share))}"
     others = [name for name in network["weights"] if name != limit and network["weights"][name] >= 0.01]
     given.then = f"{PHASES[others[0]]} limits" if others and share == network["limit_share"] else ""
 
