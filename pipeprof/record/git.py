@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from pipeprof.errors import UsageError
 
+_MOST_BYTES = 1 << 26
 _FILES = ("100644", "100755")  # modes of plain files: a link in a tree is not followed
 
 
@@ -43,12 +44,20 @@ class Repository:
         return PurePosixPath(resolved.relative_to(self.root).as_posix()) if self.root in resolved.parents else None
 
     def read(self, revision: str, path: PurePosixPath) -> bytes | None:
-        """The content of a file at a revision; None when there is no plain file of that name."""
-        listed = git_bytes(self.root, "--literal-pathspecs", "ls-tree", "-z", "--full-tree", revision, "--", str(path))
+        """The content of a file at a revision; None when there is no plain file of that name.
+
+        Raises UsageError for one of more than 64 MiB.
+        """
+        words = ("ls-tree", "-z", "-l", "--full-tree", revision, "--", str(path))
+        listed = git_bytes(self.root, "--literal-pathspecs", *words)
         for entry in filter(None, listed.split(b"\0")):
             about, _, name = entry.partition(b"\t")
-            mode, _, hashed = about.decode().split(" ")
+            mode, _, hashed, size = about.decode().split()
             if os.fsdecode(name) == str(path) and mode in _FILES:
+                if int(size) > _MOST_BYTES:
+                    raise UsageError(
+                        f"`{path}` of `{revision}` has {int(size):,} bytes, at most {_MOST_BYTES:,} are read"
+                    )
                 return git_bytes(self.root, "cat-file", "blob", hashed)
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import re
@@ -11,6 +10,7 @@ from collections import Counter
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.errors import SourceError
+from pipeprof.record.plain_file import open_file
 from pipeprof.units import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -203,4 +203,4 @@ def as_dict(value: object) -> dict[str, Any]:
 
 
 def _open(path: Path) -> IO[bytes]:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+    return open_file(path, packed=path.suffix == ".gz")
