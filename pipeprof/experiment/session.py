@@ -233,7 +233,7 @@ def _make_folder(folder: Path) -> None:
 def _is_ours(folder: Path) -> bool:
     """Whether a folder is empty, or as a session leaves it: nothing of the user's is ever written over."""
     names = {path.name for path in folder.iterdir()}
-    ignored = not names or (IGNORE in names and (folder / IGNORE).read_bytes() in (b"*\n", b""))
+    ignored = not names or (IGNORE in names and read_file(folder / IGNORE, 1 << 16) in (b"*\n", b""))
     return ignored and (bool(names & {SESSION, HISTORY}) or names <= {IGNORE, LOCK})
 
 
@@ -271,7 +271,7 @@ def _archive(folder: Path, session: Session) -> dict[str, Any]:
 
 def _verdict(folder: Path) -> str | None:
     try:
-        found: str = json.loads((folder / RESULT).read_text(encoding="utf-8"))["verdict"]
+        found: str = json.loads(read_file(folder / RESULT, MOST_BYTES))["verdict"]
     except (OSError, ValueError, KeyError):
         return None
     return found

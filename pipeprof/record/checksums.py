@@ -68,7 +68,7 @@ def forget(run: Run, reps: Collection[int]) -> None:
 def refuse_changed(run: Run) -> None:
     """Raises RunError that names a file which was rewritten, added or removed, as far as size and footer show it.
 
-    So does one that is no regular file, or that a link out of the run's folder leads to; also in a run without checksums.
+    So does one that is no regular file, or that a link out of the run leads to; also in a run without checksums.
     """
     found = stored(run)
     for folder in {path.parent for path in found.values()}:
