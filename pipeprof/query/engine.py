@@ -217,7 +217,10 @@ class Engine:
 
     def _fetch(self, text: str, params: Mapping[str, Any] | None, *, own: bool = True) -> pa.Table:
         try:
-            return _table(self._connection.sql(text, params=params or None))
+            try:
+                return _table(self._connection.sql(text, params=params or None))
+            except (OSError, ValueError, RuntimeError):  # Arrow's, in the middle of a stream: let DuckDB say what it is
+                return self._connection.sql(text, params=params or None).to_arrow_table()
         except duckdb.Error as error:
             raise self._explained(error, own=own) from error
 
@@ -245,7 +248,8 @@ def _table(found: duckdb.DuckDBPyRelation) -> pa.Table:
     """All rows of an answer. Raises QueryError when they take more memory than an answer may."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import
 
-    reader = found.fetch_arrow_reader(_ARROW_BATCH)
+    read = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader
+    reader = read(_ARROW_BATCH)
     most, size, batches = 2 * limits.most_memory(), 0, []
     for batch in reader:
         size += batch.nbytes

@@ -20,7 +20,7 @@ from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
 from pipeprof.record import checksums
 from pipeprof.record.launcher import being_recorded
-from pipeprof.record.plain_file import refuse_outside
+from pipeprof.record.plain_file import open_handle, refuse_outside
 from pipeprof.record.run import MANIFEST, Manifest, Run, load, new_run_id
 from pipeprof.units import format_count
 
@@ -145,6 +145,11 @@ def _read(chosen: Sequence[Reader], known: dict[str, list[Path]], run: Run, prog
 def _check(source: Path, target: Path, *, force: bool) -> None:
     if not source.exists():
         raise UsageError(f"no such folder: `{source}`", "give the folder that the profiler wrote")
+    if not source.is_dir():
+        try:
+            os.close(open_handle(source))
+        except OSError as error:
+            raise SourceError(f"cannot read `{source}`: {error.strerror}", "give a folder or a file") from error
     if _is_run(source):
         raise UsageError(f"`{source}` is a pipeprof run already", f"pipeprof report {source}")
     if source.resolve() == target.resolve() or target.resolve() in source.resolve().parents:

@@ -210,7 +210,9 @@ def load(path: str | os.PathLike[str]) -> Run:
             )
         if version < 1:
             raise RunError(f"damaged manifest `{manifest}`: schema_version {version}", "restore the file")
-        return Run(folder, msgspec.json.decode(text, type=Manifest))
+        found = msgspec.json.decode(text, type=Manifest)
+        msgspec.convert({"fingerprint": found.fingerprint, "options": found.options}, _Known)
+        return Run(folder, found)
     except BAD_JSON as error:
         raise RunError(
             f"damaged manifest `{manifest}`: {error}", "restore the file, or collect the run again"
@@ -226,3 +228,24 @@ def _names_beside(folder: Path) -> list[str]:
 
 class _Version(msgspec.Struct):
     schema_version: int
+
+
+class _Machine(msgspec.Struct):
+    cpu_cores: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | None = None
+    environment: dict[str, str | None] = {}
+    host: str | None = None
+    mode: str | None = None
+
+
+class _Options(msgspec.Struct):
+    fp_point: str | None = None
+    bp_point: str | None = None
+    ops: str | None = None
+    points: dict[str, dict[str, Any]] = {}
+
+
+class _Known(msgspec.Struct):
+    """The entries that something is done with; others are shown as they are."""
+
+    fingerprint: _Machine
+    options: _Options
