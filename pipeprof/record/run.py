@@ -22,8 +22,8 @@ SPOOL = "spool"
 MOST_BYTES = 1 << 25  # of `run.json`; one of 1,000 ranks has a quarter of that
 _PART = re.compile(r"rep=[0-9]{1,9}/rank=[0-9]{1,9}/part-[0-9]{1,9}\.parquet")
 
-Ns = Annotated[int, msgspec.Meta(ge=-(1 << 63), lt=1 << 63)]
-Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 63)]
+Ns = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]  # of a repetition, a rank, a process of ours
 
 State = Literal["running", "complete", "partial", "failed"]

@@ -67,7 +67,7 @@ def test_marks_that_cannot_be_are_left_out_and_counted(folder):
         ('{"e": "window", "t": 5, "number": 1, "ticks": [], "begin": 1, "end": 2, "monotonic": 1, "realtime": 1}',
          "Expected `array` of length >= 1 - at `$.ticks`"),
         ('{"e": "closed", "t": 1e999, "number": 1}', "Number out of range - at `$.t`"),
-        ("[" * 100_000, "it is nested too deeply"),
+        ('{"e": "x", "t": 5, "y": ' + "[" * 100_000 + "]" * 100_000 + "}", "it is nested too deeply"),
     ],
 )  # fmt: skip
 def test_a_damaged_line_is_left_out_and_named(folder, line, reason):
