@@ -262,7 +262,7 @@ def _table(found: duckdb.DuckDBPyRelation) -> pa.Table:
     return pa.Table.from_batches(batches, schema=reader.schema)
 
 
-def _config() -> dict[str, str]:
+def _config() -> dict[str, str | bool | int | float | list[str]]:
     """What does not fit into the memory goes to the temporary folder."""
     return {"threads": str(_threads()), "memory_limit": f"{limits.most_memory() >> 20}MiB"}
 

@@ -105,7 +105,7 @@ def open_file(path: Path, *, packed: bool | None = None) -> BinaryIO:
     if not packed:
         return cast("BinaryIO", raw)
     size = limits.most_unpacked(os.fstat(raw.fileno()).st_size)
-    return cast("BinaryIO", io.BufferedReader(_Unpacked(path, raw, size), _PIECE))
+    return cast("BinaryIO", io.BufferedReader(_Unpacked(path, cast("BinaryIO", raw), size), _PIECE))
 
 
 class _Meter(io.RawIOBase):
@@ -166,7 +166,7 @@ class _Unpacked(_Meter):
         """Seeking would unpack everything in between, without a limit."""
         return False
 
-    def __init__(self, path: Path, packed: io.BufferedReader, most: int) -> None:
+    def __init__(self, path: Path, packed: BinaryIO, most: int) -> None:
         super().__init__(path, cast("BinaryIO", gzip.GzipFile(fileobj=packed)), most)
         self._packed = packed
 

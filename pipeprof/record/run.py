@@ -210,9 +210,9 @@ def load(path: str | os.PathLike[str]) -> Run:
             )
         if version < 1:
             raise RunError(f"damaged manifest `{manifest}`: schema_version {version}", "restore the file")
-        found = msgspec.json.decode(text, type=Manifest)
-        msgspec.convert({"fingerprint": found.fingerprint, "options": found.options}, _Known)
-        return Run(folder, found)
+        written = msgspec.json.decode(text, type=Manifest)
+        msgspec.convert({"fingerprint": written.fingerprint, "options": written.options}, _Known)
+        return Run(folder, written)
     except BAD_JSON as error:
         raise RunError(
             f"damaged manifest `{manifest}`: {error}", "restore the file, or collect the run again"

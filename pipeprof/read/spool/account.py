@@ -107,7 +107,7 @@ def _key(member: Member) -> tuple[str, int | None]:
 
 
 def _ns(process: Mapping[str, Any], known: Mapping[str, Any], *names: str) -> int:
-    found = sum(round((process.get(name, 0.0) - known.get(name, 0.0)) * S) for name in names)
+    found: int = sum(round((process.get(name, 0.0) - known.get(name, 0.0)) * S) for name in names)
     return max(-LATEST, min(found, LATEST))
 
 

@@ -68,7 +68,7 @@ def test_a_size_is_held_while_reading_and_not_by_what_the_file_says(tmp_path, mo
     monkeypatch.setenv("PIPEPROF_MAX_BYTES", "11")
     assert len(read_file(path, 10)) == 11
     path.write_bytes(b"x" * 1000)
-    with open_file(path) as file, pytest.raises(TooLargeError):
+    with open_file(path, packed=False) as file, pytest.raises(TooLargeError):
         file.read()
 
 
@@ -95,12 +95,11 @@ def test_what_stands_in_front_of_damage_is_read(tmp_path):
 
 def test_reading_takes_an_end(tmp_path, monkeypatch):
     path = tmp_path / "file"
-    path.write_bytes(b"x" * 1000)
+    path.write_bytes(b"x" * 300_000)
     clock = iter([0.0, 1.0, 3601.0])
     monkeypatch.setattr(plain_file.time, "monotonic", lambda: next(clock))
     with open_file(path, packed=False) as file:
         assert file.read1(10) == b"x" * 10
-        file.read1(990)
         with pytest.raises(TooLargeError, match="reading it took more than 3600 s"):
             file.read1(10)
 
