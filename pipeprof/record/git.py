@@ -38,9 +38,9 @@ class Repository:
         """
         whole = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
         for parent in (whole, *whole.parents):
-            if parent.resolve() == self.root:
+            if _real(parent) == self.root:
                 return PurePosixPath(whole.relative_to(parent).as_posix())
-        resolved = whole.resolve()
+        resolved = _real(whole)
         return PurePosixPath(resolved.relative_to(self.root).as_posix()) if self.root in resolved.parents else None
 
     def read(self, revision: str, path: PurePosixPath) -> bytes | None:
@@ -79,6 +79,11 @@ class Repository:
         parts = git_bytes(self.root, *words, *([new] if new else []), "--").split(b"\0")
         pairs = zip(parts[::2], parts[1::2], strict=False)
         return {PurePosixPath(os.fsdecode(name)): status.decode()[:1] for status, name in pairs}
+
+
+def _real(path: Path) -> Path:
+    """As `resolve`, which raises RuntimeError for a link to itself."""
+    return Path(os.path.realpath(path))
 
 
 def git_text(folder: Path, *words: str) -> str:

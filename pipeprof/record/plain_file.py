@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MOST = 1 << 36  # bytes of a file that is streamed
 GZIP = b"\x1f\x8b"
 _PIECE = 1 << 17
+_BLOCK = 512  # bytes; a file with holes has fewer than its size says
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
@@ -98,8 +99,9 @@ def open_file(path: Path, *, packed: bool | None = None) -> BinaryIO:
 
     Raises OSError; so does reading on, with TooLargeError, past what is allowed.
     """
-    size = limits.most_bytes(MOST)
-    raw = io.BufferedReader(_Meter(path, cast("io.RawIOBase", io.FileIO(open_handle(path), "rb")), size), _PIECE)
+    handle = open_handle(path)
+    size = min(limits.most_bytes(MOST), limits.most_unpacked(_BLOCK * os.fstat(handle).st_blocks))
+    raw = io.BufferedReader(_Meter(path, cast("io.RawIOBase", io.FileIO(handle, "rb")), size), _PIECE)
     if packed is None:
         packed = raw.peek(len(GZIP))[: len(GZIP)] == GZIP
     if not packed:

@@ -11,7 +11,7 @@ import pytest
 
 import pipeprof
 from pipeprof.errors import UsageError
-from pipeprof.record import plain_file
+from pipeprof.record import limits, plain_file
 from pipeprof.record.plain_file import RefusedError, TooLargeError, is_plain, open_file, read_file
 
 ALLOWED = {  # what is ours (a template, the process table) or was opened through the one door
@@ -80,6 +80,16 @@ def test_what_a_file_unpacks_to_is_limited(tmp_path, monkeypatch):
     monkeypatch.setenv("PIPEPROF_MAX_BYTES", "50000")
     with open_file(path) as file, pytest.raises(TooLargeError, match="unpacked, it has more than 50,000 bytes"):
         file.read()
+
+
+def test_a_file_with_holes_is_no_longer_than_a_packed_one(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    monkeypatch.setattr(limits, "_PACKED_FEW", 1 << 20)
+    with open_file(path) as file, pytest.raises(TooLargeError, match="1,048,576 bytes"):  # noqa: PT012
+        while file.read1(1 << 18):
+            pass
 
 
 def test_what_stands_in_front_of_damage_is_read(tmp_path):
