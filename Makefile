@@ -6,13 +6,14 @@ VENV ?= .venv
 TORCH ?= torch
 BIN := $(VENV)/bin
 READY := $(VENV)/.pipeprof-installed
+MUTATIONS ?= 5000
 # For `make timing`.
 TIMES ?= 20
 BUSY ?= 2
 # Tests that start no training share the cores; trainings disturb each other and run alone.
 TOGETHER := -n auto --dist loadfile --ignore tests/e2e
 
-.PHONY: demo test test-slow test-real test-torch fuzz label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel clean help
+.PHONY: demo test test-slow test-real test-torch fuzz mutations label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -35,6 +36,9 @@ test-torch: $(READY)  ## operator tables against the newest torch, or TORCH=torc
 
 fuzz: $(READY)  ## the tests that make up their input, with new input and in a new order
 	PIPEPROF_NEW_EXAMPLES=1 $(BIN)/python -m pytest --randomly-seed=default -m "not slow and not real and not mindspore" $(TOGETHER) tests/property tests/queries tests/oracles tests/unit
+
+mutations: $(READY)  ## MUTATIONS=5000 damaged inputs of every family through the real verbs (an hour)
+	PIPEPROF_MUTATIONS=$(MUTATIONS) $(BIN)/python -m pytest --timeout 36000 -n auto tests/property/test_mutations.py
 
 label-real: $(READY)  ## label the real trainings by intervention, those without a label: 90 s each, on a quiet machine
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/real_trainings/label.py

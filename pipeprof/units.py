@@ -9,6 +9,8 @@ NS_PER_S = 1_000_000_000
 MANY_TIMES = 10  # from here on a change is told as a multiple
 
 _DECIMAL = re.compile(r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?:[eE](?P<exponent>[+-]?[0-9]+))?")
+_LONGEST = 400  # characters: ten to the power of a billion would take all memory
+_LONGEST_EXPONENT = 4
 _SCALE = {"ns": 0, "us": 3, "ms": 6, "s": 9}
 
 
@@ -19,9 +21,9 @@ def ns_from_text(text: str, unit: str) -> int:
     for anything that is not one decimal number.
     """
     scale = _SCALE[unit]
-    found = _DECIMAL.fullmatch(text.strip())
-    if found is None or not (found["whole"] or found["fraction"]):
-        raise ValueError(f"not a decimal number: {text!r}")
+    found = _DECIMAL.fullmatch(text.strip()) if len(text) <= _LONGEST else None
+    if found is None or not (found["whole"] or found["fraction"]) or len(found["exponent"] or "") > _LONGEST_EXPONENT:
+        raise ValueError(f"not a decimal number: {text[:_LONGEST]!r}")
     scale += int(found["exponent"] or 0)
     sign = -1 if found["sign"] == "-" else 1
     fraction = found["fraction"] or ""

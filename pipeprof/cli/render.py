@@ -66,13 +66,11 @@ def _annotations(content: dict[str, Any]) -> str:
 
 
 def _read(source: Path) -> dict[str, Any]:
+    from pipeprof.record.plain_file import read_file
     from pipeprof.report import compare_content
 
     try:
-        size = source.stat().st_size
-        if size > MOST_BYTES:
-            raise UsageError(f"`{source}` has {size} bytes, at most {MOST_BYTES} are read")
-        return compare_content.read(source.read_bytes(), str(source))
+        return compare_content.read(read_file(source, MOST_BYTES), str(source))
     except OSError as error:
         raise UsageError(f"cannot read `{source}`: {error.strerror}", "give a file of `pipeprof compare`") from error
 

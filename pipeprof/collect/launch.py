@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect.host import HostSampler
 from pipeprof.errors import UsageError
+from pipeprof.record.plain_file import read_file
 from pipeprof.record.text import shortened
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def _launch_facts(run_id: str | None) -> dict[str, object]:
 def _is_anothers(spool: Path, run_id: str | None) -> bool:
     """Whether another run was put in the place of ours while the command ran."""
     try:
-        return json.loads(spool.joinpath("launch.json").read_bytes())["run_id"] not in (None, run_id)
+        return json.loads(read_file(spool / "launch.json", 1 << 16))["run_id"] not in (None, run_id)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

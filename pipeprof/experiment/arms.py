@@ -16,6 +16,7 @@ from pipeprof import __version__
 from pipeprof.collect.fingerprint import without_secrets
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.record.git import Repository, git_bytes, git_or_none, git_text
+from pipeprof.record.plain_file import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -191,7 +192,7 @@ def tree_state(root: Path) -> tuple[bool, str]:
     names = sorted(name for name in listed.split(b"\0") if name)
     for name in names:
         with contextlib.suppress(OSError):
-            digest.update(name + b"\0" + (root / os.fsdecode(name)).read_bytes())
+            digest.update(name + b"\0" + read_file(root / os.fsdecode(name), 1 << 30))
     return bool(changes or names), digest.hexdigest()[:16]
 
 

@@ -11,9 +11,10 @@ from pipeprof.errors import MeasureError, RunError, WorkloadError
 from pipeprof.experiment.arms import NAMES, Arm, Name, Place, check_unchanged, variables
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import write_json
-from pipeprof.experiment.session import RESULT, Session, planned, save_session, throw_away_incomplete
+from pipeprof.experiment.session import MOST_BYTES, RESULT, Session, planned, save_session, throw_away_incomplete
 from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.measures import Measures, Repetition, merged
+from pipeprof.record.plain_file import read_file
 from pipeprof.units import format_count, format_ns
 
 if TYPE_CHECKING:
@@ -120,8 +121,8 @@ class Interleaved:
             self.stopped()
             return self.conclude()
         try:
-            content: dict[str, Any] = msgspec.json.decode(path.read_bytes())
-        except BAD_JSON as error:
+            content: dict[str, Any] = msgspec.json.decode(read_file(path, MOST_BYTES))
+        except (OSError, *BAD_JSON) as error:
             raise RunError(f"damaged result `{path}`: {error}", "remove it: it is made again") from error
         return content
 

@@ -15,6 +15,7 @@ import msgspec
 from pipeprof.errors import UsageError
 from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.git import Repository, git_or_none
+from pipeprof.record.plain_file import read_file
 from pipeprof.verdict.gate.policy import Policy, read_policy
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _of_disk(repository: Repository | None, path: Path, policy: Policy) -> Found
     if repository is None or inner is None:
         return FoundPolicy(policy, "file", str(path))
     head = repository.commit("HEAD")
-    changed = head is None or repository.read(head, inner) != path.read_bytes()
+    changed = head is None or repository.read(head, inner) != read_file(path, MOST_BYTES)
     return FoundPolicy(policy, "working_tree", str(inner), head, changed)
 
 
@@ -190,7 +191,7 @@ def _as_table(value: object, where: str, name: str) -> dict[str, Any]:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path, MOST_BYTES)
     except OSError as error:
         raise UsageError(f"cannot read the policy `{path}`: {error.strerror}", "give a TOML file") from error
 

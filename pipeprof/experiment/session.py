@@ -22,6 +22,7 @@ from pipeprof.errors import MeasureError, RunError, UsageError
 from pipeprof.experiment.arms import NAMES, Name
 from pipeprof.experiment.runs import write_json
 from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.plain_file import read_file
 from pipeprof.record.run import new_run_id
 from pipeprof.verdict.gate.fingerprint import differences
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA_VERSION = 1
+MOST_BYTES = 1 << 26  # of a session, or of its result
 SESSION, RESULT, HISTORY, EARLIER = "session.json", "compare.json", "history.jsonl", "earlier-"
 IGNORE, LOCK = ".gitignore", ".lock"
 
@@ -177,14 +179,14 @@ def load_session(folder: Path) -> Session | None:
     path = folder / SESSION
     if not path.is_file():
         return None
-    text = path.read_bytes()
     hint = "start over in another folder with -o"
     try:
+        text = read_file(path, MOST_BYTES)
         version = msgspec.json.decode(text, type=_Version).schema_version
         if version > SCHEMA_VERSION:
             raise RunError(f"`{path}` has schema_version {version}, this pipeprof reads up to {SCHEMA_VERSION}", hint)
         return msgspec.json.decode(text, type=Session)
-    except BAD_JSON as error:
+    except (OSError, *BAD_JSON) as error:
         raise RunError(f"damaged session `{path}`: {error}", hint) from error
 
 
@@ -231,7 +233,7 @@ def _make_folder(folder: Path) -> None:
 def _is_ours(folder: Path) -> bool:
     """Whether a folder is empty, or as a session leaves it: nothing of the user's is ever written over."""
     names = {path.name for path in folder.iterdir()}
-    ignored = not names or (IGNORE in names and (folder / IGNORE).read_bytes() in (b"*\n", b""))
+    ignored = not names or (IGNORE in names and read_file(folder / IGNORE, 1 << 16) in (b"*\n", b""))
     return ignored and (bool(names & {SESSION, HISTORY}) or names <= {IGNORE, LOCK})
 
 
@@ -269,7 +271,7 @@ def _archive(folder: Path, session: Session) -> dict[str, Any]:
 
 def _verdict(folder: Path) -> str | None:
     try:
-        found: str = json.loads((folder / RESULT).read_text(encoding="utf-8"))["verdict"]
+        found: str = json.loads(read_file(folder / RESULT, MOST_BYTES))["verdict"]
     except (OSError, ValueError, KeyError):
         return None
     return found

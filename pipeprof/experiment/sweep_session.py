@@ -14,8 +14,9 @@ import msgspec
 from pipeprof import __version__
 from pipeprof.errors import MeasureError, RunError, UsageError
 from pipeprof.experiment.runs import write_json
-from pipeprof.experiment.session import SESSION
+from pipeprof.experiment.session import MOST_BYTES, SESSION
 from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.plain_file import read_file
 from pipeprof.record.run import new_run_id
 from pipeprof.verdict.gate.fingerprint import differences
 
@@ -152,11 +153,11 @@ class _Version(msgspec.Struct):
 
 
 def _load(path: Path) -> SweepSession:
-    text = path.read_bytes()
     try:
+        text = read_file(path, MOST_BYTES)
         version = msgspec.json.decode(text, type=_Version).schema_version
         if version > SCHEMA_VERSION:
             raise RunError(f"`{path}` has schema_version {version}, this pipeprof reads up to {SCHEMA_VERSION}", HINT)
         return msgspec.json.decode(text, type=SweepSession)
-    except BAD_JSON as error:
+    except (OSError, *BAD_JSON) as error:
         raise RunError(f"damaged session, or none of a sweep, `{path}`: {error}", HINT) from error

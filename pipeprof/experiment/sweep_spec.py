@@ -11,6 +11,7 @@ import msgspec
 
 from pipeprof.errors import UsageError
 from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.plain_file import read_file
 from pipeprof.verdict.sweep import RULES, STAGES
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ MOST_VARIANTS = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[smh])+")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+MOST_BYTES = 1 << 20
 HINT = "see docs/sweep.md for the keys and their meaning"
 
 
@@ -122,7 +124,7 @@ class Limits:
 def load_spec(path: Path) -> Spec:
     """The sweep in a file. Raises UsageError that names the file and the key for what is no TOML, unknown or wrong."""
     try:
-        content = msgspec.toml.decode(path.read_bytes())
+        content = msgspec.toml.decode(read_file(path, MOST_BYTES))
     except OSError as error:
         raise UsageError(f"cannot read the sweep `{path}`: {error.strerror}", "give a TOML file") from error
     except BAD_JSON as error:

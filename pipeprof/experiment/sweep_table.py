@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 import shlex
 import tempfile
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import MeasureError, SourceError
 from pipeprof.experiment.sweep_result import SCHEMA_VERSION
 from pipeprof.read.megengine.option_table import Variant, check_cells, read_option_table
+from pipeprof.record.plain_file import open_file
 from pipeprof.verdict.sweep import RULES, beyond_noise
 from pipeprof.verdict.sweep_choice import OBJECTIVES, Difference, break_even, chosen, cost, pareto
 
@@ -62,7 +64,7 @@ def table_content(path: Path, steps: int | None = None) -> dict[str, Any]:
 def read_table(path: Path) -> list[Variant]:
     """Rows in file order. A warm-up cell may hold both steps, `30.1/410.1`; `----` is a step that was not made."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with io.TextIOWrapper(open_file(path, packed=False), encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             names, rows = list(reader.fieldnames or ()), [_checked(row, reader.line_num, path) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import duckdb
 from pipeprof.errors import PipeprofError, QueryError, RunError, did_you_mean, near_names
 from pipeprof.query import catalog, statement
 from pipeprof.query.tables import absolute, damaged, make_tables, quoted
+from pipeprof.record import limits
 from pipeprof.record.schema import BY_NAME, TABLES
 from pipeprof.record.text import reachable
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_THREADS = 8
 _BATCH = 4096  # rows
+_ARROW_BATCH = 1 << 16
+_ROW_BYTES = 512  # of a row in Python
 
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "bigint": (int,),
@@ -71,7 +75,7 @@ class Engine:
 
         Raises RunError, naming the file, when one of its Parquet files is damaged; lazily, what reads it does.
         """
-        connection = duckdb.connect(":memory:", config={"threads": str(_threads())})
+        connection = duckdb.connect(":memory:", config=_config())
         engine = cls(connection, run, files=files)
         try:
             if not lazily:
@@ -105,7 +109,11 @@ class Engine:
 
     def rows(self, name: str, **params: Any) -> list[dict[str, Any]]:
         """As `ask`, one dict per row, without the time that it takes to import Arrow."""
-        return list(self.each(name, **params))
+        most = limits.most_memory() // _ROW_BYTES
+        found = list(islice(self.each(name, **params), most + 1))
+        if len(found) > most:
+            raise QueryError(f"the answer of `{name}` has more than {most:,} rows", limits.raised_by(limits.MEMORY))
+        return found
 
     def each(self, name: str, **params: Any) -> Iterator[dict[str, Any]]:
         """As `rows`, one after the other. Ask nothing else before the last one."""
@@ -209,7 +217,10 @@ class Engine:
 
     def _fetch(self, text: str, params: Mapping[str, Any] | None, *, own: bool = True) -> pa.Table:
         try:
-            return self._connection.sql(text, params=params or None).to_arrow_table()
+            try:
+                return _table(self._connection.sql(text, params=params or None))
+            except (OSError, ValueError, RuntimeError):  # Arrow's, in the middle of a stream: let DuckDB say what it is
+                return self._connection.sql(text, params=params or None).to_arrow_table()
         except duckdb.Error as error:
             raise self._explained(error, own=own) from error
 
@@ -233,11 +244,31 @@ class Engine:
         return RunError(f"damaged file `{path}`: {problem}", "collect or import the run again, or restore the file")
 
 
-def _threads() -> int:
-    """Cores this process may use, at most MAX_THREADS: queries are short and the machine may be shared.
+def _table(found: duckdb.DuckDBPyRelation) -> pa.Table:
+    """All rows of an answer. Raises QueryError when they take more memory than an answer may."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
 
-    Memory stays at DuckDB's own limit, which knows about containers.
-    """
+    read = found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader
+    reader = read(_ARROW_BATCH)
+    most, size, batches = 2 * limits.most_memory(), 0, []
+    for batch in reader:
+        size += batch.nbytes
+        if size > most:
+            raise QueryError(
+                f"the answer takes more than {most >> 20} MiB",
+                f"ask for fewer rows or columns at once, or set {limits.MEMORY} to allow more",
+            )
+        batches.append(batch)
+    return pa.Table.from_batches(batches, schema=reader.schema)
+
+
+def _config() -> dict[str, str | bool | int | float | list[str]]:
+    """What does not fit into the memory goes to the temporary folder."""
+    return {"threads": str(_threads()), "memory_limit": f"{limits.most_memory() >> 20}MiB"}
+
+
+def _threads() -> int:
+    """Cores this process may use, at most MAX_THREADS: queries are short and the machine may be shared."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(usable, MAX_THREADS)
 

@@ -250,9 +250,9 @@ def stage_names(rows: Sequence[Row]) -> dict[tuple[str, int], str]:
     return found
 
 
-def op_name(name: str) -> str:
-    """An operator's full name without the number that MindSpore gives it in each process."""
-    return _NUMBER.sub("", name)
+def op_name(name: str | None) -> str:
+    """An operator's full name without the number that MindSpore gives it in each process; `-` for none."""
+    return "-" if name is None else _NUMBER.sub("", name)
 
 
 def _fingerprint(manifest: Manifest) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import duckdb
 
 from pipeprof.errors import QueryError, did_you_mean
+from pipeprof.record import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -129,7 +130,7 @@ def explained(error: duckdb.Error, tables: Sequence[str]) -> QueryError:
     elif isinstance(error, duckdb.PermissionException):
         hint = "only the run's own tables can be read"
     elif isinstance(error, duckdb.OutOfMemoryException):
-        hint = "ask for fewer rows or columns at once, or on a machine with more memory"
+        hint = f"ask for fewer rows or columns at once, or set {limits.MEMORY} to allow more"
     elif isinstance(error, duckdb.ParserException) and 'near "fetch"' in message:
         hint = 'fetch is a reserved word of SQL: write "fetch" with double quotes'
     elif isinstance(error, duckdb.ParserException) and not hint:

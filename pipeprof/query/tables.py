@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from pipeprof.errors import RunError
+from pipeprof.record import limits
 from pipeprof.record.schema import PARTITIONS, TABLES, Table
 from pipeprof.record.text import reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipeprof.record.run import Run
 
+MOST_OF_GROUP = 1 << 20  # rows of a part of a file, which is read as a whole; no writer of ours makes larger ones
 MEMORY_BYTES = 1 << 20  # of Parquet: a table of at most so many is read once, for opening its files takes longest
 
 
@@ -27,6 +30,7 @@ def make_tables(
     Without `files`, of an Arrow dataset: DuckDB can read that when it may not open any file.
     """
     stored_in = {table.name: run.files(table.name) for table in tables}
+    _refuse_many_rows(connection, run, stored_in)
     connection.execute(";".join(_empty_sql(table) for table in tables if not stored_in[table.name]))
     for table in tables:
         paths = stored_in[table.name]
@@ -42,6 +46,29 @@ def make_tables(
         except duckdb.BinderException:  # an older pipeprof wrote the files: they do not have all columns
             stored = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]  # noqa: S608
             connection.execute(f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, stored)}')
+
+
+def _refuse_many_rows(connection: duckdb.DuckDBPyConnection, run: Run, stored_in: Mapping[str, Sequence[Path]]) -> None:
+    """Raises RunError for a table that has many more rows than its bytes can hold: a few may stand for billions."""
+    paths = [path for found in stored_in.values() for path in found]
+    if not paths:
+        return
+    names = ", ".join(quoted(reachable(absolute(path))) for path in paths)
+    counts = connection.execute(f"SELECT num_rows FROM parquet_file_metadata([{names}])").fetchall()  # noqa: S608
+    rows = iter(count for (count,) in counts)
+    for table, found in stored_in.items():
+        total = sum(next(rows) for _ in found)
+        size = _bytes(found)
+        if total > limits.most_rows(size):
+            raise RunError(
+                f"damaged table `{table}` of `{run.path}`: found {total:,} rows in {size:,} bytes, "
+                f"expected at most {limits.most_rows(size):,}",
+                limits.raised_by(limits.ROWS),
+            )
+
+
+def _bytes(files: Sequence[Path]) -> int:
+    return sum(path.stat().st_size for path in files)
 
 
 def _make_arrow_view(connection: duckdb.DuckDBPyConnection, run: Run, table: Table, paths: Sequence[Path]) -> None:
@@ -62,7 +89,7 @@ def _make_arrow_view(connection: duckdb.DuckDBPyConnection, run: Run, table: Tab
 
 def _are_small(files: Sequence[Path]) -> bool:
     try:
-        return sum(path.stat().st_size for path in files) <= MEMORY_BYTES
+        return _bytes(files) <= MEMORY_BYTES
     except OSError:
         return False  # gone meanwhile: DuckDB says which
 
@@ -118,6 +145,8 @@ def _problem(path: Path, table: Table | None) -> str:
     try:
         with pq.ParquetFile(reachable(path)) as file:
             for group in range(file.num_row_groups):
+                if file.metadata.row_group(group).num_rows > MOST_OF_GROUP:
+                    return f"a part of it holds more than {MOST_OF_GROUP:,} rows"
                 file.read_row_group(group)
             found = file.schema_arrow
     except (OSError, pa.ArrowException) as error:

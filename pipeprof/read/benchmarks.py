@@ -16,11 +16,13 @@ import msgspec
 from pipeprof.errors import SourceError
 from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.measures import Measures, Repetition
+from pipeprof.record.plain_file import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+MOST_BYTES = 1 << 26
 HINT = "write it with `pytest --benchmark-json FILE`"
 
 
@@ -43,7 +45,7 @@ class _File(msgspec.Struct):
 def is_benchmark(path: Path) -> bool:
     """Whether the file is JSON with a list of benchmarks."""
     try:
-        found = msgspec.json.decode(path.read_bytes())
+        found = msgspec.json.decode(read_file(path, MOST_BYTES))
     except (OSError, *BAD_JSON):
         return False
     return isinstance(found, dict) and isinstance(found.get("benchmarks"), list) and "machine_info" in found
@@ -106,7 +108,7 @@ def _digest(file: _File) -> str:
 
 def _decoded(path: Path) -> _File:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_File)
+        return msgspec.json.decode(read_file(path, MOST_BYTES), type=_File)
     except OSError as error:
         raise SourceError(f"cannot read `{path}`: {error.strerror}", HINT) from error
     except BAD_JSON as error:

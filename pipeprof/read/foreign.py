@@ -20,6 +20,7 @@ from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
 from pipeprof.record import checksums
 from pipeprof.record.launcher import being_recorded
+from pipeprof.record.plain_file import open_handle, refuse_outside
 from pipeprof.record.run import MANIFEST, Manifest, Run, load, new_run_id
 from pipeprof.units import format_count
 
@@ -144,6 +145,11 @@ def _read(chosen: Sequence[Reader], known: dict[str, list[Path]], run: Run, prog
 def _check(source: Path, target: Path, *, force: bool) -> None:
     if not source.exists():
         raise UsageError(f"no such folder: `{source}`", "give the folder that the profiler wrote")
+    if not source.is_dir():
+        try:
+            os.close(open_handle(source))
+        except OSError as error:
+            raise SourceError(f"cannot read `{source}`: {error.strerror}", "give a folder or a file") from error
     if _is_run(source):
         raise UsageError(f"`{source}` is a pipeprof run already", f"pipeprof report {source}")
     if source.resolve() == target.resolve() or target.resolve() in source.resolve().parents:
@@ -182,9 +188,13 @@ def _sort(source: Path, target: Path, kind: str | None, progress: Callable[[str]
             progress(f"looking at {path.name}")
         shown = path.name if path == source else str(path.relative_to(source))
         try:
+            refuse_outside(path, source)
             found = recognise(path, kind)
         except SourceError as error:
             left_out.append(f"{shown} ({error.__cause__ or 'cannot be read'})")
+            continue
+        except OSError as error:
+            left_out.append(f"{shown} ({error.strerror})")
             continue
         if found is None:
             left_out.append(shown)
@@ -195,7 +205,7 @@ def _sort(source: Path, target: Path, kind: str | None, progress: Callable[[str]
 
 def _walk(source: Path, target: Path) -> Iterator[Path]:
     """Files in a stable order, without hidden ones, those of pipeprof runs, and those of the target."""
-    if source.is_file():
+    if not source.is_dir():
         yield source
         return
     for place, folders, names in os.walk(source):

@@ -5,15 +5,21 @@ Starts are ns since the epoch, durations decimal ms with six significant digits,
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
+from pipeprof.record.plain_file import open_file
 from pipeprof.units import ns_from_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+_LARGEST = 1 << 61  # no time or size in these files can be larger
+_LONGEST = 1 << 26  # characters of a line
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ def read_executions(path: Path) -> list[Execution]:
         for item in items.split():
             fields = item.split(",")
             try:
-                found.append(Execution(name, int(fields[0]), ns_from_text(fields[1], "ms")))
+                found.append(Execution(name, _possible(int(fields[0])), _possible(ns_from_text(fields[1], "ms"))))
             except (ValueError, IndexError) as error:
                 raise _damaged(path, number, item, "start_ns,duration_ms,flag") from error
     return sorted(found, key=lambda execution: execution.start_ns)
@@ -83,7 +89,7 @@ def read_pool(path: Path) -> list[PoolSample]:
     samples = []
     for number, line in enumerate(lines, 2):
         try:
-            samples.append(PoolSample(*(int(field) for field in line.split(",")[:4])))
+            samples.append(PoolSample(*(_possible(int(field)) for field in line.split(",")[:4])))
         except (ValueError, TypeError) as error:
             raise _damaged(path, number, line, "four integers") from error
     return samples
@@ -114,13 +120,20 @@ def _with_launches(executions: list[Execution], path: Path) -> list[Execution]:
     return joined
 
 
+def _possible(value: int) -> int:
+    """Raises ValueError for a number that no time or size can be."""
+    if abs(value) > _LARGEST:
+        raise ValueError(value)
+    return value
+
+
 def _lines(path: Path) -> Iterator[str]:
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for line in file:
+        with io.TextIOWrapper(open_file(path, packed=False), encoding="utf-8", errors="replace") as file:
+            while line := file.readline(_LONGEST):  # a longer one comes in pieces
                 yield line.rstrip("\r\n")
     except OSError as error:
-        raise SourceError(f"cannot read `{path}`: {error.strerror}") from error
+        raise SourceError(f"cannot read `{path}`: {error.strerror}", "restore the file") from error
 
 
 def _damaged(path: Path, number: int, found: str, expected: str) -> SourceError:

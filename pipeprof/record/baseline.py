@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import os
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,6 +29,7 @@ from pipeprof.record.place import Place, checked_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from pipeprof.record.measures import Measures
 
@@ -108,7 +109,7 @@ def load_whole(path: str) -> tuple[Document, Measures]:
 
 def parts_of(path: str) -> tuple[str, str, str]:
     """Root, workload and machine class of a baseline's folder or URL. Raises UsageError for a shorter path."""
-    head, _, query = path.partition("?") if "://" in path else (str(Path(path).resolve()), "", "")
+    head, _, query = path.partition("?") if "://" in path else (os.path.realpath(path), "", "")
     parts = head.rstrip("/").rsplit("/", 2)
     if len(parts) < 3:
         raise UsageError(f"`{path}` is not a baseline", "name the folder ROOT/WORKLOAD/MACHINE")

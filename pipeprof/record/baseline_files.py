@@ -22,6 +22,7 @@ from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.baseline_summary import summary_text
 from pipeprof.record.machine import fingerprint_hash, machine_class
 from pipeprof.record.measures import Measures, Repetition
+from pipeprof.record.place import MOST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +33,6 @@ VALUES = "measures.parquet"
 FACTS = "facts.json"
 PACKED_FACTS = "facts.json.zst"
 SUMMARY = "summary.md"
-MOST_BYTES = 100_000  # per file: what is reviewed and committed stays small
 _MOST_FACTS = 64 << 20  # unpacked; a damaged length must not fill the memory
 _TEXT = (".json", ".md")
 _SCHEMA = pa.schema(
@@ -90,6 +90,10 @@ class Document(msgspec.Struct, kw_only=True):
     dropped: list[str] = []
     files: dict[str, Part] = {}
     sha256: str = ""
+
+
+class _Facts(msgspec.Struct):
+    facts: dict[str, str]
 
 
 def encode(measures: Measures, dropped: Sequence[str] = ()) -> dict[str, bytes]:
@@ -165,8 +169,8 @@ def decode(document: Document, part: Callable[[str], bytes | None], where: str) 
     try:
         facts = _read_facts(contents)
         reps, values = _read_values(contents[VALUES])
-    except (*BAD_JSON, KeyError, pa.ArrowException, OSError) as error:
-        raise _damaged(where, f"{error}") from error
+    except (*BAD_JSON, KeyError, ValueError, pa.ArrowException, OSError) as error:
+        raise _damaged(where, str(error).partition("\n")[0]) from error
     for metric, of_metric in values.items():
         wrong = next((rep for rep, value in of_metric.items() if not math.isfinite(value)), None)
         if wrong is not None:
@@ -236,8 +240,16 @@ def _read_values(data: bytes) -> tuple[dict[int, Repetition], dict[str, dict[int
     reps: dict[int, Repetition] = {}
     values: dict[str, dict[int, float]] = {}
     # without threads: those of pyarrow abort a process that ends right after such a small file
-    table = pq.ParquetFile(io.BytesIO(data)).read(use_threads=False)
-    for row in table.select(_SCHEMA.names).to_pylist():
+    file = pq.ParquetFile(io.BytesIO(data))
+    if file.metadata.num_rows > MOST_BYTES:
+        raise ValueError(f"`{VALUES}` has {file.metadata.num_rows:,} rows, expected at most {MOST_BYTES:,}")
+    table = file.read(use_threads=False).select(_SCHEMA.names)
+    for field, found in zip(_SCHEMA, table.schema, strict=True):
+        if found.type != field.type or (not field.nullable and table.column(field.name).null_count):
+            raise ValueError(
+                f"column `{field.name}` of `{VALUES}` holds {found.type}, or nothing, expected {field.type}"
+            )
+    for row in table.to_pylist():
         reps.setdefault(row["rep"], Repetition(order=row["order"], job=row["job"]))
         values.setdefault(row["metric"], {})[row["rep"]] = row["value"]
     return dict(sorted(reps.items())), values
@@ -263,7 +275,7 @@ def _read_facts(contents: Mapping[str, bytes]) -> dict[str, str]:
         text = contents[FACTS]
     else:
         text = pa.CompressedInputStream(pa.BufferReader(contents[PACKED_FACTS]), "zstd").read(_MOST_FACTS)
-    return msgspec.convert(msgspec.json.decode(text)["facts"], dict[str, str])
+    return msgspec.json.decode(text, type=_Facts).facts
 
 
 def _what_is_large(measures: Measures, name: str) -> str:

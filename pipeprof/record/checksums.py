@@ -13,11 +13,12 @@ import stat
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pipeprof.errors import RunError
+from pipeprof.record.plain_file import open_handle, refuse_outside
 from pipeprof.record.run import Part
 from pipeprof.record.schema import TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
     from pipeprof.record.run import Run
@@ -65,8 +66,16 @@ def forget(run: Run, reps: Collection[int]) -> None:
 
 
 def refuse_changed(run: Run) -> None:
-    """Raises RunError that names a file which was rewritten, added or removed, as far as size and footer show it."""
-    for change in changes(run, everything=False):
+    """Raises RunError that names a file which was rewritten, added or removed, as far as size and footer show it.
+
+    So does one that is no regular file, or that a link out of the run leads to; also in a run without checksums.
+    """
+    found = stored(run)
+    for folder in {path.parent for path in found.values()}:
+        _refused(run, folder, "a link out of the run", refuse_outside)
+    for path in found.values() if run.manifest.parts is None else ():
+        _refused(run, path, "no regular file", _refuse_other_kinds)
+    for change in _changes(run, found, everything=False):
         raise RunError(
             f"damaged file `{run.path / change.file}`: {_WORDS[change.code]}: found {change.found}, "
             f"expected {change.expected}",
@@ -79,10 +88,18 @@ def changes(run: Run, *, everything: bool = True) -> Iterator[Change]:
 
     Nothing for a run without checksums: an older pipeprof wrote it.
     """
+    yield from _changes(run, stored(run), everything=everything)
+
+
+def stored(run: Run) -> dict[str, Path]:
+    """The Parquet files of a run by their names in it, `step/rep=0/rank=0/part-00000.parquet`."""
+    return {path.relative_to(run.path).as_posix(): path for table in TABLES for path in run.files(table.name)}
+
+
+def _changes(run: Run, found: Mapping[str, Path], *, everything: bool) -> Iterator[Change]:
     noted = run.manifest.parts
     if noted is None:
         return
-    found = stored(run)
     for name in sorted({*noted, *found}):
         if name not in found:
             yield Change(name, "missing", "none", f"a file of {noted[name].bytes:,} bytes")
@@ -94,9 +111,17 @@ def changes(run: Run, *, everything: bool = True) -> Iterator[Change]:
                 yield change
 
 
-def stored(run: Run) -> dict[str, Path]:
-    """The Parquet files of a run by their names in it, `step/rep=0/rank=0/part-00000.parquet`."""
-    return {path.relative_to(run.path).as_posix(): path for table in TABLES for path in run.files(table.name)}
+def _refused(run: Run, path: Path, what: str, check: Callable[[Path, Path], object]) -> None:
+    try:
+        check(path, run.path)
+    except OSError as error:
+        raise RunError(
+            f"damaged file `{path}`: found {what}: {error.strerror}", "restore it, or collect or import the run again"
+        ) from error
+
+
+def _refuse_other_kinds(path: Path, folder: Path) -> None:
+    os.close(open_handle(path, folder))
 
 
 _WORDS = {

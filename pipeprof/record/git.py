@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from pipeprof.errors import UsageError
 
+_MOST_BYTES = 1 << 26
 _FILES = ("100644", "100755")  # modes of plain files: a link in a tree is not followed
 
 
@@ -37,18 +38,26 @@ class Repository:
         """
         whole = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
         for parent in (whole, *whole.parents):
-            if parent.resolve() == self.root:
+            if _real(parent) == self.root:
                 return PurePosixPath(whole.relative_to(parent).as_posix())
-        resolved = whole.resolve()
+        resolved = _real(whole)
         return PurePosixPath(resolved.relative_to(self.root).as_posix()) if self.root in resolved.parents else None
 
     def read(self, revision: str, path: PurePosixPath) -> bytes | None:
-        """The content of a file at a revision; None when there is no plain file of that name."""
-        listed = git_bytes(self.root, "--literal-pathspecs", "ls-tree", "-z", "--full-tree", revision, "--", str(path))
+        """The content of a file at a revision; None when there is no plain file of that name.
+
+        Raises UsageError for one of more than 64 MiB.
+        """
+        words = ("ls-tree", "-z", "-l", "--full-tree", revision, "--", str(path))
+        listed = git_bytes(self.root, "--literal-pathspecs", *words)
         for entry in filter(None, listed.split(b"\0")):
             about, _, name = entry.partition(b"\t")
-            mode, _, hashed = about.decode().split(" ")
+            mode, _, hashed, size = about.decode().split()
             if os.fsdecode(name) == str(path) and mode in _FILES:
+                if int(size) > _MOST_BYTES:
+                    raise UsageError(
+                        f"`{path}` of `{revision}` has {int(size):,} bytes, at most {_MOST_BYTES:,} are read"
+                    )
                 return git_bytes(self.root, "cat-file", "blob", hashed)
         return None
 
@@ -70,6 +79,11 @@ class Repository:
         parts = git_bytes(self.root, *words, *([new] if new else []), "--").split(b"\0")
         pairs = zip(parts[::2], parts[1::2], strict=False)
         return {PurePosixPath(os.fsdecode(name)): status.decode()[:1] for status, name in pairs}
+
+
+def _real(path: Path) -> Path:
+    """As `resolve`, which raises RuntimeError for a link to itself."""
+    return Path(os.path.realpath(path))
 
 
 def git_text(folder: Path, *words: str) -> str:

@@ -22,7 +22,7 @@ from pyarrow import fs
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record.git_place import SCHEME, open_git_place
-from pipeprof.record.place import POINTER, LocalPlace, Place
+from pipeprof.record.place import MOST_READ, POINTER, LocalPlace, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -128,13 +128,19 @@ class ObjectPlace:
     def _at(self, workload: str, machine: str) -> str:
         return f"{self.prefix}/{workload}/{machine}"
 
-    def _get(self, path: str) -> bytes | None:
+    def _get(self, path: str, most: int = MOST_READ) -> bytes | None:
         with self._errors(path, "read"):
             try:
                 with self.system.open_input_stream(path) as stream:
-                    return bytes(stream.read())
+                    data = bytes(stream.read(most + 1))
             except FileNotFoundError:
                 return None
+        if len(data) > most:
+            raise RunError(
+                f"`{path}` in `{self.shown}` has more than {most:,} bytes, expected a file of a baseline",
+                "remove it, or write the baseline again",
+            )
+        return data
 
     def _put(self, path: str, data: bytes) -> None:
         with self._errors(path, "write"), self.system.open_output_stream(path) as stream:

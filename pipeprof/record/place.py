@@ -14,6 +14,7 @@ import shutil
 from typing import TYPE_CHECKING, Protocol
 
 from pipeprof.errors import RunError, UsageError
+from pipeprof.record.plain_file import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 POINTER = "baseline.json"
 HISTORY = "history.jsonl"
+MOST_BYTES = 100_000  # of a file that is written: what is reviewed and committed stays small
+MOST_READ = 2 * MOST_BYTES  # git may have changed the line ends
+MOST_HISTORY = 1 << 26
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 
@@ -99,7 +103,7 @@ class LocalPlace:
             before = _identity(final), _identity(previous)
             for folder in (final, previous):  # a writer may be about to change them over
                 try:
-                    return folder.joinpath(name).read_bytes()
+                    return read_file(folder / name, _most(name), inside=folder)
                 except (FileNotFoundError, NotADirectoryError):
                     continue
                 except OSError as error:
@@ -119,7 +123,7 @@ class LocalPlace:
             for name, data in files.items():
                 _write(fresh / name, data)
             past = final / HISTORY
-            _write(fresh / HISTORY, (_whole_lines(past.read_bytes()) if past.exists() else b"") + entry)
+            _write(fresh / HISTORY, (_whole_lines(read_file(past, MOST_HISTORY)) if past.exists() else b"") + entry)
             if final.exists():
                 final.rename(previous)
             fresh.rename(final)
@@ -187,6 +191,10 @@ class LocalPlace:
                     f"`{workload}` and the workload `{folder.name}` there would be one folder on some systems",
                     f"use --workload {folder.name}, or another name",
                 )
+
+
+def _most(name: str) -> int:
+    return MOST_HISTORY if name == HISTORY else MOST_READ
 
 
 def _locked(folder: Path) -> int:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import time
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from pipeprof.errors import RunError, did_you_mean, near_names
 from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.plain_file import read_file
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
 from pipeprof.record.text import printable_all
 
 MANIFEST = "run.json"
 SPOOL = "spool"
+MOST_BYTES = 1 << 25  # of `run.json`; one of 1,000 ranks has a quarter of that
+_PART = re.compile(r"rep=[0-9]{1,9}/rank=[0-9]{1,9}/part-[0-9]{1,9}\.parquet")
+
+Ns = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]  # of a repetition, a rank, a process of ours
 
 State = Literal["running", "complete", "partial", "failed"]
 
@@ -26,8 +34,8 @@ class Warn(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     code: str
     message: str
-    rep: int | None = None
-    rank: int | None = None
+    rep: Number | None = None
+    rank: Number | None = None
 
 
 class NotMeasured(msgspec.Struct, kw_only=True):
@@ -44,16 +52,16 @@ class Rank(msgspec.Struct, kw_only=True):
     `missing_steps_s` and `missing_queue_s` bound what was lost at the end, in seconds; None: nothing is known to be.
     """
 
-    rank: int
-    pid: int
+    rank: Number
+    pid: Ns
     host: str
     python: str | None = None
     mindspore: str | None = None
-    zero_realtime_ns: int
-    zero_monotonic_ns: int
+    zero_realtime_ns: Ns
+    zero_monotonic_ns: Ns
     ended: Literal["normal", "lost"] = "normal"
     step_evidence: str | None = None
-    evidence_counts: dict[str, int] = {}
+    evidence_counts: dict[str, Count] = {}
     missing_steps_s: float | None = None
     missing_queue_s: float | None = None
 
@@ -61,7 +69,7 @@ class Rank(msgspec.Struct, kw_only=True):
 class Failure(msgspec.Struct, kw_only=True):
     """The exception that ended a process: its last line, where in the program's own code, and the traceback's end."""
 
-    pid: int
+    pid: Ns
     error: str
     place: str | None = None
     code: str | None = None
@@ -71,11 +79,11 @@ class Failure(msgspec.Struct, kw_only=True):
 class Rep(msgspec.Struct, kw_only=True):
     """One execution of the command. `exit_code` is negative for a signal (as in `subprocess`); None when unknown."""
 
-    rep: int
-    zero_realtime_ns: int
-    zero_monotonic_ns: int
-    dur_ns: int | None = None
-    exit_code: int | None = None
+    rep: Number
+    zero_realtime_ns: Ns
+    zero_monotonic_ns: Ns
+    dur_ns: Ns | None = None
+    exit_code: Annotated[int, msgspec.Meta(gt=-(1 << 31), lt=1 << 32)] | None = None
     failure: Failure | None = None
     ranks: list[Rank] = []
 
@@ -83,7 +91,7 @@ class Rep(msgspec.Struct, kw_only=True):
 class Part(msgspec.Struct, kw_only=True):
     """A Parquet file as it was written: its size, 16 digits of the SHA-256 of its footer, and the SHA-256 of it all."""
 
-    bytes: int
+    bytes: Count
     footer: str
     sha256: str
 
@@ -101,14 +109,14 @@ class Manifest(msgspec.Struct, kw_only=True):
     started_at: str
     ended_at: str | None = None
     pipeprof_version: str
-    launcher_pid: int | None = None
+    launcher_pid: Number | None = None
     launcher_start: float | None = None
     git: dict[str, Any] | None = None
     job: str | None = None
     options: dict[str, Any] = {}
     fingerprint: dict[str, Any] = {}
     reps: list[Rep] = []
-    tables: dict[str, int] = {}
+    tables: dict[str, Count] = {}
     parts: dict[str, Part] | None = None
     not_measured: list[NotMeasured] = []
     warnings: list[Warn] = []
@@ -144,7 +152,9 @@ class Run:
 
     def files(self, table: str) -> list[Path]:
         """The Parquet files of a table, in a stable order; empty when the run does not have it."""
-        return sorted(self.path.joinpath(BY_NAME[table].name).glob("rep=*/rank=*/part-*.parquet"))
+        folder = self.path.joinpath(BY_NAME[table].name)
+        found = folder.glob("rep=*/rank=*/part-*.parquet")
+        return sorted(path for path in found if _PART.fullmatch("/".join(path.parts[-3:])))
 
     def save(self) -> None:
         """Write the manifest: to a temporary name, then renamed, so that it is whole at every moment.
@@ -182,12 +192,15 @@ def load(path: str | os.PathLike[str]) -> Run:
         raise RunError(
             f"no such run: `{folder}`", hint or "record one with `pipeprof collect -o RUN -- python train.py`"
         )
-    if not manifest.is_file():
-        found = "a file" if folder.is_file() else "a folder without `run.json`"
+    if not os.path.lexists(manifest):
+        found = "a folder without `run.json`" if folder.is_dir() else "a file"
         raise RunError(
             f"`{folder}` is not a pipeprof run: found {found}", "give the folder that `pipeprof collect` made"
         )
-    text = manifest.read_bytes()
+    try:
+        text = read_file(manifest, MOST_BYTES, inside=folder)
+    except OSError as error:
+        raise RunError(f"cannot read `{manifest}`: {error.strerror}", "restore the file") from error
     try:
         version = msgspec.json.decode(text, type=_Version).schema_version
         if version > SCHEMA_VERSION:
@@ -197,7 +210,9 @@ def load(path: str | os.PathLike[str]) -> Run:
             )
         if version < 1:
             raise RunError(f"damaged manifest `{manifest}`: schema_version {version}", "restore the file")
-        return Run(folder, msgspec.json.decode(text, type=Manifest))
+        written = msgspec.json.decode(text, type=Manifest)
+        msgspec.convert({"fingerprint": written.fingerprint, "options": written.options}, _Known)
+        return Run(folder, written)
     except BAD_JSON as error:
         raise RunError(
             f"damaged manifest `{manifest}`: {error}", "restore the file, or collect the run again"
@@ -213,3 +228,24 @@ def _names_beside(folder: Path) -> list[str]:
 
 class _Version(msgspec.Struct):
     schema_version: int
+
+
+class _Machine(msgspec.Struct):
+    cpu_cores: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | None = None
+    environment: dict[str, str | None] = {}
+    host: str | None = None
+    mode: str | None = None
+
+
+class _Options(msgspec.Struct):
+    fp_point: str | None = None
+    bp_point: str | None = None
+    ops: str | None = None
+    points: dict[str, dict[str, Any]] = {}
+
+
+class _Known(msgspec.Struct):
+    """The entries that something is done with; others are shown as they are."""
+
+    fingerprint: _Machine
+    options: _Options

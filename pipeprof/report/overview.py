@@ -14,6 +14,7 @@ from pipeprof import __version__
 from pipeprof.errors import PipeprofError
 from pipeprof.query.engine import Engine
 from pipeprof.record.cache import cache_folder
+from pipeprof.record.plain_file import read_file
 from pipeprof.report.diagnosis import data_verdict
 from pipeprof.report.summary import median_step_ns
 
@@ -38,7 +39,7 @@ def overview(run: Run) -> Overview:
     place = None
     with contextlib.suppress(OSError, RuntimeError, msgspec.DecodeError):  # RuntimeError: nobody's home is known
         place = _place(run)
-        return msgspec.json.decode(place.read_bytes(), type=Overview)
+        return msgspec.json.decode(read_file(place, 1 << 16), type=Overview)
     try:
         found = _asked(run)
     except PipeprofError as error:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
+from pipeprof.query.tables import MOST_OF_GROUP
 from pipeprof.record.text import reachable
 from pipeprof.report.timeline_clock import FIRST, LAST
 from pipeprof.report.timeline_text import Slices
@@ -70,6 +71,8 @@ def groups(source: Source) -> list[Group]:
             raise _damaged(path, error) from error
         for number in range(metadata.num_row_groups):
             about = metadata.row_group(number)
+            if about.num_rows > MOST_OF_GROUP:
+                raise _damaged(path, ValueError(f"a part of it holds more than {MOST_OF_GROUP:,} rows"))
             first, last = _extent(about, names, source.columns[0])
             lasting = source.columns[1] if source.columns[1] in _LENGTHS else None
             reach = LAST if lasting is None else last + _extent(about, names, lasting)[1]

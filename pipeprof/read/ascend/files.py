@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import io
 import zlib
 from typing import IO, TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import SourceError
+from pipeprof.record.plain_file import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ csv.field_size_limit(max(FIELD_BYTES, csv.field_size_limit()))
 
 def open_bytes(path: Path) -> IO[bytes]:
     """The bytes of a file, unpacked when its name ends in `.gz`."""
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+    return open_file(path, packed=path.suffix == ".gz")
 
 
 def one_line(text: str) -> str:

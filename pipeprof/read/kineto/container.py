@@ -6,7 +6,6 @@ where one event ends and the next begins; a batch that cannot be read as a whole
 
 from __future__ import annotations
 
-import gzip
 import re
 import zlib
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -15,6 +14,7 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.kineto.events import UNREADABLE, Event, decode, decode_one
+from pipeprof.record.plain_file import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,10 +27,9 @@ LARGEST_HEADER = 1 << 24
 _PIECE = 1 << 18
 _WINDOW = 1 << 16
 _LARGE_EVENT = 1 << 21  # one that is longer is taken for a damaged one when another begins in it
-_GZIP = b"\x1f\x8b"
 _BLANK = b" \t\r\n,"
 _BOM = b"\xef\xbb\xbf"
-_BROKEN = (OSError, EOFError, zlib.error)
+BROKEN = (OSError, EOFError, zlib.error)
 _EVENTS = re.compile(rb'\A\s*\[|"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|id|bp|s)"\s*:)')
 _BETWEEN_ANY = re.compile(rb"\}\s*,\s*(?=\{)")
@@ -158,7 +157,7 @@ class Trace:
             while size > 0 and not self._broken and (piece := file.read1(min(size, _PIECE))):  # type: ignore[attr-defined]
                 pieces.append(piece)
                 size -= len(piece)
-        except _BROKEN as error:
+        except BROKEN as error:
             self._broken = True
             self._note(f"the file ends too early or is damaged ({error})", 0)
         return b"".join(pieces)
@@ -227,9 +226,7 @@ class Trace:
 def open_bytes(path: Path) -> IO[bytes]:
     """A file's content, unpacked when it is gzipped. Raises SourceError when it cannot be opened."""
     try:
-        with path.open("rb") as file:
-            packed = file.read(2) == _GZIP
-        return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
+        return open_file(path)
     except OSError as error:
         raise SourceError(f"cannot read `{path}`: {error.strerror or error}", "check the file's permissions") from error
 

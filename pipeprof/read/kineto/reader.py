@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
 from pipeprof.read.collector import without_collector
-from pipeprof.read.kineto.container import Trace, open_bytes
+from pipeprof.read.kineto.container import BROKEN, Trace, open_bytes
 from pipeprof.read.kineto.parts import Parts
 from pipeprof.read.kineto.steps import Steps
 from pipeprof.read.kineto.tables import RankTables, shifted
@@ -89,7 +89,7 @@ def recognise(path: Path) -> bool:
     with open_bytes(path) as file:
         try:
             head = file.read(_HEAD).lstrip(b"\xef\xbb\xbf \t\r\n")
-        except (OSError, EOFError, ValueError) as error:
+        except (*BROKEN, ValueError) as error:
             raise SourceError(f"cannot read `{path}`: {error}", "copy the file again") from error
     if head[:1] == b"{":
         return (b'"traceEvents"' in head and _KINETO.search(head) is not None) or _OURS.search(head) is not None

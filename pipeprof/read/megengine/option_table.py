@@ -8,11 +8,13 @@ same variant twice. Numbers compare within a table only; two tables may be of tw
 from __future__ import annotations
 
 import csv
+import io
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
+from pipeprof.record.plain_file import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +43,7 @@ class Variant:
 def read_option_table(path: Path) -> list[Variant]:
     """Rows in file order. Raises SourceError, with the line, for a missing column or a cell that is no number."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with io.TextIOWrapper(open_file(path, packed=False), encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             missing = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
             if missing:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
+from pipeprof.record.plain_file import open_file
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import BinaryIO
 
-_GZIP = b"\x1f\x8b"
 _MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
 _BROKEN = (OSError, EOFError, zlib.error)
@@ -24,10 +22,7 @@ class Unpacked:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._packed = path.open("rb")
-            self._file: BinaryIO = self._packed
-            if self._packed.peek(2)[:2] == _GZIP:
-                self._file = cast("BinaryIO", gzip.GzipFile(fileobj=self._packed))
+            self._file = open_file(path)
         except OSError as error:
             raise self._unreadable(error) from error
         self._begun = False
@@ -36,7 +31,7 @@ class Unpacked:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._packed.close()
+        self._file.close()
 
     def read(self, size: int) -> bytes:
         """At most so many bytes; none at the end."""
@@ -48,7 +43,7 @@ class Unpacked:
 
     def end(self, size: int) -> bytes:
         """The last bytes, and nothing is left to read then. A packed file is unpacked up to its end."""
-        if self._file is self._packed:
+        if self._file.seekable():
             self._file.seek(max(self._file.tell(), self._path.stat().st_size - size))
         tail = b""
         while block := self.read(_CHUNK):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import re
@@ -11,6 +10,7 @@ from collections import Counter
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.errors import SourceError
+from pipeprof.record.plain_file import open_file
 from pipeprof.units import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -161,11 +161,18 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def lines(path: Path) -> Iterator[str]:
-    """Lines of a text file, one at a time, without their ends (LF or CRLF). Raises SourceError when unreadable."""
+def lines(path: Path, most: int | None = None) -> Iterator[str]:
+    """Lines of a text file, one at a time, without their ends (LF or CRLF).
+
+    Raises SourceError for a file that cannot be read, or has more than `most` bytes.
+    """
+    size = 0
     try:
         with _open(path) as file:
             while line := file.readline(_LINE_BYTES):  # a longer one comes in pieces
+                size += len(line)
+                if most is not None and size > most:
+                    raise SourceError(f"`{path}` is larger than {most >> 20} MiB, which no such file is", "remove it")
                 yield line.decode("utf-8", "replace").rstrip("\r\n")
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"cannot read `{path}`: {error}", "restore the file, or remove it") from error
@@ -203,4 +210,4 @@ def as_dict(value: object) -> dict[str, Any]:
 
 
 def _open(path: Path) -> IO[bytes]:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+    return open_file(path, packed=path.suffix == ".gz")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.minddata.files import LARGEST_MS, Notes, as_list, integer, lines, read_json, whole
+from pipeprof.read.minddata.files import JSON_BYTES, LARGEST_MS, Notes, as_list, integer, lines, read_json, whole
 from pipeprof.units import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def read_pipeline(path: Path, notes: Notes) -> Graph:
 
 def read_raw_csv(path: Path, notes: Notes) -> Graph:
     """As `read_pipeline`, from a minddata_pipeline_raw file: operators without a queue are mostly not in it."""
-    rows = csv.reader(lines(path))
+    rows = csv.reader(lines(path, JSON_BYTES))
     try:
         table = [row for row in rows if row]
     except csv.Error as error:

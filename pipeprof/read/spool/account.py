@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.spool.family import CHILD, LAUNCHER, OTHER, TRAINER, WORKER, Family, Member
+from pipeprof.read.spool.process import LATEST
 from pipeprof.read.spool.thread_kind import OTHER_THREAD, ThreadKinds
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def _key(member: Member) -> tuple[str, int | None]:
 
 
 def _ns(process: Mapping[str, Any], known: Mapping[str, Any], *names: str) -> int:
-    return sum(round((process[name] - known.get(name, 0.0)) * S) for name in names)
+    found: int = sum(round((process.get(name, 0.0) - known.get(name, 0.0)) * S) for name in names)
+    return max(-LATEST, min(found, LATEST))
 
 
 def _split(uses: _Uses, pid: int, kinds: ThreadKinds, known: _Threads, inside: Mapping[str, Any] | None) -> None:
@@ -150,7 +152,7 @@ def _write(out: RankRows, before: Sample, sample: Sample, uses: _Uses) -> None:
         if use.cpu_ns or use.wait_ns:
             out.add(
                 "cpu_use", start_ns=start, end_ns=end, part=part, pid=pid, members=use.members or None,
-                cpu_ns=use.cpu_ns, wait_ns=use.wait_ns,
+                cpu_ns=min(use.cpu_ns, LATEST), wait_ns=None if use.wait_ns is None else min(use.wait_ns, LATEST),
             )  # fmt: skip
 
 
@@ -165,7 +167,7 @@ def _add_room(out: RankRows, before: Sample, sample: Sample, pids: Mapping[int, 
         cores = new["cpus"] if quota is None else min(new["cpus"], quota)
         free = [_ns(new, old, "idle")] if new["cpus"] == old["cpus"] else []
         if quota is not None and new.get("used") is not None and old.get("used") is not None:
-            free.append(round(quota * span) - _ns(new, old, "used"))
+            free.append(min(round(quota * span), LATEST) - _ns(new, old, "used"))
         told = new.get("throttled") is not None and old.get("throttled") is not None
         pressed = sample.get("pressure") is not None and before.get("pressure") is not None
         out.add(

@@ -10,6 +10,7 @@ from pipeprof.read.spool import host, operators, pipelines, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
+from pipeprof.read.spool.lines import Notes, content
 from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.rank import RankRows
@@ -20,7 +21,6 @@ from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 FORKS = "forks.tsv"
 UNSEEN_NS = 1_000_000_000  # what a kill may cost: marks are written twice a second, on a busy machine later than that
@@ -36,6 +36,7 @@ class Converted:
     processes: list[Process] = field(default_factory=list)
     hello: int = 0
     problem: str | None = None
+    damage: list[str] = field(default_factory=list)  # what of the spool was left out, though nothing was killed
     reason: str | None = None  # how a profiled block ended, in words, when not by its last line
 
 
@@ -46,20 +47,22 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     gives the same files. Raises RunError when the files cannot be written.
     """
     spool = run.spool / f"rep={rep}"
-    launch = facts(spool / "launch.json")
-    ended = facts(spool / "exit.json")
+    notes = Notes()
+    launch = facts(spool / "launch.json", notes)
+    ended = facts(spool / "exit.json", notes)
     ended = ended if is_of(run, ended) else {}
-    processes = _own_processes(run, rep)
+    processes = _own_processes(run, rep, notes)
     zero = int(launch.get("monotonic") or min((int(p.about["started"]) for p in processes), default=0))
     real = int(launch.get("realtime") or 0)
-    samples = host.read_samples(spool / "host.jsonl")
-    origins = read_origins(spool / FORKS)
+    samples = host.read_samples(spool / "host.jsonl", notes)
+    origins = read_origins(spool / FORKS, notes)
     end = int(ended.get("monotonic") or _last_sign(processes, samples, zero))
     entry = Rep(
         rep=rep, zero_realtime_ns=real, zero_monotonic_ns=zero, dur_ns=end - zero, exit_code=ended.get("status")
     )
-    entry.failure = failure_of(spool, [int(process.about["pid"]) for process in processes]) if entry.exit_code else None
-    result = Converted(entry, processes=processes, hello=_count_lines(spool / "hello.jsonl"))
+    if entry.exit_code:
+        entry.failure = failure_of(spool, [int(process.about["pid"]) for process in processes], notes)
+    result = Converted(entry, processes=processes, hello=len(content(spool / "hello.jsonl", notes).splitlines()))
     result.problem, result.reason = ended.get("problem"), ended.get("reason")
     ranks = assign_ranks(processes, run.manifest, rep)
     trained = {int(process.about["pid"]) for members in ranks.values() for process in members}
@@ -80,12 +83,15 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
         out = RankRows(rep, 0, zero)
         host.add_host(samples, out, set(), set())
         _write(run, out, result)
+    for note in notes.all:
+        run.manifest.warn("spool", note, rep=rep)
+    result.damage = [*notes.damage, *(text for process in processes for text in process.damage)]
     run.manifest.reps = sorted([*(r for r in run.manifest.reps if r.rep != rep), entry], key=lambda r: r.rep)
     return result
 
 
-def _own_processes(run: Run, rep: int) -> list[Process]:
-    found = load_processes(run.spool / f"rep={rep}")
+def _own_processes(run: Run, rep: int, notes: Notes) -> list[Process]:
+    found = load_processes(run.spool / f"rep={rep}", notes)
     for process in found:
         if not is_of(run, process.about):
             text = f"process {process.about['pid']} was left out: it recorded for another run, which this one replaced"
@@ -135,8 +141,6 @@ def user_points(manifest: Manifest) -> dict[str, str | None]:
 def _add_process(manifest: Manifest, process: Process, out: RankRows, points: Mapping[str, str | None]) -> None:
     for warning in process.all("warning"):
         manifest.warn(warning["code"], warning["message"], rep=out.rep, rank=out.rank)
-    for note in process.notes:
-        manifest.warn("spool", note, rep=out.rep, rank=out.rank)
     hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
     found = find_steps(process.marks, hidden, pipelines.pipeline_keys(process))
     recorded = operators.load_windows(process)
@@ -153,6 +157,8 @@ def _add_process(manifest: Manifest, process: Process, out: RankRows, points: Ma
     _add_stages(out, process, found.steps)
     _add_spans(out, process, recorded)
     process.about |= {"evidence": found.evidence, "counts": found.counts}
+    for note in process.notes:
+        manifest.warn("spool", note, rep=out.rep, rank=out.rank)
     for note in notes:
         manifest.warn("source", note, rep=out.rep, rank=out.rank)
 
@@ -287,15 +293,17 @@ def _rank_entry(process: Process, rank: int, rep: Rep, end: int) -> Rank:
     about = process.about
     imported = process.first("import") or {}
     lost = not process.ended_normally
-    last_queue = max((path.stat().st_mtime_ns for path in process.folder.glob("tree-*/*-*/*.json")), default=None)
-    queue_end = None if last_queue is None else last_queue - int(about["realtime"]) + int(about["monotonic"])
+    monotonic = about.get("monotonic", rep.zero_monotonic_ns)
+    realtime = about.get("realtime", rep.zero_realtime_ns)
+    last_queue = max((path.lstat().st_mtime_ns for path in process.folder.glob("tree-*/*-*/*.json")), default=None)
+    queue_end = None if last_queue is None else last_queue - realtime + monotonic
     return Rank(
         rank=rank,
         pid=int(about["pid"]),
-        host=str(about["host"]),
+        host=about.get("host", ""),
         python=about.get("python"),
         mindspore=imported.get("version"),
-        zero_realtime_ns=int(about["realtime"]) - int(about["monotonic"]) + rep.zero_monotonic_ns,
+        zero_realtime_ns=realtime - monotonic + rep.zero_monotonic_ns,
         zero_monotonic_ns=rep.zero_monotonic_ns,
         ended="lost" if lost else "normal",
         step_evidence=about.get("evidence"),
@@ -327,7 +335,3 @@ def _last_sign(processes: Sequence[Process], samples: Sequence[Mapping[str, Any]
 
 def _overlap(one: Process, other: Process) -> bool:
     return int(one.about["started"]) < other.last_ns and int(other.about["started"]) < one.last_ns
-
-
-def _count_lines(path: Path) -> int:
-    return len(path.read_bytes().splitlines()) if path.is_file() else 0

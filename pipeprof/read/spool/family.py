@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from pipeprof.read.spool.lines import Notes, content
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     Sample = Mapping[str, Any]
 
 TRAINER, WORKER, CHILD, LAUNCHER, OTHER = "trainer", "worker", "child", "launcher", "other_rank"
+_PID = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -32,13 +36,13 @@ class Member:
     head: int
 
 
-def read_origins(path: Path) -> dict[int, Origin]:
+def read_origins(path: Path, notes: Notes | None = None) -> dict[int, Origin]:
     """Origins by process id; the first line of a process counts, a line that was cut off does not."""
     origins: dict[int, Origin] = {}
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    for line in text.splitlines():
+    text = content(path, Notes() if notes is None else notes).decode("utf-8", "replace")
+    for line in text.split("\n"):
         fields = line.split("\t")
-        if len(fields) == 7 and fields[0].isdigit():
+        if len(fields) == 7 and _PID.fullmatch(fields[0]):
             origins.setdefault(int(fields[0]), Origin(fields[3] == "1", *fields[4:]))
     return origins
 
@@ -61,7 +65,9 @@ class Family:
             parents = {process["pid"]: process["ppid"] for process in sample["procs"]}
             for pid in self._mine | self._others:
                 parent = parents.get(pid)
-                while parent is not None:
+                passed = {pid}
+                while parent is not None and parent not in passed:
+                    passed.add(parent)
                     self._above.add(parent)
                     parent = parents.get(parent)
         self._known: dict[tuple[int, float], Member] = {}
@@ -79,7 +85,9 @@ class Family:
 
     def _place(self, pid: int, parents: Mapping[int, int]) -> Member:
         head = pid
+        passed: set[int] = set()
         while True:
+            passed.add(head)
             if head in self._mine:
                 return Member(TRAINER, head)
             if head in self._others:
@@ -87,7 +95,7 @@ class Family:
             if head in self._above:
                 return Member(LAUNCHER, head)
             parent = parents.get(head)
-            if parent is None:
+            if parent is None or parent in passed:
                 return Member(CHILD, head)
             if parent in self._mine or parent in self._above:
                 return Member(self._kind(head), head)

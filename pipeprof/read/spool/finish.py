@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import math
+import re
 import shutil
 import signal
 from typing import TYPE_CHECKING
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from pipeprof.record.run import Manifest, Rank
+
+_REP = re.compile("rep=(0|[1-9][0-9]{0,8})")
 UNFINISHED = "unfinished"  # option of the manifest: the spool holds more than the tables
 _EXPECTED = {
     "step": "no training step was seen",
@@ -170,7 +174,9 @@ def _remove_tables(run: Run, reps: Sequence[int]) -> None:
 
 
 def _reps(run: Run) -> list[int]:
-    return sorted(int(path.name.partition("=")[2]) for path in run.spool.glob("rep=*"))
+    """Folders of other names, and links, are none of ours."""
+    found = (path for path in run.spool.glob("rep=*") if _REP.fullmatch(path.name))
+    return sorted(int(path.name.partition("=")[2]) for path in found if path.is_dir() and not path.is_symlink())
 
 
 def _describe(run: Run, results: Sequence[Converted]) -> None:
@@ -224,6 +230,7 @@ def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> Non
     manifest.ended_at = _now()
     codes = [result.rep.exit_code for result in results]
     problems = [result.problem for result in results if result.problem]
+    damage = [text for result in results for text in result.damage]
     bad = next((code for code in codes if code not in (0, None)), None)
     lost = [rank for result in results for rank in result.rep.ranks if rank.ended == "lost"]
     if alive:
@@ -241,11 +248,19 @@ def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> Non
     elif lost:
         manifest.state = "partial"
         manifest.reason = f"process {lost[0].pid} (rank {lost[0].rank}) ended without its exit handlers"
+    elif damage:
+        more = f", and {len(damage) - 1} more" if len(damage) > 1 else ""
+        manifest.state, manifest.reason = "partial", f"the spool is damaged: {damage[0]}{more}"
     elif any(result.reason for result in results):
         manifest.state = "partial"
         manifest.reason = next(result.reason for result in results if result.reason)
     else:
         manifest.state, manifest.reason = "complete", None
+    _say_what_is_missing(manifest, results, lost)
+
+
+def _say_what_is_missing(manifest: Manifest, results: Sequence[Converted], lost: Sequence[Rank]) -> None:
+    """Add to the reason how much a kill has cost at most."""
     if lost:
         steps_s = max((rank.missing_steps_s or 0.0) for rank in lost)
         queue_s = [rank.missing_queue_s for rank in lost if rank.missing_queue_s is not None]
@@ -256,7 +271,9 @@ def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> Non
             else " are missing, and all queue samples"
         )
         manifest.reason = (manifest.reason or "") + text
-    elif None in codes and any(not process.ended_normally for result in results for process in result.processes):
+    elif any(result.rep.exit_code is None for result in results) and any(
+        not process.ended_normally for result in results for process in result.processes
+    ):
         waiting = f"{UNSEEN_NS / 1e9:.1f} s"  # killed before its first marks were written
         manifest.reason = f"{manifest.reason}; at most the last {waiting} of steps are missing, and all queue samples"
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
+
+from pipeprof.read.spool import records
+from pipeprof.read.spool.lines import Notes
+from pipeprof.read.spool.lines import records as records_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -12,15 +15,9 @@ if TYPE_CHECKING:
     from pipeprof.read.spool.rank import RankRows
 
 
-def read_samples(path: Path) -> list[dict[str, Any]]:
-    """Samples in order; a cut-off last line is left out."""
-    samples = []
-    for line in path.read_bytes().splitlines() if path.is_file() else []:
-        try:
-            samples.append(json.loads(line))
-        except ValueError:
-            continue
-    return samples
+def read_samples(path: Path, notes: Notes | None = None) -> list[dict[str, Any]]:
+    """Samples in order; what is damaged is left out, and named in `notes`."""
+    return records_of(path, records.sample, Notes() if notes is None else notes)
 
 
 def add_host(samples: list[dict[str, Any]], out: RankRows, mine: Collection[int], others: Collection[int]) -> None:
@@ -73,8 +70,12 @@ def _members(processes: list[dict[str, Any]], mine: Collection[int], others: Col
     roles: dict[int, str] = {}
     for pid in parents:
         ancestor: int | None = pid
+        passed = set()
         while ancestor is not None and ancestor not in mine and ancestor not in others:
+            passed.add(ancestor)
             ancestor = parents.get(ancestor)
+            if ancestor in passed:  # no process descends from itself: the sample is damaged
+                ancestor = None
         if ancestor is None:
             roles[pid] = "launcher"
         elif ancestor in mine:

@@ -86,7 +86,9 @@ def load_windows(process: Process) -> Recorded:
         ticks, lead = event["ticks"], int(event.get("warmup", warmup.get(number, 0)))
         recorded.windows.append((int(event["begin"]), int(event["end"])))
         skip_until = ticks[min(lead, len(ticks) - 1)]
-        _load(process.folder / f"window-{number}", event, (skip_until, skip_until), recorded)
+        problem = _load(process.folder / f"window-{number}", event, (skip_until, skip_until), recorded)
+        if problem:
+            process.damaged(problem)
     ends = [int(event["t"]) for event in process.all("user_profile_end")]
     seen: set[str] = set()
     for event in process.all("user_profile"):
@@ -95,15 +97,16 @@ def load_windows(process: Process) -> Recorded:
         folder = event.get("folder")
         if folder and folder not in seen:
             seen.add(folder)
-            _load(Path(folder), event, (0, begin), recorded)
+            problem = _load(Path(folder), event, (0, begin), recorded)
+            recorded.notes += [problem] if problem else []
             if not recorded.executions:
                 recorded.notes.append(f"the script's own profile in `{folder}` has no operator executions to import")
     recorded.executions.sort(key=lambda execution: execution.start_ns)
     return recorded
 
 
-def _load(folder: Path, event: dict[str, Any], skip_until: tuple[int, int], recorded: Recorded) -> None:
-    """Add executions and pool samples, each from a time on.
+def _load(folder: Path, event: dict[str, Any], skip_until: tuple[int, int], recorded: Recorded) -> str:
+    """Add executions and pool samples, each from a time on; what is wrong with the files, if anything is.
 
     MindSpore writes all samples that it ever took in the process into the file of each window.
     """
@@ -111,14 +114,14 @@ def _load(folder: Path, event: dict[str, Any], skip_until: tuple[int, int], reco
     try:
         executions, pool = read_folder(folder)
     except SourceError as error:
-        recorded.notes.append(str(error))
-        return
+        return str(error)
     for execution in executions:
         start = execution.start_ns + offset
         if start >= skip_until[0]:
             recorded.executions.append(replace(execution, start_ns=start))
     samples = (replace(sample, t_ns=sample.t_ns + offset) for sample in pool)
     recorded.pool.extend(sample for sample in samples if sample.t_ns >= skip_until[1])
+    return ""
 
 
 def place(executions: Sequence[Execution], steps: Sequence[Step]) -> list[Placed]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import RunError
+from pipeprof.read.spool import records
+from pipeprof.read.spool.lines import Notes, content, shown
+from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.run import load
 
 if TYPE_CHECKING:
@@ -15,13 +17,16 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 
-def facts(path: Path) -> dict[str, Any]:
+def facts(path: Path, notes: Notes | None = None) -> dict[str, Any]:
     """What the launcher wrote when a repetition began, or ended; empty when that is not there, or damaged."""
+    notes = Notes() if notes is None else notes
+    text = content(path, notes)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found: dict[str, Any] = records.launch(text) if text else {}
+    except BAD_JSON as error:
+        notes.damaged(f"{shown(path)} was left out: {error}")
         return {}
-    return content if isinstance(content, dict) else {}
+    return found
 
 
 def is_of(run: Run, noted: Mapping[str, Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read import minddata
-from pipeprof.read.spool.process import OTHER_THREAD, Kind, Mark, Process
+from pipeprof.read.spool.process import LATEST, OTHER_THREAD, Kind, Mark, Process
 from pipeprof.units import ns_from_text
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ INLINED = frozenset(
 )
 
 PYTHON_SOURCE = "GeneratorOp"
+_SAVE = re.compile(r"[^.].*-[0-9]{1,18}")
 
 
 @dataclass
@@ -235,7 +237,7 @@ def _load_samples(process: Process, pipeline: Pipeline, warnings: list[str]) -> 
     try:
         data = minddata.read_folder(folder)
     except SourceError as error:
-        warnings.append(str(error))
+        process.damaged(str(error))
         return None, "not_recorded: damaged files"
     warnings.extend(f"iterator {pipeline.number}: {note}" for note in data.notes)
     if not data.ops:
@@ -247,7 +249,7 @@ def _load_samples(process: Process, pipeline: Pipeline, warnings: list[str]) -> 
 
 def _newest_save(folder: Path) -> Path | None:
     """A save holds everything so far, so only the newest complete one counts."""
-    saves = [path for path in folder.glob("*-*") if not path.name.startswith(".")] if folder.is_dir() else []
+    saves = [path for path in folder.glob("*-*") if _SAVE.fullmatch(path.name)] if folder.is_dir() else []
     return max(saves, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
@@ -337,21 +339,32 @@ def _add_service(process: Process, out: RankRows, pipelines: Mapping[int, Pipeli
         pipeline = pipelines.get(int(event["pipeline"]))
         if pipeline is None:
             continue
-        for kind, op_id, average, largest, smallest, rows, reading in event["ops"]:
-            del kind
+        for row in event["ops"]:
+            figures = _service_figures(row)
+            if figures is None:
+                process.damaged(f"an impossible timing line of iterator {event['pipeline']} was left out: {row}")
+                continue
             out.add(
                 "op_service",
                 pipeline_id=pipeline.pipeline_id,
-                op_id=int(op_id),
                 t_ns=out.at(event["t"]),
                 source="log",
-                avg_ns=ns_from_text(average, "ms"),
-                max_ns=_optional(largest),
-                min_ns=_optional(smallest),
-                rows=int(rows),
                 batches=1,
-                io_ns=_optional(reading),
+                **figures,
             )
+
+
+def _service_figures(row: Sequence[str]) -> dict[str, int | None] | None:
+    """Columns of op_service from a timing line; None when one of them is no possible number."""
+    _, op_id, average, largest, smallest, rows, reading = row
+    try:
+        found = {
+            "op_id": int(op_id), "avg_ns": ns_from_text(average, "ms"), "max_ns": _optional(largest),
+            "min_ns": _optional(smallest), "rows": int(rows), "io_ns": _optional(reading),
+        }  # fmt: skip
+    except ValueError:
+        return None
+    return found if all(value is None or abs(value) <= LATEST for value in found.values()) else None
 
 
 def _add_calls(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]) -> None:

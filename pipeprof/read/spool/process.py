@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pipeprof.read.spool import records
+from pipeprof.read.spool.lines import Notes, content, shown
+from pipeprof.read.spool.lines import records as records_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _MARK = struct.Struct("<BBIIqq")
 OTHER_THREAD = 0x80
+LATEST = 1 << 61  # ns
 
 
 class Kind:
@@ -35,13 +39,19 @@ class Mark(NamedTuple):
 
 @dataclass
 class Process:
-    """What one process left behind."""
+    """What one process left behind. `notes` say what was left out of its files, `damage` what no kill explains."""
 
     folder: Path
     about: dict[str, Any]
     marks: list[Mark]
     events: list[dict[str, Any]]
     notes: list[str] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+
+    def damaged(self, text: str) -> None:
+        """Note what was left out of this process's record, though it was written whole."""
+        self.notes.append(text)
+        self.damage.append(text)
 
     def all(self, name: str) -> list[dict[str, Any]]:
         """Events of one name, in order."""
@@ -63,40 +73,33 @@ class Process:
         return max(marks, max((int(event["t"]) for event in self.events), default=0))
 
 
-def load_processes(spool: Path) -> list[Process]:
-    """All processes of a repetition's spool that recorded something, by start time."""
-    found = [process for folder in sorted(spool.glob("proc-*")) if (process := load(folder)) is not None]
-    return sorted(found, key=lambda process: int(process.about.get("started", 0)))
+def load_processes(spool: Path, notes: Notes | None = None) -> list[Process]:
+    """All processes of a repetition's spool that recorded something, by start time. `notes`: of the others."""
+    found = [process for folder in sorted(spool.glob("proc-*")) if (process := load(folder, notes)) is not None]
+    return sorted(found, key=lambda process: int(process.about["started"]))
 
 
-def load(folder: Path) -> Process | None:
-    """One process, or None when not even its first line was written."""
-    notes: list[str] = []
-    events = _read_events(folder / "events.jsonl", notes)
+def load(folder: Path, notes: Notes | None = None) -> Process | None:
+    """One process, or None when not even its first line was written; `notes` then get what was damaged."""
+    notes = Notes() if notes is None else notes
+    mine = Notes()
+    events = records_of(folder / "events.jsonl", records.event, mine)
     about = next((event for event in events if event["e"] == "process"), None)
     if about is None:
+        notes.all += mine.all
+        notes.damage += mine.damage
         return None
-    return Process(folder, about, _read_marks(folder / "marks.bin", notes), events, notes)
+    marks = _read_marks(folder / "marks.bin", mine)
+    return Process(folder, about, marks, events, mine.all, mine.damage)
 
 
-def _read_events(path: Path, notes: list[str]) -> list[dict[str, Any]]:
-    events = []
-    for line in path.read_bytes().splitlines() if path.is_file() else []:
-        try:
-            event = json.loads(line)
-            events.append(event | {"e": event["e"], "t": int(event["t"])})
-        except (ValueError, KeyError, TypeError):
-            notes.append(f"a cut-off line in `{path.parent.name}/{path.name}` was left out")
-    return events
-
-
-def _read_marks(path: Path, notes: list[str]) -> list[Mark]:
-    data = path.read_bytes() if path.is_file() else b""
+def _read_marks(path: Path, notes: Notes) -> list[Mark]:
+    data = content(path, notes)
     whole = len(data) - len(data) % _MARK.size
     if whole != len(data):
-        notes.append(f"`{path.parent.name}/{path.name}` ends in the middle of a record, which was left out")
+        notes.cut(f"{shown(path)} ends in the middle of a record, which was left out")
     marks = [Mark(*fields) for fields in _MARK.iter_unpack(data[:whole])]
-    good = [mark for mark in marks if mark.kind in Kind.ALL and mark.begin <= mark.end]
+    good = [mark for mark in marks if mark.kind in Kind.ALL and -LATEST <= mark.begin <= mark.end <= LATEST]
     if len(good) != len(marks):
-        notes.append(f"{len(marks) - len(good)} damaged records in `{path.parent.name}/{path.name}` were left out")
+        notes.damaged(f"{len(marks) - len(good)} damaged records in {shown(path)} were left out")
     return good

@@ -105,7 +105,9 @@ def format_rate(rate: float | None) -> str:
     return f"{rate / 1e3:.1f} kB/s"
 
 
-def short_name(name: str) -> str:
-    """The last two parts of a scoped name; the full one is in the JSON report and in `pipeprof ops`."""
+def short_name(name: str | None) -> str:
+    """The last two parts of a scoped name, `-` for none; the full one is in the JSON report and in `pipeprof ops`."""
+    if name is None:
+        return "-"
     parts = name.split("/")
     return name if len(parts) < 3 else "/".join(["...", *parts[-2:]])

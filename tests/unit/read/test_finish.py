@@ -426,3 +426,47 @@ def test_what_a_process_recorded_after_the_launcher_ended_is_there_when_the_run_
         finish(spooled.run, keep_spool=kept)
     spooled.marks(folder, spooled.loop(1_300, 2))
     assert len(store.read(open_run(spooled.run.path), "step")) == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "named"),
+    [
+        (
+            "host.jsonl",
+            '{"t": 5}\n',
+            "damaged line 1 of `rep=0/host.jsonl` was left out: Object missing required field",
+        ),
+        ("exit.json", '{"status": "0"}', "`rep=0/exit.json` was left out: Expected `int | null`, got `str`"),
+        ("failed.jsonl", "", ""),
+        ("proc-4000001-1100/events.jsonl", '{"e": "closed", "t": 9, "number": "x"}\n', "damaged line 5 of"),
+    ],
+)
+def test_a_damaged_spool_is_partial_and_says_where(spooled, file, text, named):
+    folder = spooled.rep()
+    spooled.process()
+    with folder.joinpath(file).open("w" if file == "exit.json" else "a", encoding="utf-8") as out:
+        out.write(text)
+    done = finish(spooled.run)
+    assert done.manifest.state == ("partial" if named else "complete")
+    assert len(store.read(done, "step")) == 3
+    assert not named or any(named in warning.message for warning in done.manifest.warnings)
+    assert file == "exit.json" or named in (done.manifest.reason or "")
+
+
+def test_processes_that_descend_from_each_other_are_no_endless_story(spooled):
+    folder = spooled.rep()
+    spooled.process()
+    about = {"user": 1.0, "sys": 0.0, "rss": 1, "born": 1.0, "ended": 0.0}
+    sample = {"user": 1.0, "sys": 1.0, "idle": 1.0, "steal": 0.0, "used": 1,
+              "procs": [{"pid": 7, "ppid": 8, **about}, {"pid": 8, "ppid": 7, **about}]}  # fmt: skip
+    lines = "".join(json.dumps({"t": 1000 + at} | sample) + "\n" for at in range(2))
+    folder.joinpath("host.jsonl").write_text(lines, encoding="utf-8")
+    assert finish(spooled.run).manifest.state == "complete"
+
+
+def test_folders_of_other_names_are_no_repetitions(spooled):
+    spooled.rep()
+    spooled.process()
+    for name in ("rep=x", "rep=-1", "rep=²", "rep=" + "9" * 30):
+        spooled.run.spool.joinpath(name).mkdir()
+    assert [rep.rep for rep in finish(spooled.run).manifest.reps] == [0]

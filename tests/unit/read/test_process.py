@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 
 import pytest
 
+from pipeprof.read.spool.lines import Notes
 from pipeprof.read.spool.process import Kind, load, load_processes
 
 MARK = struct.Struct("<BBIIqq")
@@ -53,12 +55,57 @@ def test_marks_that_cannot_be_are_left_out_and_counted(folder):
 
 
 @pytest.mark.parametrize(
-    "tail", ['{"e": "window", "t": 1', '{"e": "window"}\n', "[1]\n", "7\n", '{"t": 5}\n', "\x00\x00\n"]
-)
-def test_an_event_line_that_was_cut_off_is_left_out_and_noted(folder, tail):
-    process = load(folder(tail=tail))
+    ("line", "reason"),
+    [
+        ('{"e": "window"}', "Object missing required field `t`"),
+        ("[1]", "Expected `object`, got `array`"),
+        ("7", "Expected `object`, got `int`"),
+        ('{"t": 5}', "Object missing required field `e`"),
+        ("\x00\x00", "JSON is malformed: invalid character (byte 0)"),
+        ('{"e": "closed", "t": "x", "number": 1}', "Expected `int`, got `str` - at `$.t`"),
+        ('{"e": "closed", "t": 5, "number": -1}', "Expected `int` >= 0 - at `$.number`"),
+        ('{"e": "window", "t": 5, "number": 1, "ticks": [], "begin": 1, "end": 2, "monotonic": 1, "realtime": 1}',
+         "Expected `array` of length >= 1 - at `$.ticks`"),
+        ('{"e": "closed", "t": 1e999, "number": 1}', "Number out of range - at `$.t`"),
+        ('{"e": "x", "t": 5, "y": ' + "[" * 100_000 + "]" * 100_000 + "}", "it is nested too deeply"),
+    ],
+)  # fmt: skip
+def test_a_damaged_line_is_left_out_and_named(folder, line, reason):
+    process = load(folder(tail=line + "\n"))
     assert [event["e"] for event in process.events] == ["process"]
-    assert process.notes == ["a cut-off line in `proc-7-1/events.jsonl` was left out"]
+    assert process.notes == [f"damaged line 2 of `proc-7-1/events.jsonl` was left out: {reason}"]
+    assert process.damage == process.notes
+
+
+def test_of_many_damaged_lines_a_few_are_named(folder):
+    process = load(folder(tail="x\n" * 9))
+    assert len(process.notes) == 6
+    assert process.notes[-1] == "4 more damaged lines of `proc-7-1/events.jsonl` were left out"
+
+
+def test_text_that_is_bytes_and_no_text_is_kept_with_escapes(folder):
+    process = load(folder(tail='{"e": "warning", "t": 5, "code": "c", "message": "a\\udcff"}\n'))
+    assert process.notes == []
+    assert process.first("warning")["message"] == "a\\xff"
+
+
+def test_the_end_of_a_file_that_a_kill_cut_off_is_no_damage(folder):
+    process = load(folder(tail='{"e": "window", "t": 1'))
+    assert [event["e"] for event in process.events] == ["process"]
+    assert process.notes == ["`proc-7-1/events.jsonl` ends in the middle of a line, which was left out"]
+    assert process.damage == []
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "marks.bin"])
+def test_a_pipe_in_the_place_of_a_file_is_named_and_not_waited_for(folder, name):
+    path = folder(marks=mark(10, 20))
+    path.joinpath(name).unlink()
+    os.mkfifo(path / name)
+    notes = Notes()
+    process = load(path, notes)
+    assert (process.damage if process else notes.damage) == [
+        f"cannot read `proc-7-1/{name}`: it is a pipe, expected a regular file"
+    ]
 
 
 def test_a_process_that_did_not_say_goodbye_did_not_end_normally(folder):

@@ -1,0 +1,324 @@
+"""What the lines of a spool hold, as types: a line of another form is damaged. Older versions may lack some fields.
+
+Times are ns of the monotonic clock, unless a name says otherwise. Numbers are so small that sums of them fit a table.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypedDict
+
+import msgspec
+
+from pipeprof.read.spool.lines import Reader
+
+At = Annotated[int, msgspec.Meta(ge=-(1 << 61), le=1 << 61)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 61)]
+Id = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]  # of a process, a thread, an iterator, an operator
+Calls = Annotated[int, msgspec.Meta(ge=1, le=1 << 61)]
+Seconds = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
+Status = Annotated[int, msgspec.Meta(gt=-(1 << 31), lt=1 << 32)]
+
+
+class Event(msgspec.Struct):
+    """What every event has: its name and its time."""
+
+    e: str
+    t: At
+
+
+class _Event(TypedDict):
+    e: str
+    t: At
+
+
+class _About(_Event):
+    pid: Id
+    started: At
+
+
+class About(_About, total=False):
+    """The first line of a process. `monotonic` and `realtime` are the two clocks at one moment."""
+
+    ppid: Id
+    host: str
+    python: str | None
+    executable: str | None
+    rank: Annotated[int, msgspec.Meta(ge=0, lt=1 << 20)] | None
+    role: str | None
+    run_id: str | None
+    monotonic: At
+    realtime: At
+    inprocess: bool
+
+
+class _Node(TypedDict):
+    type: str
+
+
+class Node(_Node, total=False):
+    """An operator of a dataset as its program describes it."""
+
+    node: Id
+    workers: At | None
+    site: str | None
+    name: str | None
+    python: bool | None
+    native: bool | None
+    processes: bool | None
+    code: str | None
+    batch: At | None
+    children: list[Node] | None
+
+
+class _Iterator(_Event):
+    number: Id
+    begin: At
+    end: At
+
+
+class Iterator(_Iterator, total=False):
+    """A dataset iterator was made."""
+
+    hidden: bool | None
+    site: str | None
+    epochs: Any
+    graph: Node | None
+    queues: str | None
+    thread: Any
+    again: bool | None
+
+
+class Import(_Event, total=False):
+    """MindSpore was imported."""
+
+    begin: At | None
+    end: At | None
+    version: str | None
+
+
+class Context(_Event, total=False):
+    """What the training runs on."""
+
+    device_target: str | None
+    mode: str | None
+    numpy: str | None
+
+
+class Closed(_Event):
+    """An iterator is gone."""
+
+    number: Id
+
+
+class WindowOpen(_Event):
+    """An op window begins."""
+
+    number: Id
+    warmup: Count
+    begin: At
+
+
+class _Window(_Event):
+    number: Id
+    ticks: Annotated[list[At], msgspec.Meta(min_length=1)]
+    begin: At
+    end: At
+    monotonic: At
+    realtime: At
+
+
+class Window(_Window, total=False):
+    """An op window has ended."""
+
+    warmup: Count
+
+
+class _UserProfile(_Event):
+    monotonic: At
+    realtime: At
+
+
+class UserProfile(_UserProfile, total=False):
+    """The script's own profiler was started."""
+
+    folder: str | None
+
+
+class Service(_Event):
+    """Timing lines of a fetch: kind, operator, mean, largest, smallest, rows, reading; all as text."""
+
+    pipeline: Id
+    ops: list[tuple[str, str, str, str, str, str, str]]
+
+
+class _Calls(_Event):
+    pipeline: Id
+    node: Id
+    calls: Count
+    timed: Calls
+    wall: Count
+    cpu: Count
+    batches: At
+
+
+class CallTimes(_Calls, total=False):
+    """Timed calls of the user's Python in an operator, ns."""
+
+    part: Id
+    delay: Count | None
+    max: Count | None
+    min: Count | None
+
+
+class Workers(_Event):
+    """Worker processes of an operator."""
+
+    pipeline: Id
+    node: Id | None
+    pids: list[Id]
+
+
+class Gil(_Event):
+    """Share of time for which other threads held the lock."""
+
+    held: Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+
+
+class _Span(_Event):
+    begin: At
+    end: At
+    label: str
+
+
+class Span(_Span, total=False):
+    """An interval that the program named."""
+
+    track: str | None
+    category: str | None
+    stack: list[str] | None
+
+
+class _Thread(_Event):
+    tid: Id
+
+
+class Thread(_Thread, total=False):
+    """A thread of Python's."""
+
+    label: str | None
+    module: str | None
+    ours: bool | None
+
+
+class Warning_(_Event):  # noqa: N801 - there is a Warning already
+    """What the probe has to say to the user."""
+
+    code: str
+    message: str
+
+
+class Why(_Event):
+    """Something that was asked for was not done."""
+
+    why: str
+
+
+class _Process(TypedDict):
+    pid: Id
+    ppid: Id
+    user: Seconds
+    sys: Seconds
+    rss: Count
+
+
+class Process(_Process, total=False):
+    """A process in a sample; seconds are since it was born."""
+
+    born: Seconds
+    name: str | None
+    ended: Seconds
+    threads: Count | None
+    command: str | None
+
+
+class Inside(TypedDict):
+    """Threads of a process in a sample: (id, ns on a CPU, ns waiting for one) and (id, name, start)."""
+
+    cpu: list[tuple[Id, Count, Count | None]]
+    names: list[tuple[Id, str, Count]]
+
+
+class _Room(TypedDict):
+    cpus: Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+    idle: Seconds
+
+
+class Room(_Room, total=False):
+    """What CPU a process may use."""
+
+    quota: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | None
+    used: Seconds | None
+    throttled: Seconds | None
+
+
+class _Sample(TypedDict):
+    t: At
+    user: Seconds
+    sys: Seconds
+    idle: Seconds
+    steal: Seconds
+    used: Count
+    procs: list[Process]
+
+
+class Sample(_Sample, total=False):
+    """What the launcher saw at one time; `self`: its own CPU so far. Host figures are since boot."""
+
+    pressure: Seconds | None
+    cores: Count | None
+    load: float | None
+    inside: dict[str, Inside]
+    room: dict[str, Room]
+    self: Seconds
+
+
+class Launch(TypedDict, total=False):
+    """What the launcher wrote when a repetition began, or ended."""
+
+    monotonic: At | None
+    realtime: At | None
+    run_id: str | None
+    status: Status | None
+    problem: str | None
+    reason: str | None
+
+
+class Failure(TypedDict):
+    """The exception that ended a process."""
+
+    pid: Id
+    t: At
+    error: str
+    place: str | None
+    code: str | None
+    lines: list[str]
+
+
+_EVENTS = {
+    "process": About, "iterator": Iterator, "import": Import, "context": Context, "closed": Closed,
+    "window_open": WindowOpen, "window": Window, "user_profile": UserProfile, "service": Service, "calls": CallTimes,
+    "workers": Workers, "gil": Gil, "span": Span, "thread": Thread, "warning": Warning_, "override_missed": Why,
+    "stand_in_failed": Why,
+}  # fmt: skip
+_event = Reader(Event)
+_other = Reader(dict[str, Any])
+_readers = {name: Reader(kind) for name, kind in _EVENTS.items()}
+sample = Reader(Sample)
+launch = Reader(Launch)
+failure = Reader(Failure)
+
+
+def event(line: bytes) -> dict[str, Any]:
+    """An event of its own type; of one that nobody asks for, name and time alone are checked. Raises BAD_JSON."""
+    found: dict[str, Any] = _readers.get(_event(line).e, _other)(line)
+    return found

@@ -1,0 +1,58 @@
+"""What a file that is read may cost at most, and the environment variables that allow more. See docs/security.md."""
+
+from __future__ import annotations
+
+import os
+
+from pipeprof.errors import UsageError
+
+BYTES, ROWS, SECONDS, MEMORY = (
+    "PIPEPROF_MAX_BYTES",
+    "PIPEPROF_MAX_ROWS",
+    "PIPEPROF_MAX_SECONDS",
+    "PIPEPROF_MAX_MEMORY_MIB",
+)
+_SECONDS = 3600
+_MEMORY_MIB = 512
+_FEW_ROWS, _ROWS_PER_BYTE = 1 << 20, 4
+_PACKED_FEW, _PACKED_TIMES = 1 << 30, 100
+
+
+def most_bytes(default: int) -> int:
+    """How many bytes of one file are read: the default of its reader, or what the user allows."""
+    return _chosen(BYTES) or default
+
+
+def most_unpacked(packed: int) -> int:
+    """How many bytes a compressed file may unpack to: 1 GiB, or 100 times its size. Profiles pack 5 to 30 times."""
+    return _chosen(BYTES) or max(_PACKED_FEW, _PACKED_TIMES * packed)
+
+
+def most_rows(stored: int) -> int:
+    """How many rows the Parquet files of a table may have: 2**20, or 4 for each byte. Ours need bytes for each row."""
+    return _chosen(ROWS) or max(_FEW_ROWS, _ROWS_PER_BYTE * stored)
+
+
+def most_seconds() -> int:
+    """How long one file may be read."""
+    return _chosen(SECONDS) or _SECONDS
+
+
+def most_memory() -> int:
+    """Bytes that the query engine keeps in memory. An answer may take twice as much."""
+    return (_chosen(MEMORY) or _MEMORY_MIB) << 20
+
+
+def raised_by(name: str) -> str:
+    """The hint of an error about a limit."""
+    return f"if the file is yours and meant to be so large, set {name} to allow more"
+
+
+def _chosen(name: str) -> int:
+    """The value of a variable, 0 when it is not set. Raises UsageError for one that is no positive whole number."""
+    text = os.environ.get(name, "")
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdecimal() and len(text) < 19 and int(text)):
+        raise UsageError(f"{name} is `{text[:40]}`, expected a whole number above 0", f"unset {name}, or correct it")
+    return int(text)

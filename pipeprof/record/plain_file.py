@@ -1,0 +1,194 @@
+"""The one way in which files of others are opened: regular ones alone, and no further than a limit.
+
+A pipe would wait for ever, a device never end, and a link of a run that came from elsewhere may lead to anything.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import os
+import stat
+import time
+from typing import TYPE_CHECKING, cast
+
+from pipeprof.record import limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from typing_extensions import Buffer
+
+MOST = 1 << 36  # bytes of a file that is streamed
+GZIP = b"\x1f\x8b"
+_PIECE = 1 << 17
+_BLOCK = 512  # bytes; a file with holes has fewer than its size says
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+class RefusedError(OSError):
+    """A file that is not opened, or not read on, and why. Its text is that reason alone."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(errno.EINVAL, why, str(path))
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+class TooLargeError(RefusedError):
+    """A file that holds more than is read, or takes longer."""
+
+
+def is_plain(path: Path, inside: Path | None = None) -> bool:
+    """Whether there is a regular file, or a link to one that does not lead out of a folder."""
+    try:
+        _refuse_other_kinds(path, path.stat().st_mode)
+        refuse_outside(path, inside)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def refuse_outside(path: Path, folder: Path | None) -> None:
+    """Raises RefusedError when links lead from a path in the folder to somewhere else."""
+    if folder is not None:
+        real, home = os.path.realpath(path), os.path.realpath(folder)
+        if real != home and not real.startswith(home.rstrip(os.sep) + os.sep):
+            raise RefusedError(path, f"it is a link to `{real}`, expected a file in `{folder}`")
+
+
+def open_handle(path: Path, inside: Path | None = None) -> int:
+    """A file descriptor of a regular file. Raises OSError, for anything else RefusedError."""
+    refuse_outside(path, inside)
+    _refuse_other_kinds(path, os.stat(path).st_mode)  # noqa: PTH116 - a device is not even opened
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        _refuse_other_kinds(path, os.fstat(handle).st_mode)
+    except RefusedError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def read_file(path: Path, most: int, *, inside: Path | None = None) -> bytes:
+    """A whole file. Raises OSError; TooLargeError for more than `most` bytes (or what the user allows)."""
+    return cut_file(path, most, inside=inside, whole=True)[0]
+
+
+def cut_file(path: Path, most: int, *, inside: Path | None = None, whole: bool = False) -> tuple[bytes, bool]:
+    """The first `most` bytes of a file (or what the user allows), and if that is all. Raises OSError."""
+    most = limits.most_bytes(most)
+    with os.fdopen(open_handle(path, inside), "rb") as file:
+        data = file.read(most + 1)
+    if whole and len(data) > most:
+        raise _too_many(path, most, "")
+    return data[:most], len(data) <= most
+
+
+def open_file(path: Path, *, packed: bool | None = None) -> BinaryIO:
+    """A regular file to be streamed from its begin, unpacked when it is `packed` (None: when it begins as gzip does).
+
+    Raises OSError; so does reading on, with TooLargeError, past what is allowed.
+    """
+    handle = open_handle(path)
+    size = min(limits.most_bytes(MOST), limits.most_unpacked(_BLOCK * os.fstat(handle).st_blocks))
+    raw = io.BufferedReader(_Meter(path, cast("io.RawIOBase", io.FileIO(handle, "rb")), size), _PIECE)
+    if packed is None:
+        packed = raw.peek(len(GZIP))[: len(GZIP)] == GZIP
+    if not packed:
+        return cast("BinaryIO", raw)
+    size = limits.most_unpacked(os.fstat(raw.fileno()).st_size)
+    return cast("BinaryIO", io.BufferedReader(_Unpacked(path, cast("BinaryIO", raw), size), _PIECE))
+
+
+class _Meter(io.RawIOBase):
+    """A file that may be read up to a size, and for a time."""
+
+    _what = ""
+
+    def __init__(self, path: Path, file: io.RawIOBase | BinaryIO, most: int) -> None:
+        self._path = path
+        self._file = file
+        self._most = most
+        self._seconds = limits.most_seconds()
+        self._until = time.monotonic() + self._seconds
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._file.seekable()
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = self._file.seek(offset, whence)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def readinto(self, buffer: Buffer) -> int:
+        count = self._fill(buffer)
+        self._at += count
+        if self._at > self._most:
+            raise _too_many(self._path, self._most, self._what)
+        if time.monotonic() > self._until:
+            raise TooLargeError(
+                self._path, f"reading it took more than {self._seconds} s; {limits.raised_by(limits.SECONDS)}"
+            )
+        return count
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+    def _fill(self, buffer: Buffer) -> int:
+        return self._file.readinto(buffer) or 0  # type: ignore[union-attr]
+
+
+class _Unpacked(_Meter):
+    """What a gzipped file holds; its own bytes are behind `packed`."""
+
+    _what = "unpacked, "
+
+    def seekable(self) -> bool:
+        """Seeking would unpack everything in between, without a limit."""
+        return False
+
+    def __init__(self, path: Path, packed: BinaryIO, most: int) -> None:
+        super().__init__(path, cast("BinaryIO", gzip.GzipFile(fileobj=packed)), most)
+        self._packed = packed
+
+    def close(self) -> None:
+        super().close()
+        self._packed.close()
+
+    def _fill(self, buffer: Buffer) -> int:
+        """What stands in front of damage comes before the error."""
+        view = memoryview(buffer)
+        data = self._file.read1(len(view))  # type: ignore[union-attr]
+        view[: len(data)] = data
+        return len(data)
+
+
+def _too_many(path: Path, most: int, what: str) -> TooLargeError:
+    return TooLargeError(path, f"{what}it has more than {most:,} bytes; {limits.raised_by(limits.BYTES)}")
+
+
+def _refuse_other_kinds(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        found = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
+        raise RefusedError(path, f"it is {found}, expected a regular file")

@@ -1,0 +1,567 @@
+"""Damaged input for every family that pipeprof reads, put through its real verbs. One process runs many cases.
+
+`python tests/mutations.py FAMILY SEED FIRST COUNT` prints one line of JSON per case: what was done to the input, which
+verbs read it, how they ended, how long they took and what memory the process needed at most. A case is bad when a verb
+ends in anything but an exit code of ours, takes longer than HANG_S, needs more than MOST_MIB, or when something is
+written, made or removed outside of the folders that it may write to. A case is drawn from its seed and number alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import gzip
+import io
+import json
+import os
+import random
+import resource
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).parent
+CAPTURES = HERE / "real" / "captures"
+HANG_S = 60
+MOST_MIB = 1024
+LAST_RESORT = 4 << 30  # bytes of data; a process that wants more is ended, so that the machine goes on
+CODES = {0, 1, 2, 3, 4, 5}
+ODD = [
+    None, True, -1, 0, 1, 2**31, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 2**64, 10**30, -(2**63), -(2**70), 0.5, 1e300, -1e300, 5e-324,
+    float("nan"), float("inf"), "", "x", "nan", "inf", "1e999999999", "9" * 5000, "-", "\x00", "\ud800", "\u202e", "²", "../../x",
+    "/dev/zero", "a\nb", "=1+1", "[red]", "<b>&\"'", "x" * 100_000, [], {}, [None], [[]], {"": None}, {"a": {"b": []}}, [2**70],
+    ["x"] * 1000,
+]  # fmt: skip
+NOISE = [
+    b"\x00",
+    b"\xff\xfe",
+    b'"',
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b"\\",
+    b"NaN",
+    b"-",
+    b"\n",
+    b"1e999999999",
+    b"[" * 50_000,
+    b'{"a":' * 50_000,
+]
+RUN_VERBS = [
+    ["report", "{run}"], ["report", "{run}", "--format", "json"], ["ops", "{run}"], ["ops", "{run}", "--group-by", "name", "--format", "csv"],
+    ["memory", "{run}"], ["verify", "{run}"], ["runs", "{in}"], ["sql", "{run}", "SELECT * FROM step"], ["sql", "{run}"],
+    ["timeline", "{run}", "-o", "{out}/trace.json"], ["stacks", "{run}", "-o", "{out}/stacks.txt"], ["compare", "{run}", "{good}"],
+    ["report", "{run}", "--format", "html", "-o", "{out}/report.html"],
+    ["baseline", "write", "{run}", "--workload", "w", "--root", "{out}/baselines"],
+]  # fmt: skip
+BASELINE_VERBS = [
+    ["baseline", "check", "--root", "{in}/baselines"], ["baseline", "list", "--root", "{in}/baselines"],
+    ["baseline", "show", "--root", "{in}/baselines", "--workload", "w"],
+    ["baseline", "show", "--root", "{in}/baselines", "--workload", "w", "--history"],
+    ["compare", "{base}", "{good}"], ["compare", "{base}", "{base}"],
+]  # fmt: skip
+IMPORT_VERBS = [["import", "{in}/raw", "-o", "{out}/run", "-q"]]
+
+
+class Watch:
+    """What is written outside of the allowed folders, as Python's audit events tell."""
+
+    def __init__(self):
+        self.allowed = ()
+        self.seen = []
+        self.on = False
+        sys.addaudithook(self.hear)
+
+    def hear(self, event, words):
+        if not self.on:
+            return
+        paths = ()
+        if event == "open":
+            path, _mode, flags = words
+            writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+            paths = (path,) if writes else ()
+        elif event in ("os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.chmod", "shutil.rmtree"):
+            paths = words[:1]
+        elif event in ("os.rename", "os.link", "os.symlink"):
+            paths = words[:2]
+        handle = words[-1] if event in ("os.mkdir", "os.remove", "os.rmdir") else -1
+        for path in paths:
+            if isinstance(path, (str, bytes, os.PathLike)):
+                if handle != -1:  # named from an open folder
+                    whole = str(Path(f"/proc/self/fd/{handle}").readlink() / os.fsdecode(path))
+                else:
+                    whole = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - resolve() would follow links
+                if not whole.startswith((*self.allowed, "/dev/", "/proc/self/")):
+                    self.seen.append(f"{event} {whole}")
+
+
+def spool(folder, name="2.10-pynative"):
+    """A capture whose launcher was killed, with a line of every event that it does not have."""
+    shutil.copytree(CAPTURES / name, folder)
+    for process in folder.glob("spool/rep=*/proc-*"):
+        lines = process.joinpath("events.jsonl").read_text(encoding="utf-8").splitlines()
+        about = json.loads(lines[0])
+        at = about["t"] + 1000
+        more = [
+            {"e": "calls", "t": at, "pipeline": 0, "node": 1, "part": 0, "calls": 8, "timed": 2, "wall": 800, "cpu": 70,
+             "batches": 2, "delay": 5, "max": 500, "min": 300},
+            {"e": "service", "t": at, "pipeline": 0, "ops": [["MapOp", "1", "5.5", "/", "/", "8", "1.5"]]},
+            {"e": "workers", "t": at, "pipeline": 0, "node": 1, "pids": [77, 78]},
+            {"e": "gil", "t": at, "held": 0.25, "probes": 9},
+            {"e": "span", "t": at, "label": "mine", "begin": at, "end": at + 50, "track": "main", "category": "user", "stack": ["f", "g"]},
+            {"e": "thread", "t": at, "tid": 5, "label": "x", "module": "m", "ours": False},
+            {"e": "warning", "t": at, "code": "c", "message": "m"},
+        ]  # fmt: skip
+        text = "".join(json.dumps(line) + "\n" for line in more)
+        with process.joinpath("events.jsonl").open("a", encoding="utf-8") as file:
+            file.write(text)
+        rep = process.parent
+        rep.joinpath("forks.tsv").write_text(
+            f"77\t{about['pid']}\t1\t1\tworker\ttrain.py:3\tdataset.py:1\n", encoding="utf-8"
+        )
+        failed = {"pid": about["pid"], "t": at, "error": "E: x", "place": "a.py:1", "code": "f()", "lines": ["a"]}
+        rep.joinpath("failed.jsonl").write_text(json.dumps(failed) + "\n", encoding="utf-8")
+    return folder
+
+
+def converted(folder):
+    from pipeprof.read.spool.finish import open_run
+
+    open_run(spool(folder))
+    return folder
+
+
+def baselines(folder, run):
+    from pipeprof.query.measure import open_measures
+    from pipeprof.record import baseline
+
+    measures = open_measures(run)
+    baseline.save(measures, str(folder), "w")
+    return folder
+
+
+def benchmark(folder):
+    folder.mkdir()
+    for number in range(2):
+        content = {
+            "machine_info": {"node": "n", "machine": "x86_64", "system": "Linux", "python_version": "3.11", "cpu": {"brand_raw": "c", "count": 2}},
+            "commit_info": {"id": "abc", "dirty": False}, "datetime": f"2026-01-0{number + 1}T00:00:00+00:00",
+            "benchmarks": [{"fullname": f"t{at}", "stats": {"median": 0.5 + at + number / 100}} for at in range(3)],
+        }  # fmt: skip
+        folder.joinpath(f"{number}.json").write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def foreign(kind, number):
+    """A maker of what another profiler wrote."""
+
+    def make(folder):
+        from ascend_files import write_cluster, write_cpu, write_gpu, write_graph, write_output, write_prof
+        from kineto_files import training, write_trace
+        from megengine_files import profile
+        from minddata_files import write_feed, write_sink
+
+        makers = {
+            "ascend": [write_graph, write_output, write_prof, write_cpu, write_gpu, write_cluster],
+            "minddata": [write_feed, write_sink],
+        }
+        if kind in makers:
+            makers[kind][number % len(makers[kind])](folder)
+            return folder
+        folder.mkdir(exist_ok=True)
+        if kind == "kineto":
+            write_trace(folder / "x.pt.trace.json", training(3))
+        elif number % 4 == 0:
+            folder.joinpath("profile.json").write_text(json.dumps(profile()), encoding="utf-8")
+        else:
+            from property import test_megengine_fuzz as known
+
+            name = ["timeline", "static", "flow"][number % 4 - 1]
+            suffix = "svg" if name == "flow" else "json"
+            folder.joinpath(f"{name}.{suffix}").write_bytes(known.SOURCES[name])
+        return folder
+
+    return make
+
+
+POLICY = """
+[gate]
+alpha = 0.01
+
+[gate.metrics.step_time_median]
+threshold = 0.05
+"""
+FAMILIES = [
+    "spool",
+    "ranks",
+    "manifest",
+    "parts",
+    "baseline",
+    "history",
+    "policy",
+    "benchmark",
+    "comparison",
+    "ascend",
+    "minddata",
+    "megengine",
+    "kineto",
+]
+
+
+class Templates:
+    """Undamaged input, made once."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.made = {}
+
+    def take(self, name, make):
+        if name not in self.made:
+            self.made[name] = make(self.folder / name)
+        return self.made[name]
+
+    def run(self):
+        return self.take("good", converted)
+
+
+def prepare(family, number, templates, place):  # noqa: PLR0911 - one for each family
+    """Put undamaged input into `place/in`: the files to damage, the verbs that read them, and words of those verbs."""
+    inside = place / "in"
+    words = {"in": inside, "out": place / "out", "run": inside / "run", "good": templates.run()}
+    if family in ("spool", "ranks"):
+        name = "2.10-ranks" if family == "ranks" else "2.10-pynative"
+        shutil.copytree(templates.take(family, lambda folder: spool(folder, name)), words["run"])
+        found = files(words["run"] / "spool")
+        own = [path for path in found if path.parent.name.startswith(("rep=", "proc-")) and path.stat().st_size]
+        return found + own * 6, RUN_VERBS, words  # those that only we write count more
+    if family in ("manifest", "parts"):
+        shutil.copytree(templates.run(), words["run"])
+        found = [words["run"] / "run.json"] if family == "manifest" else files(words["run"], "*.parquet")
+        return found, RUN_VERBS, words
+    if family in ("baseline", "history"):
+        shutil.copytree(
+            templates.take("baselines", lambda folder: baselines(folder, templates.run())), inside / "baselines"
+        )
+        words["base"] = next(inside.glob("baselines/w/*"))
+        found = files(words["base"])
+        return (
+            [path for path in found if (path.name == "history.jsonl") == (family == "history")],
+            BASELINE_VERBS,
+            words,
+        )
+    if family == "policy":
+        path = inside / "pipeprof.toml"
+        path.write_text(POLICY, encoding="utf-8")
+        return [path], [["compare", "{good}", "{good}", "--policy", "{in}/pipeprof.toml"]], words
+    if family == "benchmark":
+        shutil.copytree(templates.take("benchmark", benchmark), inside / "bench")
+        verbs = [
+            ["compare", "{in}/bench", "{in}/bench/0.json"],
+            ["compare", "{in}/bench/0.json", "{in}/bench/1.json", "--format", "json"],
+        ]
+        return files(inside / "bench"), verbs, words
+    if family == "comparison":
+        path = inside / "compare.json"
+        path.write_text(templates.take("comparison", compared), encoding="utf-8")
+        forms = ["markdown", "html", "junit", "github-summary", "github-comment", "github-annotations"]
+        return [path], [["render", "{in}/compare.json", "--to", form] for form in forms], words
+    shutil.copytree(templates.take(f"{family}-{number % 24}", foreign(family, number)), inside / "raw")
+    found = files(inside / "raw")
+    one = ["ops", str(found[number % len(found)])]
+    return found, [*IMPORT_VERBS * 3, one], words
+
+
+def compared(_folder):
+    from comparisons import comparison
+
+    return json.dumps(comparison())
+
+
+def files(folder, pattern="*"):
+    return sorted(path for path in folder.rglob(pattern) if path.is_file())
+
+
+def any_bytes(rng, data):
+    """Bytes that are wrong, missing, or too many."""
+    data = bytearray(data)
+    at, to = sorted(rng.randrange(len(data) + 1) for _ in range(2))
+    way = rng.randrange(9)
+    if way == 0:
+        for _ in range(rng.randint(1, 8)):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    elif way == 1:
+        del data[at:]
+    elif way == 2:
+        del data[at : min(to, at + 200)]
+    elif way == 3:
+        data[at:at] = rng.choice(NOISE)
+    elif way == 4:
+        data[at:at] = data[at : min(to, at + 5000)] * rng.choice([1, 3, 50])
+    elif way == 5:
+        data[at : at + 8] = rng.choice([2**63 - 1, -(2**63), -1, 0, 2**62]).to_bytes(8, "little", signed=True)
+    elif way == 6:
+        data[at : at + rng.randint(1, 64)] = rng.randbytes(rng.randint(1, 64))
+    elif way == 7:
+        lines = bytes(data).split(b"\n")
+        rng.shuffle(lines)
+        data = bytearray(b"\n".join(lines))
+    else:
+        digits = [place for place, sign in enumerate(data) if 48 <= sign <= 57]
+        for place in rng.sample(digits, min(len(digits), rng.randint(1, 20))):
+            data[place] = 48 + rng.randrange(10)
+    return f"bytes {way}", bytes(data)
+
+
+def any_cell(rng, data):
+    """Another word in a line of a text."""
+    lines = data.decode("utf-8", "replace").split("\n")
+    at = rng.randrange(len(lines))
+    for mark in (",", "\t", ";", " ", "="):
+        if mark in lines[at]:
+            cells = lines[at].split(mark)
+            cells[rng.randrange(len(cells))] = str(rng.choice(ODD))
+            lines[at] = mark.join(cells)
+            break
+    return "cell", "\n".join(lines).encode("utf-8", "surrogatepass")
+
+
+def any_value(rng, data):
+    """A value of JSON that is missing or impossible: of a document, or of a line."""
+    try:
+        return "value", changed(rng, data)
+    except ValueError:
+        lines = data.split(b"\n")
+        at = rng.randrange(len(lines))
+        try:
+            lines[at] = changed(rng, lines[at])
+        except ValueError:
+            return any_cell(rng, data)
+        return "value of a line", b"\n".join(lines)
+
+
+def changed(rng, text):
+    content = json.loads(text)
+    for _ in range(rng.choice([1, 1, 1, 2, 5])):
+        ways = list(places(content))
+        if not ways:
+            break
+        *way, last = rng.choice(ways)
+        inside = content
+        for key in way:
+            inside = inside[key]
+        if rng.random() < 0.2:
+            del inside[last]
+        else:
+            inside[last] = rng.choice(ODD)
+    return json.dumps(content).encode("utf-8", "surrogatepass")
+
+
+def places(content, path=()):
+    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    for key, value in items:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+def any_file(rng, path, place):
+    """Something else in the place of a file."""
+    path.unlink()
+    way = rng.choice(["pipe", "zero", "out", "nowhere", "folder", "loop", "gone", "sparse", "empty"])
+    if way == "pipe":
+        os.mkfifo(path)
+    elif way in ("zero", "out", "nowhere", "loop"):
+        target = {
+            "zero": "/dev/zero",
+            "out": str(place / "outside" / "secret"),
+            "nowhere": "nowhere",
+            "loop": path.name,
+        }
+        path.symlink_to(target[way])
+    elif way == "folder":
+        path.mkdir()
+    elif way == "sparse":
+        with path.open("wb") as file:
+            file.truncate(1 << 40)
+    elif way == "empty":
+        path.write_bytes(b"")
+    return way
+
+
+def any_table(rng, path):
+    """A Parquet file of other values, types or rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.ParquetFile(path).read()
+    at = rng.randrange(table.num_columns)
+    name, kind = table.schema[at].name, table.schema[at].type
+    way = rng.choice(["type", "null", "extreme", "gone", "rows", "none", "text"])
+    if way == "gone":
+        table = table.drop_columns([name])
+    elif way == "rows":
+        table = pa.concat_tables([table] * rng.choice([2, 500])).combine_chunks()
+    elif way == "none":
+        table = table.slice(0, 0)
+    else:
+        values = {
+            "type": pa.array([[1]] * len(table)) if rng.random() < 0.5 else pa.array(["x"] * len(table)),
+            "null": pa.nulls(len(table), kind),
+            "text": pa.array(["\x1b[31m\u202e=1"] * len(table)),
+            "extreme": pa.array([rng.choice([2**63 - 1, -(2**63), 2**62, 0, -1]) for _ in range(len(table))]),
+        }[way]
+        table = table.set_column(at, name, values)
+    pq.write_table(table, path, compression="zstd")
+    return f"table {way} {name}"
+
+
+def seal_again(family, place, words):
+    """Make checksums say that the damage is what was written: whoever damages a file can do that, too."""
+    from pipeprof.errors import PipeprofError
+    from pipeprof.record import baseline_files, checksums
+    from pipeprof.record.run import load
+
+    with contextlib.suppress(PipeprofError, OSError, ValueError, KeyError, TypeError, RecursionError, AttributeError):
+        if family == "parts":
+            run = load(words["run"])
+            checksums.seal(run)
+            run.save()
+        else:
+            path = words["base"] / "baseline.json"
+            content = json.loads(path.read_bytes())
+            for name, about in content["files"].items():
+                data = words["base"].joinpath(name).read_bytes()
+                about |= {"sha256": baseline_files.digest(name, data), "bytes": len(data)}
+            content["sha256"] = baseline_files._own_digest(content)
+            path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def damage(rng, family, found, place, words):
+    """Damage one file of the input; says how."""
+    path = rng.choice(found)
+    shown = str(path.relative_to(place))
+    if rng.random() < 0.08:
+        how = any_file(rng, path, place)
+    elif path.suffix == ".parquet" and rng.random() < 0.6:
+        how = any_table(rng, path)
+    else:
+        data = path.read_bytes()
+        how, data = rng.choice([any_bytes, any_value, any_cell])(rng, data) if data else ("was empty", b"x")
+        if words["in"].joinpath("raw") in path.parents and rng.random() < 0.15:
+            packed = gzip.compress(data, 1, mtime=0)
+            zipped, packed = any_bytes(rng, packed) if rng.random() < 0.7 else ("whole", packed)
+            path.unlink()
+            path, data, how = path.with_name(path.name + ".gz"), packed, f"{how}, packed, {zipped}"
+        path.write_bytes(data)
+    if family in ("parts", "baseline") and rng.random() < 0.7:
+        seal_again(family, place, words)
+        how += ", sealed"
+    return f"{shown}: {how}"
+
+
+def asked(verb):
+    """How a verb ends: its exit code, or the traceback of what should never happen."""
+    import click
+
+    from pipeprof.cli import cli
+    from pipeprof.cli.misuse import words_of_name
+    from pipeprof.errors import PipeprofError
+
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            cli.main(verb, standalone_mode=False, prog_name="pipeprof")
+        except PipeprofError as error:
+            assert error.message  # noqa: PT017
+            return error.exit_code, ""
+        except click.ClickException:
+            return 2, ""
+        except SystemExit as end:
+            return end.code or 0, ""
+        except Exception as error:  # noqa: BLE001 - this is what is looked for
+            return (2, "") if words_of_name(error) is not None else (70, traceback.format_exc())
+    return 0, ""
+
+
+def case(family, seed, number, templates, watch):
+    """Run one case. Returns what is to be told of it."""
+    rng = random.Random(f"{family} {seed} {number}")  # noqa: S311 - the same each time
+    place = templates.folder / "case"
+    for name in ("in", "out", "outside", "tmp", "cache"):
+        place.joinpath(name).mkdir(parents=True)
+    place.joinpath("outside", "secret").write_text("{}", encoding="utf-8")
+    os.environ.update(HOME=str(place / "tmp"), XDG_CACHE_HOME=str(place / "cache"), TMPDIR=str(place / "tmp"))
+    tempfile.tempdir = None
+    try:
+        found, verbs, words = prepare(family, number, templates, place)
+        how = [damage(rng, family, found, place, words)]
+        chosen = [
+            [word.format_map({k: str(v) for k, v in words.items()}) for word in verb]
+            for verb in rng.sample(verbs, min(2, len(verbs)))
+        ]
+        watch.allowed = (*(str(place / name) for name in ("out", "tmp", "cache")), str(words["run"]))
+        watch.seen = []
+        before = listing(place)
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        began = time.monotonic()
+        faulthandler.dump_traceback_later(HANG_S, exit=True)
+        watch.on = True
+        ends = [asked(verb) for verb in chosen]
+        watch.on = False
+        faulthandler.cancel_dump_traceback_later()
+        took = time.monotonic() - began
+        problems = [trace for _, trace in ends if trace]
+        problems += [f"exit code {code}" for code, trace in ends if code not in CODES and not trace]
+        problems += [f"{took:.0f} s"] if took > HANG_S else []
+        problems += [f"{peak()} MiB"] if peak() > MOST_MIB else []
+        problems += [f"wrote outside: {one}" for one in watch.seen]
+        problems += [f"changed outside: {one}" for one in sorted(before ^ listing(place))]
+        return {
+            "family": family, "number": number, "how": how, "verbs": chosen, "codes": [code for code, _ in ends],
+            "seconds": round(took, 2), "mib": peak(), "problems": problems,
+        }  # fmt: skip
+    finally:
+        watch.on = False
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def listing(place):
+    """What lies where nothing may be written, with size and time of change."""
+    kept = [
+        path
+        for name in ("in", "outside")
+        for path in place.joinpath(name).rglob("*")
+        if place / "in" / "run" not in (path, *path.parents)
+    ]
+    return {
+        (str(path), path.lstat().st_size, path.lstat().st_mtime_ns)
+        for path in kept
+        if not path.is_dir() or path.is_symlink()
+    }
+
+
+def peak():
+    """Most memory of this process since the last reset, MiB."""
+    return int(Path("/proc/self/status").read_text(encoding="utf-8").partition("VmHWM:")[2].split()[0]) >> 10
+
+
+def main(family, seed, first, count):
+    resource.setrlimit(resource.RLIMIT_DATA, (LAST_RESORT, LAST_RESORT))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 41, 1 << 41))
+    watch = Watch()
+    folder = Path(tempfile.mkdtemp(prefix="pipeprof-mutations-"))
+    try:
+        templates = Templates(folder)
+        for number in range(first, first + count):
+            print(json.dumps({"begins": number}), flush=True)
+            print(json.dumps(case(family, seed, number, templates, watch)), flush=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

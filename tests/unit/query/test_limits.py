@@ -1,0 +1,117 @@
+"""What a run may cost whoever opens it: rows, memory, and files that are none."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeprof.errors import QueryError, RunError
+from pipeprof.query.engine import Engine
+from pipeprof.read.spool.finish import open_run
+from pipeprof.record import checksums
+from pipeprof.record.schema import BY_NAME
+
+STEPS = {"step": [{"step": at, "kind": "train", "start_ns": at, "end_ns": at + 1} for at in range(3)]}
+
+
+@pytest.fixture
+def run(make_run):
+    run = make_run(STEPS)
+    run.manifest.state = "complete"
+    run.save()
+    return run
+
+
+def with_many_rows(run, rows):
+    """The table `step` as a file of a few kB that stands for so many rows."""
+    (path,) = run.files("step")
+    schema = BY_NAME["step"].arrow()
+    table = pa.Table.from_arrays([pa.nulls(rows, field.type) for field in schema], schema=schema)
+    pq.write_table(table, path, compression="zstd")
+    checksums.seal(run)
+    run.save()
+    return path.stat().st_size
+
+
+@pytest.mark.parametrize("lazily", [True, False])
+def test_a_few_bytes_that_stand_for_millions_of_rows_are_refused(run, lazily):
+    size = with_many_rows(run, 3_000_000)
+    assert size < 1 << 18
+    wanted = rf"damaged table `step` of .*: found 3,000,000 rows in {size:,} bytes, expected at most 1,048,576"
+    with pytest.raises(RunError, match=wanted) as caught, Engine.open(open_run(run.path), lazily=lazily) as engine:
+        engine.rows("step/summary")
+    assert "PIPEPROF_MAX_ROWS" in caught.value.hint
+
+
+def test_more_rows_can_be_allowed(run, monkeypatch):
+    with_many_rows(run, 1_100_000)
+    monkeypatch.setenv("PIPEPROF_MAX_ROWS", "2000000")
+    with Engine.open(open_run(run.path)) as engine:
+        assert engine.sql("SELECT count(*) AS n FROM step").to_pylist() == [{"n": 1_100_000}]
+
+
+def test_an_answer_is_refused_before_it_fills_the_memory(run, monkeypatch):
+    monkeypatch.setenv("PIPEPROF_MAX_MEMORY_MIB", "64")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with Engine.open(run) as engine, pytest.raises(QueryError, match="the answer takes more than 128 MiB") as caught:
+        engine.sql("SELECT range, repeat(CAST(range AS VARCHAR), 100) AS text FROM range(100000000)")
+    assert "PIPEPROF_MAX_MEMORY_MIB" in caught.value.hint
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 20  # KiB
+
+
+def test_what_does_not_fit_in_a_stream_is_still_said_by_duckdb(run):
+    with Engine.open(run) as engine, pytest.raises(QueryError, match="SQL failed: Could not convert string 'x'"):
+        engine.sql(
+            "SELECT CAST(text AS BIGINT) FROM (SELECT CASE WHEN range = 99999 THEN 'x' ELSE '1' END AS text FROM range(100000))"
+        )
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+@pytest.mark.parametrize("kind", ["pipe", "device", "out", "folder out"])
+def test_what_is_no_file_of_the_run_is_not_opened(run, tmp_path, kind, sealed):
+    (path,) = run.files("step")
+    outside = tmp_path / "outside"
+    if sealed:
+        checksums.seal(run)
+        run.save()
+    if kind == "folder out":
+        path.parent.rename(outside)
+        path.parent.symlink_to(outside)
+    else:
+        path.rename(outside)
+        if kind == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to("/dev/zero" if kind == "device" else outside)
+    with pytest.raises(RunError, match="damaged file `"):
+        open_run(run.path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "out", "large"])
+def test_a_manifest_that_is_no_file_of_the_run_is_not_opened(run, tmp_path, kind):
+    path = run.path / "run.json"
+    if kind == "large":
+        path.write_bytes(b" " * ((1 << 25) + 1))
+    else:
+        path.rename(tmp_path / "outside")
+        if kind == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to("/dev/zero" if kind == "device" else tmp_path / "outside")
+    with pytest.raises(RunError, match=r"cannot read `.*run\.json`: it (is|has)"):
+        open_run(run.path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("cpu_cores", "x"), ("cpu_cores", -1), ("environment", []), ("environment", {"FP_POINT": 7}), ("mode", {})],
+)
+def test_what_is_done_something_with_has_a_type(run, name, value):
+    run.manifest.fingerprint[name] = value
+    run.save()
+    with pytest.raises(RunError, match=rf"damaged manifest .*\$\.fingerprint\.{name}"):
+        open_run(run.path)
