@@ -72,14 +72,15 @@ def load_processes(spool: Path) -> list[Process]:
 def load(folder: Path) -> Process | None:
     """One process, or None when not even its first line was written."""
     notes: list[str] = []
-    events = _read_events(folder / "events.jsonl", notes)
+    events = read_events(folder / "events.jsonl", notes)
     about = next((event for event in events if event["e"] == "process"), None)
     if about is None:
         return None
     return Process(folder, about, _read_marks(folder / "marks.bin", notes), events, notes)
 
 
-def _read_events(path: Path, notes: list[str]) -> list[dict[str, Any]]:
+def read_events(path: Path, notes: list[str]) -> list[dict[str, Any]]:
+    """The events of a file, without those that were cut off; `notes` gets a sentence for each of these."""
     events = []
     for line in path.read_bytes().splitlines() if path.is_file() else []:
         try:
