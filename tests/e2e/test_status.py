@@ -140,14 +140,13 @@ def test_of_a_run_that_has_ended_one_line_says_so(hung):
     assert len(text.splitlines()) == 1
 
 
-@pytest.mark.parametrize("mode", ["graph", "pynative"])
-def test_a_rank_that_does_not_come_to_a_collective_is_named_by_the_one_that_waits(pipeprof, mode):
+def test_a_rank_that_does_not_come_to_a_collective_is_named_by_the_one_that_waits(pipeprof):
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
     words = ["--worker_num=2", "--local_worker_num=2", f"--master_port={port}", "--join=True"]
     command = [str(Path(pipeprof.python).with_name("msrun")), *words, f"--log_dir={pipeprof.folder / 'logs'}"]
-    command += pipeprof.script("late_rank.py", mode, str(pipeprof.folder))[1:]
+    command += pipeprof.script("late_rank.py", str(pipeprof.folder))[1:]
     launcher, out = pipeprof.start(command)
     try:
         waiting, late = standing(

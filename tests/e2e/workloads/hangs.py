@@ -83,7 +83,7 @@ def reading_a_pipe():
 
 def holding_the_interpreter():
     """A call into C that keeps the interpreter's lock while it waits."""
-    end = os.open(FOLDER / "gil", os.O_RDONLY)  # a named pipe
+    end = os.open(FOLDER / "gil", os.O_RDWR)  # a named pipe
     ctypes.PyDLL(None).read(end, ctypes.create_string_buffer(1), 1)
 
 

@@ -1,4 +1,4 @@
-"""Data-parallel training in which the last rank comes late: `msrun ... late_rank.py graph|pynative FOLDER`.
+"""Data-parallel training in which the last rank comes late: `msrun ... late_rank.py FOLDER`.
 
 It comes when FOLDER has a file `collective`.
 """
@@ -14,7 +14,7 @@ import parts
 from mindspore import nn
 from mindspore.communication import get_group_size, get_rank, init
 
-MODE, FOLDER = sys.argv[1], Path(sys.argv[2])
+FOLDER = Path(sys.argv[1])
 STEPS, LATE_STEP = 5, 3
 
 
@@ -24,26 +24,16 @@ def come_late():
 
 
 def main():
-    ms.set_context(mode=ms.GRAPH_MODE if MODE == "graph" else ms.PYNATIVE_MODE, device_target="CPU")
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
     init()
     ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.DATA_PARALLEL, gradients_mean=True)
     ms.set_seed(1)
     trainer = parts.Trainer()
-    reducer = nn.DistributedGradReducer(trainer.optimizer.parameters)
-    whole = nn.TrainOneStepCell(nn.WithLossCell(trainer.net, trainer.loss), trainer.optimizer)
-
-    def step(x, y):
-        if MODE == "graph":
-            return whole(x, y)
-        loss, gradients = trainer.gradients(x, y)
-        trainer.optimizer(reducer(gradients))
-        return loss
-
+    step = nn.TrainOneStepCell(nn.WithLossCell(trainer.net, trainer.loss), trainer.optimizer)
     for number, (x, y) in enumerate(parts.rows(STEPS).create_tuple_iterator(num_epochs=1)):
         if number == LATE_STEP and get_rank() == get_group_size() - 1:
             come_late()
         step(x, y).asnumpy()
-        trainer.optimizer.parameters[0].asnumpy()
 
 
 main()
