@@ -56,15 +56,15 @@ compiled AS (
     block.rank,
     block.block,
     count(*) AS compiled,
-    sum(stage.dur_ns) AS compile_ns
+    CAST(sum(stage.dur_ns) AS BIGINT) AS compile_ns
   FROM block
   INNER JOIN stage
     ON
       block.rep = stage.rep
       AND block.rank = stage.rank
       AND stage.stage = 'compile'
-      AND stage.start_ns >= block.start_ns
-      AND stage.start_ns < block.end_ns
+      AND block.start_ns <= stage.start_ns
+      AND block.end_ns > stage.start_ns
   GROUP BY block.rep, block.rank, block.block
 ),
 
@@ -80,8 +80,8 @@ beside AS (
       block.rep = cpu_use.rep
       AND block.rank = cpu_use.rank
       AND cpu_use.part = 'neighbour'
-      AND cpu_use.start_ns >= block.start_ns
-      AND cpu_use.start_ns < block.end_ns
+      AND block.start_ns <= cpu_use.start_ns
+      AND block.end_ns > cpu_use.start_ns
   GROUP BY block.rep, block.rank, block.block
 ),
 
@@ -98,8 +98,8 @@ stopped AS (
     ON
       block.rep = cpu_room.rep
       AND block.rank = cpu_room.rank
-      AND cpu_room.start_ns >= block.start_ns
-      AND cpu_room.start_ns < block.end_ns
+      AND block.start_ns <= cpu_room.start_ns
+      AND block.end_ns > cpu_room.start_ns
   GROUP BY block.rep, block.rank, block.block
 ),
 
@@ -116,8 +116,8 @@ held AS (
       AND block.rank = memory_level.rank
       AND memory_level.device = 'process'
       AND memory_level.name = 'trainer'
-      AND memory_level.t_ns >= block.start_ns
-      AND memory_level.t_ns < block.end_ns
+      AND block.start_ns <= memory_level.t_ns
+      AND block.end_ns > memory_level.t_ns
   GROUP BY block.rep, block.rank, block.block
 )
 
@@ -132,7 +132,7 @@ SELECT
   block.dur_ns,
   block.wait_ns,
   coalesce(compiled.compiled, 0) AS compiled,
-  CAST(coalesce(compiled.compile_ns, 0) AS BIGINT) AS compile_ns,
+  coalesce(compiled.compile_ns, 0) AS compile_ns,
   beside.neighbour_cores,
   stopped.throttled_share,
   held.floor_bytes
