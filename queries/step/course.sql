@@ -56,7 +56,7 @@ compiled AS (
     block.rank,
     block.block,
     count(*) AS compiled,
-    CAST(sum(stage.dur_ns) AS BIGINT) AS compile_ns
+    CAST(floor(sum(stage.dur_ns)) AS BIGINT) AS compile_ns
   FROM block
   INNER JOIN stage
     ON
