@@ -13,6 +13,7 @@ from pipeprof.report.diagnosis import complete_commands, diagnosis_of
 from pipeprof.report.ranks import ranks_of
 from pipeprof.report.sections.block import focus_of
 from pipeprof.verdict.decision import with_kinds, with_stages
+from pipeprof.verdict.drift import BLOCKS, judge_course
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
@@ -45,6 +46,7 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
                 "transports": engine.rows("comm/transport"),
                 "split": engine.rows("step/split"),
                 "variation": engine.rows("step/variation"),
+                "drift": judge_course(engine.rows("step/course", blocks=BLOCKS)),
                 "points": run.manifest.options.get("points", {}),
             },
             "pipeline": {

@@ -16,7 +16,7 @@ SHOWN = "gr\\xfcn\\xff"
 VERBS = [
     ["report"], ["report", "--format", "json"], ["report", "--format", "html"], ["report", "--format", "markdown"],
     ["ops", "--format", "json"], ["ops", "--format", "csv"], ["memory"], ["memory", "--format", "json"], ["verify"],
-    ["verify", "--format", "json"], ["timeline", "-o", "trace.json"],
+    ["verify", "--format", "json"], ["status"], ["status", "--format", "json"], ["timeline", "-o", "trace.json"],
 ]  # fmt: skip
 
 

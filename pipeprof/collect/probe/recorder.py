@@ -58,6 +58,8 @@ class Recorder:
         self._pending = []
         self._lines = []
         self._flushed = self.started
+        self.moved = self.started  # when marks were last written, or the folder was made
+        self.live = None
         self._fds = None
         self._lock = _thread.RLock()
         self._warned = set()
@@ -78,6 +80,10 @@ class Recorder:
         self._pending.append(MARK.pack(kind, flag, subject & 0xFFFFFFFF, number & 0xFFFFFFFF, begin, end))
         if end - self._flushed > FLUSH_NS:
             self.flush()
+
+    def has_marks(self):
+        """Whether something was recorded since the last flush."""
+        return bool(self._pending)
 
     def event(self, name, **fields):
         """Record something rare, as a JSON line, and flush."""
@@ -124,12 +130,14 @@ class Recorder:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
             self._fds = [os.open(os.path.join(folder, leaf), flags, 0o644) for leaf in ("marks.bin", "events.jsonl")]
             self.folder = folder
+            self.moved = now()
         self.event("process", **self._about())
         import threading
 
-        from . import threads
+        from . import live, threads
 
-        self.periodic.append(threads.Look())
+        self.live = live.Whereabouts(self)
+        self.periodic += [threads.Look(), self.live]
         thread = threading.Thread(target=self._run, name="pipeprof", daemon=True)
         thread.start()
 
@@ -159,6 +167,8 @@ class Recorder:
             if self._fds is None:
                 return
             self._flushed = now()
+            if self._pending:
+                self.moved = self._flushed
             for fd, queue in zip(self._fds, (self._pending, self._lines)):
                 self._drain(fd, queue, b"" if queue is self._pending else b"\n")
         finally:

@@ -25,6 +25,7 @@ class Loop:
     def __init__(self):
         self.model = 0
         self.inside = 0  # nested calls belong to the outermost one
+        self.calls = 0  # outermost calls that have begun
         self.updates_seen = False
         self.pending = set()
         self.fetched = False
@@ -294,6 +295,7 @@ def _timed(original, self, args, kwargs, key, flag, decide):
         rec.failed("call")
         return original(self, *args, **kwargs)
     LOOP.inside += 1
+    LOOP.calls += 1
     begin = recorder.now()
     done = False
     try:

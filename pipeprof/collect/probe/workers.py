@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 
-from . import delay, recorder
+from . import delay, live, recorder
 
 AIM = 100  # timed rows per operator and flush
 STRIDES = (1, 2, 3, 5, 7, 11, 17, 29, 47, 79, 127, 211, 347, 577, 953, 1597)  # mostly primes: no beat with powers of 2
@@ -45,9 +45,18 @@ class Slot:
         self._rows = self._timed = self._wall = self._cpu = self._delay = self._longest = self._shortest = 0
         self._reading = -1
         self._began = None
+        self._watched = False
+
+    @property
+    def rows(self):
+        """Rows so far."""
+        return self._rows
 
     def skips(self):
         """Whether the next row is not timed; it is counted then."""
+        if not self._watched:
+            self._watched = True
+            live.worker(self)
         (_, every) = ORDERS.unpack_from(self._memory, 0)
         if not self._rows % every:
             return False

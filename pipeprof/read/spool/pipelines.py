@@ -78,7 +78,7 @@ def add_pipelines(
     for event in process.all("iterator"):
         number = int(event["number"])
         role = "hidden" if event.get("hidden") else roles.get(number, "other")
-        nodes = _flatten(event.get("graph") or {})
+        nodes = flatten(event.get("graph") or {})
         pipeline = Pipeline(number, event, out.pipelines, role, nodes, _key(event, role))
         out.pipelines += 1
         pipelines[number] = pipeline
@@ -231,7 +231,7 @@ def _active(process: Process, pipeline: Pipeline) -> tuple[int, int]:
 
 
 def _load_samples(process: Process, pipeline: Pipeline, warnings: list[str]) -> tuple[minddata.MindData | None, str]:
-    folder = _newest_save(process.folder / f"tree-{pipeline.number}")
+    folder = newest_save(process.folder / f"tree-{pipeline.number}")
     if folder is None:
         return None, "not_recorded: the process ended before the first queue samples were saved"
     try:
@@ -247,7 +247,7 @@ def _load_samples(process: Process, pipeline: Pipeline, warnings: list[str]) -> 
     return data, "recorded"
 
 
-def _newest_save(folder: Path) -> Path | None:
+def newest_save(folder: Path) -> Path | None:
     """A save holds everything so far, so only the newest complete one counts."""
     saves = [path for path in folder.glob("*-*") if _SAVE.fullmatch(path.name)] if folder.is_dir() else []
     return max(saves, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
@@ -256,7 +256,7 @@ def _newest_save(folder: Path) -> Path | None:
 def _fetch_records(process: Process, pipeline: Pipeline) -> dict[int, minddata.FetchRecord]:
     if pipeline.event.get("queues"):
         return {}
-    folder = _newest_save(process.folder / f"tree-{pipeline.number}")
+    folder = newest_save(process.folder / f"tree-{pipeline.number}")
     path = next(iter(sorted(folder.glob("dataset_iterator_profiling*.txt"))), None) if folder else None
     return {record.batch - 1: record for record in minddata.read_fetches(path)}
 
@@ -315,7 +315,7 @@ def _add_described(out: RankRows, pipeline: Pipeline) -> None:
             out.add("pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=number, consumer_id=node["parent"])
 
 
-def _flatten(graph: Mapping[str, Any]) -> list[dict[str, Any]]:
+def flatten(graph: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Nodes in pre-order from the sink, each with the index of its consumer."""
     nodes: list[dict[str, Any]] = []
     todo: list[tuple[Mapping[str, Any], int | None]] = [(graph, None)] if graph else []
@@ -329,7 +329,7 @@ def _flatten(graph: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _key(event: Mapping[str, Any], role: str = "") -> str:
-    nodes = _flatten(event.get("graph") or {})
+    nodes = flatten(event.get("graph") or {})
     facts = [[node["type"], node.get("name"), node["parent"]] for node in nodes]
     return hashlib.sha256(json.dumps([facts, event.get("site"), role]).encode()).hexdigest()[:12]
 

@@ -83,7 +83,7 @@ def load(folder: Path, notes: Notes | None = None) -> Process | None:
     """One process, or None when not even its first line was written; `notes` then get what was damaged."""
     notes = Notes() if notes is None else notes
     mine = Notes()
-    events = records_of(folder / "events.jsonl", records.event, mine)
+    events = events_of(folder, mine)
     about = next((event for event in events if event["e"] == "process"), None)
     if about is None:
         notes.all += mine.all
@@ -91,6 +91,11 @@ def load(folder: Path, notes: Notes | None = None) -> Process | None:
         return None
     marks = _read_marks(folder / "marks.bin", mine)
     return Process(folder, about, marks, events, mine.all, mine.damage)
+
+
+def events_of(folder: Path, notes: Notes) -> list[dict[str, Any]]:
+    """The events of a process's folder, without those that are damaged."""
+    return records_of(folder / "events.jsonl", records.event, notes)
 
 
 def _read_marks(path: Path, notes: Notes) -> list[Mark]:

@@ -304,6 +304,39 @@ class Failure(TypedDict):
     lines: list[str]
 
 
+Frame = tuple[str, Id, str, bool | int, dict[str, Any] | None]
+
+
+class _Held(TypedDict):
+    since: At
+    stack: list[Frame]
+    line: str
+
+
+class Held(_Held, total=False):
+    """A thread, or a worker process with its time, that is in one thing; `tree` and `node`: the row that it makes."""
+
+    t: At
+    pid: Id
+    name: str | None
+    tree: Id
+    node: Id | None
+
+
+class _Now(TypedDict):
+    t: At
+    moved: At
+    stack: list[Frame]
+
+
+class Now(_Now, total=False):
+    """What a process is in at this moment; `moved`: when something was recorded last."""
+
+    calls: Count
+    line: str
+    threads: list[Held]
+
+
 _EVENTS = {
     "process": About, "iterator": Iterator, "import": Import, "context": Context, "closed": Closed,
     "window_open": WindowOpen, "window": Window, "user_profile": UserProfile, "service": Service, "calls": CallTimes,
@@ -316,6 +349,8 @@ _readers = {name: Reader(kind) for name, kind in _EVENTS.items()}
 sample = Reader(Sample)
 launch = Reader(Launch)
 failure = Reader(Failure)
+now = Reader(Now)
+held = Reader(Held)
 
 
 def event(line: bytes) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.sections.block import PHASES, Block, Section, filled, in_windows, rows_at, timed_steps, times
+from pipeprof.report.words import drift
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
             "tail: after BP"
         )
     _variation(section, rows_at(steps["variation"], focus))
+    section.notes += [drift.sentence(row) for row in rows_at(steps["drift"], focus) if row["verdict"] in drift.SLOWER]
     _slowest(section, rows_at(steps["slowest"], focus)[:5], windowed=in_windows(content))
     for name, point in steps["points"].items():
         section.notes.append(

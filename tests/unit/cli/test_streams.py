@@ -28,6 +28,7 @@ CASES = {
     "sql": ["sql RUN", "sql RUN --format csv", "sql RUN --format json"],
     "ops": ["ops RUN", "ops RUN --format markdown", "ops RUN --dump-only-opr"],
     "memory": ["memory RUN", "memory RUN --format json"],
+    "status": ["status RUN", "status RUN --format json"],
     "verify": ["verify RUN", "verify RUN --format json"],
     "compare": ["compare RUN OTHER"],
     "baseline": ["baseline list --root kept", "baseline show --root kept", "baseline check --root kept"],

@@ -15,7 +15,18 @@ import pipeprof.collect
 
 PROBE = Path(pipeprof.collect.__file__).parent / "probe"
 NAME = "_pipeprof_probe"
-MODULES = ("recorder", "windows", "steps", "describe", "swap", "service", "dataset", "profiler_guard", "imports")
+MODULES = (
+    "recorder",
+    "windows",
+    "steps",
+    "describe",
+    "swap",
+    "service",
+    "dataset",
+    "profiler_guard",
+    "imports",
+    "live",
+)
 
 
 class NoThread:

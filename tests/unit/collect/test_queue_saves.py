@@ -44,3 +44,20 @@ def test_saves_become_rare_for_each_writes_all_samples_again(saves):
     times = saves(6 * 3600)
     assert len(times) < 90
     assert all(late - early <= 0.08 * early + 0.5 for early, late in pairwise(times) if early > 1000)
+
+
+def test_a_loop_that_stands_still_again_and_again_saves_as_rarely(probe, rec, monkeypatch):
+    clock, saved = [0], []
+    monkeypatch.setattr(probe.recorder, "now", lambda: clock[0])
+    rec.open()
+    manager = SimpleNamespace(
+        init=lambda: None, start=lambda: None, stop=lambda: None, save=lambda _: saved.append(clock[0] / S)
+    )
+    config = SimpleNamespace(get_monitor_sampling_interval=lambda: 1000, set_monitor_sampling_interval=lambda _: None)
+    trees = probe.dataset.Trees(manager, config, 100)
+    trees.register(SimpleNamespace(number=0, rows=1, alive=lambda: True))
+    for at in range(1, 3600):
+        clock[0] = at * S
+        trees.still(clock[0])
+    assert saved[0] == 1
+    assert all(late - early >= 0.08 * early for early, late in pairwise(saved))

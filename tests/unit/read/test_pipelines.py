@@ -94,7 +94,7 @@ def test_samples_before_the_iterator_and_long_after_its_last_batch_are_left_out(
     assert [row["depth"] for row in rows(run, "queue") if row["op_id"] == 0] == [2, 3, 4, 5]
 
 
-def test_only_the_newest_save_counts_whatever_its_kind(tree):
+def test_only_thenewest_save_counts_whatever_its_kind(tree):
     run = tree(
         {
             "part-2": (sampled([1]), [10]),

@@ -1,0 +1,40 @@
+"""The verb `status`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeprof.cli.format_option import format_option
+from pipeprof.cli.run_argument import RUN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command()
+@RUN
+@click.option("--stacks", is_flag=True, help="Show the whole Python stacks.")
+@format_option("json")
+def status(run: Path, form: str, *, stacks: bool) -> None:
+    """What each rank of a running training waits for now: does it hang, and where.
+
+    \b
+      pipeprof status RUN
+      pipeprof status RUN --stacks
+      pipeprof status RUN --format json | jq '.ranks[].code'
+
+    It reads what the recording has written, which is at most some seconds old, and touches neither the training nor
+    the run. Exit code: 0, whatever it finds.
+    """  # noqa: D301 - \b is click's mark for text that must not be wrapped
+    from pipeprof.record.run import load
+    from pipeprof.report import json_text
+    from pipeprof.report import status as room
+    from pipeprof.report.output import write_text
+
+    content = room.build(load(run))
+    if form == "json":
+        write_text(json_text.text(content), None)
+    else:
+        room.show(content, stacks=stacks)

@@ -1,0 +1,68 @@
+"""What each rank of a run waits for at this moment, for people and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from pipeprof.record.launcher import being_recorded
+from pipeprof.report.screen import print_drawn
+from pipeprof.report.table import printable
+from pipeprof.report.words import waiting as words
+from pipeprof.units import format_count
+from pipeprof.verdict import waiting
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pipeprof.record.run import Run
+
+STATUS_VERSION = 1
+RECORDING, CUT_OFF = "recording", "cut_off"
+
+
+def build(run: Run) -> dict[str, Any]:
+    """The state of the run (recording, cut_off, or that of its manifest), and while it is recorded a row per rank.
+
+    The rows are those of verdict/waiting.judge, with `text`, a sentence.
+    """
+    state: str = run.manifest.state
+    rows: list[dict[str, Any]] = []
+    if state == "running":
+        state = RECORDING if being_recorded(run.path) else CUT_OFF
+    if state == RECORDING:
+        from pipeprof.read.spool.live import read_live  # noqa: PLC0415 - slow to import; most runs have ended
+
+        rows = waiting.judge(read_live(run))
+    return {
+        "schema_version": STATUS_VERSION,
+        "run": {"path": str(run.path), "run_id": run.manifest.run_id, "repetitions": len(run.manifest.reps)},
+        "state": state,
+        "ranks": [{**row, "text": words.sentence(row)} for row in rows],
+    }
+
+
+def show(content: dict[str, Any], *, stacks: bool) -> None:
+    """Print it to stdout; `stacks`: with the whole Python stacks."""
+    print_drawn(lambda console: _draw(console, content, stacks=stacks))
+
+
+def _draw(console: Console, content: dict[str, Any], *, stacks: bool) -> None:
+    lines = [] if content["ranks"] else [_run_sentence(content)]
+    for row in content["ranks"]:
+        lines.append(row["text"])
+        lines += [f"  {line}" for line in words.details(row)]
+        for stack in [row["stack"], *(one["stack"] for one in row["stuck"])] if stacks else ():
+            lines += ["  stack:", *(f"  {line}" for line in words.frames(stack))]
+    for line in lines:
+        console.print(Text(printable(line)), soft_wrap=True)
+
+
+def _run_sentence(content: dict[str, Any]) -> str:
+    path, state = content["run"]["path"], content["state"]
+    if state == RECORDING:
+        return f"`{path}` is being recorded: no process of it has begun to use MindSpore"
+    if state == CUT_OFF:
+        return f"the recording of `{path}` was cut off: `pipeprof report` makes what can be made of it"
+    return f"`{path}` is {state}: nothing runs, {format_count(content['run']['repetitions'], 'repetition')} recorded"
