@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof import escape
 from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.run_argument import RUN, newest_here
@@ -106,7 +107,7 @@ def whatif(
     folder = path or default_name("pipeprof-whatif-")
     plan = plan_of(least, most, budget, WHATIF_PAIRS)
     content = room.run_whatif(run, room.Wish(**wish), command, plan, folder, say)
-    click.echo(runs.json_text(content) if form == "json" else room.text(content), nl=False)
+    click.echo(runs.json_text(content) if form == "json" else escape.terminal(room.text(content)), nl=False)
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -166,7 +167,7 @@ def headspace(
     else:
         content = part.run_part(wanted, command, plan, folder, say)
     text = whole.text if wanted is None else part.text
-    click.echo(runs.json_text(content) if form == "json" else text(content), nl=False)
+    click.echo(runs.json_text(content) if form == "json" else escape.terminal(text(content)), nl=False)
 
 
 def _part(op: str | None, up_to: str | None, run: Path | None) -> Part | None:

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pipeprof import escape
 from pipeprof.collect.launch import FORWARDED, ProbeOptions
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
@@ -164,7 +165,7 @@ def make_folder(folder: Path) -> None:
 
 def json_text(content: Mapping[str, Any]) -> str:
     """The result for programs."""
-    return json.dumps(content, indent=2) + "\n"
+    return escape.json(json.dumps(content, indent=2)) + "\n"
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
