@@ -178,7 +178,7 @@ def _as_json(found: re.Match[str]) -> str:
 
 
 def _in_shell(sign: str) -> str:
-    """As Python writes it, but that a shell takes `\\x80` and on for a byte."""
+    r"""As Python writes it, but that a shell takes `\x80` and on for a byte."""
     return f"\\u{ord(sign):04x}" if "\x80" <= sign <= "\xff" else _as_python(sign)
 
 

@@ -10,6 +10,7 @@ import click
 from pipeprof import escape
 from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.run_argument import RUN, newest_here
 from pipeprof.cli.told import say
 from pipeprof.errors import UsageError
@@ -83,6 +84,7 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
     type=click.Path(path_type=Path),
     help="New folder for the runs.  [default: pipeprof-whatif-TIME]",
 )
+@redact_option
 @format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def whatif(
@@ -126,6 +128,7 @@ def whatif(
     type=click.Path(path_type=Path),
     help="New folder for the runs.  [default: pipeprof-headspace-TIME]",
 )
+@redact_option
 @format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def headspace(

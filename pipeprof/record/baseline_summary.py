@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from pipeprof import escape
 from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _listed(lines: Iterable[str]) -> list[str]:
 
 def _row(metric: str, values: list[float]) -> str:
     middle, low, high = (format_value(metric, value) for value in (median(values), min(values), max(values)))
-    return f"| {_cell(metric)} | {middle} | {low} | {high} | {format_ratio(spread(values))} | {len(values)} |"
+    return f"| {escape.markdown_code(metric, in_table=True)} | {middle} | {low} | {high} | {format_ratio(spread(values))} | {len(values)} |"
 
 
 def _size(measures: Measures, metric: str) -> float:
@@ -113,4 +114,4 @@ def flat(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _cell(text: Any) -> str:
-    return str(text).replace("|", "\\|").replace("\r", " ").replace("\n", " ")
+    return escape.markdown(text)
