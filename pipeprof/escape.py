@@ -36,7 +36,7 @@ _IN_JSON = re.compile(rf"[{_ABOVE_ASCII}]|{_JOINER}|(?<=#)#(?=(?:vso|teamcity)?\
 _FORMULA = re.compile("\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _CODE = re.compile("(`[^`]+`)")
-_MARKED = re.compile(r"([\\`*_\[\]<>~|$])")
+_MARKED = re.compile(r"[\\`*\[\]<>~|$]|(?<![^\W_])_|_(?![^\W_])")  # `_` within a word is no markup
 _MENTION = re.compile(r"([@#])(?=\w)|\b(GH-)(?=\d)", re.IGNORECASE)
 _BEGIN = re.compile(r"^(?:[-+=#]+(?=\s|$)|(\d+)(?=[.)](?:\s|$)))")
 _ZERO_WIDTH = "\u200b"
@@ -188,7 +188,7 @@ def _span(span: str) -> str:
 
 
 def _plain(words: str) -> str:
-    words = _MARKED.sub(r"\\\1", words.replace("&", "&amp;"))
+    words = _MARKED.sub(r"\\\g<0>", words.replace("&", "&amp;"))
     words = _MENTION.sub(rf"\g<0>{_ZERO_WIDTH}", words)  # a mention would notify people
     words = words.replace("://", ":\\//")  # a bare address would become a link
     words = re.sub(r"(?i)\bwww\.", lambda found: found[0][:-1] + "\\.", words)

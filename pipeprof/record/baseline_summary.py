@@ -95,7 +95,7 @@ def _listed(lines: Iterable[str]) -> list[str]:
 
 def _row(metric: str, values: list[float]) -> str:
     middle, low, high = (format_value(metric, value) for value in (median(values), min(values), max(values)))
-    return f"| {escape.markdown_code(metric, in_table=True)} | {middle} | {low} | {high} | {format_ratio(spread(values))} | {len(values)} |"
+    return f"| {_cell(metric)} | {middle} | {low} | {high} | {format_ratio(spread(values))} | {len(values)} |"
 
 
 def _size(measures: Measures, metric: str) -> float:
