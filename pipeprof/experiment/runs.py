@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
 from pipeprof.collect.launch import FORWARDED, ProbeOptions
+from pipeprof.collect.probe.redact import redacted
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment.pair_words import plan_line, standing_line
@@ -198,9 +199,9 @@ def output_to(path: Path) -> Iterator[None]:
 
 
 def last_words(path: Path) -> str:
-    """The last line of a log, as the end of a sentence about a command that failed; "" for an empty one."""
+    """The last line of a log without secrets, as the end of a sentence about a command that failed; "" for none."""
     lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return f"; it said `{lines[-1].strip()[-200:]}`" if lines else ""
+    return f"; it said `{redacted(lines[-1].strip())[-200:]}`" if lines else ""
 
 
 @contextlib.contextmanager
