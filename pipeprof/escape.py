@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _CODE = re.compile("(`[^`]+`)")
 _MARKED = re.compile(r"[\\`*\[\]<>~|$]|(?<![^\W_])_|_(?![^\W_])")  # `_` within a word is no markup
 _MENTION = re.compile(r"([@#])(?=\w)|\b(GH-)(?=\d)", re.IGNORECASE)
-_BEGIN = re.compile(r"^(?:[-+=#]+(?=\s|$)|(\d+)(?=[.)](?:\s|$)))")
+_BEGIN = re.compile(r"^(?:[-+=#]+(?=\s)|[-=#]{2,}$|#$|(\d+)(?=[.)](?:\s|$)))")
 _ZERO_WIDTH = "\u200b"
 
 

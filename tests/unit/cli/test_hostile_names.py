@@ -137,6 +137,7 @@ def hostile_tables(length=10 * MS):
         "span": [{"track": name, "category": name, "name": name, "start_ns": n, "dur_ns": 5} for n, name in enumerate(stored)],
         "collective": [{"name": name, "kind": name, "group_name": name, "track": name, "start_ns": n, "dur_ns": 5, "bytes": 1}
                        for n, name in enumerate(stored)],
+        "flow": [{"flow_id": name, "category": name, "name": name, "side": "start", "t_ns": n, "track": name} for n, name in enumerate(stored)],
         "counter": [{"track": name, "name": name, "t_ns": n, "value": 1.0} for n, name in enumerate(stored)],
         "process": [{"pid": n, "parent_pid": 1, "part": "child", "command": name, "what": name, "site": name, "library": name,
                      "first_ns": 0, "last_ns": 9} for n, name in enumerate(stored, 2)],
