@@ -32,7 +32,9 @@ _COMMANDS = (
     "set-output|stop-commands|warning"
 )
 _LOG = re.compile(rf"(?<!\S)::|::(?={_COMMANDS})|##(?=(?:vso|teamcity)?\[)", re.IGNORECASE)
-_IN_JSON = re.compile(rf"[{_ABOVE_ASCII}]|{_JOINER}|(?<=#)#(?=(?:vso|teamcity)?\[)")
+_IN_QUOTES = re.compile(
+    rf"[{_ABOVE_ASCII}]|{_JOINER}|(?<=#)#(?=(?:vso|teamcity)?\[)|(?<=:):(?={_COMMANDS})", re.IGNORECASE
+)
 _FORMULA = re.compile("\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _CODE = re.compile("(`[^`]+`)")
@@ -126,8 +128,8 @@ def log_property(text: object) -> str:
 
 def json(encoded: str) -> str:
     r"""JSON with what cannot be seen written as `\u202e`: the same values, and nothing that a terminal or log obeys."""
-    plain = encoded.isascii() and "##" not in encoded and "\x7f" not in encoded
-    return encoded if plain else _IN_JSON.sub(_as_json, encoded)
+    plain = encoded.isascii() and not any(sign in encoded for sign in ("##", "::", "\x7f"))
+    return encoded if plain else _IN_QUOTES.sub(_as_json, encoded)
 
 
 def json_string(text: object) -> str:
@@ -138,7 +140,7 @@ def json_string(text: object) -> str:
 def toml(value: Any) -> str:
     """A value of TOML, with what cannot be seen as TOML writes it."""
     encoded = _json.dumps(value, ensure_ascii=False)
-    return re.sub(f"[{_ABOVE_ASCII}]|{_JOINER}", lambda found: f"\\U{ord(found[0]):08x}", encoded)
+    return _IN_QUOTES.sub(lambda found: f"\\U{ord(found[0]):08x}", encoded)
 
 
 def shell_word(word: str) -> str:
