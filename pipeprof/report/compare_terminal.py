@@ -81,7 +81,7 @@ def _sides(content: Content, console: Console) -> None:
         at = f", revision {clean(revision)[:10]}" if revision else ""
         label = clean(side["label"], LONGEST_NAME)
         reps = format_count(side["reps"], "repetition")
-        console.print(Text(f"{name}: {label} ({side['kind']}, {reps}{at})"), soft_wrap=True)
+        console.print(Text(clean(f"{name}: {label} ({side['kind']}, {reps}{at})")), soft_wrap=True)
     console.print()
 
 

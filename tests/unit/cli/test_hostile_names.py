@@ -68,6 +68,16 @@ CASES = [
     *(("headspace", form, f"headspace --format {form} -- true") for form in ("terminal", "json")),
     *(("qualify", form, f"qualify --format {form} -- true") for form in ("terminal", "json")),
 ]  # fmt: skip
+SAYS_NO_NAME = (
+    "baseline write",
+    "baseline list",
+    "baseline check",
+    "baseline drop",
+    "import",
+    "collect",
+    "verify",
+    "headspace",
+)
 OWN_WORDS = {"completion": "a script of our own", "demo": "the training is our own"}
 
 
@@ -185,22 +195,21 @@ def things(make_run, folder):
     """What the cases are about, by name; made when it is asked for."""
     made = {}
 
+    names = [name.replace("\x00", "").encode("utf-8", "replace").decode() for name in NAMES]  # as files can hold them
+
     def comparison_file():
         content = hostile_comparison()
-        content["metrics"] += [dict(content["metrics"][0], name=name, reason=name) for name in NAMES]
-        content["notes"] += NAMES
+        content["metrics"] += [dict(content["metrics"][0], name=name, reason=name) for name in names]
+        content["notes"] += names
         (folder / "compare.json").write_text(json.dumps(content), encoding="utf-8")
         return [str(folder / "compare.json")]
 
     def table():
-        names = [name.replace("\x00", "").encode("utf-8", "replace").decode() for name in NAMES]
         with (folder / "evil ::error::.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["table_id", "row_in_table", "variant", "options", "is_baseline", "inference_ms"])
-            for table in ("plain", MANY.replace("\x00", "").encode("utf-8", "replace").decode()):
-                writer.writerows(
-                    [table, n, name, name, int(n == 0), 100 - n] for n, name in enumerate(["base", *names])
-                )
+            rows = [" ".join(names[:20]), *["base", *reversed(names)]]
+            writer.writerows([rows[0], n, name, name, int(n == 0), 100 - n] for n, name in enumerate(rows[1:]))
         return [str(folder / "evil ::error::.csv")]
 
     def trace():
@@ -298,13 +307,13 @@ def test_nothing_obeys_a_name(verb, form, words, call, make_run, tmp_path, no_ru
     thing = things(make_run, tmp_path)
     line = [part for word in words.split() for part in _filled(word, thing)]
     code, out, err = call(line)
-    assert code in (0, 1, 3), err
+    assert code in (0, 1, 3, 4), err
     assert "Traceback" not in err
     hostile.check_log(err)
     if form == "parquet":
         import pyarrow.parquet as pq
 
-        assert {name for name in NAMES if name.isprintable()} <= set(
+        assert {name for name in NAMES if name.isprintable() and name} <= set(
             pq.read_table(tmp_path / "out").column("name").to_pylist()
         )
         return
@@ -317,8 +326,8 @@ def test_nothing_obeys_a_name(verb, form, words, call, make_run, tmp_path, no_ru
         assert all(re.search(r" \d+$", row) for row in out.splitlines())
     else:
         CHECKS[form or "terminal"](out)
-    if verb not in ("baseline write", "baseline drop", "import", "collect", "verify", "headspace"):
-        assert re.search("gr\u00f6\u00dfer|octocat", out), "the names are not there"
+    if verb not in SAYS_NO_NAME:
+        assert re.search("gr\u00f6\u00dfer|octocat|lines|x1b", out), f"the names are not there: {out} {err}"
 
 
 def _filled(word, thing):
