@@ -36,7 +36,7 @@ _IN_QUOTES = re.compile(
     rf"[{_ABOVE_ASCII}]|{_JOINER}|(?<=#)#(?=(?:vso|teamcity)?\[)|(?<=:):(?={_COMMANDS})", re.IGNORECASE
 )
 _FORMULA = re.compile("\\s*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
-_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE)
 _CODE = re.compile("(`[^`]+`)")
 _MARKED = re.compile(r"[\\`*\[\]<>~|$]|(?<![^\W_])_|_(?![^\W_])")  # `_` within a word is no markup
 _MENTION = re.compile(r"([@#])(?=\w)|\b(GH-)(?=\d)", re.IGNORECASE)

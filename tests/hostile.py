@@ -151,7 +151,9 @@ def check_markdown(text):
     tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
     for table in tables:
         assert len({len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in table.splitlines()}) == 1, table
-    for token in _tokens(MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text)):
+    tokens = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text)
+    assert sum(token.type == "table_open" for token in tokens) == len(tables)
+    for token in _tokens(tokens):
         assert token.type not in (
             "link_open",
             "image",

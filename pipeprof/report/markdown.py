@@ -46,8 +46,8 @@ def _first(content: dict[str, Any]) -> list[str]:
 def table(block: Block) -> list[str]:
     """A table's lines. Leading blanks, which show the depth in a tree, stay visible."""
     marks = ["---:" if index in block.right else "---" for index in range(len(block.head))]
-    rows = [list(block.head), marks, *block.rows]
-    return ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
+    head, *body = ([_cell(cell) for cell in row] for row in (block.head, *block.rows))
+    return ["| " + " | ".join(row) + " |" for row in (head, marks, *body)]
 
 
 def _cell(cell: str) -> str:

@@ -112,7 +112,7 @@ def without_secrets(command):
 def redacted(text):
     # type: (str) -> str
     """A message or a line of code, with `***` for what looks like a secret in it."""
-    return _further(_inside(text, is_code=True))
+    return str(_further(_inside(text, is_code=True)))
 
 
 def redacted_variable(name, value):
@@ -124,7 +124,7 @@ def redacted_variable(name, value):
 def is_secret(name):
     # type: (str) -> bool
     """Whether a variable or an option of this name holds a secret, whatever its value is."""
-    return _kind(name) == "always"
+    return bool(_kind(name) == "always")
 
 
 def hidden_values(command, environment):
