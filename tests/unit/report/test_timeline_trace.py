@@ -105,7 +105,7 @@ def test_names_may_hold_any_character(make_run, draw):
     assert found["X"][0]["name"] == found["s"][0]["name"] == shown
     assert re.fullmatch("f[0-9a-f]{14}", found["s"][0]["id"])
     assert found["C"][0]["args"] == {shown: Decimal("1.5")}
-    assert set(thread_names(found).values()) == {name}
+    assert set(thread_names(found).values()) == {shown}
 
 
 def test_what_overlaps_in_part_gets_a_track_of_its_own(make_run, draw):
