@@ -7,6 +7,7 @@ Thin: measuring, judging and rendering are `pipeprof`'s. Standard library only. 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 import re
@@ -247,18 +248,23 @@ def publish(data: bytes, folder: Path, env: dict[str, str]) -> None:
 def publish_error(error: GateError, env: dict[str, str]) -> None:
     """The same for a check that judged nothing."""
     meaning = MEANING.get(error.code, "the check failed")
-    say(f"::error title={escaped(f'pipeprof: {meaning}', more=':,')}::{escaped(error.message)}")
-    tail = re.sub(r"[^\n\t\x20-\x7e\xa0-\ud7ff]", "?", error.details)[-10_000:].replace("```", "'''")
-    details = f"\n```text\n{tail.rstrip()}\n```\n" if tail.strip() else ""
-    message = re.sub(r"([\\*_\[\]<>~|$&])", r"\\\1", " ".join(error.message.split()))
-    append(env.get("GITHUB_STEP_SUMMARY"), f"## pipeprof: {meaning}\n\n{message}\n{details}")
+    escape, redact = beside("escape"), beside("collect/probe/redact")
+    message = redact.redacted(error.message)
+    say(f"::error title={escape.log_property(f'pipeprof: {meaning}')}::{escape.log_data(message)}")
+    tail = redact.redacted(error.details)[-10_000:].rstrip()
+    details = "\n" + "\n".join(escape.markdown_block(tail.splitlines())) + "\n" if tail else ""
+    append(env.get("GITHUB_STEP_SUMMARY"), f"## pipeprof: {meaning}\n\n{escape.markdown(message)}\n{details}")
 
 
-def escaped(words: str, more: str = "") -> str:
-    """Text as a workflow command takes it."""
-    for sign in "%\r\n" + more:
-        words = words.replace(sign, f"%{ord(sign):02X}")
-    return words
+def beside(name: str) -> Any:
+    """A module of the pipeprof beside this script, which needs the standard library only; no other is in reach."""
+    source = Path(__file__).resolve().parent.parent / "pipeprof" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"pipeprof_gate_{source.stem}", source)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot load {source}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def write_outputs(env: dict[str, str], **outputs: str) -> None:

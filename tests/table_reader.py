@@ -6,7 +6,7 @@ import re
 
 from rich.cells import cell_len
 
-from pipeprof.report.table import printable
+from pipeprof import escape
 
 _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d)|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _BLANKS = re.compile(r"\s+")
@@ -16,6 +16,7 @@ def check(block, drawn, width):
     """Assert that a drawn block shows whole cells, and says how many columns it leaves out."""
     if not block.head:
         return
+    printable = escape.terminal if block.tall else escape.line
     head = [" ".join(printable(title).split()) for title in block.head]
     columns = [[printable(row[index]) for row in block.rows] for index in range(len(head))]
     widest = max((cell_len(word) for column in columns for cell in column for word in _NUMBER.findall(cell)), default=0)

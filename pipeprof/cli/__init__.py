@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from pipeprof import __version__
+from pipeprof import __version__, escape
 from pipeprof.cli.misuse import words_of, words_of_name
 from pipeprof.cli.streams import StdoutClosed, StdoutError, guard_streams
 from pipeprof.cli.told import tell_error
@@ -102,7 +102,7 @@ def _run() -> NoReturn:
         if words is not None:
             tell_error(*words)
             sys.exit(2)
-        traceback.print_exc()
+        click.echo(escape.terminal(traceback.format_exc()), nl=False, err=True)
         tell_error("pipeprof failed where it should not", "report the lines above")
         sys.exit(DEFECT)
     sys.exit(0)

@@ -14,6 +14,7 @@ import click
 from pipeprof.cli.compare import answer, comparison_format
 from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.streams import StdoutClosed
 from pipeprof.cli.told import say_named
 from pipeprof.errors import UsageError
@@ -63,6 +64,7 @@ _POLICY = click.option(
 )
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-ab-PAIR]")
 @click.option("--new-session", is_flag=True, help="Start over; the earlier session is kept and named in the result.")
+@redact_option
 @comparison_format
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def ab(
@@ -116,6 +118,7 @@ def ab(
     "-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-qualify-TIME]"
 )
 @click.option("--seed", type=click.IntRange(0), help="Random seed.  [default: a new one, recorded]")
+@redact_option
 @format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def qualify(

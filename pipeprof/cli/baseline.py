@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from pipeprof import escape
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.streams import StdoutClosed
+from pipeprof.cli.told import say, say_named
 from pipeprof.errors import RunError, UsageError
 from pipeprof.units import format_count
 
@@ -75,7 +77,7 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
         anchor=anchor,
     )  # fmt: skip
     for note in saved.notes:
-        click.echo(f"pipeprof: {note}", err=True)
+        say_named(note)
     if form == "json":
         _print_json(baselines.written(saved))
         return
@@ -87,7 +89,7 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
         f"{saved.bytes / 1000:.1f} kB",
         err=True,
     )
-    click.echo(saved.where)
+    click.echo(escape.line(saved.where))
 
 
 @baseline.command("list")
@@ -110,7 +112,7 @@ def list_all(root: str, form: str) -> None:
         return
     baselines.show_states(rows)
     if not rows:
-        click.echo(f"no baselines in {_shown(root)}", err=True)
+        say(f"no baselines in {_shown(root)}")
 
 
 @baseline.command()
@@ -160,7 +162,7 @@ def check(root: str, form: str) -> None:
             _print_json({"schema_version": baselines.LISTING_VERSION, "root": _shown(root), "baselines": rows})
         else:
             for row in rows:
-                click.echo(f"{row['workload']}/{row['machine']}: {row['problem'] or row['state']}")
+                click.echo(escape.line(f"{row['workload']}/{row['machine']}: {row['problem'] or row['state']}"))
     bad = [f"`{row['workload']}/{row['machine']}`" for row in rows if row["state"] != "ok"]
     if bad:
         raise RunError(f"{len(bad)} of {len(rows)} baselines in `{_shown(root)}` cannot be used: {', '.join(bad)}")
@@ -181,7 +183,7 @@ def drop(workload: str, machine: str | None, root: str) -> None:
     from pipeprof.record.baseline import remove
 
     for name, inner in remove(root, workload, machine):
-        click.echo(f"pipeprof: removed {name}/{inner}", err=True)
+        say_named(f"removed {name}/{inner}")
 
 
 def _measures(source: str) -> Measures:
@@ -265,4 +267,4 @@ def _shown(root: str) -> str:
 
 
 def _print_json(content: dict[str, Any]) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(content), indent=2).decode())
+    click.echo(escape.json(msgspec.json.format(msgspec.json.encode(content), indent=2).decode()))

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.told import progress_line, say, tell_error, tell_summary
 from pipeprof.errors import PipeprofError, UsageError
 
@@ -67,6 +68,7 @@ KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "
     "--bp-point", metavar="OP", help="Full name of the last operator of the backward pass (or variable BP_POINT)."
 )
 @click.option("--force", is_flag=True, help="Replace the run if the folder holds one.")
+@redact_option
 @click.option("--keep-spool", is_flag=True, help="Keep the raw files that the tables are made from.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)

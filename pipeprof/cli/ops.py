@@ -11,7 +11,7 @@ import click
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import run_argument
-from pipeprof.cli.told import opened
+from pipeprof.cli.told import opened, say
 from pipeprof.errors import UsageError
 
 _CONTEXT = {"ignore_unknown_options": False}
@@ -109,5 +109,5 @@ def _opened(path: Path) -> Any:
     with status_line("pipeprof: reading", quiet=False) as progress:
         run = imported(path, progress)
     for text in dict.fromkeys(warning.message for warning in run.manifest.warnings):
-        click.echo(f"note: {text}", err=True)
+        say(f"note: {text}")
     return run

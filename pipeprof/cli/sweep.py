@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.told import say_named
 from pipeprof.errors import UsageError
 
@@ -45,6 +46,7 @@ def _budget(_ctx: click.Context, _param: click.Parameter, text: str | None) -> f
     type=click.Path(path_type=Path),
     help="Folder of the sweep.  [default: pipeprof-sweep-HASH]",
 )
+@redact_option
 @format_option("json", "markdown", "csv")
 @click.option("--export", "export", type=click.Choice(EXPORTS), help="Print only the recommended option set.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)

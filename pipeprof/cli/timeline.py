@@ -8,7 +8,7 @@ import click
 
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN
-from pipeprof.cli.told import opened
+from pipeprof.cli.told import opened, say
 from pipeprof.units import format_count
 
 
@@ -44,9 +44,9 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
         written = write(found, output, choice, progress)
     if quiet:
         return
-    click.echo(f"{written.events:,} events of {format_count(written.ranks, 'rank')} in `{output}`", err=True)
+    say(f"{written.events:,} events of {format_count(written.ranks, 'rank')} in `{output}`")
     if written.left_out:
-        click.echo(f"note: left out {format_count(written.left_out, 'row')} without a time or a duration", err=True)
+        say(f"note: left out {format_count(written.left_out, 'row')} without a time or a duration")
 
 
 @click.command()
@@ -84,4 +84,4 @@ def stacks(run: Path, output: Path, way: str | None, weight: str, depth: int | N
     text = room.speedscope(profiles, name, weight) if output.name.endswith(".json") else room.folded(profiles)
     write_text(text, output)
     count = sum(len(found) for found in profiles.values())
-    click.echo(f"{count:,} stacks by {taken} in `{output}`", err=True)
+    say(f"{count:,} stacks by {taken} in `{output}`")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof import escape
 from pipeprof.errors import RunError
-from pipeprof.record.text import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,8 +58,8 @@ def tell_summary(run: Run) -> None:
 
 
 def say(line: str) -> None:
-    """A line on stderr; what is no text in it is shown with escapes."""
-    click.echo(printable(line), err=True)
+    """A line on stderr."""
+    click.echo(escape.line(line), err=True)
 
 
 def tell_error(message: str, hint: str) -> None:
@@ -69,9 +69,9 @@ def tell_error(message: str, hint: str) -> None:
         if sys.stderr.isatty() and not os.environ.get("NO_COLOR")
         else "error:"
     )
-    click.echo(f"{styled} {message}", err=True)
+    click.echo(f"{styled} {escape.terminal(message)}", err=True)
     if hint:
-        click.echo(f"hint: {hint}", err=True)
+        click.echo(f"hint: {escape.terminal(hint)}", err=True)
 
 
 def say_named(line: str) -> None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof import escape
 from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.run_argument import RUN, newest_here
 from pipeprof.cli.told import say
 from pipeprof.errors import UsageError
@@ -82,6 +84,7 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
     type=click.Path(path_type=Path),
     help="New folder for the runs.  [default: pipeprof-whatif-TIME]",
 )
+@redact_option
 @format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def whatif(
@@ -106,7 +109,7 @@ def whatif(
     folder = path or default_name("pipeprof-whatif-")
     plan = plan_of(least, most, budget, WHATIF_PAIRS)
     content = room.run_whatif(run, room.Wish(**wish), command, plan, folder, say)
-    click.echo(runs.json_text(content) if form == "json" else room.text(content), nl=False)
+    click.echo(runs.json_text(content) if form == "json" else escape.terminal(room.text(content)), nl=False)
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -125,6 +128,7 @@ def whatif(
     type=click.Path(path_type=Path),
     help="New folder for the runs.  [default: pipeprof-headspace-TIME]",
 )
+@redact_option
 @format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def headspace(
@@ -166,7 +170,7 @@ def headspace(
     else:
         content = part.run_part(wanted, command, plan, folder, say)
     text = whole.text if wanted is None else part.text
-    click.echo(runs.json_text(content) if form == "json" else text(content), nl=False)
+    click.echo(runs.json_text(content) if form == "json" else escape.terminal(text(content)), nl=False)
 
 
 def _part(op: str | None, up_to: str | None, run: Path | None) -> Part | None:

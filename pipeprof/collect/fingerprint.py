@@ -5,17 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import re
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
+from pipeprof.collect.probe.redact import redacted, redacted_variable
 from pipeprof.record.machine import host_name
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 KEPT_VARIABLES = (
     "OMP_NUM_THREADS", "OMP_PROC_BIND", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS",
@@ -32,13 +29,6 @@ CI_JOBS = (
     ("BUILD_TAG",),  # Jenkins
     ("BUILDKITE_JOB_ID",),
 )
-_SECRET = re.compile(r"(token|secret|passw|credential|api[-_]?key|access[-_]?key|private[-_]?key|auth)", re.IGNORECASE)
-_SECRET_INSIDE = re.compile(
-    r"([\w-]*(?:token|secret|passw|credential|api[-_]?key|access[-_]?key|private[-_]?key|authorization)[\w-]*"
-    r"(?:\s*[=:]\s*|\s+)[\"']?(?:Bearer\s+|Basic\s+)?)(?!\*\*\*)[^\s;\"'&|]+",
-    re.IGNORECASE,
-)
-_URL_PASSWORD = re.compile(r"(://[^/\s:@]*:)[^/\s@]+@")
 
 
 def machine() -> dict[str, Any]:
@@ -56,7 +46,9 @@ def machine() -> dict[str, Any]:
         "os": _os_name(),
         "container": _container(),
         "host": host_name(),
-        "environment": {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ},
+        "environment": {
+            name: redacted_variable(name, os.environ[name]) for name in KEPT_VARIABLES if name in os.environ
+        },
     }
 
 
@@ -82,22 +74,6 @@ def git_state(folder: str) -> dict[str, Any] | None:
         return None
     changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
     return {"revision": revision, "dirty": bool(changed) if changed is not None else None}
-
-
-def without_secrets(command: Sequence[str]) -> list[str]:
-    """The command with the values of options that look like secrets replaced by `***`, also inside words."""
-    kept: list[str] = []
-    hide_next = False
-    for part in command:
-        name, equals, _ = part.partition("=")
-        shown = part
-        if hide_next and not part.startswith("--"):
-            shown = "***"
-        elif equals and _SECRET.search(name) and not re.search(r"\s", name):
-            shown = f"{name}=***"
-        hide_next = part.startswith("-") and not equals and bool(_SECRET.search(part)) and not re.search(r"\s", part)
-        kept.append(_URL_PASSWORD.sub(r"\1***@", _SECRET_INSIDE.sub(r"\1***", shown)))
-    return kept
 
 
 def _cpu_model() -> str | None:
@@ -134,7 +110,7 @@ def _container() -> str | None:
     """Container image digest if the environment says it, else `container` when we are in one."""
     for name in ("CONTAINER_IMAGE_DIGEST", "IMAGE_DIGEST", "CI_JOB_IMAGE"):
         if os.environ.get(name):
-            return os.environ[name]
+            return redacted(os.environ[name])
     if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
         return "container"
     return None

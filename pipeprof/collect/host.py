@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import psutil
 
+from pipeprof import escape
 from pipeprof.collect.cgroup import CpuGroup, cpu_group
-from pipeprof.collect.fingerprint import without_secrets
+from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.collect.threads import ThreadReader
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess)
 _COMMAND_LENGTH = 300
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _PRESSURE = Path("/proc/pressure/cpu")
 
 
@@ -148,7 +147,7 @@ class HostSampler:
 
 def shown_command(words: Sequence[str]) -> str:
     """A command as one short line: without secrets and control characters."""
-    text = _CONTROL.sub(" ", " ".join(without_secrets(words))).strip()
+    text = escape.line(" ".join(without_secrets(words))).strip()
     return text if len(text) <= _COMMAND_LENGTH else text[: _COMMAND_LENGTH - 3] + "..."
 
 

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeprof import escape
 from pipeprof.collect.host import HostSampler
 from pipeprof.errors import UsageError
 from pipeprof.record.plain_file import read_file
@@ -197,7 +198,7 @@ def _write(path: Path, facts: Mapping[str, object]) -> None:
             (path.parent.parent / "reserve").unlink(missing_ok=True)  # Run.reserve
         else:
             return
-    sys.stderr.write(f"pipeprof: cannot write `{path}`: {problem}; the command goes on\n")
+    sys.stderr.write(escape.line(f"pipeprof: cannot write `{path}`: {problem}; the command goes on") + "\n")
 
 
 def _pass_on_leftovers(spool: Path) -> None:

@@ -15,6 +15,7 @@ import psutil
 from pipeprof import __version__
 from pipeprof.collect import fingerprint
 from pipeprof.collect.launch import Outcome, ProbeOptions, command_path, run_command
+from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
 from pipeprof.record.launcher import being_recorded
@@ -69,7 +70,7 @@ def new_run(
     manifest = Manifest(
         run_id=run_id,
         source=source,
-        command=printable_all(fingerprint.without_secrets(command)),
+        command=printable_all(without_secrets(command)),
         workdir=printable(str(Path.cwd())),
         started_at=now.isoformat(timespec="seconds"),
         pipeprof_version=__version__,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pipeprof import __version__
-from pipeprof.collect.fingerprint import without_secrets
+from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.record.git import Repository, git_bytes, git_or_none, git_text
 from pipeprof.record.plain_file import read_file

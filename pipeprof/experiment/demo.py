@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shlex
 import subprocess
 import sys
 import textwrap
@@ -12,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
+from pipeprof.escape import shell_word
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -56,7 +56,10 @@ def _train(path: Path, title: str, slow: str, seconds: float) -> dict[str, Any]:
     _head(title)
     script = ["-m", "pipeprof.experiment.workload", "--slow", slow, "--steps", str(STEPS)]
     limit = max(SHORTEST_S, seconds)
-    print(f"$ pipeprof collect -o {shlex.quote(str(path))} -- \\\n    python {shlex.join(script)}", flush=True)
+    print(
+        f"$ pipeprof collect -o {shell_word(str(path))} -- \\\n    python {' '.join(map(shell_word, script))}",
+        flush=True,
+    )
     command = [sys.executable, "-m", "pipeprof", "collect", "-o", str(path), "--force", "-q", "--", sys.executable]
     done = subprocess.run([*command, *script, "--seconds", f"{limit:.1f}"], check=False)
     if done.returncode:
@@ -157,7 +160,7 @@ def _outside_training(content: dict[str, Any]) -> float:
 
 
 def _farewell(folder: Path, seconds: float) -> None:
-    slow, fixed = (shlex.quote(str(folder / name)) for name in ("slow", "fixed"))
+    slow, fixed = (shell_word(str(folder / name)) for name in ("slow", "fixed"))
     print(f"\nAll of this took {seconds:.0f} s. What to type next:")
     lines = (
         (f"pipeprof report {slow}", "everything that was measured"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.collect.fingerprint import without_secrets
+from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError
 from pipeprof.experiment.ab import policy_hash
 from pipeprof.experiment.draws import Draws

@@ -11,7 +11,9 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pipeprof import escape
 from pipeprof.collect.launch import FORWARDED, ProbeOptions
+from pipeprof.collect.probe.redact import redacted
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment.pair_words import plan_line, standing_line
@@ -164,7 +166,7 @@ def make_folder(folder: Path) -> None:
 
 def json_text(content: Mapping[str, Any]) -> str:
     """The result for programs."""
-    return json.dumps(content, indent=2) + "\n"
+    return escape.json(json.dumps(content, indent=2)) + "\n"
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -197,9 +199,9 @@ def output_to(path: Path) -> Iterator[None]:
 
 
 def last_words(path: Path) -> str:
-    """The last line of a log, as the end of a sentence about a command that failed; "" for an empty one."""
+    """The last line of a log without secrets, as the end of a sentence about a command that failed; "" for none."""
     lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return f"; it said `{lines[-1].strip()[-200:]}`" if lines else ""
+    return f"; it said `{redacted(lines[-1].strip())[-200:]}`" if lines else ""
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeprof.collect.fingerprint import without_secrets
+from pipeprof.collect.probe.redact import redacted_variable, without_secrets
 from pipeprof.errors import UsageError
 from pipeprof.experiment.sweep_spec import BASE, HINT, Options
 
@@ -31,9 +31,8 @@ class Variant:
     def facts(self) -> dict[str, Any]:
         """Its own options, as the TOML has them; the values of secrets are left out."""
         facts: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.own))
-        for name, value in facts.get("env", {}).items():
-            if without_secrets([f"{name}={value}"]) != [f"{name}={value}"]:
-                facts["env"][name] = "***"
+        if "env" in facts:
+            facts["env"] = {name: redacted_variable(name, str(value)) for name, value in facts["env"].items()}
         return facts | ({"args": without_secrets(facts["args"])} if "args" in facts else {})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.collect.fingerprint import without_secrets
+from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.experiment.sweep_spec import BASE
 from pipeprof.units import format_count
 from pipeprof.verdict.sweep import RULES, STAGES, Judged, apart, estimate, judge_stage, shared_rounds

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.collect.probe.redact import LEFT_OUT
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pair_facts import measured_facts
 from pipeprof.experiment.pair_words import figure, rates_line, speed_lines, spread, undecided_lines
@@ -87,7 +88,7 @@ def recorded_command(run: Run) -> list[str]:
     hint = "give the command after `--`"
     if not command:
         raise UsageError(f"`{run.path}` does not say which command it recorded", hint)
-    if any("***" in word for word in command):
+    if any(LEFT_OUT in word for word in command):
         raise UsageError("the recorded command holds a secret that was not stored", hint)
     folder = run.manifest.workdir
     if folder and Path(folder).resolve() != Path.cwd().resolve():

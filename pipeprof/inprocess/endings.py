@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from pipeprof import escape
+from pipeprof.collect.probe.redact import redacted
 from pipeprof.errors import PipeprofError
 
 
@@ -15,7 +17,7 @@ def ends_well(error: BaseException | None) -> bool:
 def reason(error: BaseException) -> str:
     """What ended a block, for the run."""
     what = f"{type(error).__name__} in the profiled block"
-    return f"{what}: {error}" if str(error) else what
+    return redacted(f"{what}: {error}") if str(error) else what
 
 
 def told(error: Exception) -> str:
@@ -25,4 +27,4 @@ def told(error: Exception) -> str:
 
 def say(text: str) -> None:
     """A line on stderr."""
-    sys.stderr.write(f"pipeprof: {text}\n")
+    sys.stderr.write(escape.line(f"pipeprof: {text}") + "\n")

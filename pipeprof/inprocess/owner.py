@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipeprof.collect.probe import recorder
+from pipeprof.escape import line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,4 +98,4 @@ def tell_once(code: str, text: str) -> None:
         rec.warn(code, text)
     if code not in _STATE["told"]:
         _STATE["told"].add(code)
-        sys.stderr.write(f"pipeprof: {text}\n")
+        sys.stderr.write(line(f"pipeprof: {text}") + "\n")

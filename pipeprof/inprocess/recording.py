@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect.host import HostSampler
 from pipeprof.collect.session import RESERVE_BYTES
+from pipeprof.inprocess.endings import say
 from pipeprof.inprocess.hooks import probe
 from pipeprof.inprocess.place import further_place, new_place
 from pipeprof.record import lock
@@ -96,7 +97,7 @@ class Recording:
             self._spool.joinpath(name).write_text(text, encoding="utf-8")
         except OSError as error:
             self._run.reserve.unlink(missing_ok=True)
-            sys.stderr.write(f"pipeprof: cannot write `{self._spool / name}`: {error.strerror}; the program goes on\n")
+            say(f"cannot write `{self._spool / name}`: {error.strerror}; the program goes on")
 
 
 class _Host:
@@ -131,6 +132,6 @@ def _clocks() -> dict[str, int]:
 
 
 def _command() -> list[str]:
-    from pipeprof.collect.fingerprint import without_secrets  # noqa: PLC0415 - only here
+    from pipeprof.collect.probe.redact import without_secrets  # noqa: PLC0415 - only here
 
     return without_secrets(["python", *sys.argv] if sys.argv and sys.argv[0] else ["python"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
+from pipeprof.escape import html as escape
+from pipeprof.escape import line
 from pipeprof.report import page
 from pipeprof.report.ops import cells
 from pipeprof.report.sections import Block
@@ -33,7 +34,7 @@ def render(rows: Sequence[Average], all_ns: int, count: int, *, shapes: bool = F
         ]
         for row in rows
     ]
-    drawn = draw(Block(head, lines, frozenset(range(1, len(HEAD)))), ANY_WIDTH)
+    drawn = draw(Block(head, lines, frozenset(range(1, len(HEAD))), tall=True), ANY_WIDTH)
     text = [*drawn.head, *drawn.body, f"Self CPU time total: {cells.time(all_ns)}"]
     if count > len(rows):
         text.append(f"{count - len(rows)} more rows: row_limit=-1 shows all")
@@ -64,4 +65,4 @@ def _figures(row: Average, all_ns: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int) -> str:
-    return "\n".join(wrap_text(text, width))
+    return "\n".join(wrap_text(line(text), width))

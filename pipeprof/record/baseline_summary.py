@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from pipeprof import escape
 from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -113,4 +114,4 @@ def flat(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _cell(text: Any) -> str:
-    return str(text).replace("|", "\\|").replace("\r", " ").replace("\n", " ")
+    return escape.markdown(text)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from rich.text import Text
 
+from pipeprof import escape
 from pipeprof.errors import PipeprofError
 from pipeprof.record.baseline import document, names, read_history
 from pipeprof.record.baseline_files import NewerBaselineError
@@ -110,7 +111,7 @@ def _print_history(console: Console, content: dict[str, Any]) -> None:
     print_block(console, Block(head, rows, frozenset(range(3, len(head)))), shows_all=SHOWS_ALL)
     console.print()
     for line in _history_lines(known):
-        console.print(Text(line))
+        console.print(Text(escape.line(line)))
 
 
 def show_one(about: Document, measures: Measures, kind: str) -> None:
@@ -119,9 +120,9 @@ def show_one(about: Document, measures: Measures, kind: str) -> None:
 
 
 def _print_one(console: Console, about: Document, measures: Measures, kind: str) -> None:
-    console.print(Text(f"{kind} of {about.workload}" if about.workload else kind, style="bold"))
+    console.print(Text(escape.line(f"{kind} of {about.workload}" if about.workload else kind), style="bold"))
     for line in about_lines(measures, msgspec.to_builtins(about)):
-        console.print(Text(line))
+        console.print(Text(escape.line(line)))
     rows = []
     for metric in ordered(measures):
         values = list(measures.values[metric].values())
@@ -134,7 +135,7 @@ def _print_one(console: Console, about: Document, measures: Measures, kind: str)
     console.print("Spread: 1.4826 x median absolute deviation / median, over repetitions.")
     console.print(Text("\nMachine", style="bold"))
     for name, value in flat(measures.fingerprint):
-        console.print(Text(f"{name}: {value}"))
+        console.print(Text(escape.line(f"{name}: {value}")))
 
 
 def one(about: Document, measures: Measures) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeprof.escape import log_data, log_property
 from pipeprof.report import compare_markdown as markdown
 from pipeprof.report import compare_rows as rows
 from pipeprof.report import compare_trust
@@ -57,18 +58,10 @@ def annotation_lines(content: dict[str, Any]) -> list[str]:
 
 def command(level: str, title: str, message: str) -> str:
     """`::error title=...::...` on one line, escaped as the runner unescapes it."""
-    return f"::{level} title={_property(rows.clean(title))}::{_data(rows.clean(message))}"
+    return f"::{level} title={log_property(rows.clean(title))}::{log_data(rows.clean(message))}"
 
 
 def _level(exit_code: int, verdict: str) -> str | None:
     if exit_code == 0:
         return "notice" if verdict in ("improved", "acknowledged") else None
     return "warning" if exit_code == 4 else "error"
-
-
-def _data(words: str) -> str:
-    return words.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(words: str) -> str:
-    return _data(words).replace(":", "%3A").replace(",", "%2C")

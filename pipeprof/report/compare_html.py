@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.escape import html as escape
+from pipeprof.escape import html_words as words
 from pipeprof.report import compare_rows as rows
 from pipeprof.report import compare_trust
 from pipeprof.report import compare_why as why
-from pipeprof.report.page import page, table, words
+from pipeprof.report.page import page, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

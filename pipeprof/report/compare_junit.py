@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
+from pipeprof.escape import xml as escape
+from pipeprof.escape import xml_attribute as quoteattr
 from pipeprof.report import compare_rows as rows
 
 CODES_OF_FAILURE = (1, 3)

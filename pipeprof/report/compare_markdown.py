@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
+from pipeprof import escape
 from pipeprof.report import compare_rows as rows
 from pipeprof.report import compare_trust
 from pipeprof.report import compare_why as why
@@ -12,8 +12,6 @@ from pipeprof.report import compare_why as why
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_MARKED = re.compile(r"([\\`*_\[\]<~|$])")
-_CODE = re.compile(r"(`[^`]+`)")
 _RIGHT = (1, 2, 3)
 
 
@@ -43,14 +41,12 @@ def table(head: Sequence[str], body: Iterable[Sequence[str]], right: Sequence[in
 
 def plain(words: object) -> str:
     """Text as text; spans between two backticks stay code."""
-    parts = _CODE.split(rows.clean(words))
-    return "".join(_code(part) if index % 2 else _escape(part) for index, part in enumerate(parts))
+    return escape.markdown(rows.clean(words))
 
 
 def name(words: object, *, in_table: bool = False) -> str:
     """A name as code. Inside a table a bar must be escaped even there."""
-    quoted = f"`{rows.clean(words, rows.LONGEST_NAME).replace('`', chr(39)) or '-'}`"
-    return quoted.replace("\\", "/").replace("|", "\\|") if in_table else quoted
+    return escape.markdown_code(rows.clean(words, rows.LONGEST_NAME), in_table=in_table)
 
 
 def cut(whole: str, limit: int, note: str) -> str:
@@ -108,15 +104,3 @@ def _about(content: dict[str, Any]) -> list[str]:
 
 def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
-
-
-def _code(span: str) -> str:
-    return span.replace("\\", "/").replace("|", "/")
-
-
-def _escape(words: str) -> str:
-    words = _MARKED.sub(r"\\\1", words.replace("&", "&amp;"))
-    words = re.sub(r"([@#])(?=\w)", "\\1\u200b", words)  # a mention would notify people
-    words = words.replace("://", ":\\//")  # a bare address would become a link
-    words = re.sub(r"(?i)\bwww\.", r"www\\.", words)
-    return re.sub(r"^([-+=#]+(?=\s)|>)", r"\\\1", words)

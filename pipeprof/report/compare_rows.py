@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from pipeprof import escape
 from pipeprof.units import format_bytes, format_change, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -23,15 +24,10 @@ ORDER = ("regressed", "missing", "incomparable", "inconclusive", "acknowledged",
 FAILURES = ("regressed", "missing", "incomparable")
 HEAD = ("metric", "base", "new", "change [95 % interval]", "verdict", "repetitions")
 
-# Nothing that moves the cursor, ends a line or turns the reading direction may come from a metric's name.
-_CONTROL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]+"
-)
-
 
 def clean(words: object, longest: int = LONGEST_TEXT) -> str:
-    """One line without control characters, cut to `longest` characters."""
-    text = _CONTROL.sub(" ", str(words)).strip()
+    """One line that shows every character, cut to `longest` characters."""
+    text = escape.line(words).strip()
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 

@@ -78,10 +78,10 @@ def _sides(content: Content, console: Console) -> None:
     for name in ("base", "new"):
         side = content[name]
         revision = (side["git"] or {}).get("revision")
-        at = f", revision {revision[:10]}" if revision else ""
+        at = f", revision {clean(revision)[:10]}" if revision else ""
         label = clean(side["label"], LONGEST_NAME)
         reps = format_count(side["reps"], "repetition")
-        console.print(Text(f"{name}: {label} ({side['kind']}, {reps}{at})"), soft_wrap=True)
+        console.print(Text(clean(f"{name}: {label} ({side['kind']}, {reps}{at})")), soft_wrap=True)
     console.print()
 
 

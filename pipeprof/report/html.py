@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.escape import html as escape
+from pipeprof.escape import html_words as words
 from pipeprof.report.answer import answer_of
+from pipeprof.report.answer.command import pasted
 from pipeprof.report.answer.screen import labelled
-from pipeprof.report.page import page, table, words
+from pipeprof.report.page import page, table
 from pipeprof.report.sections import Block, Section, sections
 from pipeprof.report.sections.block import PHASES, focus_of, rows_at
 from pipeprof.units import format_ns, format_ratio
@@ -43,9 +45,10 @@ def _first(content: dict[str, Any]) -> list[str]:
     lines = [f'<p class="headline"><strong>{words(answer.sentence)}</strong></p>']
     body = [f"<tr><th>{escape(label)}</th><td>{words(said)}</td></tr>" for label, said in labelled(answer)]
     if answer.extra:
-        body.append(f"<tr><th>Its last words</th><td><pre>{escape(chr(10).join(answer.extra))}</pre></td></tr>")
+        body.append(f"<tr><th>Its last words</th><td><pre>{chr(10).join(map(escape, answer.extra))}</pre></td></tr>")
     if answer.next_command:
-        body.append(f"<tr><th>Next</th><td><code>{escape(answer.next_command)}</code></td></tr>")
+        shown = "<br>".join(f"<code>{escape(line)}</code>" for line in pasted(answer.next_command))
+        body.append(f"<tr><th>Next</th><td>{shown}</td></tr>")
     return [*lines, "<table>", "<tbody>", *body, "</tbody>", "</table>"]
 
 

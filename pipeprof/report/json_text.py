@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from pipeprof import escape
 from pipeprof.record.text import printable_all
 
 
@@ -15,4 +16,4 @@ def text(content: dict[str, Any]) -> str:
         encoded = msgspec.json.encode(content)
     except UnicodeEncodeError:  # the name of a run that is bytes and no text
         encoded = msgspec.json.encode(printable_all(content))
-    return msgspec.json.format(encoded, indent=2).decode() + "\n"
+    return escape.json(msgspec.json.format(encoded, indent=2).decode()) + "\n"

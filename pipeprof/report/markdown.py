@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeprof.escape import markdown as escaped
+from pipeprof.escape import markdown_block
 from pipeprof.report.answer import answer_of
+from pipeprof.report.answer.command import pasted
 from pipeprof.report.answer.screen import labelled
 from pipeprof.report.sections import Block, sections
 
@@ -29,26 +32,24 @@ def _first(content: dict[str, Any]) -> list[str]:
     lines = ["# pipeprof report", "", f"**{escaped(answer.sentence)}**", ""]
     lines += [f"- **{label}:** {escaped(words)}" for label, words in labelled(answer)]
     if answer.extra:
-        lines += ["", "```text", *answer.extra, "```"]
+        lines += ["", *markdown_block(answer.extra)]
     if answer.next_command:
-        lines += ["", "Next:", "", "```sh", answer.next_command, "```"]
+        lines += [
+            "",
+            "Next:",
+            "",
+            *markdown_block(pasted(answer.next_command), "sh"),
+        ]
     return [*lines, ""]
 
 
 def table(block: Block) -> list[str]:
     """A table's lines. Leading blanks, which show the depth in a tree, stay visible."""
     marks = ["---:" if index in block.right else "---" for index in range(len(block.head))]
-    rows = [list(block.head), marks, *block.rows]
-    return ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
+    head, *body = ([_cell(cell) for cell in row] for row in (block.head, *block.rows))
+    return ["| " + " | ".join(row) + " |" for row in (head, marks, *body)]
 
 
 def _cell(cell: str) -> str:
     stripped = cell.lstrip(" ")
     return "&nbsp;" * (len(cell) - len(stripped)) + escaped(stripped)
-
-
-def escaped(words: str) -> str:
-    """Words on one line, with nothing in them that Markdown would take for markup."""
-    for character in "\\|<>*_[]~":
-        words = words.replace(character, "\\" + character)
-    return words.replace("\n", " ")

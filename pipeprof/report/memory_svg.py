@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple
-from xml.sax.saxutils import escape
 
 from pipeprof.errors import UsageError
+from pipeprof.escape import xml as escape
+from pipeprof.escape import xml_attribute
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ _NAMESPACE = "https://megengine.org.cn"
 _COLOURS = ((100_000, "#c6dbef"), (NS_PER_MS, "#9ecae1"), (10 * NS_PER_MS, "#6baed6"), (100 * NS_PER_MS, "#4292c6"),
             (NS_PER_S, "#2171b5"))  # fmt: skip
 _LONGEST = "#084594"
-_QUOTES = {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _TIMES = (("s", NS_PER_S), ("ms", NS_PER_MS), ("us", 1000), ("ns", 1))
 _SIZES = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1))
 
@@ -102,7 +102,7 @@ def _rectangle(row: dict[str, Any], scale: _Scale) -> str:
         "duration": None if released is None else _sum(released - produced, _TIMES),
         "group": None if row["op_id"] is None else str(row["op_id"]),
     }  # fmt: skip
-    told = " ".join(f'tag:{key}="{escape(value, _QUOTES)}"' for key, value in tags.items() if value is not None)
+    told = " ".join(f"tag:{key}={xml_attribute(value)}" for key, value in tags.items() if value is not None)
     edge = ' stroke="#ffffff" stroke-width="0.5"' if bottom - top > _EDGED else ""
     lived = "still held" if released is None else format_ns(released - produced)
     return (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from pipeprof import escape
 from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
@@ -51,7 +52,7 @@ def _print(console: Console, content: dict[str, Any]) -> None:
             console.print(Text(title, style="bold"))
             print_block(console, block, shows_all=SHOWS_ALL)
     for item in content["not_measured"]:
-        console.print(Text(f"not measured: {item['what']}: {item['why']}"))
+        console.print(Text(escape.line(f"not measured: {item['what']}: {item['why']}")))
 
 
 def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.escape import command, line
+from pipeprof.escape import html as escape
+from pipeprof.escape import html_words as words
 from pipeprof.report import compare_rows, compare_terminal
-from pipeprof.report.page import table, words
+from pipeprof.report.page import table
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
@@ -31,7 +32,7 @@ class Comparison(dict[str, Any]):
 
 def run_text(run: Run) -> str:
     """A few lines: state, command, tables with their rows, and how to ask them."""
-    lines = [f"<pipeprof run {run.path}", *(f"  {name:<8} {text}" for name, text in _facts(run))]
+    lines = [f"<pipeprof run {line(run.path)}", *(f"  {name:<8} {line(text)}" for name, text in _facts(run))]
     return "\n".join(lines) + ">"
 
 
@@ -46,7 +47,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
     tables = ", ".join(f"{name} ({count:,})" for name, count in sorted(manifest.tables.items()) if count)
     state = manifest.state + (f": {manifest.reason}" if manifest.reason else "")
     facts = [
-        ("state", state), ("command", shlex.join(manifest.command)), ("started", manifest.started_at),
+        ("state", state), ("command", command(manifest.command)), ("started", manifest.started_at),
         ("rows", tables or "no tables"), ("ask", ", ".join(ASK)),
     ]  # fmt: skip
     return [(name, " ".join(text.split())) for name, text in facts if text]

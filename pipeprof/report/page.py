@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
+
+from pipeprof.escape import html as escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,11 +44,3 @@ def table(head: Sequence[str], body: Iterable[str], right: Iterable[int] = ()) -
         for index, cell in enumerate(head)
     )
     return ["<table>", f"<thead><tr>{titles}</tr></thead>", "<tbody>", *body, "</tbody>", "</table>"]
-
-
-def words(sentence: str) -> str:
-    """Escaped text; what stands between two backticks is set as code."""
-    parts = escape(sentence).split("`")
-    if len(parts) % 2 == 0:
-        return "`".join(parts)
-    return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))

@@ -6,6 +6,8 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING
 
+from pipeprof.escape import line
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -21,7 +23,7 @@ def status_line(title: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
     def show(text: str) -> None:
         nonlocal shown
         shown = True
-        sys.stderr.write(f"\r\x1b[K{title}: {text}")
+        sys.stderr.write(f"\r\x1b[K{line(title)}: {line(text)}")
         sys.stderr.flush()
 
     try:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from pipeprof import escape
 from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
@@ -29,13 +30,13 @@ def text(content: Mapping[str, Any]) -> str:
 def _print(console: Console, content: Mapping[str, Any]) -> None:
     """False alarms, what was found, what can be found here and what it costs."""
     for line in _lines(content):
-        console.print(Text(line))
+        console.print(Text(escape.line(line)))
     console.print()
     console.print(Text("What can be found on this machine", style="bold"))
     block = Block(("change", "runs per side", "minutes"), [_sees(row) for row in content["sees"]], frozenset(range(3)))
     print_block(console, block, shows_all="--format json")
     for note in content["notes"]:
-        console.print(Text(f"note: {note}"))
+        console.print(Text(escape.line(f"note: {note}")))
 
 
 def _lines(content: Mapping[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from pipeprof import escape
 from pipeprof.query.engine import Engine
 from pipeprof.report.screen import print_drawn
 from pipeprof.report.sections import Block
@@ -42,14 +43,13 @@ def show_rows(data: pa.Table, form: str) -> None:
     data = _within_python(data)
     if form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(data.column_names)
+        writer.writerow(map(escape.csv_cell, data.column_names))
         for batch in data.to_batches():
-            writer.writerows(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+            columns = (map(escape.csv_cell, column.to_pylist()) for column in batch.columns)
+            writer.writerows(zip(*columns, strict=True))
     elif form == "json":
-        json.dump(
-            [{name: _plain(value) for name, value in row.items()} for row in data.to_pylist()], sys.stdout, default=str
-        )
-        sys.stdout.write("\n")
+        plain = [{name: _plain(value) for name, value in row.items()} for row in data.to_pylist()]
+        sys.stdout.write(escape.json(json.dumps(plain, default=str)) + "\n")
     else:
         print_drawn(lambda console: _print(console, data))
 

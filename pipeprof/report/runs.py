@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
-import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import PipeprofError
+from pipeprof.escape import command, csv_cell
 from pipeprof.record.checksums import refuse_changed
 from pipeprof.record.launcher import launcher_alive
 from pipeprof.record.text import printable
@@ -84,7 +84,9 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(row | {"command": shlex.join(row["command"] or [])} for row in rows)
+    for row in rows:
+        shown = row | {"command": command(row["command"] or [])}
+        writer.writerow({name: csv_cell(value) for name, value in shown.items()})
     return out.getvalue()
 
 
@@ -93,8 +95,8 @@ def _cells(row: dict[str, Any]) -> list[str]:
     verdict = WORDS.get(row["verdict"] or "", "")
     if row["verdict"] in ("input_bound", "balanced") and row["op_name"]:
         verdict += f": {row['op_name']}"
-    command = " ".join(shlex.join(row["command"] or []).split())
-    if len(command) > LONGEST_COMMAND:
-        command = command[: LONGEST_COMMAND - 3] + "..."
+    said = " ".join(command(row["command"] or []).split())
+    if len(said) > LONGEST_COMMAND:
+        said = said[: LONGEST_COMMAND - 3] + "..."
     step = "" if row["step_ns"] is None else format_ns(row["step_ns"])
-    return [row["path"], began, row["state"], step, verdict, command]
+    return [row["path"], began, row["state"], step, verdict, said]

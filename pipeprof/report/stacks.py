@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pipeprof import escape
 from pipeprof.errors import RunError, UsageError
 from pipeprof.query.engine import Engine
 from pipeprof.report.stacks_calls import Steps, call_stacks
@@ -116,9 +117,9 @@ def speedscope(profiles: Profiles, name: str, weight: str) -> str:
     document = {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "exporter": "pipeprof",
-        "name": name,
+        "name": escape.line(name),
         "activeProfileIndex": 0,
-        "shared": {"frames": [{"name": frame} for frame in numbers]},
+        "shared": {"frames": [{"name": escape.line(frame)} for frame in numbers]},
         "profiles": drawn,
     }
     return json.dumps(document, ensure_ascii=False) + "\n"
@@ -190,4 +191,4 @@ def _hint(question: Question) -> str:
 
 def _plain(frame: str) -> str:
     """A frame without what separates frames, lines, and the weight."""
-    return " ".join(frame.replace(";", ":").split()) or "-"
+    return " ".join(escape.line(frame).replace(";", ":").split()) or "-"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.escape import shell_word
 from pipeprof.query.engine import Engine
 from pipeprof.units import format_count, format_ns, format_ratio
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def three_lines(run: Run) -> list[str]:
     """The lines, without colour."""
-    name = shlex.quote(str(run.path))
+    name = shell_word(str(run.path))
     return [
         f"pipeprof: {_measured(run)}",
         f"pipeprof: {_state(run)}",

@@ -6,6 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.escape import csv_cell
 from pipeprof.report.sweep_rows import COLUMNS, plain_rows
 
 if TYPE_CHECKING:
@@ -17,5 +18,5 @@ def text(content: Mapping[str, Any]) -> str:
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(plain_rows(content))
+    writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in plain_rows(content))
     return buffer.getvalue()

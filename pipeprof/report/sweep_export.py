@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from typing import TYPE_CHECKING, Any, Literal
+
+from pipeprof.escape import command, line, shell_word, toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,8 +25,8 @@ def export(content: Mapping[str, Any], form: str) -> str:
     options = best["options"]
     if form == "toml":
         return "\n".join([*head, *_toml(options)]) + "\n"
-    env = [f"export {name}={shlex.quote(str(value))}" for name, value in sorted((options.get("env") or {}).items())]
-    args = [shlex.join(options["args"])] if options.get("args") else []
+    env = [f"export {name}={shell_word(str(value))}" for name, value in sorted((options.get("env") or {}).items())]
+    args = [command(options["args"])] if options.get("args") else []
     shown, rest = (env, args) if form == "env" else (args, env)
     left = _comments([*rest, *sentences({**options, "env": {}, "args": ()})])
     return "\n".join([*head, *left, *shown]) + "\n"
@@ -34,16 +34,16 @@ def export(content: Mapping[str, Any], form: str) -> str:
 
 def _comments(texts: Iterable[str]) -> list[str]:
     """Lines that a shell and TOML leave alone, whatever the texts hold: they may be of several lines."""
-    return [f"# {line}" for text in texts for line in text.splitlines() or [""]]
+    return [f"# {line(part)}" for text in texts for part in text.splitlines() or [""]]
 
 
 def sentences(options: Mapping[str, Any]) -> list[str]:
     """What to set, a line for each kind."""
     lines = []
     if options.get("env"):
-        lines.append("set " + " ".join(f"{name}={shlex.quote(str(value))}" for name, value in options["env"].items()))
+        lines.append("set " + " ".join(f"{name}={shell_word(str(value))}" for name, value in options["env"].items()))
     if options.get("args"):
-        lines.append(f"add {shlex.join(options['args'])}")
+        lines.append(f"add {command(options['args'])}")
     change = options.get("dataset")
     if change:
         names = {"workers": "num_parallel_workers", "prefetch": "prefetch size", "processes": "python_multiprocessing"}
@@ -59,14 +59,9 @@ def sentences(options: Mapping[str, Any]) -> list[str]:
 def _toml(options: Mapping[str, Any]) -> list[str]:
     lines = ["[base]"]
     if options.get("args"):
-        lines.append(f"args = [{', '.join(map(_quoted, options['args']))}]")
+        lines.append(f"args = [{', '.join(map(toml, options['args']))}]")
     for name in ("env", "dataset", "context"):
         if options.get(name):
             lines += ["", f"[base.{name}]"]
-            lines += [f"{key} = {_quoted(value)}" for key, value in options[name].items()]
+            lines += [f"{key} = {toml(value)}" for key, value in options[name].items()]
     return lines
-
-
-def _quoted(value: Any) -> str:
-    """A value as TOML has it: JSON, but that TOML wants the sign 7f escaped too."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.markdown import escaped, table
+from pipeprof.escape import markdown as escaped
+from pipeprof.report.markdown import table
 from pipeprof.report.sweep_rows import sections
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.escape import shell_word
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.sweep_export import sentences as option_sentences
 from pipeprof.units import format_bytes, format_count, format_ns
@@ -180,8 +180,8 @@ COLUMNS: Sequence[str] = (
 
 def words(options: Mapping[str, Any]) -> str:
     """An option set in one line."""
-    parts = [f"{name}={shlex.quote(str(value))}" for name, value in (options.get("env") or {}).items()]
-    parts += [shlex.quote(word) for word in options.get("args") or ()]
+    parts = [f"{name}={shell_word(str(value))}" for name, value in (options.get("env") or {}).items()]
+    parts += [shell_word(word) for word in options.get("args") or ()]
     for name in ("dataset", "context"):
         found = options.get(name)
         if found:

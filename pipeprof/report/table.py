@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
+from pipeprof import escape
 from pipeprof.report.wrap import HANGING, longest_number, longest_word, text_width, wrap_text
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ LEAST_TEXT = 20  # columns that a text is not made narrower than
 FEWEST = 3  # columns below which rows become lists
 SHOWS_ALL = "--format markdown"
 RULE = "─"  # below titles; "-" where it cannot be written
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Drawn(NamedTuple):
@@ -58,25 +58,18 @@ def print_block(
 
 def draw(block: Block, width: int, shows_all: str = SHOWS_ALL) -> Drawn:
     """The lines of a table, none wider than `width` unless a number is."""
+    shown = escape.terminal if block.tall else escape.line
     columns = [
-        _Column(printable(title), [printable(row[index]) for row in block.rows], index in block.right)
+        _Column(shown(title), [shown(row[index]) for row in block.rows], index in block.right)
         for index, title in enumerate(block.head)
     ]
-    shown = _shown(columns, block.spare, width)
-    if len(shown) < len(columns) and (len(shown) < FEWEST or len(block.rows) == 1):
+    kept = _shown(columns, block.spare, width)
+    if len(kept) < len(columns) and (len(kept) < FEWEST or len(block.rows) == 1):
         return Drawn([], list(_lists(columns, width)))
-    widths, gap = _widths([columns[index] for index in shown], width)
-    head, body = _table([columns[index] for index in shown], widths, " " * gap)
-    left_out = [column.title for index, column in enumerate(columns) if index not in shown]
+    widths, gap = _widths([columns[index] for index in kept], width)
+    head, body = _table([columns[index] for index in kept], widths, " " * gap)
+    left_out = [column.title for index, column in enumerate(columns) if index not in kept]
     return Drawn(head, body + ([_left_out(left_out, shows_all, width)] if left_out else []))
-
-
-def printable(text: str) -> str:
-    """The text with blanks for tabs, and what would move the cursor written as Python does (ESC as backslash x1b)."""
-    if text.isprintable():
-        return text
-    text = text.replace("\r\n", "\n").replace("\t", " ")
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 @dataclass

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from pipeprof import escape
 from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sections import Section, chosen, first_lines, sections
 from pipeprof.report.table import print_block
@@ -30,15 +31,15 @@ def text(content: dict[str, Any], *, full: bool = True, names: Collection[str] =
 
 def print_section(console: Console, section: Section) -> None:
     """Title, sentences, tables."""
-    title = Text(section.title, style="bold")
+    title = Text(escape.line(section.title), style="bold")
     if title.cell_len + RULE > console.width:
         console.print(title)  # a rule would cut it off
     else:
         console.rule(title, align="left")
     for sentence in section.strong:
-        console.print(Text(sentence, style="bold"))
+        console.print(Text(escape.line(sentence), style="bold"))
     for sentence in section.notes:
-        console.print(Text(sentence))
+        console.print(Text(escape.line(sentence)))
     for block in section.blocks:
         console.print()
         print_block(console, block)
@@ -61,4 +62,4 @@ def _print(console: Console, found: Iterable[Section]) -> None:
 def _first(console: Console, lines: Sequence[str]) -> None:
     """As they are: they fit 80 columns, and a command must stay as it is to be pasted."""
     for number, line in enumerate(lines):
-        console.print(Text(line, style="bold" if number == 0 else ""), soft_wrap=True)
+        console.print(Text(escape.line(line), style="bold" if number == 0 else ""), soft_wrap=True)

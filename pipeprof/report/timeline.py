@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import UsageError
+from pipeprof.escape import command
 from pipeprof.query.engine import Engine
 from pipeprof.report import timeline_counters, timeline_slices
 from pipeprof.report.timeline_clock import (
@@ -91,7 +91,7 @@ def _about(manifest: Manifest) -> dict[str, str]:
         "producer": f"pipeprof {manifest.pipeprof_version}",
         "run_id": manifest.run_id,
         "state": manifest.state,
-        "command": shlex.join(manifest.command),
+        "command": command(manifest.command),
     }
 
 

@@ -6,12 +6,13 @@ with the three digits of the nanoseconds.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from pipeprof.escape import json_string
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -29,7 +30,7 @@ _BETWEEN = pa.array([f'.{number:03d},"dur":' for number in range(_THOUSAND)])
 
 def quoted(text: object) -> str:
     """A JSON string; None is empty."""
-    return json.dumps("" if text is None else str(text), ensure_ascii=False)
+    return json_string(text)
 
 
 def args(**values: object) -> str:

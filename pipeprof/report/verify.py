@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from pipeprof import escape
 from pipeprof.record import checksums
 from pipeprof.report.screen import print_drawn
-from pipeprof.report.table import printable
 from pipeprof.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def show(content: dict[str, Any]) -> None:
 def _draw(console: Console, content: dict[str, Any]) -> None:
     for change in content["changes"]:
         line = f"{change['file']}: {WORDS[change['code']]}: found {change['found']}, expected {change['expected']}"
-        console.print(Text(printable(line)), soft_wrap=True)
-    console.print(Text(printable(_sentence(content))), soft_wrap=True)
+        console.print(Text(escape.line(line)), soft_wrap=True)
+    console.print(Text(escape.line(_sentence(content))), soft_wrap=True)
 
 
 def _sentence(content: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ from megengine_files import profile, write
 from table_reader import check, solid
 
 import pipeprof
+from pipeprof import escape
 from pipeprof.cli import cli
 from pipeprof.inprocess import averages
 from pipeprof.inprocess import table as averages_table
@@ -256,12 +257,13 @@ def test_any_cells_are_whole_at_any_width(block, width):
 
 @given(TEXTS, st.integers(8, 80))
 def test_a_text_that_is_wrapped_loses_nothing(text, width):
-    text = table.printable(text)
+    text = escape.terminal(text)
     lines = table.wrap_text(text, width)
     assert solid("".join(lines)) == solid(text)
     assert all(table.text_width(line) <= width or not line.strip().strip("0123456789+-.,:/e ") for line in lines)
 
 
 def test_what_a_terminal_would_obey_is_shown_instead():
-    drawn = table.draw(Block(["a"], [["\x1b[2J\u202ex\r\ny\tz"]]), 80)
-    assert drawn.body[1:] == ["\\x1b[2J\\u202ex", "y z"]
+    cell = "\x1b[2J\u202ex\r\ny\tz"
+    assert table.draw(Block(["a"], [[cell]]), 80).body[1:] == ["\\x1b[2J\\u202ex y z"]
+    assert table.draw(Block(["a"], [[cell]], tall=True), 80).body[1:] == ["\\x1b[2J\\u202ex", "y z"]

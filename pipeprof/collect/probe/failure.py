@@ -25,8 +25,9 @@ def tell(root):
     import time
     import traceback
 
-    frames = "".join(traceback.format_tb(trace)).splitlines()[-MOST_LINES:]
-    said = words(value)[:MOST_LINES]
+    hide = _hider()
+    frames = [hide(line) for line in "".join(traceback.format_tb(trace)).splitlines()[-MOST_LINES:]]
+    said = [hide(line) for line in words(value)[:MOST_LINES]]
     facts = {
         "pid": os.getpid(),
         "t": time.monotonic_ns(),
@@ -36,15 +37,29 @@ def tell(root):
         "lines": [line[:MOST_CHARACTERS] for line in frames + said],
     }
     if isinstance(value, SyntaxError) and value.filename:
-        facts["place"], facts["code"] = "%s:%s" % (value.filename, value.lineno), (value.text or "").strip()
+        facts["place"], facts["code"] = "%s:%s" % (value.filename, value.lineno), hide((value.text or "").strip())
     for frame in traceback.extract_tb(trace):
         if _is_own(frame.filename):
-            facts["place"], facts["code"] = "%s:%s" % (frame.filename, frame.lineno), frame.line
+            facts["place"], facts["code"] = "%s:%s" % (frame.filename, frame.lineno), hide(frame.line or "")
     fd = os.open(os.path.join(root, NAME), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         os.write(fd, (json.dumps(facts) + "\n").encode())
     finally:
         os.close(fd)
+
+
+def _hider():
+    """A function that takes out of a line what must not be kept: what is hidden in the command and variables, too."""
+    from . import redact
+
+    known = redact.hidden_values(getattr(sys, "orig_argv", sys.argv), os.environ)
+
+    def hide(line):
+        for value in known:
+            line = line.replace(value, redact.LEFT_OUT)
+        return redact.redacted(line)
+
+    return hide
 
 
 def _ended_the_program(trace):

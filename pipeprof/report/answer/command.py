@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from pipeprof import escape
+from pipeprof.collect.probe.redact import LEFT_OUT
 
 
 def own(run: dict[str, Any], verb: str, *words: str) -> str:
@@ -42,6 +46,32 @@ def verification(run: dict[str, Any], verify: str) -> str:
     """A suggestion's check (`pipeprof whatif RUN --op 3 --workers 4`) with the run and the command in it."""
     words = [path_from_there(run) if word == "RUN" else word for word in shlex.split(verify)[1:]]
     return again(run, words) if is_repeatable(run) else shlex.join(["pipeprof", *words])
+
+
+def pasteable(command: str) -> list[str]:
+    """The words of a command as a shell takes them, with nothing in them that cannot be seen."""
+    words = shlex.split(command)
+    chained = 2 if words[:1] == ["cd"] and words[2:3] == ["&&"] else -1
+    return [word if at == chained else escape.shell_word(word) for at, word in enumerate(words)]
+
+
+def pasted(command: str) -> list[str]:
+    """The command on one line, and behind it what it lacks."""
+    return [" ".join(pasteable(command)), *filter(None, [left_out(command)])]
+
+
+def left_out(command: str) -> str:
+    """A comment for the shell that names what was not recorded and must be put in again; empty when nothing is."""
+    words = shlex.split(command)
+    names = [_name(word, before) for before, word in pairwise(["", *words]) if LEFT_OUT in word]
+    return f"# put in what was left out ({LEFT_OUT}): {', '.join(dict.fromkeys(names))}" if names else ""
+
+
+def _name(word: str, before: str) -> str:
+    """The option or variable whose value is left out; else the word itself."""
+    if word == LEFT_OUT and before.startswith("-"):
+        return before
+    return word.partition("=")[0] if word.endswith(f"={LEFT_OUT}") else escape.line(word)
 
 
 def without_command(command: str) -> str:

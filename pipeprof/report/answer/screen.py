@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from typing import TYPE_CHECKING
+
+from pipeprof.report.answer.command import left_out, pasteable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,21 +56,17 @@ def _screen(answer: Answer, tail: list[str], room: int, ahead: list[str]) -> lis
 
 
 def command_lines(command: str) -> list[str]:
-    """The command to paste, broken with backslashes where it is longer than a line."""
+    """The command to paste, broken with backslashes where it is longer than a line, and what it lacks."""
     if not command:
         return []
     found, line = [], "  "
-    for word in _words(command):
+    for word in pasteable(command):
         if len(line) + len(word) > WIDTH - 2 and line.strip():
             found.append(line.rstrip() + " \\")
             line = "    "
         line += word + " "
-    return [*found, line.rstrip()]
-
-
-def _words(command: str) -> Sequence[str]:
-    """The words as they are quoted."""
-    return [word if word == "&&" else shlex.quote(word) for word in shlex.split(command)]
+    note = left_out(command)
+    return [*found, line.rstrip(), *([_cut(f"  {note}")] if note else [])]
 
 
 def _wrapped(text: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeprof.escape import line
 from pipeprof.report.ops.content import shapes_of
 from pipeprof.units import format_bytes, format_ns, format_ratio
 
@@ -40,11 +41,11 @@ def shapes(text: str | None, strides: str | None = None) -> list[str]:
     """One shape each, as `{1,3,224,224}`, with ` -[strides]` when the input is not contiguous."""
     found = shapes_of(text) if text else []
     if not isinstance(found, list):
-        return [str(found)]
+        return [line(found)]
     steps: Any = shapes_of(strides) if strides else []
     texts = []
     for index, shape in enumerate(found):
         step = steps[index] if isinstance(steps, list) and index < len(steps) else None
-        one = "{" + ",".join(map(str, shape)) + "}" if isinstance(shape, list) else str(shape)
-        texts.append(one + (f" -[{','.join(map(str, step))}]" if isinstance(step, list) else ""))
+        one = "{" + ",".join(map(line, shape)) + "}" if isinstance(shape, list) else line(shape)
+        texts.append(one + (f" -[{','.join(map(line, step))}]" if isinstance(step, list) else ""))
     return texts

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeprof import escape
 from pipeprof.errors import UsageError
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.unmatched import why_empty
@@ -29,7 +30,7 @@ def show(run: Run, question: Question, form: str, output: Path | None) -> None:
         raise UsageError("Parquet is no text for a terminal", "give a file: -o ops.parquet")
     content = answer(run, question)
     for note in [*content.notes, *why_empty(run, question, content)]:
-        click.echo(f"note: {note}", err=True)
+        click.echo(escape.line(f"note: {note}"), err=True)
     if question.dump_only_opr:
         write_text(_names(content), output)
     elif form == "parquet" and output is not None:
@@ -53,13 +54,13 @@ def _names(content: Content) -> str:
     """`name type id` of each row; `type count` when they are added up."""
     names = ("type", "count") if content.aggregated else ("name", "type", "opr_id")
     rows = [row for part in content.parts for row in part.rows]
-    return "".join(" ".join(str(row[name]) for name in names) + "\n" for row in rows)
+    return "".join(escape.line(" ".join(str(row[name]) for name in names)) + "\n" for row in rows)
 
 
 def _terminal(run: Run, content: Content, output: Path | None) -> None:
     if not content.total.get("count"):
         why = next((item.why for item in run.manifest.not_measured if item.what == "op"), "no operator was recorded")
-        write_text(f"no operators: {why}\n", output)
+        write_text(escape.line(f"no operators: {why}") + "\n", output)
         return
     from pipeprof.report.ops import terminal  # noqa: PLC0415 - slow to import; other formats do without
     from pipeprof.report.screen import plain_text, print_drawn  # noqa: PLC0415

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from pipeprof.escape import line
 from pipeprof.report.ops import cells
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
@@ -59,9 +60,9 @@ def _place(row: dict[str, Any], *, several: bool) -> str:
 
 def _operator(row: dict[str, Any], *, aggregated: bool) -> str:
     if aggregated:
-        return f"{row['type'] or cells.NOT_KNOWN}\n{row['count']} x"
+        return f"{line(row['type'] or cells.NOT_KNOWN)}\n{row['count']} x"
     number = row["opr_id"] if row["opr_id"] is not None else str(row["op_id"])
-    return "\n".join(str(part) for part in dict.fromkeys((row["name"], row["type"], number)) if part is not None)
+    return "\n".join(line(part) for part in dict.fromkeys((row["name"], row["type"], number)) if part is not None)
 
 
 def _single(part: Part, width: int, *, aggregated: bool) -> Block:
@@ -70,7 +71,7 @@ def _single(part: Part, width: int, *, aggregated: bool) -> Block:
     else:
         head, rows = _narrow(part, aggregated=aggregated, apart=width >= ROOMY)
     words = {"operator", "in shapes", "out shapes", "shapes"}
-    return Block(head, rows, frozenset(index for index, title in enumerate(head) if title not in words))
+    return Block(head, rows, frozenset(index for index, title in enumerate(head) if title not in words), tall=True)
 
 
 def _wide(part: Part, *, aggregated: bool) -> tuple[Sequence[str], list[list[str]]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pipeprof import escape
 from pipeprof.report import markdown
 from pipeprof.report.ops import cells
 from pipeprof.report.ops.content import whole
@@ -31,7 +32,7 @@ _FORMS: tuple[tuple[str, Callable[[Any], str]], ...] = (  # of a column, by the 
 
 def json_text(content: Content) -> str:
     """The document as indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(content.document()), indent=2).decode() + "\n"
+    return escape.json(msgspec.json.format(msgspec.json.encode(content.document()), indent=2).decode()) + "\n"
 
 
 def csv_text(content: Content) -> str:
@@ -40,7 +41,7 @@ def csv_text(content: Content) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: escape.csv_cell(value) for name, value in row.items()} for row in rows)
     return out.getvalue()
 
 
@@ -103,12 +104,8 @@ def wiki_text(content: Content) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [
-        "| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *(map(_wiki_safe, row) for row in rows))
+        "| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *(map(escape.wiki, row) for row in rows))
     ]
-
-
-def _wiki_safe(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("\n", " ")
 
 
 def _wiki(part: Part, *, aggregated: bool) -> tuple[Sequence[str], list[list[str]]]:

@@ -24,12 +24,14 @@ class Block:
     """A table of text cells. Columns in `right` hold numbers: aligned to the right, never wrapped.
 
     Where a terminal is too narrow for all columns, those of `spare` go first, in that order, then the rightmost.
+    `tall`: titles and cells have several lines on purpose; what they are made of went through `escape.line`.
     """
 
     head: Sequence[str]
     rows: list[list[str]]
     right: frozenset[int] = frozenset()
     spare: Sequence[int] = ()
+    tall: bool = False
 
 
 @dataclass

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any
 
+from pipeprof import escape
 from pipeprof.report.sections.block import Section
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def run_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     state = run["state"] + (f": {run['reason']}" if run["reason"] else "")
     section.strong.append(state)
     if run["command"]:
-        section.notes.append("command: " + shlex.join(run["command"]))
+        section.notes.append("command: " + escape.command(run["command"]))
     machine = run["fingerprint"]
     facts = [
         f"MindSpore {machine['mindspore']}" if machine.get("mindspore") else None,

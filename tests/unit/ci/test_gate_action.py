@@ -235,7 +235,8 @@ def test_output_of_the_measured_command_commands_nothing(runner):
     runner.plan = {"collect": {"stdout": shout, "stderr": shout}, "compare": {"exit": 3, "stderr": shout + "```\n<b>"}}
     outcome = runner.run(mode="baseline", workload="x")
     assert_not_judged(outcome, 3)
-    assert outcome.summary.count("```") == 2
+    assert outcome.summary.count("````") == 2, "what is said cannot end the block that it stands in"
+    assert ":\\x3aerror::pwned" in outcome.summary
 
 
 def test_what_the_command_left_behind_is_neither_waited_for_nor_obeyed(runner):

@@ -251,7 +251,7 @@ def test_what_counts_is_never_folded_away():
 
 def test_annotation_is_one_escaped_line():
     line = compare_github.command("error", "a: b, c%", "x%\r\n::error::y")
-    assert line == "::error title=a%3A b%2C c%25::x%25 ::error::y"
+    assert line == "::error title=a%3A b%2C c%25::x%25 :\\x3aerror::y"
 
 
 def test_annotations_are_few_and_only_about_what_matters():

@@ -1,6 +1,5 @@
 """What a sweep's result looks like, and the recommended option set in forms that can be used."""
 
-import shlex
 import subprocess
 
 import msgspec
@@ -112,7 +111,10 @@ def test_exported_variables_of_several_lines_are_read_by_a_shell_as_they_were_me
 
 def test_exported_words_of_several_lines_are_one_command_line_below_comments(several_lines):
     words = [line for line in export(several_lines, "args").split("\n") if not line.startswith("#")]
-    assert shlex.split("\n".join(words)) == ["a\nb", "--x=\x7f"]
+    said = subprocess.run(
+        ["bash", "-c", "printf '%s|' " + "\n".join(words)], capture_output=True, text=True, check=True
+    )
+    assert said.stdout == "a\nb|--x=\x7f|"
 
 
 def test_exported_toml_is_read_back(several_lines):

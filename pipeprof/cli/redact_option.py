@@ -1,0 +1,37 @@
+"""The option `--redact` of verbs that record: what else must not be kept of commands, variables and messages."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _add(ctx: click.Context, _param: click.Parameter, patterns: tuple[str, ...]) -> None:
+    """Put the patterns into the environment, where every process of the job finds them. Raises BadParameter."""
+    from pipeprof.collect.probe.redact import VARIABLE
+
+    for pattern in patterns:
+        try:
+            empty = re.compile(pattern).match("") is not None
+        except re.error as error:
+            raise click.BadParameter(f"`{pattern}` is no regular expression: {error}") from error
+        if empty or "\n" in pattern:
+            raise click.BadParameter(f"`{pattern}` is for nothing: expected a pattern that needs a sign, on one line")
+    if patterns and not ctx.resilient_parsing:
+        os.environ[VARIABLE] = "\n".join(filter(None, [os.environ.get(VARIABLE), *patterns]))
+
+
+redact_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
+    "--redact",
+    metavar="PATTERN",
+    multiple=True,
+    callback=_add,
+    expose_value=False,
+    help="Regular expression of what else is stored as ***; may be repeated (or variable PIPEPROF_REDACT).",
+)

@@ -1,0 +1,357 @@
+"""Names that a terminal, a log, a renderer or a spreadsheet would obey, through every verb in every format it has."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import click
+import hostile
+import pytest
+from comparisons import hostile as hostile_comparison
+from hostile import MANY, NAMES
+
+from pipeprof.cli import cli, main
+from pipeprof.cli.render import forms
+from pipeprof.cli.verbs import VERBS
+from pipeprof.record.run import Failure, NotMeasured, Rank, Rep, Warn
+
+MS = 1_000_000
+CHECKS = {
+    "terminal": hostile.check_log, "json": hostile.check_json, "csv": hostile.check_csv, "markdown": hostile.check_markdown,
+    "html": hostile.check_html, "junit": hostile.check_xml, "svg": hostile.check_xml, "wiki": hostile.check_wiki,
+    "github-summary": hostile.check_markdown, "github-comment": hostile.check_markdown,
+    "github-annotations": hostile.check_annotations, "trace": hostile.check_shown_json,
+    "env": hostile.check_log, "args": hostile.check_log, "toml": hostile.check_log, "names": hostile.check_log,
+}  # fmt: skip
+# Verb, format, and the words that ask for it: `{run}` and others are made below.
+CASES = [
+    ("report", "terminal", "report {run}"),
+    ("report", "terminal", "report {run} --full"),
+    ("report", "terminal", "report {failed}"),
+    *(("report", form, f"report {{run}} --format {form} --top 200") for form in ("html", "markdown", "json")),
+    *(("report", form, f"report {{failed}} --format {form}") for form in ("html", "markdown", "json")),
+    *(("ops", form, f"ops {{run}} --top 0 --format {form}") for form in ("terminal", "json", "csv", "markdown")),
+    *(("ops", form, f"ops {{run}} --top 0 --group-by {by} --format {form}")
+      for by in ("name", "shape", "stack", "scope") for form in ("terminal", "csv", "markdown")),
+    *(("ops", form, f"ops {{run}} --top 0 --print-only host --format {form}") for form in ("terminal", "json", "csv", "markdown")),
+    ("ops", "wiki", "ops {run} --top 0 --print-only host --confluence"),
+    ("ops", "names", "ops {run} --top 0 --print-only host --dump-only-opr"),
+    ("ops", "parquet", "ops {run} --top 0 --format parquet -o {out}"),
+    *(("memory", form, f"memory {{run}} --top 0 --format {form}") for form in ("terminal", "json")),
+    ("memory", "svg", "memory {run} --blocks 0 --svg {out}"),
+    ("timeline", "trace", "timeline {run} -o {out}.json"),
+    *(("stacks", "trace", f"stacks {{run}} -o {{out}}.json --by {by}") for by in ("stack", "scope")),
+    *(("stacks", "folded", f"stacks {{run}} -o {{out}} --by {by}") for by in ("stack", "scope")),
+    *(("sql", form, f"sql {{run}} {{select}} --format {form}") for form in ("terminal", "csv", "json")),
+    *(("runs", form, f"runs {{folder}} --format {form}") for form in ("terminal", "csv", "json")),
+    *(("verify", form, f"verify {{run}} --format {form}") for form in ("terminal", "json")),
+    *(("compare", form, f"compare {{run}} {{other}} --format {form}") for form in ("terminal", "json", "markdown", "junit")),
+    *(("render", form, f"render {{comparison}} --to {form}") for form in
+      ("markdown", "html", "junit", "github-summary", "github-comment", "github-annotations")),
+    *(("sweep", form, f"sweep --table {{table}} --format {form}") for form in ("terminal", "json", "markdown", "csv")),
+    *(("sweep", form, f"sweep --table {{table}} --export {form}") for form in ("env", "args", "toml")),
+    *(("baseline write", form, f"baseline write {{run}} --workload w --root {{out}} --format {form}") for form in ("terminal", "json")),
+    *((f"baseline {verb}", form, f"baseline {verb} --root {{baselines}} --format {form}")
+      for verb in ("list", "show", "check") for form in ("terminal", "json")),
+    *(("baseline show", form, f"baseline show --history --root {{baselines}} --format {form}") for form in ("terminal", "json")),
+    ("baseline drop", "", "baseline drop --workload w --root {baselines}"),
+    ("import", "", "import {trace} -o {out}"),
+    ("collect", "", "collect -o {out} -- true {names}"),
+    *(("ab", form, f"ab --new-env X=1 --format {form} -- true") for form in ("terminal", "json", "markdown", "junit")),
+    *(("whatif", form, f"whatif {{run}} --op 1 --workers 2 --format {form} -- true") for form in ("terminal", "json")),
+    *(("headspace", form, f"headspace --format {form} -- true") for form in ("terminal", "json")),
+    *(("qualify", form, f"qualify --format {form} -- true") for form in ("terminal", "json")),
+]  # fmt: skip
+SAYS_NO_NAME = (
+    "baseline write",
+    "baseline list",
+    "baseline check",
+    "baseline drop",
+    "import",
+    "collect",
+    "verify",
+    "headspace",
+)
+OWN_WORDS = {"completion": "a script of our own", "demo": "the training is our own"}
+
+
+def every_verb(group=cli, before=()):
+    """The verbs by their whole name, those of groups too."""
+    context = click.Context(group)
+    for name in VERBS if group is cli else group.list_commands(context):
+        verb = group.get_command(context, name)
+        if isinstance(verb, click.Group):
+            yield from every_verb(verb, (*before, name))
+        else:
+            yield " ".join((*before, name)), verb
+
+
+def every_form():
+    """Each verb with each of its formats; "" for one that has none."""
+    for name, verb in every_verb():
+        found = [choice for param in verb.params if param.name in ("form", "export") and hasattr(param.type, "choices")
+                 for choice in param.type.choices]  # fmt: skip
+        found += forms() if name == "render" else ()
+        yield from ((name, form) for form in found or [""])
+
+
+def test_every_verb_in_every_format_is_among_the_cases():
+    known = {(verb, form) for verb, form, _ in CASES}
+    known |= {(verb, "") for verb, form, _ in CASES if form not in ("json", "csv", "markdown")}
+    missing = [(verb, form) for verb, form in every_form() if (verb, form) not in known and verb not in OWN_WORDS]
+    assert not missing, "put them into CASES, with a check of what nobody may obey in them"
+    assert set(OWN_WORDS) < set(VERBS)
+    further = {"wiki", "names", "parquet", "svg", "trace", "folded"}
+    assert {form for _, form, _ in CASES} <= further | {form for _, form in every_form()}
+
+
+def test_the_corpus_is_large_and_hostile():
+    assert len(set(NAMES)) >= 70
+    with pytest.raises(AssertionError):
+        hostile.check_log(NAMES[0])
+    for check in (hostile.check_csv, hostile.check_markdown, hostile.check_html, hostile.check_annotations):
+        with pytest.raises(AssertionError):
+            check("=1+1,[a](http://x.y) <script>\n")
+
+
+def hostile_tables(length=10 * MS):
+    ops = range(len(NAMES))
+    stored = NAMES
+    pipeline = {"pipeline_id": 0}
+    steps = [
+        {"step": n, "kind_step": n, "kind": "train", "epoch": 0, "pipeline_id": 0, "start_ns": n * length,
+         "fp_ns": n * length + 4 * MS, "end_ns": (n + 1) * length, "data_wait_ns": 4 * MS, "fetch_wait_ns": 4 * MS,
+         "fp_source": "fetch", "in_window": n > 7, "updates": 1}
+        for n in range(12)
+    ]  # fmt: skip
+    return {
+        "step": steps,
+        "fetch": [{**pipeline, "fetch": n, "step": n, "start_ns": n * length, "wait_ns": 4 * MS, "side": "iterator"} for n in range(12)],
+        "pipeline": [{**pipeline, "pipeline_key": "k", "role": "train", "site": MANY, "created_ns": 0, "ready_ns": 1, "batch_size": 4,
+                      "queues": "recorded"}],
+        "pipeline_op": [{**pipeline, "op_id": n, "op_type": "MapOp" if n else "BatchOp", "name": name, "workers": 2, "capacity": 8,
+                         "inlined": False, "site": name, "code": name, "is_python": True, "node": n} for n, name in enumerate(stored)],
+        "pipeline_edge": [{**pipeline, "producer_id": n + 1, "consumer_id": n} for n in ops[:-1]],
+        "queue": [{**pipeline, "op_id": op, "t_ns": n * MS, "depth": 0 if op < 9 else 8, "capacity": 8} for op in ops for n in range(1, 60)],
+        "op_info": [{"op_id": n, "name": name, "type": name, "scope": name, "phase": "forward", "device": name, "stack_id": n,
+                     "in_shapes": name, "out_shapes": name, "source_id": name, "in_types": name} for n, name in enumerate(stored)],
+        "op": [{"op_id": n, "step": step, "start_ns": step * length + n * 1000, "dur_ns": 500, "self_ns": 500, "track": stored[n],
+                "side": "host", "exec_id": step * 1000 + n, "memory_bytes": 5, "self_memory_bytes": 5} for step in (8, 9) for n in ops],
+        "stack": [{"stack_id": n, "frame": name} for n, name in enumerate(stored)],
+        "span": [{"track": name, "category": name, "name": name, "start_ns": n, "dur_ns": 5} for n, name in enumerate(stored)],
+        "collective": [{"name": name, "kind": name, "group_name": name, "track": name, "start_ns": n, "dur_ns": 5, "bytes": 1}
+                       for n, name in enumerate(stored)],
+        "flow": [{"flow_id": name, "category": name, "name": name, "side": "start", "t_ns": n, "track": name} for n, name in enumerate(stored)],
+        "counter": [{"track": name, "name": name, "t_ns": n, "value": 1.0} for n, name in enumerate(stored)],
+        "process": [{"pid": n, "parent_pid": 1, "part": "child", "command": name, "what": name, "site": name, "library": name,
+                     "first_ns": 0, "last_ns": 9} for n, name in enumerate(stored, 2)],
+        "allocation": [{"address": n * 100, "bytes": 50, "produced_ns": n, "released_ns": None, "op_id": n} for n in ops],
+        "memory": [{"t_ns": n, "device": name, "name": name, "pid": 1, "allocated_bytes": 1 << 20} for n, name in enumerate(stored)],
+        "stage": [{"stage": name, "start_ns": n, "dur_ns": 5} for n, name in enumerate(stored)],
+    }  # fmt: skip
+
+
+def written(make_run, *, failed=False, length=10 * MS, tables=None):
+    run = make_run(hostile_tables(length) if tables is None else tables)
+    manifest = run.manifest
+    manifest.command, manifest.workdir, manifest.reason = ["python", *NAMES[:-1]], MANY, MANY if failed else None
+    manifest.state, manifest.job = "failed" if failed else "complete", MANY
+    manifest.fingerprint = {
+        "cpu_model": f"{MANY} {length if failed else ''}", "cpu_cores": 2, "host": MANY, "mindspore": MANY, "python": MANY, "device": MANY,
+        "mode": MANY, "environment": {"GLOG_v": MANY},
+    }  # fmt: skip
+    manifest.git = {"revision": MANY, "dirty": True}
+    manifest.options = {"op": NAMES}
+    manifest.warnings = [Warn(code=name or "x", message=name) for name in NAMES]
+    manifest.not_measured = [NotMeasured(what=name, why=name) for name in NAMES]
+    ranks = [Rank(rank=0, pid=1, host=MANY, zero_realtime_ns=0, zero_monotonic_ns=0, step_evidence=MANY)]
+    failure = Failure(pid=1, error=MANY, place=MANY, code=MANY, lines=NAMES) if failed else None
+    manifest.reps = [
+        Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=0, exit_code=1 if failed else 0, failure=failure, ranks=ranks)
+    ]
+    run.save()
+    return run
+
+
+@pytest.fixture
+def call(monkeypatch, capfd):
+    def run_main(words):
+        monkeypatch.setattr(sys, "argv", ["pipeprof", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capfd.readouterr()
+        return ended.value.code, captured.out, captured.err
+
+    return run_main
+
+
+def things(make_run, folder):
+    """What the cases are about, by name; made when it is asked for."""
+    made = {}
+
+    names = [name.replace("\x00", "").encode("utf-8", "replace").decode() for name in NAMES]  # as files can hold them
+
+    def comparison_file():
+        content = hostile_comparison()
+        content["metrics"] += [dict(content["metrics"][0], name=name, reason=name) for name in names]
+        content["notes"] += names
+        (folder / "compare.json").write_text(json.dumps(content), encoding="utf-8")
+        return [str(folder / "compare.json")]
+
+    def table():
+        with (folder / "evil ::error::.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["table_id", "row_in_table", "variant", "options", "is_baseline", "inference_ms"])
+            rows = [" ".join(names[:20]), *["base", *reversed(names)]]
+            writer.writerows([rows[0], n, name, name, int(n == 0), 100 - n] for n, name in enumerate(rows[1:]))
+        return [str(folder / "evil ::error::.csv")]
+
+    def trace():
+        events = [
+            {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": n, "dur": 1, "args": {name: name}}
+            for n, name in enumerate(NAMES)
+        ]
+        path = folder / "evil\x1b[31m::error::x.pt.trace.json"
+        path.write_text(
+            json.dumps({"schemaVersion": 1, "deviceProperties": [], "traceEvents": events}), encoding="utf-8"
+        )
+        return [str(path)]
+
+    def baselines():
+        root = str(folder / "baselines")
+        words = [
+            sys.executable,
+            "-m",
+            "pipeprof",
+            "baseline",
+            "write",
+            str(written(make_run).path),
+            "--workload",
+            "w",
+            "--root",
+            root,
+        ]
+        assert subprocess.run(words, capture_output=True, check=False).returncode == 0
+        return [root]
+
+    makers = {
+        "run": lambda: [str(written(make_run).path)], "other": lambda: [str(written(make_run, length=20 * MS).path)],
+        "failed": lambda: [str(written(make_run, failed=True).path)], "comparison": comparison_file, "table": table,
+        "trace": trace, "baselines": baselines, "out": lambda: [str(folder / "out")],
+        "names": lambda: [os.fsdecode(name.replace("\x00", "").encode("utf-8", "surrogateescape" if "\udcff" in name else "replace"))
+                          for name in NAMES],
+        "select": lambda: ['SELECT name, name AS "=x::error::y\x1b[1m", [name] AS listed FROM op_info ORDER BY op_id'],
+    }  # fmt: skip
+
+    def folder_of_runs():
+        written(make_run)
+        written(make_run, failed=True)
+        return [str(folder)]
+
+    makers["folder"] = folder_of_runs
+    return lambda name: made.setdefault(name, makers[name]())
+
+
+@pytest.fixture
+def no_runs(monkeypatch):
+    """Verbs that run trainings give a result at once, in which every text is hostile."""
+    from pipeprof.experiment import ab, headspace, judged, qualify, whatif
+
+    whole = hostile_comparison()
+    side = {
+        "label": MANY,
+        "kind": MANY,
+        "reps": 8,
+        "workload": MANY,
+        "git": {"revision": MANY, "dirty": True},
+        "created_at": MANY,
+    }
+    whole |= {"base": side, "new": side}
+    whole["metrics"] += [dict(whole["metrics"][0], name=name, reason=name) for name in NAMES]
+    whole["notes"] += NAMES
+    op = {"op_id": 1, "op_type": MANY, "name": MANY, "node": 0}
+    measured = {
+        "decided": "above", "verdict": "faster", "ratio": 1.1, "low": 1.0, "high": 1.2, "interval": [1.0, 1.2], "speeds": [],
+        "speeds_of": None, "pairs": 3, "stopped": "decided",
+    }  # fmt: skip
+    predicted = {"ratio": None, "low": None, "high": None, "reason": MANY, "basis": NAMES, "limited_by": None}
+    pairs = {
+        "measured": measured,
+        "runs": [],
+        "notes": NAMES,
+        "op": op,
+        "prediction": predicted,
+        "change": {MANY: [MANY, 2]},
+        "error": None,
+    }
+    rate = {"rate": 0.0, "low": 0.0, "high": 0.1, "sessions": 20, "verdicts": {MANY: 3}, "mean_repetitions": 3.0}
+    pool = {"repetitions": 6, "rounds": 3, "seconds": 9.0, "seconds_per_repetition": 1.0, "spread": {MANY: 0.1}}
+    qualified = {"pool": pool, "false_alarms": rate, "alpha": 0.01, "slow_downs": [], "sees": [], "notes": NAMES}
+    monkeypatch.setattr(ab, "run_ab", lambda *_, **__: whole)
+    monkeypatch.setattr(judged, "judged_arms", lambda *_: SimpleNamespace(policy=None, trust=None))
+    monkeypatch.setattr(whatif, "run_whatif", lambda *_: pairs)
+    monkeypatch.setattr(headspace, "run_headspace", lambda *_: pairs)
+    monkeypatch.setattr(qualify, "run_qualify", lambda *_: qualified)
+    monkeypatch.setattr(qualify, "exit_code", lambda _: 0)
+
+
+@pytest.mark.parametrize(("verb", "form", "words"), CASES, ids=[words for *_, words in CASES])
+def test_nothing_obeys_a_name(verb, form, words, call, make_run, tmp_path, no_runs, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    thing = things(make_run, tmp_path)
+    line = [part for word in words.split() for part in _filled(word, thing)]
+    code, out, err = call(line)
+    assert code in (0, 1, 3, 4), err
+    assert "Traceback" not in err
+    hostile.check_log(err)
+    if form == "parquet":
+        import pyarrow.parquet as pq
+
+        assert {name for name in NAMES if name.isprintable() and name} <= set(
+            pq.read_table(tmp_path / "out").column("name").to_pylist()
+        )
+        return
+    written_files = [path for path in tmp_path.glob("out*") if path.is_file()]
+    if written_files:
+        hostile.check_log(out)
+        out = written_files[0].read_text(encoding="utf-8")
+    if form == "folded":
+        hostile.check_log(out)
+        assert all(re.search(r" \d+$", row) for row in out.splitlines())
+    else:
+        CHECKS[form or "terminal"](out)
+    if verb not in SAYS_NO_NAME:
+        assert re.search("gr\u00f6\u00dfer|octocat|lines|x1b", out), f"the names are not there: {out} {err}"
+
+
+def _filled(word, thing):
+    found = re.fullmatch(r"\{(\w+)\}(.*)", word)
+    if found is None:
+        return [word]
+    values = thing(found[1])
+    return [values[0] + found[2]] if found[2] else values
+
+
+def test_json_and_parquet_hold_the_true_names(call, make_run, tmp_path):
+    path = str(written(make_run).path)
+    code, out, _ = call(["ops", path, "--top", "0", "--print-only", "host", "--format", "json"])
+    assert code == 0
+    true = {
+        name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        for name in NAMES
+        if "\ud800" not in name
+    }
+    assert true <= set(_texts(json.loads(out)))
+
+
+def _texts(value):
+    if isinstance(value, str):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(part)
