@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from pipeprof import escape
 from pipeprof.record.launcher import being_recorded
 from pipeprof.report.screen import print_drawn
-from pipeprof.report.table import printable
 from pipeprof.report.words import waiting as words
 from pipeprof.units import format_count
 from pipeprof.verdict import waiting
@@ -56,7 +56,7 @@ def _draw(console: Console, content: dict[str, Any], *, stacks: bool) -> None:
         for stack in [row["stack"], *(one["stack"] for one in row["stuck"])] if stacks else ():
             lines += ["  stack:", *(f"  {line}" for line in words.frames(stack))]
     for line in lines:
-        console.print(Text(printable(line)), soft_wrap=True)
+        console.print(Text(escape.line(line)), soft_wrap=True)
 
 
 def _run_sentence(content: dict[str, Any]) -> str:

@@ -50,6 +50,7 @@ CASES = [
     *(("stacks", "folded", f"stacks {{run}} -o {{out}} --by {by}") for by in ("stack", "scope")),
     *(("sql", form, f"sql {{run}} {{select}} --format {form}") for form in ("terminal", "csv", "json")),
     *(("runs", form, f"runs {{folder}} --format {form}") for form in ("terminal", "csv", "json")),
+    *(("status", form, f"status {{run}} --stacks --format {form}") for form in ("terminal", "json")),
     *(("verify", form, f"verify {{run}} --format {form}") for form in ("terminal", "json")),
     *(("compare", form, f"compare {{run}} {{other}} --format {form}") for form in ("terminal", "json", "markdown", "junit")),
     *(("render", form, f"render {{comparison}} --to {form}") for form in
