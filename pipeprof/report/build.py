@@ -45,6 +45,8 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
                 "transports": engine.rows("comm/transport"),
                 "split": engine.rows("step/split"),
                 "variation": engine.rows("step/variation"),
+                "trace": engine.rows("step/trace"),
+                "passes": run.manifest.options.get("passes", {}),
                 "points": run.manifest.options.get("points", {}),
             },
             "pipeline": {

@@ -15,7 +15,10 @@ import pipeprof.collect
 
 PROBE = Path(pipeprof.collect.__file__).parent / "probe"
 NAME = "_pipeprof_probe"
-MODULES = ("recorder", "windows", "steps", "describe", "swap", "service", "dataset", "profiler_guard", "imports")
+MODULES = (
+    "recorder", "windows", "steps", "describe", "swap", "service", "dataset", "profiler_guard", "imports", "sections",
+    "lines",
+)  # fmt: skip
 
 
 class NoThread:
