@@ -17,7 +17,7 @@ SCHEMA_VERSION = 1
 PARTITIONS = ("rep", "rank")
 
 STEP_KINDS = ("warmup", "train", "eval")
-OP_PHASES = ("forward", "backward", "optimizer", "communication", "other")
+OP_PHASES = ("forward", "backward", "gradients", "optimizer", "after", "communication", "other")
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,17 @@ TABLES: tuple[Table, ...] = (
         ("in_window", "boolean", "", "operators were being recorded, so the step time is inflated"),
         ("updates", "bigint", "", "optimizer updates seen from Python in the step; null when not visible"),
         ("source_step", "bigint", "", "its number in the source, such as N of ProfilerStep#N; null when it has none"),
+        (
+            "input_ns",
+            "bigint",
+            "ns",
+            "until the batch was handed over, and inside the iterator after that; null when the step fetched nothing",
+        ),
+        ("forward_ns", "bigint", "ns", "PyNative steps in op windows: time of the forward pass; null else"),
+        ("backward_ns", "bigint", "ns", "as forward_ns: of the backward pass"),
+        ("gradients_ns", "bigint", "ns", "as forward_ns: between backward pass and optimizer, such as clipping"),
+        ("optimizer_ns", "bigint", "ns", "as forward_ns: of the optimizer"),
+        ("after_ns", "bigint", "ns", "as forward_ns: behind the optimizer; with input_ns the six are the step"),
     ),
     _table(
         "op",
@@ -112,7 +123,12 @@ TABLES: tuple[Table, ...] = (
         ("name", "varchar", "", "full name, scope included"),
         ("type", "varchar", "", "operator type, such as Conv2D"),
         ("scope", "varchar", "", "the path before the last part of the name"),
-        ("phase", "varchar", "", "forward | backward | optimizer | communication | other"),
+        (
+            "phase",
+            "varchar",
+            "",
+            "forward | backward | gradients (before the update) | optimizer | after (it) | communication | other",
+        ),
         ("device", "varchar", "", "where it ran, such as CPU"),
         ("in_shapes", "varchar", "", "input shapes and types as text"),
         ("out_shapes", "varchar", "", "output shapes and types as text"),

@@ -47,6 +47,8 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
                 "split": engine.rows("step/split"),
                 "variation": engine.rows("step/variation"),
                 "drift": judge_course(engine.rows("step/course", blocks=BLOCKS)),
+                "trace": engine.rows("step/trace"),
+                "passes": run.manifest.options.get("passes", {}),
                 "points": run.manifest.options.get("points", {}),
             },
             "pipeline": {

@@ -11,7 +11,7 @@ from pipeprof.report.answer.command import pasted
 from pipeprof.report.answer.screen import labelled
 from pipeprof.report.page import page, table
 from pipeprof.report.sections import Block, Section, sections
-from pipeprof.report.sections.block import PHASES, focus_of, rows_at
+from pipeprof.report.sections.block import PHASES, TRACE, focus_of, rows_at
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 WIDTH, CURVE_HEIGHT, BAR_HEIGHT = 900, 160, 26
-_COLOURS = {"data_wait": "#d95f02", "compute": "#1b9e77", "forward_backward": "#1b9e77", "tail": "#7570b3"}
+_COLOURS = {
+    "data_wait": "#d95f02", "launch": "#999999", "compute": "#1b9e77", "forward_backward": "#1b9e77",
+    "forward": "#1b9e77", "backward": "#66a61e", "gradients": "#e6ab02", "optimizer": "#7570b3", "after": "#e7298a",
+    "tail": "#7570b3",
+}  # fmt: skip
 _STYLE = """
 p.strong { font-size: 1.15em; font-weight: 600; margin: .3em 0; }
 td.tree { white-space: pre; }
@@ -78,19 +82,23 @@ def _pictures(content: dict[str, Any]) -> list[str]:
     phases = [row for row in rows_at(content["steps"]["phases"], focus) if row["phase"] in _COLOURS]
     if any(row["phase"] == "compute" for row in phases):  # its parts are those of other steps
         phases = [row for row in phases if row["phase"] in ("data_wait", "compute")]
+    parts = rows_at(content["steps"]["trace"], focus)
+    if any(not row["measured"] for row in parts):
+        phases = parts
     return _phases(phases) + _curve(rows_at(content["steps"].get("curve", ()), focus))
 
 
 def _phases(rows: Sequence[Row]) -> list[str]:
     """The mean step as a bar; the parts add up to the step."""
-    ordered = sorted(rows, key=lambda row: list(PHASES).index(row["phase"]))
+    names = {**PHASES, **TRACE} if any("measured" in row for row in rows) else PHASES
+    ordered = sorted(rows, key=lambda row: list(_COLOURS).index(row["phase"]))
     total = sum(row["mean_ns"] for row in ordered)
     if len(ordered) < 2 or not total:
         return []
     at, parts, said = 0.0, [], []
     for row in ordered:
         wide = row["mean_ns"] / total * WIDTH
-        name = f"{PHASES[row['phase']]} {format_ns(row['mean_ns'])} ({format_ratio(row['mean_ns'] / total)})"
+        name = f"{names[row['phase']]} {format_ns(row['mean_ns'])} ({format_ratio(row['mean_ns'] / total)})"
         parts.append(
             f'<rect x="{at:.1f}" y="0" width="{wide:.1f}" height="{BAR_HEIGHT}" fill="{_COLOURS[row["phase"]]}">'
             f"<title>{escape(name)}</title></rect>"

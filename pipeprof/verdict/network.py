@@ -30,12 +30,15 @@ INFLATED, MUCH_INFLATED = 1.2, 1.5  # a step inside op windows against one outsi
 RECORDED = "diagnose/network_phase"
 
 PARTS = (
-    "forward", "backward", "optimizer", "other", "communication_exposed", "communication_tail", "host_gap", "data_wait",
+    "forward", "backward", "gradients", "optimizer", "after", "other", "communication_exposed", "communication_tail",
+    "host_gap", "data_wait",
 )  # fmt: skip
 LIMITS = {
     "compute": ("forward", "backward", "other"),
     "communication": ("communication_exposed", "communication_tail"),
+    "gradients": ("gradients",),
     "optimizer": ("optimizer",),
+    "after": ("after",),
     "host_gap": ("host_gap",),
 }
 LIMIT_OF = {part: limit for limit, parts in LIMITS.items() for part in parts}

@@ -52,6 +52,8 @@ def _advice_on(limit: str, found: Row, comm: Sequence[Row], mode: str | None) ->
         return communication(share, comm, shares["communication_overlapped"], found["waiting_share"])
     if limit == "optimizer":
         return optimizer(share, ops)
+    if limit in ("gradients", "after"):
+        return beside(limit, share, ops)
     if limit == "host_gap":
         compiled = any(str(op["name"]).startswith(COMPILED) for op in ops)
         return host_gap(share, "graph" if compiled else mode)
@@ -103,6 +105,13 @@ def optimizer(share: float, ops: Sequence[Row]) -> list[Advice]:
     return [Advice("fewer_updates", share), *largest]
 
 
+def beside(limit: str, share: float, ops: Sequence[Row]) -> list[Advice]:
+    """Advice for what a step does between backward pass and update, or behind the update."""
+    mine = [op for op in ops if op["phase"] == limit]
+    facts = {"op": _named(mine[0]) if mine else None}
+    return [Advice("less_gradients", share, facts) if limit == "gradients" else Advice("less_after", share, facts)]
+
+
 def host_gap(share: float, mode: str | None) -> list[Advice]:
     """Advice for a step in which mostly no operator runs."""
     eager = mode is None or "pynative" in mode.lower()
@@ -141,4 +150,4 @@ def growth(ops: Sequence[Row], tested: int) -> list[Advice]:
 
 
 def _named(op: Row) -> dict[str, Any]:
-    return {name: op[name] for name in OP}
+    return {name: op[name] for name in OP} | ({"site": op["site"]} if op.get("site") else {})

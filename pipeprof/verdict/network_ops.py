@@ -28,6 +28,7 @@ def top_ops(rows: Sequence[Row], limit: int = 10) -> list[dict[str, Any]]:
                 "type": members[0]["type"],
                 "phase": phase,
                 "in_shapes": shapes_text(shapes),
+                "site": members[0].get("site"),
                 "share": _mean(members, "share"),
                 "per_step_ns": _mean(members, "per_step_ns"),
                 "count_per_step": sum(row["count"] for row in members) / sum(row["steps"] for row in members),

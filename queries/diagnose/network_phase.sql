@@ -7,8 +7,8 @@
 -- Gives, one row per (rep, rank, part), in that order:
 --   rep              bigint   repetition
 --   rank             bigint   process rank
---   part             varchar  backward | communication_exposed | communication_overlapped | communication_tail |
---                             data_wait | forward | host_gap | optimizer | other
+--   part             varchar  after | backward | communication_exposed | communication_overlapped |
+--                             communication_tail | data_wait | forward | gradients | host_gap | optimizer | other
 --   adds_up          boolean  false for communication_overlapped
 --   kind             varchar  train, or warmup when the rank has no step of kind train
 --   steps            bigint   steps with recorded operators
@@ -16,9 +16,11 @@
 --   step_ns          bigint   ns    their summed time
 --   median_ns        double   ns    of the part, over the steps
 --   share            double   0..1  total_ns / step_ns
---   inside_work_ns   double   ns    median step without the wait for data, of steps in op windows
+--   inside_work_ns   double   ns    median step without the wait for data, of steps in op windows that count
 --   outside_work_ns  double   ns    the same of steps outside; null when there are none
 WITH part_name AS (
+  SELECT 'after' AS part
+  UNION ALL
   SELECT 'backward' AS part
   UNION ALL
   SELECT 'communication_exposed' AS part
@@ -30,6 +32,8 @@ WITH part_name AS (
   SELECT 'data_wait' AS part
   UNION ALL
   SELECT 'forward' AS part
+  UNION ALL
+  SELECT 'gradients' AS part
   UNION ALL
   SELECT 'host_gap' AS part
   UNION ALL
@@ -47,12 +51,14 @@ piece AS (
     step_part.dur_ns,
     part_name.part,
     CASE part_name.part
+      WHEN 'after' THEN step_part.after_ns
       WHEN 'backward' THEN step_part.backward_ns
       WHEN 'communication_exposed' THEN step_part.exposed_ns
       WHEN 'communication_overlapped' THEN step_part.overlapped_ns
       WHEN 'communication_tail' THEN step_part.tail_ns
       WHEN 'data_wait' THEN step_part.data_wait_ns
       WHEN 'forward' THEN step_part.forward_ns
+      WHEN 'gradients' THEN step_part.gradients_ns
       WHEN 'host_gap' THEN step_part.host_gap_ns
       WHEN 'optimizer' THEN step_part.optimizer_ns
       ELSE step_part.other_ns
@@ -63,12 +69,16 @@ piece AS (
 
 work AS (
   SELECT
-    rep,
-    rank,
-    median(dur_ns - coalesce(fetch_wait_ns, 0)) FILTER (WHERE in_window) AS inside_work_ns,
-    median(dur_ns - coalesce(fetch_wait_ns, 0)) FILTER (WHERE NOT in_window) AS outside_work_ns
+    train_step.rep,
+    train_step.rank,
+    median(train_step.dur_ns - coalesce(train_step.fetch_wait_ns, 0))
+    FILTER (WHERE train_step.in_window AND step_part.step IS NOT NULL) AS inside_work_ns,
+    median(train_step.dur_ns - coalesce(train_step.fetch_wait_ns, 0))
+    FILTER (WHERE NOT train_step.in_window) AS outside_work_ns
   FROM train_step
-  GROUP BY rep, rank
+  LEFT JOIN step_part
+    ON train_step.rep = step_part.rep AND train_step.rank = step_part.rank AND train_step.step = step_part.step
+  GROUP BY train_step.rep, train_step.rank
 )
 
 SELECT

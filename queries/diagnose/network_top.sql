@@ -2,7 +2,7 @@
 --
 -- Operators that run side by side have shares that may exceed 1 together.
 --
--- Reads: op, op_info, step_part
+-- Reads: op, op_info, stack, step_part
 -- Takes:
 --   $top  bigint  how many of each rank
 -- Gives, one row per (rep, rank, position), in that order:
@@ -12,7 +12,7 @@
 --   op_id        bigint   the operator
 --   name         varchar  full name, scope included
 --   type         varchar  operator type
---   phase        varchar  forward | backward | optimizer | communication | other
+--   phase        varchar  forward | backward | gradients | optimizer | after | communication | other
 --   in_shapes    varchar  input shapes and types as text
 --   count        bigint   executions
 --   seen_steps   bigint   steps it was seen in
@@ -20,6 +20,7 @@
 --   self_ns      bigint   ns    without the operators it called; children included where that is not known
 --   per_step_ns  double   ns    self_ns / steps
 --   share        double   0..1  self_ns / summed time of these steps
+--   site         varchar  where it is called from, such as file:line; null when that is not known
 WITH whole AS (
   SELECT
     rep,
@@ -64,9 +65,11 @@ SELECT
   whole.steps,
   ranked.self_ns,
   ranked.self_ns / nullif(whole.steps, 0) AS per_step_ns,
-  ranked.self_ns / nullif(whole.step_ns, 0) AS share
+  ranked.self_ns / nullif(whole.step_ns, 0) AS share,
+  stack.frame AS site
 FROM ranked
 INNER JOIN whole ON ranked.rep = whole.rep AND ranked.rank = whole.rank
 LEFT JOIN op_info ON ranked.rep = op_info.rep AND ranked.rank = op_info.rank AND ranked.op_id = op_info.op_id
+LEFT JOIN stack ON op_info.rep = stack.rep AND op_info.rank = stack.rank AND op_info.stack_id = stack.stack_id
 WHERE ranked.position <= $top
 ORDER BY ranked.rep, ranked.rank, ranked.position

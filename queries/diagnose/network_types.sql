@@ -10,7 +10,7 @@
 --   rank         bigint   process rank
 --   position     bigint   1 has the most own time; of equals the first name
 --   type         varchar  operator type
---   phase        varchar  forward | backward | optimizer | communication | other
+--   phase        varchar  forward | backward | gradients | optimizer | after | communication | other
 --   operators    bigint   different operators of this type and phase
 --   count        bigint   executions
 --   steps        bigint   steps with recorded operators

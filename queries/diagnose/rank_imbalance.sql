@@ -3,7 +3,8 @@
 -- Ranks that train in step have steps of one length: the slow rank is the one with the longest own time (everything but
 -- exposed communication) and the least communication. Differences are taken within a step, so that what all ranks have
 -- in common, such as a long step, cancels. Of the exposed communication of a step, the least of all ranks is taken for
--- the transfer; what a rank has beyond it is waiting. Empty when fewer than two ranks have a step in common.
+-- the transfer; what a rank has beyond it is waiting. `other` holds the work on gradients and behind the optimizer.
+-- Empty when fewer than two ranks have a step in common.
 --
 -- Reads: step_part
 -- Gives, one row per (rep, rank, part), in that order:
@@ -70,7 +71,7 @@ piece AS (
       WHEN 'forward' THEN met.forward_ns
       WHEN 'host_gap' THEN met.host_gap_ns
       WHEN 'optimizer' THEN met.optimizer_ns
-      WHEN 'other' THEN met.other_ns
+      WHEN 'other' THEN met.other_ns + met.gradients_ns + met.after_ns
       WHEN 'own' THEN met.dur_ns - met.exposed_ns - met.tail_ns
       ELSE met.exposed_ns + met.tail_ns - met.transfer_ns
     END AS part_ns

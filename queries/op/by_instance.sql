@@ -2,7 +2,7 @@
 --
 -- Counts operators of training steps; of warm-up steps when no others were recorded.
 --
--- Reads: train_op
+-- Reads: op_info, stack, train_op
 -- Takes:
 --   $top  bigint  how many of each rank
 -- Gives, one row per (rep, rank, position), in that order:
@@ -13,7 +13,7 @@
 --   name              varchar  full name, scope included
 --   type              varchar  operator type
 --   scope             varchar  the path in front of the last part of the name
---   phase             varchar  forward | backward | optimizer | communication | other
+--   phase             varchar  forward | backward | gradients | optimizer | after | communication | other
 --   device            varchar  where it ran
 --   in_shapes         varchar  input shapes and types as text
 --   out_shapes        varchar  output shapes and types as text
@@ -28,6 +28,7 @@
 --   cumulative_share  double   0..1   share of this row and those above it
 --   flops             bigint   floating-point operations of one execution
 --   bytes             bigint   bytes  moved by one execution
+--   site              varchar  where it is called from, such as file:line; null when that is not known
 WITH total AS (
   SELECT
     rep,
@@ -68,28 +69,31 @@ summed AS (
 )
 
 SELECT
-  rep,
-  rank,
-  position,
-  op_id,
-  name,
-  type,
-  scope,
-  phase,
-  device,
-  in_shapes,
-  out_shapes,
-  executions AS count,
-  steps,
-  total_ns,
-  self_ns,
-  mean_ns,
-  max_ns,
-  self_ns / nullif(all_ns, 0) AS share,
-  CAST(running_ns AS BIGINT) AS cumulative_ns,
-  running_ns / nullif(all_ns, 0) AS cumulative_share,
-  flops,
-  bytes
+  summed.rep,
+  summed.rank,
+  summed.position,
+  summed.op_id,
+  summed.name,
+  summed.type,
+  summed.scope,
+  summed.phase,
+  summed.device,
+  summed.in_shapes,
+  summed.out_shapes,
+  summed.executions AS count,
+  summed.steps,
+  summed.total_ns,
+  summed.self_ns,
+  summed.mean_ns,
+  summed.max_ns,
+  summed.self_ns / nullif(summed.all_ns, 0) AS share,
+  CAST(summed.running_ns AS BIGINT) AS cumulative_ns,
+  summed.running_ns / nullif(summed.all_ns, 0) AS cumulative_share,
+  summed.flops,
+  summed.bytes,
+  stack.frame AS site
 FROM summed
-WHERE position <= $top
-ORDER BY rep, rank, position
+LEFT JOIN op_info ON summed.rep = op_info.rep AND summed.rank = op_info.rank AND summed.op_id = op_info.op_id
+LEFT JOIN stack ON op_info.rep = stack.rep AND op_info.rank = stack.rank AND op_info.stack_id = stack.stack_id
+WHERE summed.position <= $top
+ORDER BY summed.rep, summed.rank, summed.position

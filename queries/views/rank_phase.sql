@@ -61,7 +61,7 @@ parts AS (
       WHEN 'forward' THEN step_part.forward_ns
       WHEN 'backward' THEN step_part.backward_ns
       WHEN 'optimizer' THEN step_part.optimizer_ns
-      WHEN 'other' THEN step_part.other_ns
+      WHEN 'other' THEN step_part.other_ns + step_part.gradients_ns + step_part.after_ns
       WHEN 'host_gap' THEN step_part.host_gap_ns
     END AS phase_ns,
     step_part.dur_ns AS step_ns

@@ -1,8 +1,9 @@
 -- What each training step with recorded operators was spent on. The parts of a step add up to dur_ns exactly.
 --
 -- Every moment of a step counts once, for the first of these that it is: an operator of the forward pass, of the
--- backward pass, of the optimizer, any other operator that is no communication; communication (so it is exposed: none
--- of the rank's operators ran beside it), before or behind bp_ns; inside the dataset iterator; none of these: the host.
+-- backward pass, of the optimizer, any other operator that is no communication, one of the work on gradients before the
+-- update, one of what follows the update; communication (so it is exposed: none of the rank's operators ran beside it),
+-- before or behind bp_ns; inside the dataset iterator; none of these: the host.
 -- Steps as in train_step, as far as operators were recorded in them.
 --
 -- Reads: collective, fetch, op, op_info, train_step
@@ -18,6 +19,8 @@
 --   backward_ns    bigint   ns    operators of the backward pass
 --   optimizer_ns   bigint   ns    operators of the optimizer
 --   other_ns       bigint   ns    other operators: of a phase that is not known, or arithmetic on reduced gradients
+--   gradients_ns   bigint   ns    operators between backward pass and optimizer, such as clipping
+--   after_ns       bigint   ns    operators behind the optimizer, such as an average of the weights
 --   exposed_ns     bigint   ns    exposed communication before bp_ns; all of it when bp_ns is not known
 --   tail_ns        bigint   ns    exposed communication behind bp_ns
 --   data_wait_ns   bigint   ns    inside the dataset iterator, while no operator and no communication ran
@@ -49,8 +52,8 @@ picked AS (
     ON train_step.rep = recorded.rep AND train_step.rank = recorded.rank AND train_step.step = recorded.step
 ),
 
--- What runs is counted in two numbers, as digits of a large base, so that a comparison finds the highest class that
--- runs: of operators forward, backward, optimizer, other (base 2^15); of the rest communication, fetching (base 2^24).
+-- What runs is counted in two numbers, as digits of base 2^15, so that a comparison finds the highest class that runs:
+-- of operators forward, backward, optimizer, other; of the rest gradients, after, communication, fetching.
 event AS (
   SELECT
     op.rep,
@@ -63,9 +66,16 @@ event AS (
       WHEN 'backward' THEN 1073741824
       WHEN 'optimizer' THEN 32768
       WHEN 'communication' THEN 0
+      WHEN 'gradients' THEN 0
+      WHEN 'after' THEN 0
       ELSE 1
     END AS operators,
-    CASE WHEN op_info.phase = 'communication' THEN 16777216 ELSE 0 END AS others
+    CASE op_info.phase
+      WHEN 'gradients' THEN 35184372088832
+      WHEN 'after' THEN 1073741824
+      WHEN 'communication' THEN 32768
+      ELSE 0
+    END AS others
   FROM op
   LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
   UNION ALL
@@ -76,7 +86,7 @@ event AS (
     start_ns,
     start_ns + dur_ns AS stop_ns,
     0 AS operators,
-    16777216 AS others
+    32768 AS others
   FROM collective
   UNION ALL
   SELECT
@@ -184,14 +194,17 @@ named AS (
     stretch.rank,
     stretch.step,
     coalesce(stretch.dur_ns, 0) AS dur_ns,
-    stretch.others >= 16777216 AND stretch.operators > 0 AS overlapped,
+    CAST(stretch.others AS BIGINT) % 1073741824 >= 32768
+    AND (stretch.operators > 0 OR stretch.others >= 1073741824) AS overlapped,
     CASE
       WHEN stretch.operators >= 35184372088832 THEN 'forward'
       WHEN stretch.operators >= 1073741824 THEN 'backward'
       WHEN stretch.operators >= 32768 THEN 'optimizer'
       WHEN stretch.operators > 0 THEN 'other'
-      WHEN stretch.others >= 16777216 AND stretch.at_ns >= picked.bp_ns THEN 'tail'
-      WHEN stretch.others >= 16777216 THEN 'exposed'
+      WHEN stretch.others >= 35184372088832 THEN 'gradients'
+      WHEN stretch.others >= 1073741824 THEN 'after'
+      WHEN stretch.others >= 32768 AND stretch.at_ns >= picked.bp_ns THEN 'tail'
+      WHEN stretch.others >= 32768 THEN 'exposed'
       WHEN stretch.others > 0 THEN 'data_wait'
       ELSE 'host_gap'
     END AS part
@@ -208,6 +221,8 @@ summed AS (
     CAST(sum(CASE WHEN part = 'backward' THEN dur_ns ELSE 0 END) AS BIGINT) AS backward_ns,
     CAST(sum(CASE WHEN part = 'optimizer' THEN dur_ns ELSE 0 END) AS BIGINT) AS optimizer_ns,
     CAST(sum(CASE WHEN part = 'other' THEN dur_ns ELSE 0 END) AS BIGINT) AS other_ns,
+    CAST(sum(CASE WHEN part = 'gradients' THEN dur_ns ELSE 0 END) AS BIGINT) AS gradients_ns,
+    CAST(sum(CASE WHEN part = 'after' THEN dur_ns ELSE 0 END) AS BIGINT) AS after_ns,
     CAST(sum(CASE WHEN part = 'exposed' THEN dur_ns ELSE 0 END) AS BIGINT) AS exposed_ns,
     CAST(sum(CASE WHEN part = 'tail' THEN dur_ns ELSE 0 END) AS BIGINT) AS tail_ns,
     CAST(sum(CASE WHEN part = 'data_wait' THEN dur_ns ELSE 0 END) AS BIGINT) AS data_wait_ns,
@@ -228,6 +243,8 @@ SELECT
   summed.backward_ns,
   summed.optimizer_ns,
   summed.other_ns,
+  summed.gradients_ns,
+  summed.after_ns,
   summed.exposed_ns,
   summed.tail_ns,
   summed.data_wait_ns,

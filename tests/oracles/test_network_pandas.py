@@ -12,8 +12,8 @@ from pipeprof.query.engine import Engine
 random_rows = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 LENGTH, STEPS = 40, 3
-PHASES = ["forward", "backward", "optimizer", "communication", "other", None]
-COMPUTE = ["forward", "backward", "optimizer", "other"]
+PHASES = ["forward", "backward", "optimizer", "communication", "other", "gradients", "after", None]
+COMPUTE = ["forward", "backward", "optimizer", "other", "gradients", "after"]
 PARTS = [*COMPUTE, "communication_tail", "communication_exposed", "data_wait", "host_gap"]
 
 interval = {"start": st.integers(-5, LENGTH), "dur": st.integers(0, LENGTH), "step": st.integers(0, STEPS - 1)}

@@ -7,7 +7,7 @@ import atexit
 import sys
 import types
 
-from . import numpy_two, recorder, windows
+from . import numpy_two, recorder, sections, windows
 
 OPTIMIZER, GRAPH, JIT, GRADIENT = 0, 1, 2, 3  # flags of UPDATE and CALL; GRADIENT: a PyNative forward begins
 SEARCH_LIMIT = 400
@@ -202,8 +202,9 @@ def install_optimizer(module):
 
 
 def install_cell(module):
-    """Hook graph-mode calls of cells (PyNative calls do not come through here)."""
+    """Hook graph-mode calls of cells (PyNative calls do not come through here, but in op windows: see sections)."""
     cell = module.Cell
+    sections.SECTIONS.install_cell(cell)
     original = cell.compile_and_run
 
     def compile_and_run(self, *args, **kwargs):
@@ -219,6 +220,7 @@ def install_executors(module):
     pynative = getattr(module, "_PyNativeExecutor", None)
     if pynative is not None and pynative.__module__ == module.__name__ and hasattr(pynative, "new_graph"):
         _install_gradient(pynative)
+        sections.install_gradients(pynative)
     jit = getattr(module, "_JitExecutor", None)
     if jit is not None and jit.__module__ == module.__name__:
         _install_jit(jit)
@@ -296,6 +298,9 @@ def _timed(original, self, args, kwargs, key, flag, decide):
         return original(self, *args, **kwargs)
     LOOP.inside += 1
     LOOP.calls += 1
+    if flag == OPTIMIZER and windows.WINDOWS.folder is not None:
+        windows.WINDOWS.settle()  # so that what led to the gradients lies before the update
+    sections.SECTIONS.update = flag == OPTIMIZER
     begin = recorder.now()
     done = False
     try:
@@ -304,10 +309,13 @@ def _timed(original, self, args, kwargs, key, flag, decide):
         return result
     finally:
         LOOP.inside -= 1
-        if updates and windows.WINDOWS.folder is not None and not LOOP.model:
+        sections.SECTIONS.update = False
+        if updates and windows.WINDOWS.folder is not None and (flag == OPTIMIZER or not LOOP.model):
             windows.WINDOWS.settle()
         if done:  # a call that raised leaves its step unfinished
             rec.mark(recorder.UPDATE if updates else recorder.CALL, flag, number, 0, begin, recorder.now())
+        else:
+            rec.mark(recorder.CALL, GRADIENT, 0, 0, begin, begin)
         if updates:
             LOOP.after_update(number)
 

@@ -6,7 +6,7 @@ closes between two steps, after everything launched before has finished, so that
 
 import os
 
-from . import recorder
+from . import lines, recorder, sections
 
 AUTO_SHARE = 0.01  # of the training time may go into recording
 QUIET_TIMES = 19  # after a window, this many times its length without one: most steps stay as they are
@@ -106,11 +106,13 @@ class Windows:
             self._advance(done)
         except Exception:
             self.profiler, self.folder = None, None
+            sections.SECTIONS.on = False
             recorder.REC.failed("window")
 
     def _advance(self, done):
         if self.folder is not None:
             self._sync()
+            lines.LINES.stop()
             self.ticks.append(recorder.now())
             if done >= self.close_at:
                 self._close()
@@ -135,7 +137,8 @@ class Windows:
         self.count += 1
         folder = os.path.join(rec.folder, "window-%d" % self.count)
         os.mkdir(folder)
-        warmup = self.warmup = 0 if self.auto else self.schedule.warmup
+        by_line = self.auto and self.count == 1 and lines.LINES.possible()
+        warmup = self.warmup = int(by_line) if self.auto else self.schedule.warmup
         active = self.active if self.auto else self.schedule.active
         self.close_at = self.done + warmup + active
         self.began = recorder.now()
@@ -146,10 +149,15 @@ class Windows:
             self.profiler.enable_profile_memory()
         self.folder = folder
         rec.event("window_open", number=self.count, warmup=warmup, begin=self.began, began=recorder.now())
+        sections.SECTIONS.open(self._sync)
         self.ticks = [recorder.now()]
+        if by_line:
+            lines.LINES.start(self._sync)
 
     def _close(self):
         folder, self.folder = self.folder, None
+        sections.SECTIONS.close()
+        lines.LINES.stop()
         begin = recorder.now()
         self.profiler.stop()
         end = recorder.now()

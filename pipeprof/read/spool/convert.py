@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.mindspore_ops import op_type
-from pipeprof.read.spool import host, operators, pipelines, spans
+from pipeprof.read.spool import host, operators, pipelines, sections, spans
 from pipeprof.read.spool.account import add_account
+from pipeprof.read.spool.call_sites import CallSites, by_line
 from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
 from pipeprof.read.spool.lines import Notes, content
@@ -146,12 +147,16 @@ def _add_process(manifest: Manifest, process: Process, out: RankRows, points: Ma
     recorded = operators.load_windows(process)
     notes: list[str] = list(recorded.notes)
     tree = pipelines.add_pipelines(process, out, pipelines.roles_from_steps(found.steps), notes)
-    placed = operators.place(recorded.executions, found.steps)
+    known = sections.structures(found.steps, process.marks, by_line(process))
+    placed = operators.place(
+        recorded.executions, found.steps, known, [mark for mark in process.marks if mark.kind == Kind.UPDATE]
+    )
     first = out.steps
-    _add_steps(out, found, recorded, _points(manifest, placed, found.steps, points, out), tree)
+    _add_steps(out, found, recorded, _points(manifest, placed, found.steps, points, out, known), tree, known)
+    _tell_passes(manifest, out, sections.repeated_passes(known, {int(e["number"]): e for e in process.all("pass")}))
     step_of = {mark: first + index for index, step in enumerate(found.steps) for mark in step.fetches}
     pipelines.add_fetches(process, out, tree, step_of)
-    _add_operators(out, placed, first)
+    _add_operators(out, placed, CallSites(process, recorded.led).of(placed), first)
     _add_pool(out, process, recorded)
     _add_lock(out, process)
     _add_stages(out, process, found.steps)
@@ -169,6 +174,7 @@ def _points(
     steps: Sequence[Step],
     points: Mapping[str, str | None],
     out: RankRows,
+    structures: Mapping[int, sections.Structure],
 ) -> dict[int, tuple[int | None, int | None]]:
     chosen = operators.choose_points(placed, steps, points["fp"], points["bp"])
     for problem in chosen.problems.values():
@@ -179,7 +185,8 @@ def _points(
         manifest.options.setdefault("points", {})[f"rank {out.rank}"] = {
             "fp": chosen.fp, "fp_choice": how["fp"], "bp": chosen.bp, "bp_choice": how["bp"],
         }  # fmt: skip
-    return operators.step_points(placed, chosen)
+    own = {name for name in ("fp", "bp") if points[name] and name not in chosen.problems}
+    return operators.section_points(placed, operators.step_points(placed, chosen), structures, own)
 
 
 def _add_steps(
@@ -188,6 +195,7 @@ def _add_steps(
     recorded: operators.Recorded,
     points: Mapping[int, tuple[int | None, int | None]],
     tree: Mapping[int, pipelines.Pipeline],
+    structures: Mapping[int, sections.Structure],
 ) -> None:
     windows = sorted(recorded.windows)
     for index, step in enumerate(found.steps):
@@ -215,17 +223,33 @@ def _add_steps(
             fp_source=source,
             in_window=any(begin < step.end and step.start < end for begin, end in windows),
             updates=step.updates or None,
+            input_ns=step.input_ns,
+            **_lengths(structures.get(index)),
         )
         out.steps += 1
         out.kind_steps[group] += 1
 
 
-def _add_operators(out: RankRows, placed: Sequence[operators.Placed], first_step: int) -> None:
-    for item in placed:
+def _lengths(structure: sections.Structure | None) -> dict[str, int]:
+    """What a PyNative step did, in the columns of `step`."""
+    return {} if structure is None else {f"{name}_ns": length for name, length in structure.lengths().items()}
+
+
+def _tell_passes(manifest: Manifest, out: RankRows, passes: Sequence[Mapping[str, Any]]) -> None:
+    """Leave in the manifest which networks run forward again in a step, of the last process of the rank that does."""
+    if passes:
+        manifest.options.setdefault("passes", {})[f"rank {out.rank}"] = list(passes)
+
+
+def _add_operators(
+    out: RankRows, placed: Sequence[operators.Placed], sites: Sequence[str | None], first_step: int
+) -> None:
+    for item, site in zip(placed, sites, strict=True):
         execution = item.execution
         kind = execution.type or op_type(execution.name)
         step = None if item.step is None else first_step + item.step
-        op_id = out.op_id(item.name, item.phase, type=kind, device="CPU", in_shapes=execution.shapes)
+        stack = out.stack_id([site] if site else ())
+        op_id = out.op_id(item.name, item.phase, type=kind, device="CPU", in_shapes=execution.shapes, stack_id=stack)
         start = out.at(execution.start_ns)
         out.add(
             "op", op_id=op_id, step=step, start_ns=start, dur_ns=execution.dur_ns, self_ns=execution.dur_ns, track="CPU"

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read.mindspore_ops import Execution, PoolSample, op_type, read_folder
+from pipeprof.read.spool.sections import last_update
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from pipeprof.read.spool.process import Process
+    from pipeprof.read.spool.process import Mark, Process
+    from pipeprof.read.spool.sections import Structure
     from pipeprof.read.spool.steps import Step
 
 COLLECTIVES = {
@@ -68,6 +70,7 @@ class Recorded:
     pool: list[PoolSample]
     windows: list[tuple[int, int]]
     notes: list[str]
+    led: list[Execution] = field(default_factory=list)  # of warm-up steps of windows, which count for nothing
 
 
 class PointNotFoundError(SourceError):
@@ -117,15 +120,25 @@ def _load(folder: Path, event: dict[str, Any], skip_until: tuple[int, int], reco
         return str(error)
     for execution in executions:
         start = execution.start_ns + offset
-        if start >= skip_until[0]:
-            recorded.executions.append(replace(execution, start_ns=start))
+        kept = recorded.executions if start >= skip_until[0] else recorded.led
+        kept.append(replace(execution, start_ns=start))
     samples = (replace(sample, t_ns=sample.t_ns + offset) for sample in pool)
     recorded.pool.extend(sample for sample in samples if sample.t_ns >= skip_until[1])
     return ""
 
 
-def place(executions: Sequence[Execution], steps: Sequence[Step]) -> list[Placed]:
-    """Give each execution its step and phase. `steps` must be in order of start; evaluation may lie inside training."""
+def place(
+    executions: Sequence[Execution],
+    steps: Sequence[Step],
+    structures: Mapping[int, Structure] | None = None,
+    updates: Sequence[Mark] = (),
+) -> list[Placed]:
+    """Give each execution its step and phase. `steps` must be in order of start; evaluation may lie inside training.
+
+    `structures`: by index, of the steps whose sections are known; `updates`: marks of updates, which ended what they
+    launched.
+    """
+    known = structures or {}
     starts = [step.start for step in steps]
     by_step: dict[int | None, list[Execution]] = defaultdict(list)
     for execution in executions:
@@ -133,7 +146,10 @@ def place(executions: Sequence[Execution], steps: Sequence[Step]) -> list[Placed
     placed: list[Placed] = []
     for index, members in by_step.items():
         step = steps[index] if index is not None else None
-        phases = _phases(members, step)
+        if index is not None and index in known:
+            phases = [_phase_at(execution, known[index]) for execution in members]
+        else:
+            phases = _phases(members, step, None if step is None else last_update(step, updates))
         names = _instance_names(members)
         placed.extend(
             Placed(execution, index, phase, name) for execution, phase, name in zip(members, phases, names, strict=True)
@@ -152,27 +168,56 @@ def _step_at(time_ns: int, steps: Sequence[Step], starts: Sequence[int]) -> int 
     return None
 
 
-def _phases(members: Sequence[Execution], step: Step | None) -> list[str]:
-    """Phase of each execution of one step. Graph mode: by scope. PyNative: by the gradient seed of each micro-step.
+def _phase_at(execution: Execution, structure: Structure) -> str:
+    """The section in which an execution started, but for communication."""
+    return "communication" if op_type(execution.name) in COLLECTIVES else structure.at(execution.start_ns)
 
-    In PyNative what follows the first collective is arithmetic on reduced gradients, unless its type says otherwise.
+
+def _phases(members: Sequence[Execution], step: Step | None, updated: int | None) -> list[str]:
+    """Phase of each execution of one step whose sections are not known. Graph mode: by scope.
+
+    There, what PyNative launched behind the last update (which was over at `updated`) is `after`.
     """
     fixed = [_fixed_phase(execution) for execution in members]
     if step is not None and step.kind == "eval":
         return [phase or "forward" for phase in fixed]
     if any(execution.name.startswith("Gradients/") for execution in members):
-        return [phase or "forward" for phase in fixed]
-    micro_steps = [fetch.end for fetch in step.fetches] if step is not None else []
-    phases, backward, reduced, boundary = [], False, False, 0
-    for execution, phase in zip(members, fixed, strict=True):
+        return [
+            "after" if _is_behind(execution, updated) and phase != "communication" else phase or "forward"
+            for execution, phase in zip(members, fixed, strict=True)
+        ]
+    return _phases_by_types(members, fixed, [fetch.end for fetch in step.fetches] if step is not None else [])
+
+
+def _is_behind(execution: Execution, updated: int | None) -> bool:
+    return updated is not None and execution.start_ns >= updated and "/" not in execution.name
+
+
+def _phases_by_types(
+    members: Sequence[Execution], fixed: Sequence[str | None], micro_steps: Sequence[int]
+) -> list[str]:
+    """PyNative, by the types of operators: forward, backward from the gradient seed on, optimizer, after.
+
+    What follows the first collective is arithmetic on reduced gradients, unless its type says otherwise. What follows
+    an update begins the next forward when gradients are still to come, and so does a batch.
+    """
+    kinds = [execution.type or op_type(execution.name) for execution in members]
+    gradients = [kind.endswith("Grad") or "Backprop" in kind for kind in kinds]
+    last_gradient = max((place for place, gradient in enumerate(gradients) if gradient), default=-1)
+    phases: list[str] = []
+    state, boundary = "forward", 0
+    for place, execution in enumerate(members):
         while boundary < len(micro_steps) and execution.start_ns >= micro_steps[boundary]:
-            backward, reduced, boundary = False, False, boundary + 1
-        kind = execution.type or op_type(execution.name)
-        gradient = kind.endswith("Grad") or "Backprop" in kind
-        backward = backward or kind == SEED or gradient
-        reduced = reduced or phase == "communication"
-        plain = "other" if reduced and not gradient else "backward" if backward else "forward"
-        phases.append(phase or plain)
+            state, boundary = "forward", boundary + 1
+        phase = fixed[place]
+        if phase == "communication":
+            state = "other"
+        elif phase == "optimizer" and state in ("backward", "other"):
+            state = "forward" if last_gradient > place else "after"
+        elif state == "forward" and (gradients[place] or kinds[place] == SEED):
+            state = "backward"
+        reduced = "backward" if gradients[place] else state
+        phases.append(phase or reduced)
     return phases
 
 
@@ -280,6 +325,30 @@ def step_points(placed: Sequence[Placed], points: Points) -> dict[int, tuple[int
             end = _end(item) if end is None else max(end, _end(item))
         found[item.step] = (start, end)
     return found
+
+
+def section_points(
+    placed: Sequence[Placed],
+    found: Mapping[int, tuple[int | None, int | None]],
+    structures: Mapping[int, Structure],
+    own: Collection[str],
+) -> dict[int, tuple[int | None, int | None]]:
+    """The points, but of steps whose sections are known by these: the first forward operator, the last backward pass.
+
+    `own`: the points that the user named, which stay.
+    """
+    first: dict[int, int] = {}
+    for item in placed:
+        if item.step is not None and item.step in structures and item.phase == "forward":
+            first.setdefault(item.step, item.execution.start_ns)
+    points = dict(found)
+    for index, structure in structures.items():
+        fp, bp = found.get(index, (None, None))
+        points[index] = (
+            fp if "fp" in own else first.get(index, fp),
+            bp if "bp" in own else structure.backward_end,
+        )
+    return points
 
 
 def _end(item: Placed) -> int:

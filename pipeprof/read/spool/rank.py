@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.record.schema import BY_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class RankRows:
@@ -27,6 +30,7 @@ class RankRows:
         self._first_op = first_op
         self._ops: dict[tuple[str | None, str | None, str | None], int] = {}
         self._names: dict[str, dict[str, None]] = {}  # columns of each table
+        self._stacks: dict[tuple[int | None, str], int] = {}
 
     def add(self, table: str, **values: Any) -> None:
         """Append a row; columns that are not given are null. Raises KeyError for an unknown column."""
@@ -45,6 +49,17 @@ class RankRows:
     def at(self, monotonic_ns: int) -> int:
         """A time of the monotonic clock as ns since the repetition's zero."""
         return monotonic_ns - self.zero
+
+    def stack_id(self, frames: Sequence[str]) -> int | None:
+        """Identity of a source location whose frames are given innermost first; None for an empty one."""
+        parent: int | None = None
+        for frame in reversed(frames):
+            key = (parent, frame)
+            if key not in self._stacks:
+                self._stacks[key] = len(self._stacks)
+                self.add("stack", stack_id=self._stacks[key], parent_id=parent, frame=frame)
+            parent = self._stacks[key]
+        return parent
 
     def op_id(self, name: str | None, phase: str | None, **info: Any) -> int:
         """Identity of an operator; its row in op_info is made the first time."""

@@ -133,6 +133,26 @@ class Window(_Window, total=False):
     warmup: Count
 
 
+class Lines(_Event):
+    """A step that was run line by line: when each line began, and which of `sites` it is."""
+
+    sites: list[str]
+    rows: list[tuple[At, Id]]
+
+
+class _Pass(_Event):
+    number: Id
+
+
+class Pass(_Pass, total=False):
+    """A call of a network, or of a function that makes its gradients, which is the subject of sections."""
+
+    site: str | None
+    cell: str
+    own: bool
+    network: Id | None
+
+
 class _UserProfile(_Event):
     monotonic: At
     realtime: At
@@ -340,6 +360,7 @@ class Now(_Now, total=False):
 _EVENTS = {
     "process": About, "iterator": Iterator, "import": Import, "context": Context, "closed": Closed,
     "window_open": WindowOpen, "window": Window, "user_profile": UserProfile, "service": Service, "calls": CallTimes,
+    "lines": Lines, "pass": Pass,
     "workers": Workers, "gil": Gil, "span": Span, "thread": Thread, "warning": Warning_, "override_missed": Why,
     "stand_in_failed": Why,
 }  # fmt: skip

@@ -31,6 +31,7 @@ class Step:
     epoch: int | None = None
     fetches: list[Mark] = field(default_factory=list)
     updates: int = 0
+    worked: bool = False  # the network was seen at work in it
 
     @property
     def handed_over(self) -> int | None:
@@ -43,6 +44,14 @@ class Step:
             seen.add(fetch.subject)
             end = fetch.end
         return end
+
+    @property
+    def input_ns(self) -> int | None:
+        """Time until the first forward could start, and inside iterators after that; None when nothing was fetched."""
+        ready = self.handed_over
+        if ready is None:
+            return None
+        return ready - self.start + sum(max(0, fetch.end - max(ready, fetch.begin)) for fetch in self.fetches)
 
 
 @dataclass
@@ -215,6 +224,7 @@ class _LoopReader:
         self.epoch = 0
         self.open_eval: Step | None = None
         self.by_rows = False
+        self.used = False  # whether the network was called since the group's first row
 
     def read(self, marks: Sequence[Mark]) -> list[Step]:
         """All steps of these marks."""
@@ -226,10 +236,25 @@ class _LoopReader:
                 self._update(mark)
             elif mark.kind == Kind.CALL:
                 self._call(mark)
+        left = {mark.subject for mark in self.fetches} if self.used else set()
         if not self._unfinished():
             self._close(None)
         self._close_eval(None)
-        return self.steps
+        return self._worked(left)
+
+    def _worked(self, at_work: set[int]) -> list[Step]:
+        """Without rows of iterators that the network was never seen at work with, where it was with another's.
+
+        `at_work`: iterators whose last row it was at work with when everything ended.
+        """
+        if not self.by_rows:
+            return self.steps
+        at_work |= {fetch.subject for step in self.steps if step.worked for fetch in step.fetches}
+        return [
+            step
+            for step in self.steps
+            if step.kind == "eval" or not at_work or any(fetch.subject in at_work for fetch in step.fetches)
+        ]
 
     def _unfinished(self) -> bool:
         """Whether the last rows were fetched but nothing came of them: the loop was left, or it raised."""
@@ -293,6 +318,7 @@ class _LoopReader:
         self.last_end = mark.end
 
     def _call(self, mark: Mark) -> None:
+        self.used = self.used or bool(self.fetches)
         if mark.flag == GRADIENT:
             self.forward = mark.begin if self.forward is None else self.forward
             return
@@ -308,8 +334,9 @@ class _LoopReader:
             updates = sum(self.units.values())
             if self.fetches:
                 self.epoch = self.epochs[self.fetches[0]]
-            self.steps.append(Step("train", self.begin, self.finish, self.epoch, self.fetches, updates))
-        self.fetches, self.units, self.begin, self.forward = [], Counter(), None, None
+            worked = self.used or bool(updates)
+            self.steps.append(Step("train", self.begin, self.finish, self.epoch, self.fetches, updates, worked))
+        self.fetches, self.units, self.begin, self.forward, self.used = [], Counter(), None, None, False
 
     def _close_eval(self, end: int | None) -> None:
         if self.open_eval is not None:

@@ -6,13 +6,16 @@ from typing import Any
 
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import Answer, at_most, joined, percent, sentence, unopposed
+from pipeprof.report.words.passes import repeated
 from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_count, format_ns
 
 LIMITS = {
     "compute": "Compute-bound: operators of the forward and backward pass take {} of each step.",
     "communication": "Communication takes {} of each step, not overlapped with computing.",
+    "gradients": "Work on the gradients, between backward pass and optimizer, takes {} of each step.",
     "optimizer": "The optimizer takes {} of each step.",
+    "after": "What follows the optimizer takes {} of each step.",
     "host_gap": "Host-bound: during {} of each step no operator runs, only Python and framework code.",
     "imbalance": "Rank {rank} is a straggler: the other ranks wait for it during {} of each step.",
     "compile": "Warm-up takes {} of the time in training steps.",
@@ -34,7 +37,7 @@ def answer(content: dict[str, Any]) -> Answer:
     limit, share = network["limit"], network["limit_share"]
     slow = network["slowest_rank"] or {}
     given = Answer(LIMITS[limit].format(percent(share), rank=slow.get("rank")), confidence=network["confidence"])
-    given.cause = _cause(network, limit) + _data(content["diagnosis"])
+    given.cause = _cause(network, limit) + _again(content, limit) + _data(content["diagnosis"])
     _advise(given, network, limit)
     given.confidence_reason = _reason(content, network)
     given.next_command = command.after_change(content["run"], "ops")
@@ -92,6 +95,12 @@ def _cause(network: dict[str, Any], limit: str) -> str:
         count = sum(kind["count_per_step"] for kind in network["top_types"])
         return f"Between about {count:,.0f} operators per step the device waits for Python to launch the next one."
     return ""
+
+
+def _again(content: dict[str, Any], limit: str) -> str:
+    """A network that runs forward again in a step, where that can be what takes the time."""
+    said = repeated(content["steps"]["passes"]) if limit in ("compute", "after") else []
+    return "".join(f" {sentence(text)}" for text in said[:1])
 
 
 def _type(kind: dict[str, Any]) -> str:

@@ -17,6 +17,11 @@ PHASES = {
     "tail": "tail",
     "whole": "whole step",
 }
+TRACE = {
+    "data_wait": "waiting for the batch", "launch": "until the first operator", "forward": "forward",
+    "backward": "backward", "forward_backward": "forward+backward", "gradients": "work on the gradients",
+    "optimizer": "optimizer", "after": "after the optimizer", "tail": "tail",
+}  # fmt: skip
 
 
 @dataclass

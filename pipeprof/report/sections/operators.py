@@ -25,22 +25,30 @@ def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
         section.notes.append(
             f"{len(rows)} of {len(types)} types; all of them: pipeprof ops {content['run']['path']} --top 0"
         )
+    recorded = not content["run"]["source"].startswith("import:")
     instances = [
         [
             short_name(row["name"]),
             row["phase"] or "-",
             row["in_shapes"] or "-",
+            _site(row["site"]) if recorded else "-",
             str(row["count"]),
             *costs(row, nested=nested),
         ]
         for row in rows_at(content["op_instances"], focus)[:5]
     ]
     if instances:
-        section.blocks.append(filled(("operator", "phase", "input shapes", *times), instances, words=(0, 1, 2)))
+        head = ("operator", "phase", "input shapes", "called from", *times)
+        section.blocks.append(filled(head, instances, words=(0, 1, 2, 3)))
     if nested:
         section.notes.append("own time: without the operators that an operator calls")
     _totals(section, content, focus)
     return section
+
+
+def _site(site: str | None) -> str:
+    """`train.py:41`; the whole path is in the JSON report."""
+    return site.rpartition("/")[2] if site else "-"
 
 
 def _totals(section: Section, content: dict[str, Any], focus: tuple[int, int]) -> None:

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.sections.block import PHASES, Block, Section, filled, in_windows, rows_at, timed_steps, times
+from pipeprof.report.sections.block import (
+    PHASES,
+    TRACE,
+    Block,
+    Section,
+    filled,
+    in_windows,
+    rows_at,
+    timed_steps,
+    times,
+)
 from pipeprof.report.words import drift
-from pipeprof.units import format_ns, format_ratio
+from pipeprof.report.words.passes import repeated
+from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,11 +46,12 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
         section.blocks.append(
             Block(("kind", "steps", "mean", "median", "p90", "max", "std dev"), rows, frozenset(range(1, 7)))
         )
+    parted = _trace(section, rows_at(steps["trace"], focus))
     phases = [
         [PHASES[row["phase"]], str(row["steps"]), *times(row), format_ratio(row["share"])]
         for row in sorted(rows_at(steps["phases"], focus), key=lambda row: list(PHASES).index(row["phase"]))
     ]
-    if phases:
+    if phases and not parted:
         section.blocks.append(
             Block(
                 ("phase of a training step", "steps", "mean", "median", "p90", "max", "share"),
@@ -55,6 +67,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
             else "before the forward pass: from the end of the previous step to FP; forward+backward: from FP to BP; "
             "tail: after BP"
         )
+    section.notes += repeated(steps["passes"], focus[1])
     _variation(section, rows_at(steps["variation"], focus))
     section.notes += [drift.sentence(row) for row in rows_at(steps["drift"], focus) if row["verdict"] in drift.SLOWER]
     _slowest(section, rows_at(steps["slowest"], focus)[:5], windowed=in_windows(content))
@@ -71,6 +84,23 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     if listed:
         section.blocks.append(Block(("stage", "count", "time"), listed, frozenset((1, 2))))
     return section
+
+
+def _trace(section: Section, rows: Sequence[dict[str, Any]]) -> bool:
+    """The mean step in parts that add up to it; false where its parts are not known."""
+    if all(row["measured"] for row in rows):
+        return False
+    listed = [[TRACE[row["phase"]], format_ns(row["mean_ns"]), format_ratio(row["share"])] for row in rows]
+    total = sum(row["mean_ns"] for row in rows)
+    listed.append(["the whole step", format_ns(total), format_ratio(1.0 if total else None)])
+    section.blocks.append(Block(("part of a training step", "mean", "share"), listed, frozenset((1, 2))))
+    first = rows[0]
+    steps, parted = format_count(first["steps"], "step"), format_count(first["parted_steps"], "step")
+    waiting = " and the wait for the batch are" if first["phase"] == "data_wait" else " is"
+    said = f"the parts add up; the length of a step{waiting} measured in {steps}; the rest is divided as in {parted}"
+    slower = "" if first["inflation"] is None else f", which take {first['inflation']:.2f} times as long"
+    section.notes.append(f"{said} with recorded operators{slower}")
+    return True
 
 
 def _slowest(section: Section, rows: Sequence[dict[str, Any]], *, windowed: bool) -> None:

@@ -42,7 +42,8 @@ def described(op: Facts) -> str:
     """One operator in words."""
     shapes = f" on {op['in_shapes']}" if op["in_shapes"] else ""
     name = f" `{op['name']}`" if op["name"] != op["type"] else ""
-    return f"{op['type'] or 'operator'}{name}{shapes} ({op['phase']}, {format_ratio(op['share'])} of the step)"
+    site = f" of `{op['site'].rpartition('/')[2]}`" if op.get("site") else ""
+    return f"{op['type'] or 'operator'}{name}{shapes}{site} ({op['phase']}, {format_ratio(op['share'])} of the step)"
 
 
 def _of_type(facts: Facts) -> str:
@@ -53,6 +54,10 @@ def _of_type(facts: Facts) -> str:
         return f"make `{facts['type']}` cheaper: {share}"
     what = f"{facts['count_per_step']:,.0f} {facts['type']} per step"
     return f"use fewer or cheaper {facts['type']}, such as fused ones on larger tensors: {what} take {share}"
+
+
+def _largest(facts: Facts) -> str:
+    return f"; the largest operator: {described(facts['op'])}" if facts["op"] else ""
 
 
 def _fixed_shapes(facts: Facts) -> str:
@@ -124,6 +129,14 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         "update less often"
     ),
     "largest_of_optimizer": lambda facts: f"the largest operator of the optimizer: {described(facts['op'])}",
+    "less_gradients": lambda facts: (
+        "do less between backward pass and update (clipping, scaling, adding up): fuse it over all gradients, or "
+        f"compile it together with the optimizer by ms.jit{_largest(facts)}"
+    ),
+    "less_after": lambda facts: (
+        "do less behind the optimizer (averages of the weights, metrics, another forward pass): only every n-th step, "
+        f"or compiled by ms.jit{_largest(facts)}"
+    ),
     "compile_step": _compile_step,
     "sink_mode": lambda _: (
         "on a device, Model.train with dataset_sink_mode=True runs many steps without returning to Python"

@@ -3,12 +3,15 @@
 LIMITS = {
     "compute": "operators of the forward and backward pass",
     "communication": "exposed communication",
+    "gradients": "operators between backward pass and optimizer (clipping, scaling, adding up)",
     "optimizer": "operators of the optimizer",
+    "after": "operators behind the optimizer (averages of the weights, metrics, another forward pass)",
     "host_gap": "time in which no operator runs, only Python and framework code on the host",
     "imbalance": "waiting for the slowest rank",
 }
 PHASES = {
     "data_wait": "waiting for data", "forward": "the forward pass", "backward": "the backward pass",
+    "gradients": "work on the gradients", "after": "what follows the optimizer",
     "optimizer": "the optimizer", "host_gap": "Python and framework code on the host", "other": "other operators",
     "computing": "computing on the device", "free": "time in which the device is idle",
     "forward_backward": "the forward and backward pass", "tail": "the tail", "compute": "computing",

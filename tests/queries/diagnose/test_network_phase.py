@@ -22,12 +22,14 @@ def test_shares_of_the_steps_with_operators_add_up(ask):
     }
     rows = ask("diagnose/network_phase", tables, give="part adds_up steps total_ns step_ns median_ns share")
     assert rows == [
+        ("after", True, 2, 0, 200, 0.0, 0.0),
         ("backward", True, 2, 30, 200, 15.0, 0.15),
         ("communication_exposed", True, 2, 0, 200, 0.0, 0.0),
         ("communication_overlapped", False, 2, 10, 200, 5.0, 0.05),
         ("communication_tail", True, 2, 10, 200, 5.0, 0.05),
         ("data_wait", True, 2, 10, 200, 5.0, 0.05),
         ("forward", True, 2, 60, 200, 30.0, 0.3),
+        ("gradients", True, 2, 0, 200, 0.0, 0.0),
         ("host_gap", True, 2, 90, 200, 45.0, 0.45),
         ("optimizer", True, 2, 0, 200, 0.0, 0.0),
         ("other", True, 2, 0, 200, 0.0, 0.0),

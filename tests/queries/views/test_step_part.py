@@ -4,10 +4,13 @@ import pytest
 
 INFO = [
     {"op_id": number, "phase": phase, "name": phase}
-    for number, phase in enumerate(("forward", "backward", "optimizer", "communication", "other"))
+    for number, phase in enumerate(("forward", "backward", "optimizer", "communication", "other", "gradients", "after"))
 ]
-FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION, OTHER, UNKNOWN = range(6)
-PARTS = ["forward", "backward", "optimizer", "other", "exposed", "tail", "data_wait", "host_gap", "overlapped"]
+FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION, OTHER, GRADIENTS, AFTER, UNKNOWN = range(8)
+PARTS = [
+    "forward", "backward", "optimizer", "other", "gradients", "after", "exposed", "tail", "data_wait", "host_gap",
+    "overlapped",
+]  # fmt: skip
 
 
 def op(op_id, start, stop, step=0):
@@ -54,6 +57,12 @@ def test_forward_counts_before_backward_before_optimizer_before_others(look):
     ops = [op(FORWARD, 100, 120), op(BACKWARD, 110, 140), op(OPTIMIZER, 130, 160), op(OTHER, 150, 180)]
     found = parts(look, ops)
     assert found == {"forward": 20, "backward": 20, "optimizer": 20, "other": 20, "host_gap": 20}
+
+
+def test_work_on_gradients_and_behind_the_optimizer_count_before_communication(look):
+    ops = [op(GRADIENTS, 110, 130), op(AFTER, 120, 150), op(COMMUNICATION, 140, 160), op(FORWARD, 105, 115)]
+    found = parts(look, ops)
+    assert found == {"forward": 10, "gradients": 15, "after": 20, "exposed": 10, "overlapped": 10, "host_gap": 45}
 
 
 def test_an_operator_nothing_is_known_of_is_other(look):

@@ -16,17 +16,9 @@ import pipeprof.collect
 PROBE = Path(pipeprof.collect.__file__).parent / "probe"
 NAME = "_pipeprof_probe"
 MODULES = (
-    "recorder",
-    "windows",
-    "steps",
-    "describe",
-    "swap",
-    "service",
-    "dataset",
-    "profiler_guard",
-    "imports",
-    "live",
-)
+    "recorder", "windows", "steps", "describe", "swap", "service", "dataset", "profiler_guard", "imports", "sections",
+    "lines", "live",
+)  # fmt: skip
 
 
 class NoThread:

@@ -93,6 +93,25 @@ def test_each_micro_step_of_gradient_accumulation_begins_with_its_forward_pass()
     ]  # fmt: skip
 
 
+def test_what_follows_the_update_is_after_it_also_a_second_forward_pass():
+    names = ["MatMul", "MatMulGrad", "ApplyMomentum", "Mul", "MatMul", "Ones", "BiasAdd"]
+    assert phases(STEP, *names) == ["forward", "backward", "optimizer", "after", "after", "after", "after"]
+
+
+def test_gradients_that_follow_an_update_are_those_of_a_second_network():
+    names = ["MatMul", "MatMulGrad", "Adam", "Mul", "ReluGrad", "Adam", "Mul"]
+    assert phases(STEP, *names) == ["forward", "backward", "optimizer", "forward", "backward", "optimizer", "after"]
+
+
+def test_what_pynative_launches_behind_a_compiled_update_is_after_it():
+    compiled = ["Gradients/Default/Grad_MatMul/MatMul-op1", "Default/ApplyMomentum-op0"]
+    executions = [execution(name, at) for name, at in zip([*compiled, "Mul", "Assign"], (10, 20, 60, 70), strict=True)]
+    update = Mark(Kind.UPDATE, 2, 0, 0, 5, 50)
+    assert [item.phase for item in place(executions, [STEP], None, [update])] == [
+        "backward", "optimizer", "after", "after",
+    ]  # fmt: skip
+
+
 def test_evaluation_has_no_backward_pass():
     step = Step("eval", 0, 1000, fetches=[row(0, 5)])
     assert phases(step, "Ones", "MatMul", "AllReduce") == ["forward", "forward", "communication"]

@@ -288,3 +288,32 @@ def test_callbacks_win_over_updates_when_both_were_seen(rec):
     found = rec.fetch(3).update(5).steps()
     assert found.evidence == "callbacks"
     assert len(found.steps) == 2
+
+
+def test_a_row_that_was_only_looked_at_is_no_step_when_others_are_computed_with(rec):
+    rec.fetch().fetch(CHECK)
+    rec.call()
+    rec.fetch(CHECK)
+    rec.call()
+    rec.stop(CHECK)
+    found = rec.steps()
+    assert [[mark.subject for mark in step.fetches] for step in found.steps] == [[CHECK], [CHECK]]
+
+
+def test_a_training_that_raised_in_its_first_forward_has_no_step(rec):
+    rec.fetch()
+    rec.fetch(CHECK).add(Kind.CALL, flag=3)
+    assert rec.steps().steps == []
+
+
+def test_a_dataset_that_is_only_iterated_has_a_step_for_each_row(rec):
+    rec.fetch().fetch().stop()
+    assert len(rec.steps().steps) == 2
+
+
+def test_input_is_the_time_until_the_batch_and_inside_the_iterator_after_that(rec):
+    rec.fetch()
+    rec.now += 7
+    rec.fetch().update().stop()
+    (step,) = rec.steps().steps
+    assert step.input_ns == 20

@@ -52,6 +52,8 @@ def warmup(share, later=0, train_steps=50, mean=100.0):
         ({"forward": 300, "backward": 300, "other": 100}, "compute"),
         ({"communication_exposed": 300, "communication_tail": 400}, "communication"),
         ({"optimizer": 700}, "optimizer"),
+        ({"after": 700}, "after"),
+        ({"gradients": 700}, "gradients"),
         ({"forward": 300}, "host_gap"),
     ],
 )

@@ -1,0 +1,105 @@
+"""From which line of the program each operator of a PyNative step is launched: one step is run line by line.
+
+Each line waits for what it launched, so an operator belongs to the line during which it started. That is slow: it is
+done in the first step of the first op window, whose executions count for nothing else.
+"""
+
+import os
+import sys
+
+from . import recorder, where
+
+MOST = 50_000  # lines; a step of more is left
+
+
+class Lines:
+    """The lines of one step, each with the time from which on it ran."""
+
+    def __init__(self):
+        self.rows = []
+        self._sites = {}
+        self._files = {}
+        self._frames = []
+        self._settle = None
+        self._hook = None
+        self._library = os.path.dirname(os.__file__)
+
+    def possible(self):
+        """Whether a step can be run line by line: nobody else watches lines, and Python launches the operators."""
+        mindspore = sys.modules.get("mindspore")
+        return sys.gettrace() is None and mindspore is not None and mindspore.get_context("mode") == 1
+
+    def start(self, settle):
+        """From now on, in this thread; `settle` waits for what was launched."""
+        self._settle, self._hook = settle, self._called
+        frame = sys._getframe(1)
+        first = None
+        while frame is not None:
+            if self._is_own(frame.f_code):
+                first = first or frame
+                frame.f_trace = self._line
+                self._frames.append(frame)
+            frame = frame.f_back
+        if first is not None:
+            self._add(first)
+        sys.settrace(self._hook)
+
+    def stop(self):
+        """The step is over: leave its lines in the spool."""
+        if self._hook is None:
+            return
+        if sys.gettrace() is self._hook:
+            sys.settrace(None)
+        self._hook = None
+        for frame in self._frames:
+            frame.f_trace = None
+        self._frames = []
+        rows, self.rows = self.rows, []
+        recorder.REC.event("lines", sites=list(self._sites), rows=rows)
+
+    def _called(self, frame, _event, _argument):
+        return self._line if self._hook is not None and self._is_own(frame.f_code) else None
+
+    def _line(self, frame, event, _argument):
+        if self._hook is None:
+            return None
+        try:
+            if event == "line":
+                self._add(frame)
+            elif event == "return":
+                self._add(self._caller(frame))
+        except Exception:
+            sys.settrace(None)
+            self._hook = None
+            recorder.REC.failed("lines")
+            return None
+        return self._line
+
+    def _add(self, frame):
+        if frame is None or len(self.rows) >= MOST:
+            return
+        self._settle()
+        code = frame.f_code
+        site = "%s:%d" % (code.co_filename, frame.f_lineno)
+        number = self._sites.setdefault(site, len(self._sites))
+        if not self.rows or self.rows[-1][1] != number:
+            self.rows.append((recorder.now(), number))
+
+    def _caller(self, frame):
+        frame = frame.f_back
+        while frame is not None and not self._is_own(frame.f_code):
+            frame = frame.f_back
+        return frame
+
+    def _is_own(self, code):
+        """Whether code is the program's: neither MindSpore's nor Python's own, nor the probe's."""
+        name = code.co_filename
+        known = self._files.get(name)
+        if known is None:
+            inside = (where.package_folder(), os.path.dirname(__file__))
+            library = name.startswith(self._library) and "site-packages" not in name
+            known = self._files[name] = not (name.startswith(inside) or name.startswith("<") or library)
+        return known
+
+
+LINES = Lines()

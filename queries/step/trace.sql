@@ -1,0 +1,157 @@
+-- The mean training step and its parts, of all steps whose time counts: the parts add up to the step exactly.
+--
+-- The length of a step and the time until its batch is there are measured in every step. What follows is measured in
+-- steps in which operators were recorded, and divides the rest of all steps in the same shares: those steps take longer
+-- (inflation), all their parts alike as far as is known. Ranks without such a step have data_wait and compute, without
+-- fetched batches whole.
+--
+-- Reads: step, train_step
+-- Gives, one row per (rep, rank, position), in that order:
+--   rep           bigint   repetition
+--   rank          bigint   process rank
+--   position      bigint   order in the step, from 1
+--   phase         varchar  data_wait | forward | backward | gradients | optimizer | after; or, where a step is one call
+--                          of a graph: data_wait | launch (until the first operator) | forward_backward | tail; or
+--                          compute, whole
+--   measured      boolean  in every step; else a share of steps with recorded operators
+--   steps         bigint   steps whose time counts
+--   parted_steps  bigint   steps that the shares are from
+--   mean_ns       bigint   ns    of a step; the sum over a rank's phases is the mean step, rounded
+--   share         double   0..1  of the mean step; null when that is 0
+--   inflation     double   a step with recorded operators / another one, medians without the wait for data; null when
+--                          there are none of either
+WITH known AS (
+  SELECT
+    train_step.rep,
+    train_step.rank,
+    train_step.timed,
+    train_step.in_window,
+    train_step.dur_ns,
+    coalesce(step.input_ns, 0) AS input_ns,
+    step.input_ns IS NOT NULL AS is_fed,
+    step.forward_ns,
+    step.backward_ns,
+    step.gradients_ns,
+    step.optimizer_ns,
+    step.after_ns,
+    step.fp_ns - step.start_ns - coalesce(step.input_ns, 0) AS launch_ns,
+    step.bp_ns - step.fp_ns AS forward_backward_ns,
+    step.end_ns - step.bp_ns AS tail_ns,
+    step.forward_ns IS NOT NULL AS is_parted,
+    step.bp_ns IS NOT NULL AND step.fp_ns >= step.start_ns + step.input_ns AS is_split
+  FROM train_step
+  INNER JOIN step ON train_step.rep = step.rep AND train_step.rank = step.rank AND train_step.step = step.step
+),
+
+whole AS (
+  SELECT
+    rep,
+    rank,
+    count(CASE WHEN timed THEN 1 END) AS steps,
+    avg(CASE WHEN timed THEN dur_ns END) AS step_ns,
+    avg(CASE WHEN timed THEN input_ns END) AS input_ns,
+    bool_and(is_fed OR NOT timed) AS is_fed,
+    count(CASE WHEN is_parted THEN 1 END) AS parted,
+    count(CASE WHEN is_split THEN 1 END) AS split,
+    median(dur_ns - input_ns) FILTER (WHERE in_window AND (is_parted OR is_split))
+    / nullif(median(dur_ns - input_ns) FILTER (WHERE NOT in_window), 0) AS inflation
+  FROM known
+  GROUP BY rep, rank
+),
+
+piece AS (
+  SELECT
+    rep,
+    rank,
+    unnest(['forward', 'backward', 'gradients', 'optimizer', 'after']) AS phase,
+    unnest([2, 3, 4, 5, 6]) AS place,
+    unnest([forward_ns, backward_ns, gradients_ns, optimizer_ns, after_ns]) AS part_ns,
+    'parted' AS how
+  FROM known
+  WHERE is_parted
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    unnest(['launch', 'forward_backward', 'tail']) AS phase,
+    unnest([2, 3, 4]) AS place,
+    unnest([launch_ns, forward_backward_ns, tail_ns]) AS part_ns,
+    'split' AS how
+  FROM known
+  WHERE is_split
+),
+
+part AS (
+  SELECT
+    piece.rep,
+    piece.rank,
+    piece.phase,
+    piece.place,
+    sum(piece.part_ns) / nullif(sum(sum(piece.part_ns)) OVER (PARTITION BY piece.rep, piece.rank), 0) AS part_share
+  FROM piece
+  INNER JOIN whole ON piece.rep = whole.rep AND piece.rank = whole.rank
+  WHERE piece.how = CASE WHEN whole.parted > 0 THEN 'parted' ELSE 'split' END
+  GROUP BY piece.rep, piece.rank, piece.phase, piece.place
+),
+
+listed AS (
+  SELECT
+    rep,
+    rank,
+    1 AS place,
+    'data_wait' AS phase,
+    TRUE AS measured,
+    input_ns AS until_ns
+  FROM whole
+  WHERE is_fed
+  UNION ALL
+  SELECT
+    whole.rep,
+    whole.rank,
+    part.place,
+    part.phase,
+    FALSE AS measured,
+    whole.input_ns + (whole.step_ns - whole.input_ns) * sum(part.part_share) OVER (
+      PARTITION BY whole.rep, whole.rank
+      ORDER BY part.place ASC
+      ROWS UNBOUNDED PRECEDING
+    ) AS until_ns
+  FROM whole
+  INNER JOIN part ON whole.rep = part.rep AND whole.rank = part.rank
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    2 AS place,
+    CASE WHEN is_fed THEN 'compute' ELSE 'whole' END AS phase,
+    TRUE AS measured,
+    step_ns AS until_ns
+  FROM whole
+  WHERE parted = 0 AND split = 0
+),
+
+-- Each part begins where the one before it ends, in whole ns, so that nothing is lost by rounding.
+cut AS (
+  SELECT
+    *,
+    CAST(round(until_ns) AS BIGINT) - coalesce(
+      CAST(round(lag(until_ns) OVER (PARTITION BY rep, rank ORDER BY place ASC)) AS BIGINT), 0
+    ) AS mean_ns
+  FROM listed
+)
+
+SELECT
+  cut.rep,
+  cut.rank,
+  row_number() OVER (PARTITION BY cut.rep, cut.rank ORDER BY cut.place ASC) AS position,
+  cut.phase,
+  cut.measured,
+  whole.steps,
+  CASE WHEN whole.parted > 0 THEN whole.parted ELSE whole.split END AS parted_steps,
+  cut.mean_ns,
+  cut.mean_ns / nullif(whole.step_ns, 0) AS share,
+  whole.inflation
+FROM cut
+INNER JOIN whole ON cut.rep = whole.rep AND cut.rank = whole.rank
+WHERE whole.steps > 0
+ORDER BY cut.rep, cut.rank, position

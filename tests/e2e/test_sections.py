@@ -1,0 +1,77 @@
+"""PyNative steps are divided as the script itself timed them: one process that runs several loops, told apart by theirs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.mindspore
+
+SOURCE = Path(__file__).parent / "workloads" / "sections.py"
+LOOPS = ("plain", "weights_averaged", "clipped", "accumulated", "two_networks")
+PARTS = ("forward", "backward", "gradients", "optimizer", "after")
+NEAR = 0.05  # of the step's own work; a step that is cut at the wrong place is off by more than twice that
+
+
+@pytest.fixture(scope="session")
+def divided(recorded):
+    """Of each loop: the script's sections, and the columns of its steps, as shares of their sums."""
+    recording = recorded("sections.py", options=("--ops", "all"))
+    truth = dict(json.loads(recording.done.stdout.partition("truth ")[2]))
+    found = {}
+    for number, name in enumerate(LOOPS):
+        steps = [row for row in recording.training() if row["pipeline_id"] == number][1:]
+        found[name] = (_shares(truth[name]), _shares({part: sum(r[f"{part}_ns"] for r in steps) for part in PARTS}))
+    return found
+
+
+def _shares(times):
+    total = sum(times.values())
+    return {part: times.get(part, 0) / total for part in PARTS}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_parts_of_a_step_are_what_the_script_timed(divided, loop):
+    truth, found = divided[loop]
+    assert found == {part: pytest.approx(share, abs=NEAR) for part, share in truth.items()}
+
+
+def test_the_loops_differ_where_a_wrong_cut_would_not(divided):
+    """What is tested is worth the test: each special section takes more of its step than the tolerance."""
+    for loop, part in (("weights_averaged", "after"), ("clipped", "gradients"), ("accumulated", "gradients")):
+        assert divided[loop][0][part] > 2 * NEAR, loop
+
+
+def test_parts_are_the_step_to_the_nanosecond(recorded):
+    rows = [
+        row for row in recorded("sections.py", options=("--ops", "all")).training() if row["forward_ns"] is not None
+    ]
+    assert rows
+    for row in rows:
+        assert row["input_ns"] + sum(row[f"{part}_ns"] for part in PARTS) == row["end_ns"] - row["start_ns"]
+
+
+def test_the_network_that_runs_twice_is_told_with_its_lines(recorded):
+    text = SOURCE.read_text(encoding="utf-8").splitlines()
+    lines = {number for number, line in enumerate(text, 1) if line.strip() in ("judge(x)", "trainer.network(x)")}
+    (network,) = [
+        row
+        for row in recorded("sections.py", options=("--ops", "all")).manifest.options["passes"]["rank 0"]
+        if row["network"] == "Network"
+    ]
+    sites = {site["site"] for site in network["sites"] if not site["gradient"]}
+    assert sites == {f"{SOURCE}:{line}" for line in lines}
+
+
+def test_operators_are_of_the_part_in_which_they_were_launched(recorded):
+    recording = recorded("sections.py", options=("--ops", "all"))
+    phases = recording.sql(
+        "SELECT DISTINCT step.pipeline_id AS loop, op_info.phase AS phase FROM op "
+        "JOIN op_info USING (rep, rank, op_id) JOIN step USING (rep, rank, step)"
+    )
+    found = {(LOOPS[row["loop"]], row["phase"]) for row in phases}
+    assert ("plain", "gradients") not in found
+    assert ("weights_averaged", "after") in found
+    assert ("clipped", "gradients") in found

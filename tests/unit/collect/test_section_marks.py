@@ -1,0 +1,149 @@
+"""Which sections of a PyNative step are marked while an op window is open, and from which line operators come."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+FORWARD, BACKWARD, PASS = 1, 2, 3
+
+
+class Cell:
+    """A cell as MindSpore's: callable, with cells and parameters of its own."""
+
+    def __init__(self, parameters=(), cells=(), body=lambda: None):
+        self.parameters, self.children, self.body = list(parameters), list(cells), body
+
+    def __call__(self):
+        return self.construct()
+
+    def construct(self):
+        for cell in self.children:
+            cell()
+        return self.body()
+
+    def cells(self):
+        return self.children
+
+    def get_parameters(self):
+        return iter(self.parameters + [item for cell in self.children for item in cell.get_parameters()])
+
+
+class Executor:
+    def new_graph(self, what, *args):
+        pass
+
+    def end_graph(self, what, *args):
+        pass
+
+    def grad(self, *args):
+        pass
+
+    def value_and_grad(self, what):
+        self.new_graph(what)
+        what()
+        self.end_graph(what)
+        self.grad(what)
+
+
+@pytest.fixture
+def watched(probe, rec, monkeypatch, tmp_path):
+    """The probe's sections on fresh copies of the classes above, with an open window; `marks()` closes it."""
+    package = types.ModuleType("mindspore")
+    package.__file__ = str(tmp_path / "mindspore" / "__init__.py")
+    monkeypatch.setitem(sys.modules, "mindspore", package)
+    cell, executor = (
+        type("Cell", (Cell,), {"__call__": Cell.__call__}),
+        type("Executor", (Executor,), dict(vars(Executor))),
+    )
+    sections = probe.sections.Sections()
+    monkeypatch.setattr(probe.sections, "SECTIONS", sections)
+    sections.install_cell(cell)
+    probe.sections.install_gradients(executor)
+    settled = []
+    rec.open()
+    sections.open(lambda: settled.append(True))
+
+    def marks():
+        sections.close()
+        found = [probe.recorder.MARK.unpack(mark) for mark in rec._pending]
+        calls = [json.loads(line) for line in rec._lines]
+        return [(flag, depth) for kind, flag, _, depth, _, _ in found if kind == probe.recorder.SECTION], calls
+
+    return types.SimpleNamespace(Cell=cell, executor=executor(), sections=sections, marks=marks, settled=settled)
+
+
+def test_a_gradient_function_is_a_forward_and_a_backward_pass(watched):
+    net = watched.Cell(["weight"])
+
+    def forward():
+        return net()
+
+    watched.executor.value_and_grad(forward)
+    marks, calls = watched.marks()
+    assert marks == [(PASS, 1), (FORWARD, 0), (BACKWARD, 0)]
+    assert [(call["cell"], call["own"]) for call in calls] == [("", False), ("Cell", True)]
+    assert all(Path(call["site"].rpartition(":")[0]).name == Path(__file__).name for call in calls)
+
+
+def test_what_a_network_calls_is_part_of_it(watched):
+    net = watched.Cell(cells=[watched.Cell(["weight"]), watched.Cell(["bias"])])
+    watched.executor.value_and_grad(net)
+    net()
+    assert watched.marks()[0] == [(FORWARD, 0), (BACKWARD, 0), (PASS, 0)]
+
+
+def test_cells_without_parameters_are_no_passes(watched):
+    watched.Cell()()
+    assert watched.marks()[0] == []
+
+
+def test_a_forward_pass_that_raises_leaves_the_next_one_whole(watched):
+    def refuse():
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        watched.Cell(["weight"], body=refuse)()
+    watched.Cell(["weight"])()
+    assert watched.marks()[0] == [(PASS, 0), (PASS, 0)]
+
+
+def test_without_a_window_cells_are_called_as_before(watched):
+    inside = watched.Cell.__call__
+    watched.marks()
+    assert watched.Cell.__call__ is not inside
+    assert watched.Cell.__call__ is Cell.__call__
+    before = len(watched.settled)
+    net = watched.Cell(["weight"])
+    watched.executor.value_and_grad(net)
+    net()
+    assert len(watched.settled) == before
+
+
+def test_operators_come_from_the_line_that_ran(probe, rec, watched, tmp_path, monkeypatch):
+    monkeypatch.setattr(probe.recorder, "now", count(1).__next__)  # one that has no line of its own
+    lines, now = probe.lines.Lines(), []
+    program = tmp_path / "program.py"
+    program.write_text("def step(launch):\n    launch('a')\n    for name in 'bc':\n        launch(name)\n")
+    library = tmp_path / "mindspore" / "ops.py"
+    library.parent.mkdir()
+    library.write_text("def launch(name):\n    seen.append((name, clock()))\n")
+    spaces = {"program": {}, "library": {"seen": now, "clock": probe.recorder.now, "__name__": "mindspore.ops"}}
+    for name, path in (("program", program), ("library", library)):
+        exec(compile(path.read_text(), str(path), "exec"), spaces[name])  # noqa: S102 - the program of this test
+    rec.open()
+    lines.start(lambda: None)
+    spaces["program"]["step"](spaces["library"]["launch"])
+    lines.stop()
+    assert sys.gettrace() is None
+    text = Path(rec.folder, "events.jsonl").read_text(encoding="utf-8").splitlines()
+    event = next(json.loads(line) for line in text if json.loads(line)["e"] == "lines")
+    at = {name: max(row for row in event["rows"] if row[0] <= time)[1] for name, time in now}
+    assert {name: event["sites"][row] for name, row in at.items()} == {
+        "a": f"{program}:2", "b": f"{program}:4", "c": f"{program}:4",
+    }  # fmt: skip
