@@ -6,6 +6,10 @@ VENV ?= .venv
 TORCH ?= torch
 BIN := $(VENV)/bin
 READY := $(VENV)/.pipeprof-installed
+SBOM ?= sbom/pipeprof.cdx.json
+WORKFLOWS := $(wildcard .github/workflows/*.yml examples/github/*.yml)
+# Not empty: the versions of ci/constraints, with their hashes, and nothing else.
+LOCKED ?=
 # For `make timing`.
 TIMES ?= 20
 BUSY ?= 2
@@ -19,7 +23,7 @@ TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 # Each of several targets runs, whatever became of the one before; the exit code is of all of them.
 EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel constraints sbom clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -75,6 +79,8 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/sqlfluff lint --disable-progress-bar queries
 	$(BIN)/python tools/make_docs.py --check
+	$(BIN)/actionlint -no-color -shellcheck= -pyflakes= $(WORKFLOWS)
+	$(BIN)/zizmor --offline --no-config --no-progress --quiet .github ci/action.yml examples/github
 
 types: $(READY)
 	$(BIN)/mypy
@@ -130,8 +136,24 @@ clean:
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
+constraints: $(READY)  ## lock anew, with hashes, what CI and the comment on pull requests install; needs the network
+	$(BIN)/python -m pip install --quiet -e ".[supply]"
+	$(BIN)/python tools/lock.py
+
+sbom: $(READY)  ## what pipeprof needs to run, with versions and hashes, as CycloneDX: SBOM=FILE
+	mkdir -p $(dir $(SBOM))
+	$(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file $(SBOM) ci/constraints/gate.txt
+
+ifdef LOCKED
+$(READY): pyproject.toml ci/constraints/dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r ci/constraints/dev.txt
+	$(BIN)/python -m pip install --quiet --no-index --no-deps --no-build-isolation -e .
+	touch $@
+else
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,docs]"
 	touch $@
+endif
