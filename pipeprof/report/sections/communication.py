@@ -34,7 +34,8 @@ def _split(section: Section, rows: Sequence[Row]) -> None:
     listed = [
         [
             f"{SOURCES[row['source']]} ({format_count(row['steps'], 'step')})",
-            _with_share(row, "comm_ns", "comm_share"), format_ns(row["overlapped_ns"]), _with_share(row, "exposed_ns", "exposed_share"),
+            _with_share(row, "comm_ns", "comm_share"), format_ns(row["overlapped_ns"]),
+            _with_share(row, "exposed_ns", "exposed_share"),
         ]
         for row in rows
     ]  # fmt: skip

@@ -83,8 +83,8 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     ),
     "used_again": lambda facts: (
         f"a comparison needs up to {facts['looks']} runs per side, and there are {facts['rounds']} rounds: a run is "
-        f"used several times, each time with half of the deviation of another run added; with --rounds {facts['looks']} "
-        "each is used once"
+        "used several times, each time with half of the deviation of another run added; with --rounds "
+        f"{facts['looks']} each is used once"
     ),
     "variant_failed": lambda facts: f"{facts['variant']} failed in `{facts['run']}`: {facts['error']}",
     "sweep_continued": lambda facts: f"the sweep was interrupted and continued {format_count(facts['times'], 'time')}",
