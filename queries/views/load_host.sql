@@ -9,8 +9,8 @@
 --   idle_share     double   0..1  of the machine's cores; null when not measured
 --   process_cores  double   cores  that the rank's processes used, the launcher left out; null when not measured
 --   gil_share      double   0..1  of the time Python code held the interpreter's lock; null when not measured
--- Processes are summed at each time, then averaged.
 WITH sampled AS (
+  -- Processes are summed at each time, then averaged.
   SELECT
     rep,
     rank,
