@@ -1,4 +1,4 @@
-"""Writes ci/constraints/ anew: versions, with the hashes of their files, for every Python that is supported.
+"""Writes ci/constraints/ anew: versions, with the hashes of their files.
 
 python tools/lock.py        needs uv and a package index; it asks the one that pip asks
 
@@ -14,36 +14,44 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = Path("ci", "constraints")
-DEV = str(FOLDER / "dev.txt")
+OWN = ("build", "release", "audit")
 EXTRAS = ("mindspore", "dev", "docs")
-OLDEST = "3.10"
-HEADER = "# Made by `make constraints`.\n"
+OLDEST = "3.11"  # Python; some of our tools need a newer one than pipeprof does
+HEADER = "# Made by `make constraints`, for Python 3.11 and 3.12 on Linux.\n"
 
 
 def main() -> int:
     """Write the files; the later ones take the versions of the first."""
     extras = [word for name in EXTRAS for word in ("--extra", name)]
-    lock("dev.txt", "pyproject.toml", str(FOLDER / "build.in"), *extras)
-    lock("gate.txt", "pyproject.toml", "--constraints", DEV)
-    for name in ("build", "release", "audit"):
-        lock(f"{name}.txt", str(FOLDER / f"{name}.in"), "--constraints", DEV)
+    lock("dev.txt", ["pyproject.toml", placed("build.in"), *extras])
+    for name, source in (("gate", "pyproject.toml"), *((name, placed(f"{name}.in")) for name in OWN)):
+        lock(f"{name}.txt", [source, "--constraints", placed("dev.txt")])
     return 0
 
 
-def lock(name: str, *words: str) -> None:
-    """Resolve what is named by `words`, a part of uv's command line, into a file of ci/constraints."""
+def placed(name: str) -> str:
+    """A file of ci/constraints as seen from the root."""
+    return str(FOLDER / name)
+
+
+def lock(name: str, words: Sequence[str]) -> None:
+    """Resolve what `words`, the end of uv's command line, name into a file."""
     command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--python-version", OLDEST]
-    options = ["--generate-hashes", "--no-header", "--upgrade", *words]
     done = subprocess.run(
-        [*command, *options], cwd=ROOT, env=os.environ | index(), stdout=subprocess.PIPE, text=True, check=True
-    )
+        [*command, "--generate-hashes", "--no-header", "--upgrade", *words], cwd=ROOT, env=os.environ | index(),
+        stdout=subprocess.PIPE, text=True, check=True,
+    )  # fmt: skip
     if "://" in done.stdout:
         sys.exit(f"error: {name} would say where packages come from; nothing was written")
-    (ROOT / FOLDER / name).write_text(HEADER + done.stdout, encoding="utf-8")
-    print(f"{FOLDER / name}: {len(re.findall('^[^ #].*==', done.stdout, re.MULTILINE))} packages")
+    (ROOT / placed(name)).write_text(HEADER + done.stdout, encoding="utf-8")
+    print(f"{placed(name)}: {len(re.findall('^[^ #].*==', done.stdout, re.MULTILINE))} packages")
 
 
 def index() -> dict[str, str]:

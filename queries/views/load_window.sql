@@ -1,4 +1,4 @@
--- When the training pipelines were in their steady state: from the earliest to the latest of the iterators of a pipeline.
+-- When the training pipelines were in their steady state, all iterators of one pipeline together.
 --
 -- Reads: pipeline_window
 -- Kept: yes
