@@ -33,7 +33,7 @@ def decode(x):
 
 class Rows:
     def __len__(self):
-        return 4 * 12
+        return 4 * 16
 
     def __getitem__(self, index):
         return np.full(8, index % 5, np.float32), np.array(index % 2, np.int32)
