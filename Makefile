@@ -7,32 +7,59 @@ TORCH ?= torch
 BIN := $(VENV)/bin
 READY := $(VENV)/.pipeprof-installed
 MUTATIONS ?= 5000
+SBOM ?= sbom/pipeprof.cdx.json
+WORKFLOWS := $(wildcard .github/workflows/*.yml examples/github/*.yml)
+# Not empty: the versions of ci/constraints, with their hashes, and nothing else.
+LOCKED ?=
 # For `make timing`.
 TIMES ?= 20
 BUSY ?= 2
-# Tests that start no training share the cores; trainings disturb each other and run alone.
+# Tests that start no training share the cores. Trainings run two at a time where a test asks what was recorded, and alone
+# where it asks what was slow, or how slow: they disturb each other.
 TOGETHER := -n auto --dist loadfile --ignore tests/e2e
+TWO := -n auto --maxprocesses 2
+ALONE := (alone or measures)
+ORDINARY := not slow and not real
+TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
+# Each of several targets runs, whatever became of the one before; the exit code is of all of them.
+EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-slow test-real test-torch fuzz mutations label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel constraints sbom clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
 
 test: $(READY)  ## all tests but the slow ones
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m "not slow and not real" $(TOGETHER)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m "not slow and not real" tests/e2e
+	$(EACH) test-together test-trainings test-alone
+
+test-together: $(READY)
+	$(TESTS) -m "$(ORDINARY)" $(TOGETHER)
+
+test-trainings: $(READY)
+	$(TESTS) -m "$(ORDINARY) and not $(ALONE)" $(TWO) --dist loadfile tests/e2e
+
+test-alone: $(READY)
+	$(TESTS) -m "$(ORDINARY) and $(ALONE)" tests/e2e
 
 test-slow: $(READY)  ## long ones: stress, accuracy, fault injection
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow $(TOGETHER)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m slow tests/e2e
+	$(EACH) slow-together slow-trainings slow-alone
+
+slow-together: $(READY)
+	$(TESTS) -m slow $(TOGETHER)
+
+slow-trainings: $(READY)
+	$(TESTS) -m "slow and not $(ALONE)" $(TWO) --dist worksteal tests/e2e
+
+slow-alone: $(READY)
+	$(TESTS) -m "slow and $(ALONE)" tests/e2e
 
 test-real: $(READY)  ## trainings with mindcv, mindyolo, mindone and of MindSpore's own kind (4 minutes)
 	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,real]"
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest -m real tests/e2e
+	$(TESTS) -m real $(TWO) --dist loadgroup tests/e2e
 
 test-torch: $(READY)  ## operator tables against the newest torch, or TORCH=torch==2.13.0; with CUDA it takes 5 GB of disk
 	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,torch]" "$(TORCH)"
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tests/oracles/test_kineto_stacks.py -k live
+	$(TESTS) tests/oracles/test_kineto_stacks.py -k live
 
 fuzz: $(READY)  ## the tests that make up their input, with new input and in a new order
 	PIPEPROF_NEW_EXAMPLES=1 $(BIN)/python -m pytest --randomly-seed=default -m "not slow and not real and not mindspore" $(TOGETHER) tests/property tests/queries tests/oracles tests/unit
@@ -49,13 +76,15 @@ label-held-out: $(READY)  ## the third that is recorded when the rules are fixed
 timing: $(READY)  ## the tests that compare times of real trainings, TIMES in a row beside BUSY busy loops (2 hours)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/repeat_timing_tests.py --times $(TIMES) --busy $(BUSY)
 
-check: lint types floors site test  ## what CI runs
+check: lint types floors site test  ## what CI runs, but for the slow tests, the wheel and the libraries
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/sqlfluff lint --disable-progress-bar queries
 	$(BIN)/python tools/make_docs.py --check
+	$(BIN)/actionlint -no-color -shellcheck= -pyflakes= $(WORKFLOWS)
+	$(BIN)/zizmor --offline --no-config --no-progress --quiet .github ci/action.yml examples/github
 
 types: $(READY)
 	$(BIN)/mypy
@@ -72,7 +101,7 @@ site: $(READY)  ## docs/ as a site in site/; a broken link, a page outside the n
 	! grep -rlE '<(script|link|img|iframe)[^>]+(src|href)="?https?:' site --include='*.html'
 
 bench: $(READY)  ## pytest-benchmark: query and conversion time
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest tests/benchmarks --benchmark-enable
+	$(TESTS) tests/benchmarks --benchmark-enable
 
 bench-overhead: $(READY)  ## what profiling costs a training: alternating profiled and unprofiled runs (about 25 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/overhead.py
@@ -111,8 +140,24 @@ clean:
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
+constraints: $(READY)  ## lock anew, with hashes, what CI and the comment on pull requests install; needs the network
+	$(BIN)/python -m pip install --quiet -e ".[supply]"
+	$(BIN)/python tools/lock.py
+
+sbom: $(READY)  ## what pipeprof needs to run, with versions and hashes, as CycloneDX: SBOM=FILE
+	mkdir -p $(dir $(SBOM))
+	$(BIN)/python -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file $(SBOM) ci/constraints/gate.txt
+
+ifdef LOCKED
+$(READY): pyproject.toml ci/constraints/dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r ci/constraints/dev.txt
+	$(BIN)/python -m pip install --quiet --no-index --no-deps --no-build-isolation -e .
+	touch $@
+else
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,docs]"
 	touch $@
+endif

@@ -17,9 +17,12 @@ from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.record.git import Repository, git_bytes, git_or_none, git_text
 from pipeprof.record.plain_file import read_file
+from pipeprof.verdict.gate.note import note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeprof.verdict.gate.note import Note
 
 Name = Literal["base", "new"]
 NAMES: tuple[Name, Name] = ("base", "new")
@@ -124,14 +127,14 @@ def pair_hash(place: Place, arms: Sequence[Arm], policy_hash: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def arm_notes(place: Place, arms: Sequence[Arm]) -> list[str]:
-    """What the reader should know about the arms."""
-    notes = [f"{arm.name} is the working tree, with changes that are not committed" for arm in arms if arm.dirty]
+def arm_notes(place: Place, arms: Sequence[Arm]) -> list[Note]:
+    """What the reader should know about the arms, as codes."""
+    notes = [note("uncommitted", arm=arm.name) for arm in arms if arm.dirty]
     if place.root is not None and any(arm.ref for arm in arms):
         for word in dict.fromkeys(word for arm in arms for word in arm.command):
             path = Path(word)
             if path.is_absolute() and path.suffix == ".py" and place.root in path.parents:
-                notes.append(f"both sides run `{word}` as it is now, whatever their revision: give a relative path")
+                notes.append(note("same_file", path=word))
     return notes
 
 

@@ -11,13 +11,14 @@ from pipeprof.experiment.sides import check_sides
 from pipeprof.experiment.trust import trust_of
 from pipeprof.query.measure import with_same_operators
 from pipeprof.query.sides import engine_of
-from pipeprof.report.words import comparison, gate
+from pipeprof.report.words import comparison, experiments, gate
 from pipeprof.verdict.gate.acknowledge import acknowledged
 from pipeprof.verdict.gate.explain import explanation
 from pipeprof.verdict.gate.fingerprint import differences, incomparable
 from pipeprof.verdict.gate.judge import judge
 from pipeprof.verdict.gate.levels import usual
 from pipeprof.verdict.gate.looks import judge_looks
+from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.samples import Samples
 
@@ -25,20 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeprof.record.measures import Measures
+    from pipeprof.verdict.gate.note import Note
     from pipeprof.verdict.gate.policy import Policy
     from pipeprof.verdict.gate.result import Verdict
 
 SCHEMA_VERSION = 1
 NO_JOB = "unknown"
-INFORMS = "the conditions differ, so this comparison only informs and cannot fail"
-NOT_INTERLEAVED = (
-    "the two sides were measured one after the other, so a drift of the machine looks like a change: "
-    "`pipeprof ab` runs them in turn"
-)
-OTHER_JOB = (
-    "the two sides were measured in different CI jobs, or before and after a restart of the machine: `pipeprof ab` "
-    "runs both in one"
-)
 
 
 def compare_sides(
@@ -70,11 +63,8 @@ def compare_sides(
         day = today or dt.date.today().isoformat()  # noqa: DTZ011 - the user's day
         verdict = acknowledged(verdict, policy, (base.workload, new.workload), day)
         entries = _explained(base, new, verdict)
-    notes = [
-        *map(gate.sentence, verdict.notes),
-        *_notes(base, new),
-        *([INFORMS] if informational else []),
-    ]
+    about = [*_notes(base, new), *([note("only_informs")] if informational else [])]
+    said = [*map(gate.sentence, verdict.notes), *base.notes, *new.notes, *map(experiments.sentence, about)]
     return {
         "schema_version": SCHEMA_VERSION,
         "verdict": verdict.verdict,
@@ -83,7 +73,8 @@ def compare_sides(
         "metrics": [gate.metric(one) for one in verdict.metrics],
         "explanation": comparison.worded(entries),
         "fingerprint": {"same": not found, "differences": found},
-        "notes": list(dict.fromkeys(notes)),
+        "notes": list(dict.fromkeys(said)),
+        "note_facts": [*verdict.notes, *about],
         "informational": informational,
         "trust": dict(trust),
         "base": _about(base),
@@ -127,19 +118,19 @@ def _known(value: object) -> object:
     return "not known" if value is None else value
 
 
-def _notes(base: Measures, new: Measures) -> list[str]:
-    notes = [*base.notes, *new.notes]
+def _notes(base: Measures, new: Measures) -> list[Note]:
+    notes = []
     if not (base.interleaved and new.interleaved) and base.jobs == new.jobs and len(base.jobs) == 1:
-        notes.append(NOT_INTERLEAVED)
+        notes.append(note("not_interleaved"))
     if base.jobs and new.jobs and not base.jobs & new.jobs:
-        notes.append(OTHER_JOB)
+        notes.append(note("other_job"))
     if base.workload != new.workload and "baseline" not in (
         base.kind,
         new.kind,
     ):  # the name of one is the user's choice
-        notes.append(f"the workloads have different names: `{base.workload}` and `{new.workload}`")
+        notes.append(note("other_workload", base=base.workload, new=new.workload))
     if base.git and new.git and base.git == new.git and not base.git.get("dirty"):
-        notes.append("both sides are of the same git revision")
+        notes.append(note("same_revision"))
     return notes
 
 

@@ -12,6 +12,8 @@ from pipeprof.errors import MeasureError
 from pipeprof.experiment.pair_facts import measured_facts
 from pipeprof.experiment.pair_words import figure, rates_line, speed_lines, spread, undecided_lines
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
+from pipeprof.report.words.experiments import noted
+from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.speedup import GAIN
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pipeprof.collect.launch import ProbeOptions
     from pipeprof.experiment.pairs import Plan, Side
     from pipeprof.read.spool.process import Process
+    from pipeprof.verdict.gate.note import Note
 
 SCHEMA_VERSION = 1
 
@@ -48,7 +51,7 @@ def run_headspace(command: Sequence[str], plan: Plan, folder: Path, say: Callabl
         )
     content = {"schema_version": SCHEMA_VERSION} | measured_facts(series, command=command)
     content["measured"]["verdict"] = verdict(content["measured"])
-    content["notes"] = notes(series.runs)
+    content |= noted(notes(series.runs))
     write_json(folder / "headspace.json", content)
     return content
 
@@ -101,17 +104,15 @@ def epoch_lengths(process: Process, number: int) -> list[int]:
     return lengths
 
 
-def notes(runs: Sequence[Measured]) -> list[str]:
-    """What the reader should know about the bound."""
-    return ["every step got the same batch, so what its content does to the speed is not included", *step_notes(runs)]
+def notes(runs: Sequence[Measured]) -> list[Note]:
+    """What the reader should know about the bound, as codes."""
+    return [note("same_batch"), *step_notes(runs)]
 
 
-def step_notes(runs: Sequence[Measured]) -> list[str]:
+def step_notes(runs: Sequence[Measured]) -> list[Note]:
     """What is to be said when the runs did not train for the same number of steps."""
-    steps = {run.training_steps for run in runs}
-    if len(steps) <= 1:
-        return []
-    return [f"the runs had different numbers of training steps: {', '.join(map(str, sorted(steps)))}"]
+    steps = sorted({run.training_steps for run in runs})
+    return [note("different_steps", steps=steps)] if len(steps) > 1 else []
 
 
 def verdict(measured: Mapping[str, Any]) -> str:

@@ -15,13 +15,16 @@ from pipeprof.experiment.session import MOST_BYTES, RESULT, Session, planned, sa
 from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.measures import Measures, Repetition, merged
 from pipeprof.record.plain_file import read_file
-from pipeprof.units import format_count, format_ns
+from pipeprof.report.words.experiments import noted, sentence
+from pipeprof.units import format_ns
+from pipeprof.verdict.gate.note import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.experiment.repetition import Bench
+    from pipeprof.verdict.gate.note import Note
     from pipeprof.verdict.gate.policy import Policy
 
 # An arm's own choice, and so part of what is compared: told, not refused.
@@ -45,9 +48,9 @@ class Interleaved:
         self.folder, self.session, self.place, self.policy = folder, session, place, policy
         self.arms: dict[Name, Arm] = {arm.name: arm for arm in arms}
         self.bench, self.say = bench, say
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
         self.trust: Mapping[str, Any] | None = None
-        self.budget_note = ""
+        self.budget_note: Note | None = None
         self.cold = [planned(session.first, position) for position in (0, 1)]
         self.folders: Mapping[Name, Path] = {}
         self.measured: dict[str, Measures] = {}
@@ -101,13 +104,18 @@ class Interleaved:
         """The result, written to `compare.json`. Raises MeasureError when there is nothing to judge."""
         session = self.session
         if session.pairs == 0:
-            raise MeasureError(self.budget_note or "nothing was measured yet", "give more time with --budget")
+            why = sentence(self.budget_note) if self.budget_note else "nothing was measured yet"
+            raise MeasureError(why, "give more time with --budget")
         if session.stopped in ("decided", "looks"):
             session.state = "finished"
         content = self.judge()
-        said = [*content["notes"], *self.notes, *session_notes(session)]
-        said += [self.budget_note] if session.stopped == "budget" else []
-        content = content | {"notes": list(dict.fromkeys(said)), "session": about(session, self.folder)}
+        stopped = [self.budget_note] if self.budget_note and session.stopped == "budget" else []
+        own = noted([*self.notes, *session_notes(session), *stopped])
+        content = content | {
+            "notes": list(dict.fromkeys([*content["notes"], *own["notes"]])),
+            "note_facts": [*content["note_facts"], *own["note_facts"]],
+            "session": about(session, self.folder),
+        }
         content |= {"trust": dict(self.trust)} if self.trust is not None else {}
         write_json(self.folder / RESULT, content)
         save_session(self.folder, session)
@@ -136,10 +144,10 @@ class Interleaved:
         needed += sum(session.pace(arm) or 0.0 for arm in self.cold)
         if session.spent + needed <= budget_s:
             return False
-        self.budget_note = (
-            f"stopped early: of the time budget of {budget_s:g} s {round(session.spent, 1):g} s are used, and the "
-            f"check after {look} runs per side needs about {round(session.seconds_to(look) or 0, 1):g} s more"
-        )
+        self.budget_note = note(
+            "session_budget", budget_s=budget_s, used_s=round(session.spent, 1), look=look,
+            needed_s=round(session.seconds_to(look) or 0, 1),
+        )  # fmt: skip
         return True
 
     def _next_look(self) -> int:
@@ -210,19 +218,16 @@ class Interleaved:
             raise MeasureError(f"the runs of `{arm}` cannot be put together: {error}") from error
 
 
-def session_notes(session: Session) -> list[str]:
-    """What a reader of the result should know about how it came about."""
+def session_notes(session: Session) -> list[Note]:
+    """What a reader of the result should know about how it came about, as codes."""
     notes = []
     if session.history:
-        earlier = ", ".join(
-            f"{old['verdict'] or 'undecided'} after {old['repetitions']} runs per side" for old in session.history
-        )
-        notes.append(f"session {len(session.history) + 1} of this comparison; the earlier ones ended {earlier}")
+        earlier = [{"verdict": old["verdict"], "repetitions": old["repetitions"]} for old in session.history]
+        notes.append(note("earlier_sessions", earlier=earlier))
     if session.failures:
-        failed = format_count(len(session.failures), "failed run")
-        notes.append(f"repeated: {failed}: {'; '.join(session.failures)}")
+        notes.append(note("repeated", failures=list(session.failures)))
     if session.starts > 1:
-        notes.append(f"the session was interrupted and continued {format_count(session.starts - 1, 'time')}")
+        notes.append(note("session_continued", times=session.starts - 1))
     return notes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.experiment.pairs import MOST_PAIRS, PARTS
-from pipeprof.units import NS_PER_S, format_ns
+from pipeprof.units import NS_PER_S, format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def standing_line(ratios: Sequence[float], spent_s: float, plan: Plan) -> str:
         more = min(more, int((plan.budget_s - spent_s) * pairs / spent_s))
     left = format_ns(more * spent_s / pairs * NS_PER_S)
     ends = " to ".join(dict.fromkeys(f"x{ratio:.2f}" for ratio in (min(ratios), max(ratios))))
-    return f"{counted(pairs, 'pair')} so far ({ends}): at most {more} more, {left}"
+    return f"{format_count(pairs, 'pair')} so far ({ends}): at most {more} more, {left}"
 
 
 def figure(measured: Mapping[str, Any], mark: str = "x") -> str:
@@ -42,7 +42,9 @@ def figure(measured: Mapping[str, Any], mark: str = "x") -> str:
 def spread(measured: Mapping[str, Any]) -> str:
     """What the figure comes from: the interval and the single pairs, or the two speeds."""
     if measured["speeds"]:
-        listed = [f"x{speed['ratio']:.2f} in {counted(len(speed['pairs']), 'pair')}" for speed in measured["speeds"]]
+        listed = [
+            f"x{speed['ratio']:.2f} in {format_count(len(speed['pairs']), 'pair')}" for speed in measured["speeds"]
+        ]
         return f"two speeds: {', '.join(listed)}"
     pairs = f"pairs x{measured['low']:.2f} to x{measured['high']:.2f}"
     interval = measured["interval"]
@@ -64,7 +66,7 @@ def undecided_lines(measured: Mapping[str, Any]) -> list[str]:
     if measured["interval"] is None:
         return [f"undecided: a single pair says {figure(measured)}", f"  measure more of them: {more}"]
     return [
-        f"undecided: {counted(measured['pairs'], 'pair')} do not agree ({spread(measured)})",
+        f"undecided: {format_count(measured['pairs'], 'pair')} do not agree ({spread(measured)})",
         f"  measure more of them ({more}), on a quiet machine if you can",
     ]
 
@@ -86,11 +88,6 @@ def rates_line(content: Mapping[str, Any], before: str, after: str) -> str:
     runs = sorted(content["runs"], key=lambda run: run["pair"])
     rates = {side: [run["steps_per_second"] for run in runs if run["side"] == side] for side in ("a", "b")}
     return f"  steps/s {before} {_listed(rates['a'])}; {after} {_listed(rates['b'])}"
-
-
-def counted(number: int, word: str) -> str:
-    """`1 pair`, `3 pairs`."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _listed(rates: Sequence[float]) -> str:

@@ -16,6 +16,8 @@ from pipeprof.experiment.pair_words import figure, rates_line, speed_lines, spre
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, signals_held, write_json
 from pipeprof.experiment.stages import find_op
 from pipeprof.experiment.whatif import recorded_command
+from pipeprof.report.words.experiments import noted
+from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.speedup import GAIN
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pipeprof.collect.launch import ProbeOptions
     from pipeprof.experiment.pairs import Plan, Side
     from pipeprof.experiment.stages import Pipeline
+    from pipeprof.verdict.gate.note import Note
 
 Mode = Literal["alone", "up_to"]
 COUNTING: Mapping[str, Any] = {"stand_in": "count"}
@@ -33,10 +36,6 @@ WITHOUT_WORK = frozenset(
     for name in ("Shuffle", "Filter", "Repeat", "Take", "Skip", "Zip", "Concat", "Project", "Rename", "SyncWait",
                  "PaddedBatch", "BucketBatchByLength")
 )  # fmt: skip
-REPEATS = (
-    "the first outputs come back again and again: random augmentation repeats, and what the content of a row does to "
-    "the speed is not included"
-)
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def run_part(
     content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "part": _facts(part, found[0], series.runs)}
     content |= measured_facts(series, command=words)
     content["measured"]["verdict"] = verdict(content["measured"])
-    content["notes"] = notes(content["part"], series.runs)
+    content |= noted(notes(content["part"], series.runs))
     write_json(folder / "headspace.json", content)
     return content
 
@@ -140,15 +139,11 @@ def source_rows(runs: Sequence[Measured]) -> dict[int, int]:
     return {int(event["node"]): int(event["rows"]) for event in counted}
 
 
-def notes(part: Mapping[str, Any], runs: Sequence[Measured]) -> list[str]:
-    """What the reader should know about the figure."""
-    said = [REPEATS]
-    if part["outputs_per_step"] is not None:
-        said.append(
-            f"Python hands out the outputs, {part['outputs_per_step']:.4g} for each step: the true gain is a little "
-            "larger, and an operator that costs no more than that shows none"
-        )
-    return said + step_notes(runs)
+def notes(part: Mapping[str, Any], runs: Sequence[Measured]) -> list[Note]:
+    """What the reader should know about the figure, as codes."""
+    outputs = part["outputs_per_step"]
+    handed_out = [] if outputs is None else [note("handed_out", outputs_per_step=outputs)]
+    return [note("outputs_repeat"), *handed_out, *step_notes(runs)]
 
 
 def text(content: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from statistics import mean, median, stdev
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import MeasureError, WorkloadError
+from pipeprof.verdict.gate.note import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from pipeprof.experiment.repetition import Bench
     from pipeprof.record.measures import Measures
+    from pipeprof.verdict.gate.note import Note
 
 STEP = "step_time_median"
 SAME = ("same-a", "same-b")
@@ -50,7 +52,7 @@ class Pool:
     rounds: list[dict[str, Values]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     discarded: int = 0
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
     def metrics(self, wanted: Sequence[str]) -> list[str]:
         """Of the wanted metrics, those that every repetition has."""
@@ -92,9 +94,7 @@ def collect_pool(order: Order, folder: Path, bench: Bench, say: Callable[[str], 
     say(f"warm-up: {pool.seconds[-1]:.1f} s, discarded")
     for number in range(order.rounds):
         if order.budget_s is not None and sum(pool.seconds) + len(names) * pool.pace > order.budget_s:
-            pool.notes.append(
-                f"stopped after {number} of {order.rounds} rounds by the time budget of {order.budget_s:.0f} s"
-            )
+            pool.notes.append(note("pool_budget", rounds=number, planned=order.rounds, budget_s=order.budget_s))
             break
         began = sum(pool.seconds)
         found = {

@@ -20,11 +20,14 @@ from pipeprof.experiment.draws import Draws
 from pipeprof.experiment.pool import HALF, SAME, STEP, Order, Pool, collect_pool
 from pipeprof.experiment.repetition import Bench
 from pipeprof.experiment.runs import make_folder, signals_held, write_json
+from pipeprof.report.words.experiments import noted
+from pipeprof.verdict.gate.note import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pipeprof.verdict.gate.note import Note
     from pipeprof.verdict.gate.policy import Policy
 
 SCHEMA_VERSION = 1
@@ -93,7 +96,7 @@ def evaluate(order: Order, pool: Pool, sessions: int, policy: Policy) -> dict[st
         "false_alarms": evaluated(draws, sessions, policy),
         "slow_downs": [_slow_down(draws, sessions, policy, share) for share in order.slow_downs],
         "sees": [sees(pool, change, policy) for change in CHANGES],
-        "notes": [*pool.notes, *_notes(pool, policy)],
+        **noted([*pool.notes, *_notes(pool, policy)]),
     }
 
 
@@ -166,14 +169,7 @@ def _slow_down(draws: Draws, sessions: int, policy: Policy, share: float) -> dic
     return {"injected": share, "measured": change, "measured_low": low, "measured_high": high, "how": how} | found
 
 
-def _notes(pool: Pool, policy: Policy) -> list[str]:
+def _notes(pool: Pool, policy: Policy) -> list[Note]:
     rounds, last = len(pool.rounds), policy.looks[-1]
-    luck = (
-        f"all comparisons are made of the same {rounds} rounds with {2 * rounds} runs of the command as it is: the "
-        "intervals do not say how typical these runs were"
-    )
-    mixed = (
-        f"a comparison needs up to {last} runs per side, and there are {rounds} rounds: a run is used several times, "
-        f"each time with half of the deviation of another run added; with --rounds {last} each is used once"
-    )
-    return [luck, mixed] if last > rounds else [luck]
+    luck = note("same_rounds", rounds=rounds)
+    return [luck, note("used_again", looks=last, rounds=rounds)] if last > rounds else [luck]

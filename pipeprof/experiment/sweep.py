@@ -17,7 +17,9 @@ from pipeprof.experiment.sweep_plan import Outcome, next_phase
 from pipeprof.experiment.sweep_result import content_of, phase_words
 from pipeprof.experiment.sweep_session import RESULT, open_sweep, save_sweep, sweep_hash, throw_away_incomplete
 from pipeprof.experiment.sweep_spec import BASE, limits_of
+from pipeprof.report.words.experiments import sentence
 from pipeprof.units import format_count
+from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.sweep import DECIDED
 from pipeprof.verdict.sweep_choice import chosen
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.sweep_plan import Phase, Variant
     from pipeprof.experiment.sweep_session import SweepSession
     from pipeprof.experiment.sweep_spec import Spec
+    from pipeprof.verdict.gate.note import Note
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class Running:
         self.timeout_s = limits.timeout_s
         self.phases: list[Phase] = []
         self.started = False
-        self.note = ""
+        self.notes: list[Note] = []
 
     def recover(self) -> None:
         """Throw away what a kill left incomplete. Raises UsageError while a process of it is still running."""
@@ -102,8 +105,7 @@ class Running:
             outcomes.append(self._phase(phase))
         over = all(outcome.whole for outcome in outcomes)
         self.session.stopped, self.session.state = ("decided", "finished") if over else ("budget", "open")
-        content = content_of(self.spec, self.phases, self.session, self.command, self.wish.steps)
-        content["notes"] += [self.note] if self.note else []
+        content = content_of(self.spec, self.phases, self.session, self.command, self.wish.steps, self.notes)
         write_json(self.folder / RESULT, content)
         save_sweep(self.folder, self.session)
         return content
@@ -191,11 +193,9 @@ class Running:
         needed = sum(self.session.pace(arm.name) or usual for arm in arms)
         if self.session.spent + needed <= self.budget_s:
             return False
-        self.note = (
-            f"stopped by the budget of {self.budget_s:g} s, of which {round(self.session.spent, 1):g} s are used: the "
-            f"next round needs about {round(needed, 1):g} s; more time goes on from here"
-        )
-        self.say(self.note)
+        used_s, needed_s = round(self.session.spent, 1), round(needed, 1)
+        self.notes = [note("sweep_budget", budget_s=self.budget_s, used_s=used_s, needed_s=needed_s)]
+        self.say(sentence(self.notes[0]))
         return True
 
     def _best(self, phase: Phase) -> str | None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.experiment.sweep_spec import BASE
-from pipeprof.units import format_count
+from pipeprof.report.words.experiments import noted, reasoned
+from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.sweep import RULES, STAGES, Judged, apart, estimate, judge_stage, shared_rounds
 from pipeprof.verdict.sweep_choice import OBJECTIVES, break_even, chosen, cost, difference, pareto
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pipeprof.experiment.sweep_plan import Phase, Variant
     from pipeprof.experiment.sweep_session import SweepSession
     from pipeprof.experiment.sweep_spec import Spec
+    from pipeprof.verdict.gate.note import Note
 
     Series = Mapping[int, float]
 
@@ -30,9 +32,10 @@ def phase_words(spec: Spec, phase: Phase, session: SweepSession, rounds: int | N
 
 
 def content_of(
-    spec: Spec, phases: Sequence[Phase], session: SweepSession, command: Sequence[str], steps: int | None
-) -> dict[str, Any]:
-    """The whole result; docs/sweep.md says what each member means."""
+    spec: Spec, phases: Sequence[Phase], session: SweepSession, command: Sequence[str], steps: int | None,
+    more: Sequence[Note] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """The whole result; docs/sweep.md says what each member means. `more`: codes to be noted besides."""
     tables = [_table(spec, phase, session, steps) for phase in phases]
     content: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
@@ -53,7 +56,7 @@ def content_of(
             "runs": len(session.repetitions),
             "order": [entry.variant for entry in session.repetitions],
         },
-        "notes": _notes(session),
+        **noted([*_notes(session), *more]),
     }
     return content
 
@@ -171,13 +174,13 @@ def _recommendation(
     last = tables[-1]
     confirmed = spec.search != "greedy" or phases[-1].number == 2
     if confirmed and last["best"] is not None and last["best"]["name"] != BASE:
-        return dict(last["best"]) | {"reason": "confirmed in fresh repetitions" if spec.search == "greedy" else ""}
-    reason = "nothing that was run is better than the base"
+        return dict(last["best"]) | reasoned(note("confirmed") if spec.search == "greedy" else None)
+    reason = note("none_better")
     if not confirmed and any(table["best"] and table["best"]["name"] != BASE for table in tables):
-        reason = "the search ended before its best variant was confirmed"
+        reason = note("not_confirmed")
     return {
         "name": BASE, "by": "cost" if steps is not None else spec.judge, "steps": steps, "value": None, "unit": "",
-        "options": {}, "not_told_apart": [], "reason": reason,
+        "options": {}, "not_told_apart": [], **reasoned(reason),
     }  # fmt: skip
 
 
@@ -197,9 +200,9 @@ def _objectives(row: Mapping[str, Any]) -> dict[str, float]:
     return {name: row["stages"][name]["value"] for name in OBJECTIVES if name in row["stages"]}
 
 
-def _notes(session: SweepSession) -> list[str]:
+def _notes(session: SweepSession) -> list[Note]:
     failed = [entry for entry in session.repetitions if entry.state == "failed"]
-    notes = [f"{entry.variant} failed in `{entry.name}`: {entry.error}" for entry in failed]
+    notes = [note("variant_failed", variant=entry.variant, run=entry.name, error=entry.error) for entry in failed]
     if session.starts > 1:
-        notes.append(f"the sweep was interrupted and continued {format_count(session.starts - 1, 'time')}")
+        notes.append(note("sweep_continued", times=session.starts - 1))
     return notes

@@ -15,6 +15,8 @@ from pipeprof.errors import MeasureError, SourceError
 from pipeprof.experiment.sweep_result import SCHEMA_VERSION
 from pipeprof.read.megengine.option_table import Variant, check_cells, read_option_table
 from pipeprof.record.plain_file import open_file
+from pipeprof.report.words.experiments import noted, reasoned
+from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.sweep import RULES, beyond_noise
 from pipeprof.verdict.sweep_choice import OBJECTIVES, Difference, break_even, chosen, cost, pareto
 
@@ -55,9 +57,9 @@ def table_content(path: Path, steps: int | None = None) -> dict[str, Any]:
         "steps": steps,
         "command": [],
         "tables": shown,
-        "recommendation": one and one | {"reason": "a table without repetitions: measure it again"},
+        "recommendation": one and one | reasoned(note("measured_once")),
         "session": None,
-        "notes": ["these numbers have no repetitions: noise is guessed from baselines that were measured repeatedly"],
+        **noted([note("no_repetitions")]),
     }
 
 

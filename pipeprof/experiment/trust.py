@@ -6,7 +6,6 @@ is seen here and counts once it is merged.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +15,7 @@ import msgspec
 from pipeprof.errors import UsageError
 from pipeprof.experiment.policy_file import PROJECT, FoundPolicy, candidates, is_tracked, policy_after
 from pipeprof.record.git import Repository
+from pipeprof.record.text import printable
 from pipeprof.verdict.gate.departures import Departure, departures
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def trust_of(found: FoundPolicy, change: Change | None = None) -> dict[str, Any]
     """
     policy = {
         "origin": found.origin,
-        "path": found.path and _shown(found.path),
+        "path": found.path and printable(str(found.path)),
         "revision": found.revision,
         "changed": found.changed,
     }
@@ -91,7 +91,7 @@ def trust_of(found: FoundPolicy, change: Change | None = None) -> dict[str, Any]
             "policy": policy,
             "departures": departures(found.policy),
             "base_revision": change.base if change else None,
-            "baseline": _shown(change.baseline_path) if change and change.baseline_path else None,
+            "baseline": printable(str(change.baseline_path)) if change and change.baseline_path else None,
             "edits": edits_of(change, found) if change else [],
         }
     )
@@ -103,11 +103,13 @@ def edits_of(change: Change, found: FoundPolicy) -> list[Edit]:
     files = change.repository.changed(change.base, change.new)
     edits = [*_policy_edits(change, found, files), *_baseline_edits(change, files)]
     edits += [
-        Edit(kind="ci", path=_shown(path), change=_word(letter)) for path, letter in files.items() if _is_ci(path)
+        Edit(kind="ci", path=printable(str(path)), change=_word(letter))
+        for path, letter in files.items()
+        if _is_ci(path)
     ]
     named = {change.repository.inside(Path(word)) for word in _named_by(change.command)}
     edits += [
-        Edit(kind="workload", path=_shown(path), change=_word(letter))
+        Edit(kind="workload", path=printable(str(path)), change=_word(letter))
         for path, letter in files.items()
         if path in named
     ]
@@ -127,13 +129,20 @@ def _policy_edits(change: Change, found: FoundPolicy, files: Mapping[PurePosixPa
         after = policy_after(change.repository, change.new, change.policy_path)
     except UsageError as error:
         name = touched[0] if touched else names[0]
-        return [Edit(kind="policy", path=_shown(name), change=_word(files.get(name, "M")), problem=error.message)]
+        return [
+            Edit(kind="policy", path=printable(str(name)), change=_word(files.get(name, "M")), problem=error.message)
+        ]
     settings = departures(after.policy, found.policy)
     if after.path is not None and not is_tracked(change.repository, PurePosixPath(after.path)) and settings:
-        return [Edit(kind="policy", path=_shown(after.path), change="added", settings=settings)]
+        return [Edit(kind="policy", path=printable(str(after.path)), change="added", settings=settings)]
     own = [name for name in touched if name.name != PROJECT or (settings and str(name) in (after.path, found.path))]
     return [
-        Edit(kind="policy", path=_shown(name), change=_word(files[name]), settings=settings if name == own[0] else [])
+        Edit(
+            kind="policy",
+            path=printable(str(name)),
+            change=_word(files[name]),
+            settings=settings if name == own[0] else [],
+        )
         for name in own
     ]
 
@@ -146,7 +155,7 @@ def _baseline_edits(change: Change, files: Mapping[PurePosixPath, str]) -> list[
         if below or path.name in BASELINE_FILES:
             letters.setdefault(path.parent, set()).add(letter)
     return [
-        Edit(kind="baseline", path=_shown(folder), change=_word(next(iter(found)) if len(found) == 1 else "M"))
+        Edit(kind="baseline", path=printable(str(folder)), change=_word(next(iter(found)) if len(found) == 1 else "M"))
         for folder, found in letters.items()
     ]
 
@@ -163,11 +172,6 @@ def _named_by(command: Iterable[str]) -> Iterable[str]:
 
 def _is_ci(path: PurePosixPath) -> bool:
     return path.parts[0] in CI_FOLDERS or str(path) in CI_FILES
-
-
-def _shown(path: PurePosixPath | str) -> str:
-    """A path as text that every reader of the result takes, whatever bytes its name has."""
-    return os.fsencode(str(path)).decode("utf-8", "backslashreplace")
 
 
 def _word(letter: str) -> Any:

@@ -20,6 +20,8 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Literal
 
+from scipy import special
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -32,12 +34,7 @@ TRIMMED = 6  # one pair in so many is left out at either end
 FEWEST, EACH = 5, 2  # values in all, and of either speed, that two speeds can be seen in
 APART = 1.15  # the slowest of the fast ones over the fastest of the slow ones
 CLEAR = 4.0  # that gap over the widest gap between neighbours within a group, as logarithms
-
-# Student's t, 99 % below it, for 1 to 30 degrees of freedom.
-T_99 = (
-    31.821, 6.965, 4.541, 3.747, 3.365, 3.143, 2.998, 2.896, 2.821, 2.764, 2.718, 2.681, 2.650, 2.624, 2.602,
-    2.583, 2.567, 2.552, 2.539, 2.528, 2.518, 2.508, 2.500, 2.492, 2.485, 2.479, 2.473, 2.467, 2.462, 2.457,
-)  # fmt: skip
+LEVEL = 0.98  # of the interval
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ def interval_over(ratios: Sequence[float]) -> tuple[float, float] | None:
     centre, middle = fmean(kept), fmean(drawn_in)
     squares = sum((value - middle) ** 2 for value in drawn_in)
     error = math.sqrt(squares * count / (count - 1)) / len(kept)
-    half = T_99[min(len(kept) - 1, len(T_99)) - 1] * error
+    half = float(special.stdtrit(len(kept) - 1, 0.5 + LEVEL / 2)) * error
     usual = median(ratios)
     return min(math.exp(centre - half), usual), max(math.exp(centre + half), usual)
 

@@ -1,6 +1,6 @@
 -- What the machine and the interpreter were doing while the training pipelines were in their steady state.
 --
--- Reads: cpu, pipeline_window
+-- Reads: cpu, load_window
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key):
 --   rep            bigint   repetition
@@ -9,20 +9,8 @@
 --   idle_share     double   0..1  of the machine's cores; null when not measured
 --   process_cores  double   cores  that the rank's processes used, the launcher left out; null when not measured
 --   gil_share      double   0..1  of the time Python code held the interpreter's lock; null when not measured
-WITH steady AS (
-  SELECT
-    rep,
-    rank,
-    pipeline_key,
-    min(from_ns) AS from_ns,
-    max(to_ns) AS to_ns
-  FROM pipeline_window
-  WHERE role = 'train'
-  GROUP BY rep, rank, pipeline_key
-),
-
--- Processes are summed at each time, then averaged.
-sampled AS (
+WITH sampled AS (
+  -- Processes are summed at each time, then averaged.
   SELECT
     rep,
     rank,
@@ -38,18 +26,18 @@ sampled AS (
 -- A sample is of the interval that ends with it: the first one of the window may be mostly of the time before.
 weighed AS (
   SELECT
-    steady.rep,
-    steady.rank,
-    steady.pipeline_key,
+    load_window.rep,
+    load_window.rank,
+    load_window.pipeline_key,
     sampled.scope,
     sampled.ratio,
     sampled.cores,
-    CASE WHEN sampled.t_ns BETWEEN steady.from_ns AND steady.to_ns THEN 1 ELSE 0 END AS inside,
-    max(CASE WHEN sampled.t_ns BETWEEN steady.from_ns AND steady.to_ns THEN 1 ELSE 0 END) OVER (
-      PARTITION BY steady.rep, steady.rank, steady.pipeline_key, sampled.scope
+    CASE WHEN sampled.t_ns BETWEEN load_window.from_ns AND load_window.to_ns THEN 1 ELSE 0 END AS inside,
+    max(CASE WHEN sampled.t_ns BETWEEN load_window.from_ns AND load_window.to_ns THEN 1 ELSE 0 END) OVER (
+      PARTITION BY load_window.rep, load_window.rank, load_window.pipeline_key, sampled.scope
     ) AS any_inside
-  FROM steady
-  INNER JOIN sampled ON steady.rep = sampled.rep AND steady.rank = sampled.rank
+  FROM load_window
+  INNER JOIN sampled ON load_window.rep = sampled.rep AND load_window.rank = sampled.rank
 )
 
 SELECT

@@ -3,7 +3,7 @@
 -- Everything is of the cores that the rank may use (its affinity, or its quota when that is less). An interval that
 -- lies partly in the steady state counts with that part. Without an account of CPU time there are no rows.
 --
--- Reads: cpu_room, cpu_use, pipeline_window
+-- Reads: cpu_room, cpu_use, load_window
 -- Kept: yes
 -- Gives, one row per (rep, rank, pipeline_key):
 --   rep           bigint   repetition
@@ -15,19 +15,7 @@
 --   job_cores     double   cores  that the whole job used: other ranks on this machine and pipeprof too
 --   delay_share   double   0..1   of the time that the loop's threads (main and MindSpore's) wanted a core, without
 --                                 one; null when not counted
-WITH steady AS (
-  SELECT
-    rep,
-    rank,
-    pipeline_key,
-    min(from_ns) AS from_ns,
-    max(to_ns) AS to_ns
-  FROM pipeline_window
-  WHERE role = 'train'
-  GROUP BY rep, rank, pipeline_key
-),
-
-used AS (
+WITH used AS (
   SELECT
     rep,
     rank,
@@ -43,20 +31,20 @@ used AS (
 
 weighed AS (
   SELECT
-    steady.pipeline_key,
+    load_window.pipeline_key,
     used.*,
     cpu_room.cores,
     cpu_room.idle_ns,
     used.end_ns - used.start_ns AS sampled_ns,
-    (least(used.end_ns, steady.to_ns) - greatest(used.start_ns, steady.from_ns))
+    (least(used.end_ns, load_window.to_ns) - greatest(used.start_ns, load_window.from_ns))
     / nullif(used.end_ns - used.start_ns, 0) AS weight
-  FROM steady
+  FROM load_window
   INNER JOIN used
     ON
-      steady.rep = used.rep
-      AND steady.rank = used.rank
-      AND steady.from_ns < used.end_ns
-      AND steady.to_ns > used.start_ns
+      load_window.rep = used.rep
+      AND load_window.rank = used.rank
+      AND load_window.from_ns < used.end_ns
+      AND load_window.to_ns > used.start_ns
   LEFT JOIN cpu_room
     ON used.rep = cpu_room.rep AND used.rank = cpu_room.rank AND used.start_ns = cpu_room.start_ns
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 WORKLOAD = Path(__file__).parent / "workloads" / "beside.py"
-pytestmark = pytest.mark.mindspore
+pytestmark = [pytest.mark.mindspore, pytest.mark.alone]
 
 
 def line_of(text):

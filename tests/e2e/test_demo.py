@@ -10,7 +10,7 @@ from conftest import LIMIT_S, PYTHON, clean_environment
 
 from pipeprof.verdict.rules import PREFILLED
 
-pytestmark = pytest.mark.mindspore
+pytestmark = [pytest.mark.mindspore, pytest.mark.alone]
 WIDTH = 80
 
 

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "docs"))
 from blocks import blocks, commands
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.mindspore]
+pytestmark = [pytest.mark.mindspore, pytest.mark.alone]
 MADE = {"collect", "whatif", "headspace"}  # `ab` needs a repository, and has tests of its own
 
 

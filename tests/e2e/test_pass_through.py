@@ -174,6 +174,7 @@ def test_broken_pipe_ends_the_command_as_without(pipeprof):
 
 
 # What the caller does with SIGPIPE cannot be known: the launcher's own Python ignores it before any code of ours runs.
+@pytest.mark.alone  # forks, which a process with threads may not, and a worker of pytest-xdist has some
 @pytest.mark.parametrize(("name", "ignored"), [
     ("SIGPIPE", False), ("SIGINT", False), ("SIGINT", True), ("SIGHUP", False), ("SIGHUP", True), ("SIGCHLD", False),
 ])  # fmt: skip
@@ -267,12 +268,14 @@ def on_terminal(pipeprof, command, *options):
     return Terminal(words, pipeprof.environment())
 
 
+@pytest.mark.alone
 def test_all_three_streams_stay_the_terminal(pipeprof):
     terminal = on_terminal(pipeprof, [pipeprof.python, "-c", "import os; print('tty', *map(os.isatty, (0, 1, 2)))"])
     assert terminal.end() == 0
     assert b"tty True True True" in terminal.text
 
 
+@pytest.mark.alone
 def test_ctrl_c_on_a_terminal_reaches_the_command_once(pipeprof):
     terminal = on_terminal(pipeprof, [pipeprof.python, "-c", COUNTER, "SIGINT"], "-q")
     terminal.read_until(b"ready")
@@ -283,6 +286,7 @@ def test_ctrl_c_on_a_terminal_reaches_the_command_once(pipeprof):
     assert status == 0
 
 
+@pytest.mark.alone
 def test_typed_words_reach_the_command(pipeprof):
     terminal = on_terminal(pipeprof, [pipeprof.python, "-c", "print('read', input('name? '))"], "-q")
     terminal.read_until(b"name? ")
@@ -291,6 +295,7 @@ def test_typed_words_reach_the_command(pipeprof):
     assert terminal.end() == 0
 
 
+@pytest.mark.alone
 def test_stopping_and_going_on_work(pipeprof):
     terminal = on_terminal(pipeprof, [pipeprof.python, "-c", COUNTER, "SIGCONT"], "-q")
     terminal.read_until(b"\n")  # the whole line
@@ -344,6 +349,7 @@ def test_stderr_of_a_dying_training_is_not_lost(pipeprof):
     assert "broken on purpose" in done.stderr
 
 
+@pytest.mark.alone
 @pytest.mark.mindspore
 def test_terminal_stays_one_for_the_threads_of_a_training_without_service_times(pipeprof):
     terminal = on_terminal(pipeprof, pipeprof.script("chatter.py", "silent"), "-q", "--no-service")

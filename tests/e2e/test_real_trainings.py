@@ -73,7 +73,8 @@ TRAININGS = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=TRAININGS)
+# All tests of a training ask one recording, so they run in one process.
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in TRAININGS])
 def training(request):
     found = TRAININGS[request.param]
     if importlib.util.find_spec(found.library) is None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.mindspore
+pytestmark = [pytest.mark.mindspore, pytest.mark.alone]
 
 STEPS = 60
 OPERATORS = {"map": "MapOp", "batch": "BatchOp", "source": "GeneratorOp"}

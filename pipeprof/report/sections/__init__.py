@@ -8,7 +8,7 @@ from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.ended import has_failed
 from pipeprof.report.answer.screen import lines
 from pipeprof.report.answer.shape import measured
-from pipeprof.report.sections.block import Block, Section, counted, focus_of
+from pipeprof.report.sections.block import Block, Section, focus_of
 from pipeprof.report.sections.communication import communication_section
 from pipeprof.report.sections.cpu import cpu_section
 from pipeprof.report.sections.diagnosis import diagnosis_section
@@ -21,6 +21,7 @@ from pipeprof.report.sections.run import run_section
 from pipeprof.report.sections.split import split_section
 from pipeprof.report.sections.steps import steps_section
 from pipeprof.report.sections.stragglers import stragglers_section
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -96,5 +97,5 @@ def _state(content: dict[str, Any]) -> str:
         said += f"; {run['state']}" + (f": {run['reason']}" if run["reason"] else "")
     warnings = len({warning["message"] for warning in run["warnings"]})
     if warnings:
-        said += f"; {counted(warnings, 'warning')} (--section run)"
+        said += f"; {format_count(warnings, 'warning')} (--section run)"
     return said + "."

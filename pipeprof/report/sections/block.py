@@ -67,11 +67,6 @@ def in_windows(content: dict[str, Any]) -> bool:
     return not imported and any(row["window_steps"] for row in content["steps"]["summary"])
 
 
-def counted(number: int, what: str) -> str:
-    """`1 step`, `2 steps`."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
 def rows_at(rows: Iterable[dict[str, Any]], focus: tuple[int, int]) -> list[dict[str, Any]]:
     """The rows of one repetition and rank."""
     return [row for row in rows if (row["rep"], row["rank"]) == focus]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.sections.block import Block, Section, counted, filled, format_rate, in_windows, rows_at, short_name
-from pipeprof.units import format_bytes, format_ns, format_ratio
+from pipeprof.report.sections.block import Block, Section, filled, format_rate, in_windows, rows_at, short_name
+from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +33,9 @@ def communication_section(content: dict[str, Any], focus: tuple[int, int]) -> Se
 def _split(section: Section, rows: Sequence[Row]) -> None:
     listed = [
         [
-            f"{SOURCES[row['source']]} ({counted(row['steps'], 'step')})", _with_share(row, "comm_ns", "comm_share"),
-            format_ns(row["overlapped_ns"]), _with_share(row, "exposed_ns", "exposed_share"),
+            f"{SOURCES[row['source']]} ({format_count(row['steps'], 'step')})",
+            _with_share(row, "comm_ns", "comm_share"), format_ns(row["overlapped_ns"]),
+            _with_share(row, "exposed_ns", "exposed_share"),
         ]
         for row in rows
     ]  # fmt: skip

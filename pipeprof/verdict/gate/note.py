@@ -8,5 +8,5 @@ Note = dict[str, Any]
 
 
 def note(code: str, **facts: Any) -> Note:
-    """`{code, ...}`; the words are in report/words/gate.py."""
+    """`{code, ...}`; the words are in report/words/gate.py, those of experiments in report/words/experiments.py."""
     return {"code": code, **facts}

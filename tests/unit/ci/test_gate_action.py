@@ -323,6 +323,24 @@ printf '%s\\n' "$@" > "{runner.folder}/pip"
     assert list(runner.work.iterdir()) == []
 
 
+def test_locked_installs_nothing_but_files_with_hashes(runner):
+    python = runner.bin / "python-noting"
+    python.write_text(f"""#!/bin/bash
+if [ "$1" = -I ]; then exec {sys.executable} "$@"; fi
+echo "$*" >> "{runner.folder}/pip"
+""")
+    python.chmod(0o755)
+    runner.plan = says(comparison("unchanged"))
+    assert runner.run(install="locked", python=str(python)).exit_code == 0
+    fixed, own = [line.split() for line in (runner.folder / "pip").read_text().splitlines()]
+    assert "--require-hashes" in fixed
+    assert [word for word in fixed if word.endswith(".txt")] == [
+        str(ROOT / "ci" / "constraints" / name) for name in ("gate.txt", "build.txt")
+    ]
+    assert {"--no-index", "--no-deps", "--no-build-isolation"} < set(own)
+    assert own[-2:] == ["--", str(ROOT / "ci" / "..")]
+
+
 def test_failed_install_stops_the_job(runner):
     python = runner.bin / "python-broken"
     python.write_text("#!/bin/bash\nexit 9\n")

@@ -91,7 +91,7 @@ def says(verdict, at=None):
         word = verdict if decided else "inconclusive"
         return {
             "schema_version": 1, "verdict": word, "exit_code": {"regressed": 1, "inconclusive": 4}.get(word, 0),
-            "headline": f"{word} at {reps}", "notes": [], "metrics": [], "next_look": following,
+            "headline": f"{word} at {reps}", "notes": [], "note_facts": [], "metrics": [], "next_look": following,
         }  # fmt: skip
 
     return decide

@@ -104,7 +104,7 @@ def test_a_changed_working_tree_is_noted_and_another_comparison(repository):
     assert arm_notes(place, clean) == []
     (repository / "jobs" / "train.py").write_text("print(3)\n")
     dirty = arms(ArmWish(ref="HEAD~1"))
-    assert arm_notes(place, dirty) == ["new is the working tree, with changes that are not committed"]
+    assert arm_notes(place, dirty) == [{"code": "uncommitted", "arm": "new"}]
     assert "and changes" in dirty[1].label
     assert pair_hash(place, clean, "p") != pair_hash(place, dirty, "p")
     (repository / "jobs" / "train.py").write_text("print(4)\n")
@@ -183,7 +183,7 @@ def test_paths_into_the_repository_become_those_of_the_worktree(repository, monk
 def test_an_absolute_script_is_noted_because_both_arms_run_it(repository):
     script = str(repository / "jobs" / "train.py")
     pair = arms(ArmWish(ref="HEAD~1"), command=("python", script))
-    assert any("both sides run" in note for note in arm_notes(Place.here(), pair))
+    assert "same_file" in {note["code"] for note in arm_notes(Place.here(), pair)}
 
 
 def test_secrets_do_not_reach_the_session_file():

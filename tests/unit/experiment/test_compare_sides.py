@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pipeprof.errors import RunError, UsageError
-from pipeprof.experiment.compare import NOT_INTERLEAVED, OTHER_JOB, compare_sides
+from pipeprof.experiment.compare import compare_sides
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.verdict.gate.policy import Acknowledgement, Policy
 
@@ -35,7 +35,7 @@ def test_the_same_is_unchanged_and_passes():
     content = compare_sides(side(), side(label="y"))
     assert (content["verdict"], content["exit_code"]) == ("unchanged", 0)
     assert content["explanation"] == []
-    assert NOT_INTERLEAVED in content["notes"]
+    assert {"code": "not_interleaved"} in content["note_facts"]
     json.dumps(content, allow_nan=False)
 
 
@@ -69,7 +69,7 @@ def test_another_job_is_inconclusive_without_a_measured_job_effect():
     content = compare_sides(side(), side(12.0, job="boot:2"))
     assert (content["verdict"], content["exit_code"]) == ("inconclusive", 4)
     assert "job" in by_name(content)["step_time_median"]["reason"]
-    assert OTHER_JOB in content["notes"]
+    assert {"code": "other_job"} in content["note_facts"]
 
 
 def test_unknown_jobs_are_not_taken_for_the_same():
@@ -124,7 +124,7 @@ def test_planned_looks_are_reported():
     content = compare_sides(side(interleaved=True), side(13.0, interleaved=True), Policy(looks=(5, 8)), planned=True)
     assert content["looks"] in ([5], [5, 8])
     assert content["next_look"] is None
-    assert NOT_INTERLEAVED not in content["notes"]
+    assert {"code": "not_interleaved"} not in content["note_facts"]
 
 
 def test_repetitions_without_a_known_time_are_compared_all_the_same():

@@ -11,6 +11,7 @@ from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pairs import Plan
 from pipeprof.experiment.part import Part, notes, run_part, source_rows, target_of, text
 from pipeprof.experiment.stages import Pipeline, described_pipelines
+from pipeprof.report.words.experiments import noted
 
 
 def op(op_id, op_type, name=None, node=None, *, is_python=False):
@@ -96,7 +97,7 @@ def test_the_answer_stands_first(mode, verdict, first):
     part = {"op": op(3, "MapOp", "rotate", 2), "mode": mode, "outputs_per_step": 32.0}
     figures = {"ratio": 2.0, "low": 1.9, "high": 2.1, "verdict": verdict, "interval": [1.8, 2.2], "pairs": 2}
     figures |= {"decided": None, "stopped": "pairs", "speeds": [], "speeds_of": None}
-    said = text({"measured": figures, "part": part, "runs": [], "notes": notes(part, [])})
+    said = text({"measured": figures, "part": part, "runs": [], **noted(notes(part, []))})
     assert said.splitlines()[0] == first
     assert "Python hands out the outputs, 32 for each step" in said
 

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
+import pipeprof.experiment
 import pipeprof.verdict
-from pipeprof.report.words import evidence, gate, network, predictions, ranks, suggestions
+from pipeprof.report.words import evidence, experiments, gate, network, predictions, ranks, suggestions
 
 OP = {"op_id": 3, "op_type": "MapOp", "name": "decode"}
 VERDICT = Path(pipeprof.verdict.__file__).parent
+EXPERIMENT = Path(pipeprof.experiment.__file__).parent
 
 
-def codes(*callers: str) -> set[str]:
-    """First arguments of calls by these names in the room of verdicts, as far as they are written out there."""
-    calls = [node for path in VERDICT.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+def codes(*callers: str, room: Path = VERDICT) -> set[str]:
+    """First arguments of calls by these names in a room, as far as they are written out there."""
+    calls = [node for path in room.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8")))]
     named = [
         node
         for node in calls
@@ -47,6 +49,24 @@ def written(node: ast.expr) -> set[str]:
 )
 def test_every_code_of_the_verdicts_has_words_and_every_word_a_code(words, callers):
     assert codes(*callers) == set(words)
+
+
+def test_every_code_of_the_experiments_has_words_and_every_word_a_code():
+    assert codes("note", room=EXPERIMENT) == set(experiments.WORDS)
+
+
+def test_sessions_and_sweeps_say_what_happened():
+    old = [{"verdict": "regressed", "repetitions": 3}, {"verdict": None, "repetitions": 1}]
+    assert experiments.sentence({"code": "earlier_sessions", "earlier": old}) == (
+        "session 3 of this comparison; the earlier ones ended regressed after 3 runs per side, undecided after 1 runs "
+        "per side"
+    )
+    assert experiments.sentence({"code": "repeated", "failures": ["new-002 died"]}) == (
+        "repeated: 1 failed run: new-002 died"
+    )
+    assert experiments.sentence({"code": "session_continued", "times": 2}).endswith("continued 2 times")
+    assert experiments.reasoned(None) == {"reason": "", "reason_facts": None}
+    assert experiments.noted([{"code": "same_batch"}])["note_facts"] == [{"code": "same_batch"}]
 
 
 def said(code, op=OP, workers=2, **facts):

@@ -1,0 +1,102 @@
+"""What is to be noted about pairs of runs, sessions and sweeps, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    Facts = Mapping[str, Any]
+
+
+def noted(facts: Iterable[Facts]) -> dict[str, Any]:
+    """The members `notes`, sentences, and `note_facts`, the codes and numbers behind them, of a result."""
+    kept = list(facts)
+    return {"notes": [sentence(one) for one in kept], "note_facts": kept}
+
+
+def reasoned(facts: Facts | None) -> dict[str, Any]:
+    """The members `reason`, a clause that is empty without one, and `reason_facts` of a recommendation."""
+    return {"reason": "" if facts is None else sentence(facts), "reason_facts": facts}
+
+
+def sentence(facts: Facts) -> str:
+    """One code of an experiment."""
+    return WORDS[facts["code"]](facts)
+
+
+def _earlier(facts: Facts) -> str:
+    ended = ", ".join(
+        f"{old['verdict'] or 'undecided'} after {old['repetitions']} runs per side" for old in facts["earlier"]
+    )
+    return f"session {len(facts['earlier']) + 1} of this comparison; the earlier ones ended {ended}"
+
+
+WORDS: dict[str, Callable[[Facts], str]] = {
+    "same_batch": lambda _: "every step got the same batch, so what its content does to the speed is not included",
+    "outputs_repeat": lambda _: (
+        "the first outputs come back again and again: random augmentation repeats, and what the content of a row does "
+        "to the speed is not included"
+    ),
+    "handed_out": lambda facts: (
+        f"Python hands out the outputs, {facts['outputs_per_step']:.4g} for each step: the true gain is a little "
+        "larger, and an operator that costs no more than that shows none"
+    ),
+    "different_steps": lambda facts: (
+        f"the runs had different numbers of training steps: {', '.join(map(str, facts['steps']))}"
+    ),
+    "only_informs": lambda _: "the conditions differ, so this comparison only informs and cannot fail",
+    "not_interleaved": lambda _: (
+        "the two sides were measured one after the other, so a drift of the machine looks like a change: `pipeprof ab` "
+        "runs them in turn"
+    ),
+    "other_job": lambda _: (
+        "the two sides were measured in different CI jobs, or before and after a restart of the machine: `pipeprof ab` "
+        "runs both in one"
+    ),
+    "other_workload": lambda facts: f"the workloads have different names: `{facts['base']}` and `{facts['new']}`",
+    "same_revision": lambda _: "both sides are of the same git revision",
+    "uncommitted": lambda facts: f"{facts['arm']} is the working tree, with changes that are not committed",
+    "same_file": lambda facts: (
+        f"both sides run `{facts['path']}` as it is now, whatever their revision: give a relative path"
+    ),
+    "earlier_sessions": _earlier,
+    "repeated": lambda facts: (
+        f"repeated: {format_count(len(facts['failures']), 'failed run')}: {'; '.join(facts['failures'])}"
+    ),
+    "session_continued": lambda facts: (
+        f"the session was interrupted and continued {format_count(facts['times'], 'time')}"
+    ),
+    "session_budget": lambda facts: (
+        f"stopped early: of the time budget of {facts['budget_s']:g} s {facts['used_s']:g} s are used, and the check "
+        f"after {facts['look']} runs per side needs about {facts['needed_s']:g} s more"
+    ),
+    "pool_budget": lambda facts: (
+        f"stopped after {facts['rounds']} of {facts['planned']} rounds by the time budget of {facts['budget_s']:.0f} s"
+    ),
+    "same_rounds": lambda facts: (
+        f"all comparisons are made of the same {facts['rounds']} rounds with {2 * facts['rounds']} runs of the command "
+        "as it is: the intervals do not say how typical these runs were"
+    ),
+    "used_again": lambda facts: (
+        f"a comparison needs up to {facts['looks']} runs per side, and there are {facts['rounds']} rounds: a run is "
+        "used several times, each time with half of the deviation of another run added; with --rounds "
+        f"{facts['looks']} each is used once"
+    ),
+    "variant_failed": lambda facts: f"{facts['variant']} failed in `{facts['run']}`: {facts['error']}",
+    "sweep_continued": lambda facts: f"the sweep was interrupted and continued {format_count(facts['times'], 'time')}",
+    "sweep_budget": lambda facts: (
+        f"stopped by the budget of {facts['budget_s']:g} s, of which {facts['used_s']:g} s are used: the next round "
+        f"needs about {facts['needed_s']:g} s; more time goes on from here"
+    ),
+    "no_repetitions": lambda _: (
+        "these numbers have no repetitions: noise is guessed from baselines that were measured repeatedly"
+    ),
+    "confirmed": lambda _: "confirmed in fresh repetitions",
+    "none_better": lambda _: "nothing that was run is better than the base",
+    "not_confirmed": lambda _: "the search ended before its best variant was confirmed",
+    "measured_once": lambda _: "a table without repetitions: measure it again",
+}

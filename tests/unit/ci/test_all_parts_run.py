@@ -1,0 +1,122 @@
+"""One failure hides no other: `.ci/run` runs its parts, and `make test` its halves, whatever became of those before."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+from action_steps import ROOT
+
+# Stands for make and for python: notes how it was called, and fails where a word of FAILING is among its words.
+NOTES = """#!/bin/sh
+echo "$*" >> "$NOTED"
+for word in $FAILING; do case " $* " in *" $word "*) exit 2 ;; esac; done
+"""
+PARTS = ["lint", "sbom", "demo", "test", "test-wheel", "test-slow", "test-real", "test-torch"]
+
+
+def executable(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(NOTES, encoding="utf-8")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def noted(tmp_path):
+    """`noted(command, failing)`: how a command ended, and each call of a stand-in, in order."""
+
+    def run(command, cwd, failing=""):
+        file = tmp_path / "noted"
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "VENV"))}
+        env |= {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{env['PATH']}", "NOTED": str(file), "FAILING": failing}
+        done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=60)
+        return done, file.read_text(encoding="utf-8").splitlines()
+
+    return run
+
+
+@pytest.fixture
+def ci(tmp_path, noted):
+    """`ci(failing)`: `.ci/run` with a stand-in for make; how it ended, and the targets that it asked for."""
+    executable(tmp_path / "bin" / "make")
+    (tmp_path / "tree" / ".ci").mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / "tree" / ".ci" / "run")
+
+    def run(failing=""):
+        done, calls = noted(["bash", ".ci/run"], tmp_path / "tree", failing)
+        return done, [next(word for word in call.split() if not word.startswith("--")) for call in calls]
+
+    return run
+
+
+def test_ci_runs_every_part(ci):
+    done, targets = ci()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert targets[0].endswith("/venv/.pipeprof-installed")
+    assert targets[1:] == PARTS
+    assert done.stdout.count(" s  passed  ") == len(PARTS) + 1
+    assert "failed" not in done.stdout
+
+
+@pytest.mark.parametrize(("failing", "named"), [
+    ("types", ["lint, types, floors, site"]), ("demo", ["make demo"]), ("test", ["make test"]),
+    ("test-slow test-torch", ["make test-slow", "make test-torch"]),
+    (" ".join(PARTS), ["lint, types, floors, site", *(f"make {part}" for part in PARTS[1:])]),
+])  # fmt: skip
+def test_ci_goes_on_after_a_failure_and_names_it_at_the_end(ci, failing, named):
+    done, targets = ci(failing)
+    assert done.returncode == 1
+    assert targets[1:] == PARTS
+    assert done.stdout.partition("\nfailed:\n")[2].splitlines() == [f"  {name}" for name in named]
+    assert done.stdout.count(" s  FAILED  ") == len(named)
+
+
+def test_ci_does_not_go_on_without_an_environment(ci, tmp_path):
+    (tmp_path / "bin" / "make").write_text('#!/bin/sh\necho "$*" >> "$NOTED"\nexit 2\n', encoding="utf-8")
+    done, targets = ci()
+    assert done.returncode == 1
+    assert len(targets) == 1
+    assert done.stdout.endswith("\nfailed:\n  install\n")
+
+
+@pytest.fixture
+def make(tmp_path, noted):
+    """`make(target, failing)`: the real Makefile in an environment whose python is a stand-in."""
+    venv = tmp_path / "venv"
+    executable(venv / "bin" / "python")
+    (venv / ".pipeprof-installed").touch()
+
+    def run(target, failing="", *words):
+        done, calls = noted(["make", target, f"VENV={venv}", *words], ROOT, failing)
+        return done, [call.removeprefix("-m pytest ") for call in calls]
+
+    return run
+
+
+EXPECTED = {
+    "test": ["-m not slow and not real -n auto", "-m not slow and not real and not (alone or measures) -n auto --maxprocesses 2",
+             "-m not slow and not real and (alone or measures) tests/e2e"],
+    "test-slow": ["-m slow -n auto", "-m slow and not (alone or measures) -n auto --maxprocesses 2",
+                  "-m slow and (alone or measures) tests/e2e"],
+}  # fmt: skip
+
+
+def begin_as_expected(calls, target):
+    return [call.startswith(begin) for call, begin in zip(calls, EXPECTED[target], strict=True)] == [True] * 3
+
+
+@pytest.mark.parametrize("words", [(), ("-j4",)])
+@pytest.mark.parametrize("target", EXPECTED)
+def test_make_runs_all_tests_one_part_after_the_other(make, target, words):
+    done, calls = make(target, "", *words)
+    assert done.returncode == 0, done.stderr
+    assert begin_as_expected(calls, target), calls
+
+
+@pytest.mark.parametrize("failing", ["loadfile", "2", "tests/e2e"])
+def test_make_runs_all_tests_also_when_some_failed(make, failing):
+    done, calls = make("test", failing)
+    assert done.returncode == 2
+    assert begin_as_expected(calls, "test"), calls
