@@ -31,7 +31,8 @@ def write_text(text: str, output: Path | None) -> None:
 
 def check_free(output: Path, *, force: bool) -> None:
     """Raise UsageError when a file is there that `force` does not allow to replace, or something that is no file."""
-    if output.is_dir() or (output.exists() and not output.is_file()):
+    device = output.absolute().parts[1:2] in (("dev",), ("proc",))  # `/dev/stdout` is a link, perhaps to a file
+    if device or output.is_dir() or (output.exists() and not output.is_file()):
         what = "a folder" if output.is_dir() else "not a file"
         raise UsageError(f"cannot write `{output}`: it is {what}", "give the name of a file")
     if not force and (output.exists() or output.is_symlink()):
