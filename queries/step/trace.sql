@@ -63,9 +63,9 @@ piece AS (
   SELECT
     rep,
     rank,
-    unnest(['forward', 'backward', 'gradients', 'optimizer', 'after']) AS phase,
-    unnest([2, 3, 4, 5, 6]) AS place,
-    unnest([forward_ns, backward_ns, gradients_ns, optimizer_ns, after_ns]) AS part_ns,
+    'forward' AS phase,
+    2 AS place,
+    forward_ns AS part_ns,
     'parted' AS how
   FROM known
   WHERE is_parted
@@ -73,9 +73,69 @@ piece AS (
   SELECT
     rep,
     rank,
-    unnest(['launch', 'forward_backward', 'tail']) AS phase,
-    unnest([2, 3, 4]) AS place,
-    unnest([launch_ns, forward_backward_ns, tail_ns]) AS part_ns,
+    'backward' AS phase,
+    3 AS place,
+    backward_ns AS part_ns,
+    'parted' AS how
+  FROM known
+  WHERE is_parted
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    'gradients' AS phase,
+    4 AS place,
+    gradients_ns AS part_ns,
+    'parted' AS how
+  FROM known
+  WHERE is_parted
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    'optimizer' AS phase,
+    5 AS place,
+    optimizer_ns AS part_ns,
+    'parted' AS how
+  FROM known
+  WHERE is_parted
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    'after' AS phase,
+    6 AS place,
+    after_ns AS part_ns,
+    'parted' AS how
+  FROM known
+  WHERE is_parted
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    'launch' AS phase,
+    2 AS place,
+    launch_ns AS part_ns,
+    'split' AS how
+  FROM known
+  WHERE is_split
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    'forward_backward' AS phase,
+    3 AS place,
+    forward_backward_ns AS part_ns,
+    'split' AS how
+  FROM known
+  WHERE is_split
+  UNION ALL
+  SELECT
+    rep,
+    rank,
+    'tail' AS phase,
+    4 AS place,
+    tail_ns AS part_ns,
     'split' AS how
   FROM known
   WHERE is_split
@@ -134,8 +194,8 @@ listed AS (
 cut AS (
   SELECT
     *,
-    CAST(round(until_ns) AS BIGINT) - coalesce(
-      CAST(round(lag(until_ns) OVER (PARTITION BY rep, rank ORDER BY place ASC)) AS BIGINT), 0
+    CAST(floor(until_ns + 0.5e0) AS BIGINT) - coalesce(
+      CAST(floor(lag(until_ns) OVER (PARTITION BY rep, rank ORDER BY place ASC) + 0.5e0) AS BIGINT), 0
     ) AS mean_ns
   FROM listed
 )

@@ -194,7 +194,7 @@ named AS (
     stretch.rank,
     stretch.step,
     coalesce(stretch.dur_ns, 0) AS dur_ns,
-    CAST(stretch.others AS BIGINT) % 1073741824 >= 32768
+    stretch.others - floor(stretch.others / 1073741824.0e0) * 1073741824 >= 32768
     AND (stretch.operators > 0 OR stretch.others >= 1073741824) AS overlapped,
     CASE
       WHEN stretch.operators >= 35184372088832 THEN 'forward'

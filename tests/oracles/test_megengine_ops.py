@@ -156,7 +156,14 @@ def test_wiki_tables_have_the_same_cells(case):
     ours, theirs = (pipes(text) for text in (ask(case["profile"], case["args"].split()), expected_of(case)))
     assert [head for head, _ in ours] == [head for head, _ in theirs]
     for (_, mine), (_, printed) in zip(ours, theirs, strict=True):
-        assert mine == [["" if cell == "None" else cell for cell in row] for row in printed]
+        assert [[unescaped(cell) for cell in row] for row in mine] == [
+            ["" if cell == "None" else cell for cell in row] for row in printed
+        ]
+
+
+def unescaped(cell):
+    """As the wiki shows a cell: what a link or a macro would begin with is escaped."""
+    return re.sub(r"\\([\[\]{}])", r"\1", cell)
 
 
 @pytest.mark.parametrize("case", FAILED, ids=name_of)

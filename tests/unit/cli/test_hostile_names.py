@@ -263,7 +263,19 @@ def things(make_run, folder):
 def no_runs(monkeypatch):
     """Verbs that run trainings give a result at once, in which every text is hostile."""
     from pipeprof.experiment import ab, headspace, judged, qualify, whatif
+    from pipeprof.report import status
+    from pipeprof.report.words import waiting as words
 
+    place = {"site": MANY, "function": MANY, "line": MANY, "stack": [MANY]}
+    stuck = {"pid": 9, "for_s": 300.0, "op_type": "MapOp", "name": MANY, **place}
+    waiting = {
+        "rep": 0, "rank": 0, "pid": 42, "code": "script", "for_s": 12.0, "in_callback": False, "queue": None, "call": None,
+        "missing": [], "stuck": [stuck], **place,
+    }  # fmt: skip
+    ranks = [{**waiting, "text": words.sentence(waiting)}]
+    monkeypatch.setattr(
+        status, "build", lambda _: {"schema_version": 1, "run": {}, "state": "recording", "ranks": ranks}
+    )
     whole = hostile_comparison()
     side = {
         "label": MANY,

@@ -25,8 +25,15 @@ def spool(tmp_path, monkeypatch):
     def write(now, rank=0, rep=0, events=(), host=None):
         folder = run.spool / f"rep={rep}" / f"proc-{100 + rank}-1"
         folder.mkdir(parents=True)
-        about = {"e": "process", "t": 1, "pid": 100 + rank, "rank": rank, "host": host or live.host_name()}
-        iterator = {"e": "iterator", "t": 2, "number": 0, "graph": NODE}
+        about = {
+            "e": "process",
+            "t": 1,
+            "pid": 100 + rank,
+            "started": 1,
+            "rank": rank,
+            "host": host or live.host_name(),
+        }
+        iterator = {"e": "iterator", "t": 2, "number": 0, "begin": 1, "end": 2, "graph": NODE}
         lines = [json.dumps(event) for event in (about, iterator, *events)]
         folder.joinpath("events.jsonl").write_text("\n".join(lines), encoding="utf-8")
         if now is not None:
