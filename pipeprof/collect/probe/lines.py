@@ -22,6 +22,7 @@ class Lines:
         self._frames = []
         self._settle = None
         self._hook = None
+        self._forks = False
         self._library = os.path.dirname(os.__file__)
 
     def possible(self):
@@ -32,6 +33,9 @@ class Lines:
     def start(self, settle):
         """From now on, in this thread; `settle` waits for what was launched."""
         self._settle, self._hook = settle, self._called
+        if not self._forks and hasattr(os, "register_at_fork"):
+            self._forks = True
+            os.register_at_fork(after_in_child=self._forked)
         frame = sys._getframe(1)
         first = None
         while frame is not None:
@@ -56,6 +60,12 @@ class Lines:
         self._frames = []
         rows, self.rows = self.rows, []
         recorder.REC.event("lines", sites=list(self._sites), rows=rows)
+
+    def _forked(self):
+        """A dataset worker that is made in this step runs at its own pace, and has nothing to wait for."""
+        if self._hook is not None:
+            sys.settrace(None)
+            self._hook = None
 
     def _called(self, frame, _event, _argument):
         return self._line if self._hook is not None and self._is_own(frame.f_code) else None

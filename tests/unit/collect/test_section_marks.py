@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import types
 from itertools import count
@@ -147,3 +148,15 @@ def test_operators_come_from_the_line_that_ran(probe, rec, watched, tmp_path, mo
     assert {name: event["sites"][row] for name, row in at.items()} == {
         "a": f"{program}:2", "b": f"{program}:4", "c": f"{program}:4",
     }  # fmt: skip
+
+
+def test_a_process_that_is_forked_in_a_step_is_not_run_line_by_line(probe, rec, watched):
+    lines = probe.lines.Lines()
+    rec.open()
+    lines.start(lambda: None)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if sys.gettrace() is None else 1)
+    traced = sys.gettrace() is not None
+    lines.stop()
+    assert (traced, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])) == (True, 0)
