@@ -12,6 +12,7 @@ from typing import Literal, get_args
 
 Loop = Literal["model", "jit", "pynative"]
 LATER_SEED = 20261124  # of the draw that is recorded after a rule was changed for what the held-out third showed
+NEXT_SEED = 20261125  # of the one after the rule that the draw before it asked for
 HELD_OUT_SEED = 20261122  # drawn before anything was recorded: rules are fixed before these are looked at
 TRIVIAL = frozenset(["TypeCast", "OneHot"])  # maps that convert a label: not replaced alone
 
@@ -99,31 +100,32 @@ PUBLIC = (
 )
 
 
-def drawn_later(heavy: int = 6, light: int = 4) -> tuple[Case, ...]:
-    """Data sets of `CASES` under loops and networks that are not among them, drawn at random."""
-    known = {(case.make, case.loop, case.heavy) for case in CASES}
+def drawn(seed: int, prefix: str, seen: tuple[Case, ...], heavy: int, light: int) -> tuple[Case, ...]:
+    """Data sets of `CASES` under loops and networks that are not among those seen, drawn at random."""
+    known = {(case.make, case.loop, case.heavy) for case in seen}
     sets = {case.make: case for case in CASES}.values()
     every = [
-        replace(case, name=later_name(case, loop, large), loop=loop, heavy=large, workers=None)
+        replace(case, name=drawn_name(prefix, case, loop, large), loop=loop, heavy=large, workers=None)
         for case in sets
         for loop in get_args(Loop)
         for large in (False, True)
         if (case.make, loop, large) not in known
     ]
-    chance = random.Random(LATER_SEED)  # noqa: S311 - a draw, no secret
+    chance = random.Random(seed)  # noqa: S311 - a draw, no secret
     parts = ((True, heavy), (False, light))
     return tuple(
         case for large, count in parts for case in chance.sample([one for one in every if one.heavy is large], count)
     )
 
 
-def later_name(case: Case, loop: Loop, large: bool) -> str:
-    """`later_`, the function that makes the data set, the loop."""
-    return f"later_{case.make.partition('.')[2]}_{loop}{'_heavy' if large else ''}"
+def drawn_name(prefix: str, case: Case, loop: Loop, large: bool) -> str:
+    """The draw, the function that makes the data set, the loop."""
+    return f"{prefix}_{case.make.partition('.')[2]}_{loop}{'_heavy' if large else ''}"
 
 
-LATER = drawn_later()
-EVERY = (*CASES, *PUBLIC, *LATER)
+LATER = drawn(LATER_SEED, "later", CASES, heavy=6, light=4)
+NEXT = drawn(NEXT_SEED, "next", (*CASES, *LATER), heavy=6, light=6)
+EVERY = (*CASES, *PUBLIC, *LATER, *NEXT)
 SEEN = frozenset(["processes", "sounds_filtered"])  # drawn as well, but labelled while the tools were tried
 
 

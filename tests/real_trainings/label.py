@@ -5,6 +5,7 @@ python tests/real_trainings/label.py cifar_native       these, also when they ha
 python tests/real_trainings/label.py --held-out         the last third: only when the rules are fixed
 python tests/real_trainings/label.py --public           trainings with public libraries (extra `real`)
 python tests/real_trainings/label.py --later            drawn after a rule was changed for the last third
+python tests/real_trainings/label.py --next             drawn after the rule that the draw before asked for
 python tests/real_trainings/label.py --plan             what would be run, and how long it takes
 python tests/real_trainings/label.py --any-load         on a busy machine: the label says so and counts as none
 
@@ -24,7 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
 
 from archive import pack
-from catalogue import CASES, EVERY, LATER, PUBLIC, TRIVIAL, find, held_out
+from catalogue import CASES, EVERY, LATER, NEXT, PUBLIC, TRIVIAL, find, held_out
 from decide import LOOP, decide, if_free, ratios
 from quiet import BusyError, Neighbours, machine, versions, wait_until_quiet
 from record import CAPTURES, KEPT, SECONDS, FailedError, command, record
@@ -40,6 +41,11 @@ ROUNDS, MOST_ROUNDS = 2, 4
 QUIET_CORES = 0.2  # of neighbours, over all runs of a training
 MOST_LOAD = 6.0  # the runs before raise the load average themselves
 LIMIT_S = 900
+GROUPS = {
+    "public": "those with public libraries",
+    "later": "the draw after the last third",
+    "next": "the draw after that one",
+}
 RUN_S = 8.0  # of one run: imports, compiling, SECONDS of training
 OPS = 2.5  # that are replaced alone, on the average
 BASE, WHOLE = "base", "whole"
@@ -209,8 +215,8 @@ def wanted(options):
         return options.names
     last = held_out()
     names = [case.name for case in CASES if (case.name in last) == options.held_out]
-    if options.public or options.later:
-        names = [case.name for case in (PUBLIC if options.public else LATER)]
+    if options.group:
+        names = [case.name for case in {"public": PUBLIC, "later": LATER, "next": NEXT}[options.group]]
     return [name for name in names if not is_done(name, options.out)]
 
 
@@ -240,8 +246,8 @@ def main():
     parser.add_argument("names", nargs="*", choices=[*(case.name for case in EVERY), []])
     parser.add_argument("--out", type=Path, default=CAPTURES)
     parser.add_argument("--held-out", action="store_true", help="the last third")
-    parser.add_argument("--public", action="store_true", help="those with public libraries")
-    parser.add_argument("--later", action="store_true", help="the draw after the last third")
+    for group, meaning in GROUPS.items():
+        parser.add_argument(f"--{group}", dest="group", action="store_const", const=group, help=meaning)
     parser.add_argument("--plan", action="store_true", help="only say what would be run")
     parser.add_argument("--any-load", action="store_true", help="also on a busy machine")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)

@@ -32,7 +32,7 @@ SATURATED = 0.9  # of all cores: then `host_saturated` is a right kind as well
 SLEEPS = frozenset(["Distant"])  # functions that mostly wait
 READS = 1.02  # a measured gain this far above a stated upper bound contradicts it
 GAINS = 1.10  # what removing the whole pipeline brings in all rounds: "the loop limits" contradicts it
-GROUPS = ("known", "held out", "public", "drawn later")
+GROUPS = ("known", "held out", "public", "drawn later", "drawn next")
 NOTHING = 1.05  # what it does not bring in any round: "input-bound" contradicts it
 
 
@@ -135,8 +135,9 @@ def judged(label, said, *, saturated=False):
 
 def group_of(label):
     """`public`: other people's code; `held out`, `drawn later`: recorded when the rules were fixed; `known`: they saw it."""
-    if label["name"].startswith("later_"):
-        return "drawn later"
+    draw = label["name"].partition("_")[0]
+    if draw in ("later", "next"):
+        return f"drawn {draw}"
     return "public" if label.get("script") else "held out" if label["held_out"] else "known"
 
 

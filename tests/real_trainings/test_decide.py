@@ -124,7 +124,7 @@ def test_what_is_labelled_next(tmp_path):
     """Complete labels of a quiet machine are left alone, and the last third waits."""
 
     class Options:
-        names, held_out, public, later, out = [], False, False, False, tmp_path
+        names, held_out, group, out = [], False, None, tmp_path
 
     first, second, *_ = names = wanted(Options)
     assert not set(names) & catalogue.held_out()
