@@ -1,7 +1,7 @@
 """Records one training with `pipeprof collect` and packs the recording.
 
 python tests/real_trainings/record.py --out tests/real_trainings/captures cifar_lambdas jpeg_native
-python tests/real_trainings/record.py --busy 4      all with a label, beside 4 busy loops for each core
+python tests/real_trainings/record.py --busy 4      what has a label and is not there yet, beside 4 busy loops for each core
 """
 
 from __future__ import annotations
@@ -73,10 +73,12 @@ def main():
     parser.add_argument("--out", type=Path, help="captures/, or crowded/xN with --busy N")
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="beside N busy loops for each core")
     options = parser.parse_args()
+    out = options.out or (crowded(options.busy) if options.busy else CAPTURES)
     labelled = [path.stem for path in sorted(CAPTURES.glob("*.json"))]
-    names = options.names or (labelled if options.busy else [case.name for case in CASES])
+    missing = [name for name in labelled if not (out / f"{name}.tar.xz").exists()]
+    names = options.names or (missing if options.busy else [case.name for case in CASES])
     with busy_loops(options.busy * os.cpu_count()):
-        record_all(names, options.out or (crowded(options.busy) if options.busy else CAPTURES))
+        record_all(names, out)
 
 
 if __name__ == "__main__":
