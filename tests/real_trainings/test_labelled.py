@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from catalogue import CASES, EVERY, LATER
+from catalogue import CASES, EVERY, LATER, NEXT
 from real_score import CAPTURES, report, score_all
 from record import CROWDED
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 TOP1 = {
     "known": 0.95,
     "held out": 0.85,
-    "all": 0.90,
+    "all": 0.85,
 }  # of those that no rule has seen fewer are right: docs/measurements.md
 BOUNDS = GAINS = 0.90
 CONTRADICTED = {"later_cached_model", "later_large_slices_pynative"}  # known to be wrong, with medium confidence
@@ -28,7 +28,7 @@ def test_each_label_has_its_recording():
     labels = {path.stem for path in CAPTURES.glob("*.json")}
     assert labels == {path.name.removesuffix(".tar.xz") for path in CAPTURES.glob("*.tar.xz")}
     assert labels <= {case.name for case in EVERY}
-    assert {case.name for case in (*CASES, *LATER)} <= labels
+    assert {case.name for case in (*CASES, *LATER, *NEXT)} <= labels
 
 
 @pytest.mark.parametrize("group", TOP1)

@@ -19,6 +19,7 @@ from pipeprof.report.answer.shape import (
 from pipeprof.units import format_ns
 
 LATE = "data_transmission"
+MUCH_OF_CPU = 0.20  # of the job's, from which the pipeline is named before the network
 _UNKNOWN = {
     "import:kineto": "Give the DataLoader more workers (num_workers), or make its dataset's rows cheaper.",
     "collect": "Look at the code that makes the batches: none of them came through an iterator of a MindSpore dataset.",
@@ -66,14 +67,25 @@ def _sentence(content: dict[str, Any]) -> str:
             f"interpreter's lock (GIL). The training waits for data {share} of the time{who}."
         )
     if found["rule"] == "shared_cpu":
-        part = next(item["value"] for item in found["rule_facts"] if item["fact"] == "pipeline_share")
-        return (
-            f"Short of CPU: no core is idle, and the data pipeline takes {percent(part)} of the job's CPU, which slows "
-            f"the training down. The training waits for data {share} of the time{who}."
-        )
+        return f"{_short_of_cpu(found)} The training waits for data {share} of the time{who}."
     return (
         "Balanced: the data pipeline and the training are about equally fast; the training waits for data "
         f"{share} of the time{who}."
+    )
+
+
+def _short_of_cpu(found: dict[str, Any]) -> str:
+    """Who has the cores: where the pipeline has few of them, the network is named first."""
+    facts = {item["fact"]: item["value"] for item in found["rule_facts"]}
+    part = percent(facts["pipeline_share"])
+    if facts["pipeline_share"] >= MUCH_OF_CPU:
+        return (
+            f"Short of CPU: no core is idle, and the data pipeline takes {part} of the job's CPU, which slows the "
+            "training down."
+        )
+    return (
+        f"Short of CPU: no core is idle. The network takes most of it; the data pipeline takes {part} of the job's "
+        f"CPU, which slows the training down by an estimated {percent(facts['freed'] - 1)}."
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.command import left_out, pasteable
 
@@ -38,7 +39,7 @@ def _confidence(answer: Answer) -> str:
 
 def lines(answer: Answer, state: str, more: str) -> list[str]:
     """`state`: how the run ended and what it holds; `more`: what else the report can show."""
-    tail = _wrapped(state) + _wrapped(more)
+    tail = _wrap(state) + _wrap(more)
     tries = [(room, command) for room in ROOM for command in (answer.next_command, answer.short_command)]
     screens = (_screen(answer, tail, room, command_lines(command)) for room, command in tries)
     return next((shown for shown in screens if height(shown) <= MOST_LINES), [answer.sentence, *tail])
@@ -46,7 +47,7 @@ def lines(answer: Answer, state: str, more: str) -> list[str]:
 
 def _screen(answer: Answer, tail: list[str], room: int, ahead: list[str]) -> list[str]:
     """All lines, with as many blank ones as there is place for. `room`: lines of each labelled text at most."""
-    shown = _wrapped(answer.sentence)
+    shown = _wrap(answer.sentence)
     body = [line for label, text in labelled(answer) for line in _labelled(label, text, room)]
     following = ["", "Next:", *ahead] if ahead else []
     free = MOST_LINES - height([*shown, *body, *following, *tail]) - 3
@@ -69,15 +70,16 @@ def command_lines(command: str) -> list[str]:
     return [*found, line.rstrip(), *([_cut(f"  {note}")] if note else [])]
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, break_long_words=True, break_on_hyphens=False)
-
-
 def _labelled(label: str, text: str, room: int) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=f"{label + ':':<{LABEL}}", subsequent_indent=" " * LABEL, break_on_hyphens=False,
-        max_lines=room, placeholder=" ...",
-    )  # fmt: skip
+    first = f"{label + ':':<{LABEL}}"
+    return _wrap(text, initial_indent=first, subsequent_indent=" " * LABEL, max_lines=room, placeholder=" ...")
+
+
+def _wrap(text: str, **more: Any) -> list[str]:
+    """Lines of the screen's width; a number stays with its unit."""
+    together = re.sub(r"(\d) (?=%|[num]?s\b|[KMG]iB\b)", "\\1\N{NO-BREAK SPACE}", text)
+    lines = textwrap.wrap(together, WIDTH, break_on_hyphens=False, **more)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
 def _cut(line: str) -> str:

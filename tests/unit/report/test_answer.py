@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.report.answer import answer_of
+from pipeprof.report.answer.data import _sentence
 from pipeprof.report.answer.doubts import WORDS, clauses, reason
 from pipeprof.report.answer.screen import command_lines, height, lines
 from pipeprof.report.answer.shape import Answer
@@ -122,6 +123,27 @@ def test_waiting_for_a_dataset_without_a_named_operator_says_what_was_seen_of_it
     given = content(make_run, {"step": steps(["warmup", *["train"] * 30])})
     given["pipeline"]["pipelines"] = pipelines
     assert words in answer_of(given).action
+
+
+@pytest.mark.parametrize(
+    ("part", "freed", "words"),
+    [
+        (0.44, 1.84, "the data pipeline takes 44 % of the job's CPU, which slows the training down."),
+        (0.09, 1.12, "takes 9.0 % of the job's CPU, which slows the training down by an estimated 12 %."),
+    ],
+)
+def test_where_the_pipeline_has_few_of_the_cores_the_network_is_named_beside_it(part, freed, words):
+    facts = [{"fact": "pipeline_share", "value": part}, {"fact": "freed", "value": freed}]
+    found = {"verdict": "balanced", "rule": "shared_cpu", "rule_facts": facts, "data_wait_share": 0.03, "rank": None}
+    said = _sentence({"diagnosis": found})
+    assert said.startswith("Short of CPU: no core is idle")
+    assert said.endswith(f"{words} The training waits for data 3.0 % of the time.")
+
+
+def test_a_number_is_not_parted_from_its_unit():
+    for much in range(60, 80):
+        said = lines(Answer("x" * much + " 12 % and 3 ms."), "state", "more")
+        assert not [line for line in said if line.endswith(("12", "3"))]
 
 
 def test_a_long_command_is_broken_so_that_it_can_be_pasted():
