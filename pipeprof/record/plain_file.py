@@ -94,6 +94,14 @@ def cut_file(path: Path, most: int, *, inside: Path | None = None, whole: bool =
     return data[:most], len(data) <= most
 
 
+def file_end(path: Path, most: int, *, inside: Path | None = None) -> tuple[bytes, int]:
+    """The last `most` bytes of a file, and where they begin in it. Raises OSError."""
+    with os.fdopen(open_handle(path, inside), "rb") as file:
+        begin = max(0, os.fstat(file.fileno()).st_size - most)
+        file.seek(begin)
+        return file.read(most), begin
+
+
 def open_file(path: Path, *, packed: bool | None = None) -> BinaryIO:
     """A regular file to be streamed from its begin, unpacked when it is `packed` (None: when it begins as gzip does).
 
