@@ -45,14 +45,15 @@ class Watch:
         while True:
             began = time.monotonic()
             content = self.look()
+            took = time.monotonic() - began
+            content["verdict"] = self._judged() if content["state"] == status.RECORDING else None
             yield content
             if content["state"] != status.RECORDING:
                 return
-            took = time.monotonic() - began
             time.sleep(max(EVERY_S - took, took / SHARE if took > SHARE * EVERY_S else 0.0))
 
     def look(self) -> dict[str, Any]:
-        """What is known now: {run, state, ranks, machine, verdict}; times in ns, shares of 1."""
+        """What is known now: {run, state, ranks, machine}, and `verdict` from `looks`; times in ns, shares of 1."""
         from pipeprof.read.spool import recent  # noqa: PLC0415 - slow to import; a run that has ended needs none
 
         self._run = load(self._run.path)
@@ -68,7 +69,6 @@ class Watch:
         machine = recent.usage(spools[-1]) if spools else None
         content["machine"] = None if machine is None else vars(machine)
         content["schema_version"] = TOP_VERSION
-        content["verdict"] = self._judged() if content["state"] == status.RECORDING else None
         return content
 
     def _judged(self) -> dict[str, Any] | None:

@@ -82,7 +82,7 @@ def test_it_looks_until_the_run_has_ended(watch):
 def test_a_look_that_takes_long_is_followed_by_a_pause_that_keeps_its_share_small(watch, monkeypatch):
     clock = iter([number * 0.25 for number in range(100)])
     monkeypatch.setattr(top.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(watch, "_judged", lambda: None)
+    monkeypatch.setattr(watch, "_judged", lambda: [next(clock) for _ in range(9)])  # has a pause of its own
     list(watch.looks())
     assert watch.slept == [0.25 / top.SHARE] * 3
 
