@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeprof.read.spool.rank import RankRows
     from pipeprof.read.spool.steps import Step
 
-CALLBACK, CHECKPOINT, EVALUATION = 0, 1, 2  # flags of Kind.PART
+CALLBACK, EVALUATION = 0, 2  # flags of Kind.PART; 1: a checkpoint
 WRITES = "Checkpoint"  # in the name of a callback's class: it writes checkpoints
 ORDER = {
     "recompile": 7, "compile_eval": 7, "compile": 7, "checkpoint": 6, "evaluation": 5, "callback": 4,
@@ -58,14 +58,14 @@ def divide(stretches: Sequence[Stretch], begin: int, end: int) -> dict[tuple[str
     active: dict[int, dict[int, None]] = {level: {} for level in sorted({*ORDER.values(), 0}, reverse=True)}
     lengths: dict[tuple[str, str, str], int] = defaultdict(int)
     starts: dict[tuple[str, str, str], int] = {}
-    counts: dict[tuple[str, str, str], int] = defaultdict(int)
-    for one in bounded:
-        counts[_key(one)] += one.count
+    seen: set[int] = set()  # stretches that have some time
     before = begin
     for time, opens, number in [*edges, (end, 0, -1)]:
         if time > before:
             holder = next((level for level in active.values() if level), None)
-            key = _key(bounded[next(reversed(holder))]) if holder else ("not_recorded", "", "")
+            last = next(reversed(holder)) if holder else None
+            key = ("not_recorded", "", "") if last is None else _key(bounded[last])
+            seen |= set() if last is None else {last}
             lengths[key] += time - before
             starts.setdefault(key, before)
             before = time
@@ -75,6 +75,9 @@ def divide(stretches: Sequence[Stretch], begin: int, end: int) -> dict[tuple[str
                 level[number] = None
             else:
                 level.pop(number, None)
+    counts: dict[tuple[str, str, str], int] = defaultdict(int)
+    for index in seen:
+        counts[_key(bounded[index])] += bounded[index].count
     return {key: (counts.get(key, 1), starts[key], length) for key, length in lengths.items()}
 
 
@@ -100,7 +103,7 @@ def _stretches(members: Sequence[tuple[Process, Sequence[Step]]], zero: int, end
 
 def _counted_once(one: Stretch, process: Process) -> Stretch:
     """Steps of an evaluation that was recorded as a whole are no evaluation of their own."""
-    return one._replace(count=0) if one.part == "evaluation" and any(_evaluations(process)) else one
+    return one._replace(count=0) if one.part == "evaluation" and _evaluations(process) else one
 
 
 def _between(steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch]:
@@ -142,10 +145,12 @@ def _of_process(process: Process, steps: Sequence[Step]) -> Iterator[Stretch]:
         if not event.get("again"):
             yield Stretch(int(event["begin"]), int(event["end"]), "dataset_build")
     names = {int(event["number"]): event["label"] for event in process.all("callback")}
+    evaluations = _evaluations(process)
+    yield from (Stretch(begin, end, "evaluation") for begin, end in evaluations)
     for mark in process.marks:
-        if mark.kind == Kind.PART:
+        if mark.kind == Kind.PART and mark.flag != EVALUATION:
             yield _told(mark.flag, mark.begin, mark.end, names.get(mark.subject))
-    evaluations = [*_evaluations(process), *((s.start, s.end) for s in steps if s.kind == "eval")]
+    evaluations += [(step.start, step.end) for step in steps if step.kind == "eval"]
     yield from _compiled(process, steps, evaluations)
 
 
@@ -153,13 +158,17 @@ def _told(flag: int, begin: int, end: int, name: str | None) -> Stretch:
     if flag == CALLBACK and WRITES not in (name or ""):
         return Stretch(begin, end, "callback", name)
     # what a callback does around a checkpoint, such as writing the graph, is no further checkpoint
-    return Stretch(begin, end, "evaluation" if flag == EVALUATION else "checkpoint", count=int(flag != CALLBACK))
+    return Stretch(begin, end, "checkpoint", count=int(flag != CALLBACK))
 
 
-def _evaluations(process: Process) -> Iterator[tuple[int, int]]:
-    for mark in process.marks:
-        if mark.kind == Kind.PART and mark.flag == EVALUATION:
-            yield mark.begin, mark.end
+def _evaluations(process: Process) -> list[tuple[int, int]]:
+    """The evaluations of Model; of older recordings from their first callback to their last."""
+    told = [(mark.begin, mark.end) for mark in process.marks if mark.kind == Kind.PART and mark.flag == EVALUATION]
+    if told:
+        return told
+    begins = [mark.begin for mark in process.marks if mark.kind == Kind.EVAL_BEGIN]
+    ends = [mark.end for mark in process.marks if mark.kind == Kind.EVAL_END]
+    return [(begin, end) for begin, end in zip(begins, ends, strict=False) if begin < end]
 
 
 def _compiled(process: Process, steps: Sequence[Step], evaluations: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
