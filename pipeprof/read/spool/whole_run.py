@@ -27,14 +27,14 @@ ORDER = {
 
 
 class Stretch(NamedTuple):
-    """One stretch of time that a part asks for; `count`: how often the part happens in it. ns, monotonic clock."""
+    """One stretch of time that a part asks for; `times`: how often the part happens in it. ns, monotonic clock."""
 
     begin: int
     end: int
     part: str
     detail: str | None = None
     cause: str | None = None
-    count: int = 1
+    times: int = 1
 
 
 def add_whole_run(members: Sequence[tuple[Process, Sequence[Step]]], out: RankRows, end: int) -> None:
@@ -77,7 +77,7 @@ def divide(stretches: Sequence[Stretch], begin: int, end: int) -> dict[tuple[str
                 level.pop(number, None)
     counts: dict[tuple[str, str, str], int] = defaultdict(int)
     for index in seen:
-        counts[_key(bounded[index])] += bounded[index].count
+        counts[_key(bounded[index])] += bounded[index].times
     return {key: (counts.get(key, 1), starts[key], length) for key, length in lengths.items()}
 
 
@@ -103,7 +103,7 @@ def _stretches(members: Sequence[tuple[Process, Sequence[Step]]], zero: int, end
 
 def _counted_once(one: Stretch, process: Process) -> Stretch:
     """Steps of an evaluation that was recorded as a whole are no evaluation of their own."""
-    return one._replace(count=0) if one.part == "evaluation" and _evaluations(process) else one
+    return one._replace(times=0) if one.part == "evaluation" and _evaluations(process) else one
 
 
 def _between(steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch]:
@@ -127,7 +127,7 @@ def _of_steps(steps: Sequence[Step]) -> Iterator[Stretch]:
     for step in steps:
         part = parts[step.kind]
         if run is not None and run.part == part and run.end == step.start:
-            run = run._replace(end=step.end, count=run.count + 1)
+            run = run._replace(end=step.end, times=run.times + 1)
             continue
         if run is not None:
             yield run
@@ -158,7 +158,7 @@ def _told(flag: int, begin: int, end: int, name: str | None) -> Stretch:
     if flag == CALLBACK and WRITES not in (name or ""):
         return Stretch(begin, end, "callback", name)
     # what a callback does around a checkpoint, such as writing the graph, is no further checkpoint
-    return Stretch(begin, end, "checkpoint", count=int(flag != CALLBACK))
+    return Stretch(begin, end, "checkpoint", times=int(flag != CALLBACK))
 
 
 def _evaluations(process: Process) -> list[tuple[int, int]]:

@@ -63,7 +63,7 @@ _ADVICE_BY_CAUSE = {
 
 def name(row: Row) -> str:
     """A part for a table: "callback `LossMonitor`", "graphs compiled again (the last batch is shorter): `Net`"."""
-    text = PARTS.get(row["part"], row["part"])
+    text: str = PARTS.get(row["part"]) or row["part"]
     if row["cause"]:
         text += f" ({CAUSES.get(row['cause'], row['cause'])})"
     return f"{text} `{row['detail']}`" if row["detail"] else text

@@ -17,7 +17,7 @@ from pipeprof.read.spool.whole_run import ORDER, Stretch, add_whole_run, divide,
 def test_the_part_that_comes_first_in_the_order_has_the_time():
     found = divide(
         [
-            Stretch(0, 100, "ending"), Stretch(10, 90, "training", count=8), Stretch(20, 60, "callback", "Save"),
+            Stretch(0, 100, "ending"), Stretch(10, 90, "training", times=8), Stretch(20, 60, "callback", "Save"),
             Stretch(30, 50, "checkpoint"), Stretch(35, 40, "recompile", "Net", "again"),
         ],
         0, 110,
