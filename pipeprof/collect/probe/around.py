@@ -50,7 +50,7 @@ def _mark(rec, flag, number, begin):
         rec.failed("around")
 
 
-class TimedCallbacks(list):  # type: ignore[type-arg] - also for Pythons whose list takes none
+class TimedCallbacks(list):  # type: ignore[type-arg]
     """The callbacks of a manager. Whoever goes through them one by one calls each, and is timed between two."""
 
     def __iter__(self):
