@@ -24,8 +24,8 @@ class Kind:
     """Kinds of marks, as the probe numbers them."""
 
     FETCH, TRAIN_STEP, TRAIN_BEGIN, TRAIN_END, EPOCH_BEGIN, EPOCH_END = 1, 2, 3, 4, 5, 6
-    EVAL_BEGIN, EVAL_END, EVAL_STEP, UPDATE, CALL, COMPILE, STEP, SECTION = 7, 8, 9, 10, 11, 12, 13, 14
-    ALL = range(1, 15)
+    EVAL_BEGIN, EVAL_END, EVAL_STEP, UPDATE, CALL, COMPILE, STEP, SECTION, PART = 7, 8, 9, 10, 11, 12, 13, 14, 15
+    ALL = range(1, 16)
 
 
 class Mark(NamedTuple):
