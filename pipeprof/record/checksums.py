@@ -1,7 +1,7 @@
 """Whether the Parquet files of a run are those that its manifest was written for.
 
-`seal` notes size, footer and SHA-256 of every file; `refuse_changed` looks at size and footer when a run is opened, or at
-sizes alone when it is listed, and `changes` reads everything.
+`seal` notes size, footer and SHA-256 of every file; `refuse_changed` looks at size and footer when a run is opened, or
+at sizes alone when it is listed, and `changes` reads everything.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
-from pipeprof.query.tables import MOST_OF_GROUP
+from pipeprof.record import pages
 from pipeprof.record.text import reachable
 from pipeprof.report.timeline_clock import FIRST, LAST
 from pipeprof.report.timeline_text import Slices
@@ -54,7 +54,8 @@ class Group(NamedTuple):
         Raises RunError, naming the file, when it is damaged.
         """
         try:
-            with pq.ParquetFile(reachable(self.path)) as file:
+            # texts as dictionaries: a long one may be that of every row
+            with pq.ParquetFile(reachable(self.path), read_dictionary=self.source.columns) as file:
                 return _columns(file, self.number, self.source.columns)
         except (pa.ArrowException, OSError) as error:
             raise _damaged(self.path, error) from error
@@ -67,12 +68,11 @@ def groups(source: Source) -> list[Group]:
         try:
             with pq.ParquetFile(reachable(path)) as file:
                 metadata, names = file.metadata, file.schema_arrow.names
-        except (pa.ArrowException, OSError) as error:
+            pages.check(metadata, path)
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(path, error) from error
         for number in range(metadata.num_row_groups):
             about = metadata.row_group(number)
-            if about.num_rows > MOST_OF_GROUP:
-                raise _damaged(path, ValueError(f"a part of it holds more than {MOST_OF_GROUP:,} rows"))
             first, last = _extent(about, names, source.columns[0])
             lasting = source.columns[1] if source.columns[1] in _LENGTHS else None
             reach = LAST if lasting is None else last + _extent(about, names, lasting)[1]
@@ -193,8 +193,7 @@ def _columns(file: pq.ParquetFile, number: int, wanted: Sequence[str]) -> pa.Tab
             arrays.append(pa.chunked_array([pa.nulls(table.num_rows, pa.int64())]))
             continue
         column = table.column(name)
-        text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        arrays.append(column.dictionary_encode().unify_dictionaries() if text else column)
+        arrays.append(column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column)
     return pa.table(arrays, names=list(wanted)).combine_chunks()
 
 
