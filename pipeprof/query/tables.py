@@ -167,7 +167,8 @@ def _problem(path: Path, table: Table | None) -> str:
         with pq.ParquetFile(reachable(path)) as file:
             found = file.schema_arrow
         pages.check(file.metadata, path)
-        with pq.ParquetFile(reachable(path), read_dictionary=found.names) as file:  # one text may be that of every row
+        texts = [field.name for field in found if pa.types.is_string(field.type)]
+        with pq.ParquetFile(reachable(path), read_dictionary=texts) as file:  # a long one may be that of every row
             for group in range(file.num_row_groups):
                 file.read_row_group(group)
     except (OSError, ValueError, pa.ArrowException) as error:

@@ -242,12 +242,14 @@ def _read_values(data: bytes) -> tuple[dict[int, Repetition], dict[str, dict[int
     reps: dict[int, Repetition] = {}
     values: dict[str, dict[int, float]] = {}
     # without threads: those of pyarrow abort a process that ends right after such a small file
-    texts = [field.name for field in _SCHEMA if field.type == pa.string()]
-    file = pq.ParquetFile(io.BytesIO(data), read_dictionary=texts)  # a long text may be that of every row
-    if file.metadata.num_rows > MOST_BYTES:
-        raise ValueError(f"`{VALUES}` has {file.metadata.num_rows:,} rows, expected at most {MOST_BYTES:,}")
-    if sum(part.bytes for part in pages.parts_of_bytes(file.metadata, data)) > _MOST_VALUES:
+    metadata = pq.read_metadata(io.BytesIO(data))
+    if metadata.num_rows > MOST_BYTES:
+        raise ValueError(f"`{VALUES}` has {metadata.num_rows:,} rows, expected at most {MOST_BYTES:,}")
+    if sum(part.bytes for part in pages.parts_of_bytes(metadata, data)) > _MOST_VALUES:
         raise ValueError(f"`{VALUES}` unpacks to more than {_MOST_VALUES:,} bytes")
+    there = metadata.schema.to_arrow_schema()
+    texts = [field.name for field in there if field.type == pa.string()]
+    file = pq.ParquetFile(io.BytesIO(data), read_dictionary=texts)  # a long text may be that of every row
     table = file.read(use_threads=False).select(_SCHEMA.names)
     for field, found in zip(_SCHEMA, table.schema, strict=True):
         kind = found.type.value_type if pa.types.is_dictionary(found.type) else found.type

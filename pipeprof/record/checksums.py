@@ -13,6 +13,7 @@ import stat
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pipeprof.errors import RunError
+from pipeprof.record import limits
 from pipeprof.record.plain_file import open_handle, refuse_outside
 from pipeprof.record.run import Part
 from pipeprof.record.schema import TABLES
@@ -28,6 +29,7 @@ Code = Literal["missing", "unknown", "unreadable", "size", "footer", "content"]
 _TAIL = 8  # bytes at the end of a Parquet file: the footer's length, and a mark
 _LONGEST_FOOTER = 1 << 26  # bytes; a longer one is read no further
 _CHUNK = 1 << 20
+_BLOCK = 512  # bytes; a file with holes has fewer than its size says
 
 
 class Change(NamedTuple):
@@ -172,6 +174,9 @@ def _glance(path: Path) -> Part:
 def _part(path: Path) -> Part:
     handle, size = _opened(path)
     try:
+        most = limits.most_unpacked(_BLOCK * os.fstat(handle).st_blocks)
+        if size > most:
+            raise OSError(errno.EFBIG, f"it has {size:,} bytes, most of them holes", str(path))
         footer, digest = _footer(handle, size), hashlib.sha256()
         at = 0
         while chunk := os.pread(handle, _CHUNK, at):

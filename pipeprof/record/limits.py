@@ -17,6 +17,7 @@ _MEMORY_MIB = 512
 _FEW_ROWS, _ROWS_PER_BYTE = 1 << 20, 4
 _IMPORTED_ROWS, _KEPT_ROWS = 1 << 28, 1 << 22
 _PACKED_FEW, _PACKED_TIMES = 1 << 30, 100
+_HOLES_FEW = 1 << 26
 
 
 def most_bytes(default: int) -> int:
@@ -27,6 +28,11 @@ def most_bytes(default: int) -> int:
 def most_unpacked(packed: int) -> int:
     """How many bytes a compressed file may unpack to: 1 GiB, or 100 times its size. Profiles pack 5 to 30 times."""
     return _chosen(BYTES) or max(_PACKED_FEW, _PACKED_TIMES * packed)
+
+
+def most_with_holes(stored: int) -> int:
+    """How many bytes of a file that is read whole and stores so many: 64 MiB, or 100 times as many as are stored."""
+    return _chosen(BYTES) or max(_HOLES_FEW, _PACKED_TIMES * stored)
 
 
 def most_rows(stored: int) -> int:

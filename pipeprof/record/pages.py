@@ -82,8 +82,9 @@ def _parts(file: pq.FileMetaData, read: Callable[[int, int], bytes], size: int) 
 
 def _chunk(about: pq.ColumnChunkMetaData, read: Callable[[int, int], bytes], size: int) -> int:
     """Bytes that one column of a row group takes when it is read."""
-    if about.physical_type not in _KINDS:
-        raise ValueError(f"its column `{about.path_in_schema}` holds {about.physical_type}, which no table has")
+    kind = about.physical_type
+    if kind not in _KINDS or (kind == "BYTE_ARRAY" and "." in about.path_in_schema):
+        raise ValueError(f"its column `{about.path_in_schema}` holds {kind}, which no table has")
     begin, dictionary = about.data_page_offset, about.dictionary_page_offset
     if dictionary is not None and 0 < dictionary < begin:
         begin = dictionary
@@ -92,9 +93,9 @@ def _chunk(about: pq.ColumnChunkMetaData, read: Callable[[int, int], bytes], siz
         raise ValueError(f"its column `{about.path_in_schema}` lies outside of it")
     unpacked = values = 0
     for head in _heads(read, begin, end, about.num_values):
-        kind = next((kind for kind in _HEADS if kind in head), 0)
-        inner = head.get(kind, {})
-        encoding = inner.get(4 if kind == _SECOND_FORM else 2, 0)
+        form = next((form for form in _HEADS if form in head), 0)
+        inner = head.get(form, {})
+        encoding = inner.get(4 if form == _SECOND_FORM else 2, 0)
         if encoding not in _ENCODINGS:
             raise ValueError(f"its column `{about.path_in_schema}` is written in a way that no table is ({encoding})")
         unpacked += head[_SIZE]

@@ -38,7 +38,10 @@ class Source(NamedTuple):
 
 
 class Group(NamedTuple):
-    """One row group of a file, with the first and last time in it, and one that nothing in it reaches beyond."""
+    """One row group of a file, with the first and last time in it, and one that nothing in it reaches beyond.
+
+    `texts` are read as dictionaries: a long one may be that of every row.
+    """
 
     source: Source
     path: Path
@@ -47,6 +50,7 @@ class Group(NamedTuple):
     first: int
     last: int
     reach: int
+    texts: Sequence[str]
 
     def read(self) -> pa.Table:
         """The columns, each in one piece; texts as dictionaries. A column that the file does not have is null.
@@ -54,8 +58,7 @@ class Group(NamedTuple):
         Raises RunError, naming the file, when it is damaged.
         """
         try:
-            # texts as dictionaries: a long one may be that of every row
-            with pq.ParquetFile(reachable(self.path), read_dictionary=self.source.columns) as file:
+            with pq.ParquetFile(reachable(self.path), read_dictionary=self.texts) as file:
                 return _columns(file, self.number, self.source.columns)
         except (pa.ArrowException, OSError) as error:
             raise _damaged(self.path, error) from error
@@ -67,16 +70,18 @@ def groups(source: Source) -> list[Group]:
     for path in source.files:
         try:
             with pq.ParquetFile(reachable(path)) as file:
-                metadata, names = file.metadata, file.schema_arrow.names
+                metadata, schema = file.metadata, file.schema_arrow
             pages.check(metadata, path)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(path, error) from error
+        names = schema.names
+        texts = [field.name for field in schema if pa.types.is_string(field.type)]
         for number in range(metadata.num_row_groups):
             about = metadata.row_group(number)
             first, last = _extent(about, names, source.columns[0])
             lasting = source.columns[1] if source.columns[1] in _LENGTHS else None
             reach = LAST if lasting is None else last + _extent(about, names, lasting)[1]
-            found.append(Group(source, path, number, about.num_rows, first, last, min(reach, LAST)))
+            found.append(Group(source, path, number, about.num_rows, first, last, min(reach, LAST), texts))
     return found
 
 

@@ -92,6 +92,18 @@ def test_a_file_with_holes_is_no_longer_than_a_packed_one(tmp_path, monkeypatch)
             pass
 
 
+def test_of_a_file_with_holes_that_is_read_whole_little_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    data, whole = cut_file(path, 1 << 30)
+    assert (len(data), whole) == (1 << 26, False)
+    with pytest.raises(TooLargeError, match="67,108,864 bytes"):
+        read_file(path, 1 << 30)
+    monkeypatch.setenv("PIPEPROF_MAX_BYTES", str(1 << 27))
+    assert len(cut_file(path, 1 << 30)[0]) == 1 << 27
+
+
 def test_what_stands_in_front_of_damage_is_read(tmp_path):
     path = tmp_path / "file"
     whole = gzip.compress(os.urandom(100_000))
