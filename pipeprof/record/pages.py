@@ -89,7 +89,7 @@ def _chunk(about: pq.ColumnChunkMetaData, read: Callable[[int, int], bytes], siz
     if dictionary is not None and 0 < dictionary < begin:
         begin = dictionary
     end = begin + about.total_compressed_size
-    if not 0 < begin <= end <= size:
+    if not 0 <= begin <= end <= size:
         raise ValueError(f"its column `{about.path_in_schema}` lies outside of it")
     unpacked = values = 0
     for head in _heads(read, begin, end, about.num_values):
@@ -100,7 +100,7 @@ def _chunk(about: pq.ColumnChunkMetaData, read: Callable[[int, int], bytes], siz
             raise ValueError(f"its column `{about.path_in_schema}` is written in a way that no table is ({encoding})")
         unpacked += head[_SIZE]
         values += inner.get(1, 0)
-    return max(unpacked, _VALUE * max(values, about.num_values))
+    return int(max(unpacked, _VALUE * max(values, about.num_values)))
 
 
 def _heads(read: Callable[[int, int], bytes], at: int, end: int, wanted: int) -> Iterator[dict[int, Any]]:
