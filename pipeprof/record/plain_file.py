@@ -86,8 +86,9 @@ def read_file(path: Path, most: int, *, inside: Path | None = None) -> bytes:
 
 def cut_file(path: Path, most: int, *, inside: Path | None = None, whole: bool = False) -> tuple[bytes, bool]:
     """The first `most` bytes of a file (or what the user allows), and if that is all. Raises OSError."""
-    most = limits.most_bytes(most)
     with os.fdopen(open_handle(path, inside), "rb") as file:
+        stored = _BLOCK * os.fstat(file.fileno()).st_blocks
+        most = min(limits.most_bytes(most), limits.most_with_holes(stored))
         data = file.read(most + 1)
     if whole and len(data) > most:
         raise _too_many(path, most, "")

@@ -19,6 +19,7 @@ from pipeprof.record.text import printable_all
 
 MANIFEST = "run.json"
 SPOOL = "spool"
+LAUNCHER = "launcher"  # code of warnings about the recording itself, which no conversion of its spool takes back
 MOST_BYTES = 1 << 25  # of `run.json`; one of 1,000 ranks has a quarter of that
 _PART = re.compile(r"rep=[0-9]{1,9}/rank=[0-9]{1,9}/part-[0-9]{1,9}\.parquet")
 

@@ -15,7 +15,7 @@ from pipeprof.read.spool.convert import UNSEEN_NS, Converted, convert_rep
 from pipeprof.read.spool.owner import refuse_another_run, refuse_anothers_spool
 from pipeprof.record import checksums, lock
 from pipeprof.record.launcher import launcher_alive, processes_alive
-from pipeprof.record.run import MANIFEST, NotMeasured, Run, load
+from pipeprof.record.run import LAUNCHER, MANIFEST, NotMeasured, Run, load
 from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> 
     reps = _reps(run)
     refuse_anothers_spool(run, reps)
     manifest = run.manifest
-    manifest.warnings = [warning for warning in manifest.warnings if warning.code == "launcher"]
+    manifest.warnings = [warning for warning in manifest.warnings if warning.code == LAUNCHER]
     try:
         results = [convert_rep(run, rep, progress) for rep in reps]
         manifest.tables = {}
