@@ -1,10 +1,10 @@
 """What `pipeprof collect` costs, by CPU clocks of threads, which a busy machine does not disturb as it does wall time.
 
-python tests/benchmarks/cost.py [--kinds pynative graph workers] [--rates 20 200 1000] [--quadruples 30]
+python tests/benchmarks/cost.py [--kinds pynative graph workers] [--rates 20 200 1000] [--quadruples 200] [--control]
 
 Each row is one training (cost_training.py) whose hooks are taken out and put back block by block. `hooks`: CPU time that they
-add to the training's thread in the middle step of a block, and the 95 % interval of Student's over quadruples of blocks, in
-turn in, out, out, in; then as a share of the step without them. `threads`: what the recorder's thread and MindSpore's sampler of queues run beside it,
+add to the training's thread in the middle step of a block, the median of quadruples of blocks (in, out, out, in) and its 95 % interval;
+then as a share of the step without them. `threads`: what the recorder's thread and MindSpore's sampler of queues run beside it,
 `launcher`: the launcher; shares of one core. `live`: CPU time of writing, once a second, where the process is.
 Operators are recorded in no step (`--ops off`): what windows cost is bounded by their schedule (`pipeprof.collect.probe.windows`).
 """
@@ -23,7 +23,6 @@ KINDS = ("pynative", "graph", "workers")
 WIDTHS = {1000: 16, 200: 512, 20: 2048}  # of the layers, for about so many steps per second
 BLOCK_S = 0.02  # short, so that what changes on the machine falls on neighbours
 RECORDER = "pipeprof"
-T95 = {4: 2.78, 9: 2.26, 19: 2.09, 29: 2.05, 59: 2.0, 119: 1.98}
 
 
 def trained(kind, rate, options):
@@ -37,6 +36,7 @@ def trained(kind, rate, options):
         ]  # fmt: skip
         collect = [sys.executable, "-m", "pipeprof", "collect", "-q", "--keep-spool", "--ops", "off", "-o", str(run)]
         extra = options.collect_options.split()
+        train += ["--control"] if options.control else []
         done = subprocess.run([*collect, *extra, "--", *train], capture_output=True, text=True, cwd=folder, check=True)
         facts = json.loads(done.stdout.strip().splitlines()[-1])
         spool = run / "spool" / "rep=0"
@@ -47,12 +47,11 @@ def trained(kind, rate, options):
 
 
 def interval(values):
-    """Mean and the bounds of its 95 % interval."""
-    freedom = len(values) - 1
-    quantile = T95[max((known for known in T95 if known <= freedom), default=4)]
-    half = quantile * statistics.stdev(values) / math.sqrt(len(values))
-    mean = statistics.fmean(values)
-    return mean, mean - half, mean + half
+    """Median and the bounds of its 95 % interval, by order: what bursts of other programs add does not move them."""
+    ordered = sorted(values)
+    count = len(ordered)
+    low = max(0, math.floor((count - 1.96 * math.sqrt(count)) / 2) - 1)
+    return statistics.median(ordered), ordered[low], ordered[count - 1 - low]
 
 
 def added(blocks):
@@ -87,6 +86,7 @@ def main():
     parser.add_argument("--rates", nargs="*", type=int, choices=list(WIDTHS), default=list(WIDTHS))
     parser.add_argument("--quadruples", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60, help="after which a training begins no further block")
+    parser.add_argument("--control", action="store_true", help="leave the hooks in: what is seen then is no cost")
     parser.add_argument("--threads", action="store_true", help="also all threads of the training, with their shares")
     parser.add_argument("--collect-options", default="", help="options for `pipeprof collect`, such as '--no-service'")
     options = parser.parse_args()

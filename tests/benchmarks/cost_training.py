@@ -61,7 +61,8 @@ def _innermost(value):
 class Blocks:
     """Counts steps; at the end of each block says what it took and switches the hooks."""
 
-    def __init__(self, steps, blocks, seconds):
+    def __init__(self, steps, blocks, seconds, *, control):
+        self.control = control
         self.steps, self.blocks, self.seconds = steps, blocks, seconds
         self.count = -2 * steps  # warm-up
         self.rows, self.times = [], []
@@ -90,7 +91,7 @@ class Blocks:
             self.times = []
         late = len(self.rows) >= 4 * LEAST and at - self.started > self.seconds * 1e9
         again = len(self.rows) < self.blocks and not late
-        self.hooks.put(there=ORDER[len(self.rows) % len(ORDER)] if again else True)
+        self.hooks.put(there=self.control or not again or ORDER[len(self.rows) % len(ORDER)])
         return again
 
     def facts(self):
@@ -201,11 +202,12 @@ def main():
     parser.add_argument("--width", type=int, required=True)
     parser.add_argument("--steps", type=int, required=True, help="of a block")
     parser.add_argument("--blocks", type=int, default=4)
+    parser.add_argument("--control", action="store_true", help="leave the hooks in")
     parser.add_argument("--seconds", type=float, default=60, help="after which no block begins")
     options = parser.parse_args()
     ms.set_context(mode=ms.PYNATIVE_MODE if options.kind == "pynative" else ms.GRAPH_MODE)
     ms.set_context(runtime_num_threads=1)  # several threads wait for one another where other programs use the cores
-    blocks = Blocks(options.steps, options.blocks, options.seconds)
+    blocks = Blocks(options.steps, options.blocks, options.seconds, control=options.control)
     data = dataset((options.blocks + 3) * options.steps, options.width, workers=options.kind == "workers")
     train = train_pynative if options.kind == "pynative" else train_graph
     train(blocks, data, network(options.width))
