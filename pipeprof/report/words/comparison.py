@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 METRICS = {
     "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": "wait for data",
     "first_step_time": "time to first step", "peak_memory": "peak memory",
+    "communication/exposed": "exposed communication",
+    "communication/tail": "exposed communication behind the backward pass",
 }  # fmt: skip
 OTHERS = "(others)"
 

@@ -64,6 +64,7 @@ PREFIXES: dict[str, Rule] = {
     "op/": Rule(family="secondary", unit="ns", min_effect=0.05, share=True),
     "pipeline/": Rule(family="secondary", unit="ns", min_effect=0.05, floor=50e3),
     "phase/": Rule(family="secondary", unit="ns", min_effect=0.05, floor=50e3),
+    "communication/": Rule(family="secondary", unit="ns", min_effect=0.05, floor=50e3),
     "count/": Rule(family="deterministic", min_effect=0.0, margin=0.0),
     "bytes/": Rule(family="deterministic", unit="bytes", min_effect=0.0, margin=0.0),
     "benchmark/": Rule(unit="s"),
