@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 CHANGES = (0.02, 0.05, 0.10)
+MINUTES = (5, 10, 30)
+MOST_PERCENT = 50
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ def evaluate(order: Order, pool: Pool, sessions: int, policy: Policy) -> dict[st
         "false_alarms": evaluated(draws, sessions, policy),
         "slow_downs": [_slow_down(draws, sessions, policy, share) for share in order.slow_downs],
         "sees": [sees(pool, change, policy) for change in CHANGES],
+        "within": [within(pool, minutes, policy) for minutes in MINUTES],
         **noted([*pool.notes, *_notes(pool, policy)]),
     }
 
@@ -139,6 +142,18 @@ def sees(pool: Pool, change: float, policy: Policy) -> dict[str, Any]:
         needed = None if sure is None or large > MOST_REPS else max(sure, math.ceil(large), policy.least_reps)
     minutes = None if needed is None else (2 * needed + 2) * pool.pace / 60
     return {"change": change, "counts": counts, "repetitions": needed, "minutes": minutes}
+
+
+def within(pool: Pool, minutes: float, policy: Policy) -> dict[str, Any]:
+    """The least change of the step time, in whole percents, that is found in so many minutes with the policy's power.
+
+    `change` is None where not even 50 % is found. The policy's last look ends a session, however many minutes are left.
+    """
+    for percent in range(1, MOST_PERCENT + 1):
+        row = sees(pool, percent / 100, policy)
+        if row["minutes"] is not None and row["minutes"] <= minutes and row["repetitions"] <= policy.looks[-1]:
+            return {"minutes": minutes, "change": percent / 100}
+    return {"minutes": minutes, "change": None}
 
 
 def wilson(count: int, total: int) -> tuple[float, float]:
