@@ -126,9 +126,9 @@ def sees(pool: Pool, change: float, policy: Policy) -> dict[str, Any]:
     import numpy as np  # noqa: PLC0415 - slow to import
 
     from pipeprof.verdict.gate.decision import scaled as on_scale  # noqa: PLC0415
+    from pipeprof.verdict.gate.judge import family_size  # noqa: PLC0415
     from pipeprof.verdict.gate.statistics import MOST_REPS, repetitions_needed  # noqa: PLC0415
 
-    primary = sum(rule.family == "primary" for rule in policy.metrics.values())
     values = np.asarray([one[name][STEP] for one in pool.rounds for name in SAME])
     least, effect, spread = (
         float(on_scale(values, values, policy.rule(STEP)).least),
@@ -137,7 +137,7 @@ def sees(pool: Pool, change: float, policy: Policy) -> dict[str, Any]:
     )
     needed, counts = None, effect > least
     if counts:
-        sure = repetitions_needed(spread, effect, policy.alpha / max(1, primary), policy.power)
+        sure = repetitions_needed(spread, effect, policy.alpha / family_size(policy, "primary", {}), policy.power)
         large = 2 * (NormalDist().inv_cdf(policy.power) * spread / (effect - least)) ** 2
         needed = None if sure is None or large > MOST_REPS else max(sure, math.ceil(large), policy.least_reps)
     minutes = None if needed is None else (2 * needed + 2) * pool.pace / 60

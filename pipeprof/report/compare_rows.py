@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 FAMILIES = {
     "primary": "Primary metrics",
+    "informing": "Metrics that inform",
     "deterministic": "Counts and sizes",
     "secondary": "Secondary metrics",
 }
