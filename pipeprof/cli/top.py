@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -33,23 +34,10 @@ def top(run: Path, form: str, *, once: bool) -> None:
     from pipeprof.record.run import load
     from pipeprof.report import top as room
 
-    looks = room.Watch(load(run)).looks()
-    if form == "json":
-        from pipeprof.report import json_text
-
-        shown = (json_text.line(content) for content in looks)
-        for line in shown:
-            sys.stdout.write(line)
-            sys.stdout.flush()
-            if once:
-                return
-    elif once or not sys.stdout.isatty():
-        from pipeprof.report.screen import print_drawn
-
-        for content in looks:
-            print_drawn(lambda console, content=content: room.draw(console, content))  # type: ignore[misc]
-            sys.stdout.flush()
-            if once:
-                return
-    else:
+    looks = islice(room.Watch(load(run)).looks(), 1 if once else None)
+    if form == "terminal" and not once and sys.stdout.isatty():
         room.watch(looks)
+        return
+    for content in looks:
+        room.show(content, form)
+        sys.stdout.flush()

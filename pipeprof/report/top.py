@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,9 @@ from rich.text import Text
 from pipeprof import escape
 from pipeprof.errors import PipeprofError
 from pipeprof.record.run import load
-from pipeprof.report import status
+from pipeprof.report import json_text, status
 from pipeprof.report.build import build
+from pipeprof.report.screen import print_drawn
 from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -58,15 +60,16 @@ class Watch:
 
         self._run = load(self._run.path)
         content = status.build(self._run)
-        folders = {int(path.name.split("-")[1]): path for path in self._run.spool.glob("rep=*/proc-*")}
+        newest = [self._run.spool / f"rep={rep}" for rep in self._run.spooled_reps()[-1:]]
+        folders = {path.name.split("-")[1]: path for spool in newest for path in spool.glob("proc-*")}
         for row in content["ranks"]:
-            found = recent.pace(folders[row["pid"]]) if row["pid"] in folders else None
+            folder = folders.get(str(row["pid"]))
+            found = None if folder is None else recent.pace(folder)
             row["pace"] = None if found is None else {
                 "steps": found.steps, "over_ns": found.over_ns, "steps_per_second": found.per_second,
                 "median_ns": found.median_ns, "data_wait_share": found.wait_share,
             }  # fmt: skip
-        spools = sorted(self._run.spool.glob("rep=*"), key=lambda path: int(path.name.partition("=")[2]))
-        machine = recent.usage(spools[-1]) if spools else None
+        machine = next((recent.usage(spool) for spool in newest), None)
         content["machine"] = None if machine is None else vars(machine)
         content["schema_version"] = TOP_VERSION
         return content
@@ -88,6 +91,14 @@ class Watch:
         trained = sum(row["steps"] for row in content["steps"]["summary"] if row["kind"] == "train")
         self._verdict = {"training_steps": trained, "first_screen": content["first_screen"]}
         return self._verdict
+
+
+def show(content: dict[str, Any], form: str) -> None:
+    """Print one look to stdout: for people, or as a line of JSON."""
+    if form == "json":
+        sys.stdout.write(json_text.line(content))
+    else:
+        print_drawn(lambda console: draw(console, content))
 
 
 def draw(console: Console, content: dict[str, Any]) -> None:

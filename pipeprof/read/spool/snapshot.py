@@ -21,8 +21,7 @@ def snapshot(run: Run) -> Iterator[Run]:
     with tempfile.TemporaryDirectory(prefix="pipeprof-") as folder:
         copied = Run(Path(folder), copy.deepcopy(run.manifest))
         (copied.path / SPOOL).symlink_to(run.spool.resolve(), target_is_directory=True)
-        reps = sorted(int(path.name.partition("=")[2]) for path in run.spool.glob("rep=*"))
-        if reps:
+        if reps := run.spooled_reps():
             result = convert_rep(copied, reps[-1])
             copied.manifest.tables = dict(result.rows)
         copied.manifest.state, copied.manifest.reason = "partial", "it is still being recorded"
