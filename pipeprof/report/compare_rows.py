@@ -52,8 +52,14 @@ def values(entry: dict[str, Any]) -> tuple[str, str]:
         return _one(base, unit), _one(new, unit)
     texts = value(base, unit), value(new, unit)
     if texts[0] == texts[1] and base != new:
-        return f"{base!r} {clean(unit, 20)}".rstrip(), f"{new!r} {clean(unit, 20)}".rstrip()
+        return _exact(base, unit), _exact(new, unit)
     return texts
+
+
+def _exact(number: Any, unit: str) -> str:
+    """All digits: `529,297,408 B`."""
+    digits = f"{number:,.0f}" if float(number).is_integer() else repr(number)
+    return f"{digits} {'B' if unit == 'bytes' else clean(unit, 20)}".rstrip()
 
 
 def change(metric: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from pipeprof.escape import html_words as words
 from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.command import pasted
 from pipeprof.report.answer.screen import labelled
+from pipeprof.report.answer.shape import capital
 from pipeprof.report.page import page, table
 from pipeprof.report.sections import Block, Section, sections
 from pipeprof.report.sections.block import PHASES, TRACE, focus_of, rows_at
@@ -52,7 +53,8 @@ def _first(content: dict[str, Any]) -> list[str]:
         body.append(f"<tr><th>Its last words</th><td><pre>{chr(10).join(map(escape, answer.extra))}</pre></td></tr>")
     if answer.next_command:
         shown = "<br>".join(f"<code>{escape(line)}</code>" for line in pasted(answer.next_command))
-        body.append(f"<tr><th>Next</th><td>{shown}</td></tr>")
+        purpose = f"{capital(answer.next_purpose)}:<br>"
+        body.append(f"<tr><th>Next</th><td>{purpose}{shown}</td></tr>")
     return [*lines, "<table>", "<tbody>", *body, "</tbody>", "</table>"]
 
 

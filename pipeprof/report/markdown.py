@@ -36,7 +36,7 @@ def _first(content: dict[str, Any]) -> list[str]:
     if answer.next_command:
         lines += [
             "",
-            "Next:",
+            f"Next ({answer.next_purpose}):",
             "",
             *markdown_block(pasted(answer.next_command), "sh"),
         ]

@@ -193,7 +193,7 @@ def _processes(row: Row, loop: Loop) -> Iterator[Suggestion]:
     facts = {"new_workers": workers, "prediction": _stated(prediction) if sure else None}
     yield _of(
         "to_processes", row, facts, parameter="python_multiprocessing", old=False, new=True, place=row["site"],
-        not_when={"code": "rows_are_large_or_threads"}, verify=_verify(row, f"--workers {workers} --processes"),
+        not_when={"code": "rows_are_large_or_threads"}, verify=_verify(row, loop, f"--workers {workers} --processes"),
         **(_gains(prediction) if sure else {}),
     )  # fmt: skip
 
@@ -228,7 +228,7 @@ def _deeper(row: Row, loop: Loop) -> Suggestion:
     return _of(
         "deeper_queue", row, {"depth": depth, "stall_ns": row["longest_ns"]}, parameter="prefetch_size",
         old=row["capacity"], new=size, place=row["site"], not_when={"code": "memory_short"},
-        verify=_verify(row, f"--prefetch {size}"),
+        verify=_verify(row, loop, f"--prefetch {size}"),
     )  # fmt: skip
 
 
@@ -244,7 +244,7 @@ def _predicted(
     yield _of(
         "workers", row, {"new_workers": wanted, "why": why, "prediction": _stated(prediction)},
         parameter="num_parallel_workers", old=row["workers"], new=wanted, basis=prediction.basis, not_when=not_when,
-        place=row["site"], verify=_verify(row, f"--workers {wanted}"), **_gains(prediction),
+        place=row["site"], verify=_verify(row, loop, f"--workers {wanted}"), **_gains(prediction),
     )  # fmt: skip
 
 
@@ -275,5 +275,9 @@ def _fewer(row: Row, loop: Loop) -> Suggestion | None:
     )  # fmt: skip
 
 
-def _verify(row: Row, options: str) -> str:
-    return f"pipeprof whatif RUN --op {row['op_id']} {options}"
+def _verify(row: Row, loop: Loop, options: str) -> str:
+    """The command that tries it; the operator stands in it by its name where that is one word and its alone."""
+    name = row["name"] or ""
+    alone = sum(stage.name == name for stage in loop.stages) == 1
+    op = name if alone and name.isidentifier() and name.isascii() else row["op_id"]
+    return f"pipeprof whatif RUN --op {op} {options}"

@@ -40,7 +40,7 @@ def _of_part(content: dict[str, Any], part: dict[str, Any]) -> Answer:
     if share < 1:
         given.gain = f"The training becomes {at_most(1 / (1 - share))}, if it cost nothing at all"
     given.confidence_reason = "it was timed from its beginning to its end"
-    given.next_command = command.own(content["run"], "report", "--section", "whole-run")
+    given.propose(command.own(content["run"], "report", "--section", "whole-run"), "shows where the whole time went")
     return given
 
 
@@ -55,5 +55,6 @@ def _of_drift(content: dict[str, Any], late: dict[str, Any]) -> Answer:
     given.confidence_reason = (
         "both changed at the same time, which is no proof" if late["causes"] else "no cause was recorded"
     )
-    given.next_command = command.own(content["run"], "report", "--section", "steps", "--section", "cpu")
+    shown = command.own(content["run"], "report", "--section", "steps", "--section", "cpu")
+    given.propose(shown, "shows the steps and who used the CPU")
     return given

@@ -22,13 +22,17 @@ def again(run: dict[str, Any], words: list[str]) -> str:
     return f"cd {shlex.quote(run['workdir'])} && {text}" if _elsewhere(run) else text
 
 
-def after_change(run: dict[str, Any], *words: str) -> str:
-    """The same command again, beside the old code where the repository is known; `words` for a run without one."""
+def after_change(run: dict[str, Any], *words: str) -> tuple[str, str]:
+    """The same command again, beside the old code where the repository is known; `words` for a run without one.
+
+    With what it does.
+    """
     if not is_repeatable(run):
-        return own(run, *words)
+        return own(run, *words), "lists the operators" if words[0] == "ops" else "shows who used the CPU"
     if run["git"]:
-        return again(run, ["ab", "--base-ref", "HEAD"])
-    return again(run, ["collect", "-o", path_from_there(run, "-changed")])
+        return again(run, ["ab", "--base-ref", "HEAD"]), "once it is changed: compares it with the committed code"
+    command = again(run, ["collect", "-o", path_from_there(run, "-changed")])
+    return command, "once it is changed: records it, for `pipeprof compare`"
 
 
 def path_from_there(run: dict[str, Any], suffix: str = "") -> str:

@@ -19,6 +19,7 @@ from pipeprof.report.answer.shape import (
 from pipeprof.units import format_ns
 
 LATE = "data_transmission"
+MUCH_MORE = 1.25  # times what the end of all waiting brings, from which a bound is explained
 MUCH_OF_CPU = 0.20  # of the job's, from which the pipeline is named before the network
 _UNKNOWN = {
     "import:kineto": "Give the DataLoader more workers (num_workers), or make its dataset's rows cheaper.",
@@ -152,21 +153,31 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
     elif found["data_wait_share"] < 1:
         given.gain = f"{capital(at_most(1 / (1 - found['data_wait_share'])))}, if the training never waits"
     if best is not None and best["verify"]:
-        given.next_command = best["verify"]
+        given.propose(best["verify"], "tries this change, without editing the script")
+    elif command.is_repeatable(run) and found["kind"] == "host_saturated":
+        words = ["collect", "-o", command.path_from_there(run, "-quiet")]
+        given.propose(command.again(run, words), "records it again, when nothing else runs")
     elif command.is_repeatable(run):
-        quiet = ["collect", "-o", command.path_from_there(run, "-quiet")]
-        given.next_command = command.again(run, quiet if found["kind"] == "host_saturated" else ["headspace"])
+        given.propose(command.again(run, ["headspace"]), "measures how fast it is without its data pipeline")
     else:
         part = ["--section", "pipeline"] if content["pipeline"]["pipelines"] else ["--full"]
-        given.next_command = command.own(run, "report", *part)
+        given.propose(command.own(run, "report", *part), "shows what was recorded of it")
 
 
 def _bounded(found: dict[str, Any], most: float) -> str:
     """What could be gained at most; where the cores are shared also what CPU times alone say."""
     freed = next((item["value"] for item in found["rule_facts"] if item["fact"] == "freed"), None)
     if freed is None or freed > most:
-        return f"{at_most(most)}, if {_label(found)} cost nothing at all"
+        return f"{at_most(most)}, if {_label(found)} cost nothing at all{_beyond_waiting(found, most)}"
     return f"{at_most(most)} without the data pipeline; by the CPU it takes, about {freed:.3g} times"
+
+
+def _beyond_waiting(found: dict[str, Any], most: float) -> str:
+    """Why a bound is more than the waiting alone explains."""
+    waiting = found["data_wait_share"]
+    if waiting is None or waiting >= 1 or most <= MUCH_MORE / (1 - waiting):
+        return ""
+    return f" ({1 / (1 - waiting):.3g} times by not waiting; the steps themselves may become shorter too)"
 
 
 def _then(content: dict[str, Any], then: int | str | None) -> str:
@@ -190,5 +201,6 @@ def _reason(content: dict[str, Any]) -> str:
             )
         busy, margin = facts["utilisation"], facts["margin"] or 0.0
         other = f", the next stage {percent(min(1.0, max(0.0, busy - margin)))}" if margin > 0 else ""
-        return f"{who} was busy {percent(min(1.0, busy))} of the time{other}"
+        how = "occupied, mostly with waiting," if found["kind"] in ("wait", "poll") else "busy"
+        return f"{who} was {how} {percent(min(1.0, busy))} of the time{other}"
     return unopposed(content)

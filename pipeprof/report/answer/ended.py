@@ -36,7 +36,7 @@ def answer(content: dict[str, Any]) -> Answer:
     given.action = _action(content, code, failure)
     if command.is_repeatable(run):
         words = ["collect", "--force", "-o", command.path_from_there(run)]
-        given.next_command = command.again(run, words)
+        given.propose(command.again(run, words), "once it is mended: records it again, in the same place")
     return given
 
 

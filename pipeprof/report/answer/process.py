@@ -42,7 +42,7 @@ def answer(content: dict[str, Any]) -> Answer:
     given.confidence_reason = doubts.reason(found["doubts"]) or (
         f"it was sampled for {format_ns(found['sampled_ns'])} of steady training"
     )
-    given.next_command = command.after_change(run, "report", "--section", "cpu")
+    given.propose(*command.after_change(run, "report", "--section", "cpu"))
     return given
 
 

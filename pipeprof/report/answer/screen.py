@@ -49,7 +49,7 @@ def _screen(answer: Answer, tail: list[str], room: int, ahead: list[str]) -> lis
     """All lines, with as many blank ones as there is place for. `room`: lines of each labelled text at most."""
     shown = _wrap(answer.sentence)
     body = [line for label, text in labelled(answer) for line in _labelled(label, text, room)]
-    following = ["", "Next:", *ahead] if ahead else []
+    following = ["", f"Next ({answer.next_purpose}):", *ahead] if ahead else []
     free = MOST_LINES - height([*shown, *body, *following, *tail]) - 3
     if answer.extra and free > 1:
         body += ["", "The end of its traceback:", *(_cut("  " + line) for line in answer.extra[-free + 1 :])]

@@ -15,6 +15,7 @@ KINDS = {
     "ZipOp": "zip", "FilterOp": "filter",
 }  # fmt: skip
 TRAINING = "the training itself"
+MUCH_LONGER = 1.5  # times the median, from which the mean step is said too
 LONG_NAME = 30  # letters of an operator's name that lists transforms
 
 
@@ -24,7 +25,8 @@ class Answer:
 
     `extra` are lines of output, shown as they are.
 
-    `short_command` is for where the recorded command is too long to be shown.
+    `next_purpose` says what the next command does. `short_command` is for where the recorded command is too long to be
+    shown.
     """
 
     sentence: str
@@ -36,8 +38,13 @@ class Answer:
     confidence: str | None = None
     confidence_reason: str = ""
     next_command: str = ""
+    next_purpose: str = ""
     short_command: str = ""
     extra: list[str] = field(default_factory=list)
+
+    def propose(self, command: str, purpose: str) -> None:
+        """What to run next, and what that does."""
+        self.next_command, self.next_purpose = command, purpose
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; what is not known is null."""
@@ -47,13 +54,14 @@ class Answer:
 
 
 def op_label(op: dict[str, Any] | None) -> str:
-    """An operator for people: its name, or its type and number when it has none."""
+    """An operator for people: its name, or what it is, with its type and number, when it has none."""
     if op is None:
         return "another operator"
     if op["op_id"] < 0:
         return TRAINING
     if not op["name"]:
-        return f"{op['op_type']} {op['op_id']}"
+        plain, kind = f"{op['op_type']} {op['op_id']}", KINDS.get(op["op_type"])
+        return f"the {kind} ({plain})" if kind else plain
     return f"`{_short(op['name'])}`"
 
 
@@ -111,19 +119,25 @@ def percent(share: float) -> str:
 
 
 def measured(content: dict[str, Any], rep: int | None = None) -> str:
-    """`64 training steps, median 45.0 ms`; of several ranks or repetitions, the slowest median. `rep`: of one alone."""
+    """`64 training steps, median 45.0 ms`; of several ranks or repetitions, the slowest median. `rep`: of one alone.
+
+    The mean stands beside a median that hides most of the time.
+    """
     rows = [row for row in content["steps"]["summary"] if row["kind"] == "train" and rep in (None, row["rep"])]
     if not rows:
         return ""
     places = len({(row["rep"], row["rank"]) for row in rows})
     several = f" in {places} processes, slowest median" if places > 1 else ", median"
-    return f"{_counted(rows)}{several} {format_ns(max(row['median_ns'] for row in rows))}"
+    slowest = max(rows, key=lambda row: row["median_ns"])
+    hidden = slowest["mean_ns"] is not None and slowest["mean_ns"] > MUCH_LONGER * slowest["median_ns"]
+    mean = f", mean {format_ns(slowest['mean_ns'])}" if hidden else ""
+    return f"{_counted(rows)}{several} {format_ns(slowest['median_ns'])}{mean}"
 
 
 def unopposed(content: dict[str, Any]) -> str:
-    """The reason of a confidence without a doubt: `nothing in 64 training steps speaks against that`."""
+    """The reason of a confidence without a doubt: `nothing measured in 64 training steps contradicts it`."""
     rows = [row for row in content["steps"]["summary"] if row["kind"] == "train"]
-    return f"nothing in {_counted(rows)} speaks against that" if rows else ""
+    return f"nothing measured in {_counted(rows)} contradicts it" if rows else ""
 
 
 def _counted(rows: list[dict[str, Any]]) -> str:

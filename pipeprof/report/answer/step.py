@@ -40,7 +40,7 @@ def answer(content: dict[str, Any]) -> Answer:
     given.cause = _cause(network, limit) + _again(content, limit) + _data(content["diagnosis"])
     _advise(given, network, limit)
     given.confidence_reason = _reason(content, network)
-    given.next_command = command.after_change(content["run"], "ops")
+    given.propose(*command.after_change(content["run"], "ops"))
     return given
 
 
@@ -69,7 +69,8 @@ def _of_straggler(content: dict[str, Any], item: dict[str, Any]) -> Answer:
     given.confidence_reason = (
         doubts.reason(item["doubt_facts"]) or f"it was seen in {format_count(item['steps'], 'step')}"
     )
-    given.next_command = command.own(content["run"], "report", "--section", "stragglers", "--section", "ranks")
+    shown = command.own(content["run"], "report", "--section", "stragglers", "--section", "ranks")
+    given.propose(shown, "shows the ranks side by side")
     return given
 
 

@@ -21,26 +21,31 @@ def answer(content: dict[str, Any]) -> Answer:
         )
         given.cause = "What the steps spend their time on is unknown: no operators were recorded."
         given.confidence = found["confidence"]
-        given.confidence_reason = doubts.reason(found["doubt_facts"]) or f"the data was in time; {unopposed(content)}"
+        given.confidence_reason = doubts.reason(found["doubt_facts"]) or f"the data was in time: {unopposed(content)}"
         given.action = "Find out what limits the step: record the operators of all steps (`collect --ops all`)."
         _spare(given, found)
     else:
         _nothing(given, content)
     if command.is_repeatable(run):
-        given.next_command = command.again(run, ["collect", "--ops", "all", "-o", command.path_from_there(run, "-ops")])
+        words = ["collect", "--ops", "all", "-o", command.path_from_there(run, "-ops")]
+        given.propose(command.again(run, words), "records the operators of all steps")
     elif content["ops"] or content["op_totals"]:
-        given.next_command = command.own(run, "ops")
+        given.propose(command.own(run, "ops"), "lists the operators")
     else:
-        given.next_command = command.own(run, "report", "--full")
+        given.propose(command.own(run, "report", "--full"), "shows everything that was recorded")
     return given
 
 
 def _spare(given: Answer, found: dict[str, Any]) -> None:
-    """What the pipeline takes from a training that does not wait for it goes first."""
+    """What the pipeline takes from a training that does not wait for it; Python that holds its lock goes first."""
     item = next(iter(found["suggestions"]), None)
-    if item is not None:
-        given.action = capital(item["action"]) + "."
-        given.place = item["place"] or ""
+    if item is None:
+        return
+    if item["code"] == "workers":
+        where = f" ({item['place']})" if item["place"] else ""
+        given.action = f"{given.action} {capital(item['text'])}{where}."
+    else:
+        given.action, given.place = capital(item["action"]) + ".", item["place"] or ""
 
 
 def _nothing(given: Answer, content: dict[str, Any]) -> None:

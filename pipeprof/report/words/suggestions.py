@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LOCKED = "it computes in Python, and threads take turns with the interpreter's lock (GIL)"
 COPIED = "rows are large: each one is copied to the process and back"
 SHORT = ("workers", "to_processes", "whole_batches")  # whose action is clear without its reason
+SLEEPS = "with several workers a source sleeps 100 ms whenever its next row is not ready"
 BOUND_BASIS = "throughput that the other stages allow / throughput now"
 
 
@@ -28,10 +29,11 @@ def worded(item: dict[str, Any]) -> dict[str, Any]:
     gain = _gain(facts.get("prediction"))
     basis = [BOUND_BASIS] if item["code"] == "bound" else [predictions.sentence(one) for one in item["basis"]]
     unless = item["not_when"]
+    not_when = NOT_WHEN[unless["code"]](unless) if unless else None
     text = action + "".join(f": {part}" for part in (reason, gain) if part)
-    return {"text": text, "action": action if item["code"] in SHORT else text} | item | {
-        "facts": facts, "basis": basis, "basis_facts": item["basis"],
-        "not_when": NOT_WHEN[unless["code"]](unless) if unless else None, "not_when_facts": unless,
+    alone = f"{action}, unless {not_when}: {SLEEPS}" if unless and unless["code"] == "rows_are_short" else action
+    return {"text": text, "action": alone if item["code"] in SHORT else text} | item | {
+        "facts": facts, "basis": basis, "basis_facts": item["basis"], "not_when": not_when, "not_when_facts": unless,
     }  # fmt: skip
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.report.answer import answer_of
-from pipeprof.report.answer.data import _sentence
+from pipeprof.report.answer.data import _beyond_waiting, _reason, _sentence
 from pipeprof.report.answer.doubts import WORDS, clauses, reason
 from pipeprof.report.answer.screen import command_lines, height, lines
-from pipeprof.report.answer.shape import Answer
+from pipeprof.report.answer.shape import Answer, measured, op_label
 from pipeprof.report.diagnosis import diagnosis_of
 from pipeprof.report.ranks import ranks_of
 
@@ -165,8 +165,41 @@ def test_whatever_is_said_fits_the_screen():
         "low",
         long,
         "pipeprof " + "word " * 300,
+        "compares it",
         "pipeprof report r",
     )
     shown = lines(answer, "state", "more")
     assert height(shown) <= 20
     assert "  pipeprof report r" in shown
+
+
+def test_a_mean_that_the_median_hides_stands_beside_it():
+    row = {"kind": "train", "rep": 0, "rank": 0, "steps": 86, "median_ns": 3.58e6, "mean_ns": 49e6}
+    assert measured({"steps": {"summary": [row]}}) == "86 training steps, median 3.58 ms, mean 49.0 ms"
+    assert measured({"steps": {"summary": [row | {"mean_ns": 4e6}]}}) == "86 training steps, median 3.58 ms"
+
+
+def test_a_bound_beyond_what_waiting_explains_says_why():
+    assert "1.61 times by not waiting" in _beyond_waiting({"data_wait_share": 0.38}, 13.5)
+    assert _beyond_waiting({"data_wait_share": 0.38}, 1.7) == ""
+    assert _beyond_waiting({"data_wait_share": None}, 13.5) == ""
+
+
+@pytest.mark.parametrize(("kind", "words"), [("wait", "occupied, mostly with waiting, 99 %"), ("cpu", "busy 99 %")])
+def test_a_stage_that_waits_is_occupied_not_busy(kind, words):
+    facts = {"utilisation": 0.99, "margin": 0.9}
+    found = {"doubt_facts": [], "facts": facts, "op_id": 3, "op_type": "GeneratorOp", "op_name": "Source",
+             "rule": "busiest", "kind": kind}  # fmt: skip
+    assert words in _reason({"diagnosis": found})
+
+
+def test_an_operator_without_a_name_is_told_by_what_it_is():
+    assert op_label({"op_id": 1, "op_type": "BatchOp", "name": None}) == "the batch (BatchOp 1)"
+    assert op_label({"op_id": 4, "op_type": "CifarOp", "name": None}) == "CifarOp 4"
+
+
+def test_the_next_command_says_what_it_does():
+    answer = Answer("Input-bound.")
+    answer.propose("pipeprof headspace -- python train.py", "measures it")
+    shown = lines(answer, "state", "more")
+    assert shown[shown.index("Next (measures it):") + 1] == "  pipeprof headspace -- python train.py"

@@ -46,6 +46,21 @@ def test_more_workers_up_to_what_the_next_stage_can_make():
     assert rest[-1].facts["next"] == {"op_id": 0, "op_type": "BatchOp", "name": None}
 
 
+@pytest.mark.parametrize(
+    ("name", "other", "op"),
+    [("decode", "batch", "decode"), ("decode", "decode", "1"), ("decode; rm", "batch", "1"), (None, "batch", "1")],
+)
+def test_the_check_names_the_operator_where_one_word_tells_which(name, other, op):
+    first, *_ = advise(stage(name=name), stage(0, "BatchOp", rate=30.0, name=other))
+    assert first.verify == f"pipeprof whatif RUN --op {op} --workers 3"
+
+
+def test_more_workers_of_a_source_come_with_the_pace_that_its_rows_must_not_have():
+    found = advise(stage(op_type="GeneratorOp", name="Source", rate=2.0), stage(0, "BatchOp", rate=30.0))
+    item = next(item for item in found if item.parameter == "num_parallel_workers" and item.new > item.old)
+    assert ", unless a row takes less than" in worded(item.as_dict())["action"]
+
+
 @pytest.mark.parametrize("kind", ["cpu", "gil"])
 @pytest.mark.parametrize(("row_ns", "advised"), [(12.5e6, True), (1e6, False)])
 def test_a_source_that_computes_goes_to_processes_unless_their_polls_are_slower(kind, row_ns, advised):
