@@ -63,6 +63,7 @@ def _section(section: Section) -> list[str]:
     if section.notes:
         lines += ["<ul>", *(f"<li>{words(sentence.strip())}</li>" for sentence in section.notes), "</ul>"]
     for block in section.blocks:
+        lines += [f"<p>{words(' '.join(block.caption))}</p>"] if block.caption else []
         lines += _block(block)
     return lines
 

@@ -22,6 +22,7 @@ def text(content: dict[str, Any]) -> str:
         lines += [f"- {escaped(sentence.strip())}" for sentence in section.notes]
         lines += [""] if section.notes else []
         for block in section.blocks:
+            lines += [escaped(" ".join(block.caption)), ""] if block.caption else []
             lines += [*table(block), ""]
     return "\n".join(lines).rstrip() + "\n"
 

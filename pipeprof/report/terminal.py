@@ -42,6 +42,8 @@ def print_section(console: Console, section: Section) -> None:
         console.print(Text(escape.line(sentence)))
     for block in section.blocks:
         console.print()
+        for sentence in block.caption:
+            console.print(Text(escape.line(sentence)))
         print_block(console, block)
 
 

@@ -9,6 +9,7 @@ import sys
 
 MOST_LINES, MOST_CHARACTERS = 12, 400
 NAME = "failed.jsonl"
+MINDSPORES_OWN = "Refer to 'Dataset Pipeline Error Message'"
 PLAIN = (str, bytes, int, float, bool, type(None))  # whose text is made by the interpreter
 
 
@@ -93,9 +94,14 @@ def _is_plain(value):
 
 
 def _error(name, words):
-    """The line of the traceback that names the exception, with the bare name of its class."""
+    """The line of the traceback that names the exception, with the bare name of its class.
+
+    Of an error in a dataset pipeline the line that it refers to.
+    """
     line = next((line for line in words if line.partition(":")[0].rpartition(".")[2] == name), name)
     text = line.partition(": ")[2]
+    if MINDSPORES_OWN in text:
+        text = next((one.partition("] ")[2] for one in words if one.startswith("[ERROR] ")), "") or text
     return "%s: %s" % (name, text) if text else name
 
 

@@ -49,8 +49,9 @@ def _relative(place: str, run: dict[str, Any]) -> str:
 def _frames(failure: dict[str, Any]) -> list[str]:
     """The traceback's lines up to the error; what MindSpore adds behind it is for its developers."""
     lines: list[str] = failure["lines"]
-    last = next((index for index, line in enumerate(lines) if line.endswith(failure["error"])), len(lines) - 1)
-    return [line for line in lines[: last + 1] if line.strip("^~ ")]
+    said = failure["error"].partition(": ")[2] or failure["error"]
+    last = next((index for index, line in enumerate(lines) if line.endswith(said)), len(lines) - 1)
+    return [line for line in lines[: last + 1] if line.strip("^~- ")]
 
 
 def _is_bad(code: int | None) -> bool:

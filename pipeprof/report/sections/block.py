@@ -29,7 +29,8 @@ class Block:
     """A table of text cells. Columns in `right` hold numbers: aligned to the right, never wrapped.
 
     Where a terminal is too narrow for all columns, those of `spare` go first, in that order, then the rightmost.
-    `tall`: titles and cells have several lines on purpose; what they are made of went through `escape.line`.
+    `caption`: sentences that stand above it. `tall`: titles and cells have several lines on purpose; what they are made
+    of went through `escape.line`.
     """
 
     head: Sequence[str]
@@ -37,6 +38,7 @@ class Block:
     right: frozenset[int] = frozenset()
     spare: Sequence[int] = ()
     tall: bool = False
+    caption: Sequence[str] = ()
 
 
 @dataclass

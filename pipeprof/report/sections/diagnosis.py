@@ -65,8 +65,9 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
     if found["rule_name"]:
         section.notes.append(reasons.sentence(found["rule_name"], found["rule_facts"]))
     section.notes += [_evidence(item) for item in found["evidence"]]
-    section.notes += [_suggestion(item) for item in found["suggestions"]]
+    section.notes += [_suggestion(item) for item in found["suggestions"] if not _is_saving(item)]
     _network(section, found["network"])
+    section.notes += [_suggestion(item) for item in found["suggestions"] if _is_saving(item)]
     _stragglers(section, content)
     for program, title in PROGRAMS.items():
         theirs = found["compatible"].get(program) or {}
@@ -134,6 +135,11 @@ def _value(item: dict[str, Any]) -> str:
     if item["unit"] == "times":
         return f"{value:.2f}x"
     return f"{value:.3g} {item['unit']}"
+
+
+def _is_saving(item: dict[str, Any]) -> bool:
+    """Whether it only gives up what nobody needs: said last."""
+    return item["parameter"] == "num_parallel_workers" and (item["new"] or 0) < (item["old"] or 0)
 
 
 def _suggestion(item: dict[str, Any]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, rows_at
 from pipeprof.units import format_count, format_ns, format_ratio
 
@@ -12,11 +14,13 @@ if TYPE_CHECKING:
 
     Op = dict[str, Any]
 
+ALIVE = re.compile("iterator ([0-9]+) was still alive")
+
 
 def pipeline_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     """Each pipeline of the rank in focus that the training or the evaluation fetches from."""
     section = Section("Data pipeline")
-    for row in rows_at(content["pipeline"]["pipelines"], focus):
+    for row in sorted(rows_at(content["pipeline"]["pipelines"], focus), key=lambda row: row["role"] != "train"):
         if row["role"] == "hidden":
             continue
         what = f"{row['role']} pipeline at {row['site'] or 'an unknown place'}"
@@ -28,19 +32,30 @@ def pipeline_section(content: dict[str, Any], focus: tuple[int, int]) -> Section
             else f"{format_count(row['batches'], 'batch')}, waited {format_ns(row['wait_ns'])} for data",
             f"first batch after {format_ns(row['first_batch_ns'])}" if row["first_batch_ns"] is not None else None,
         ]
-        section.notes.append(f"{what}: " + ", ".join(fact for fact in facts if fact))
-        if row["queues"] and row["queues"] != "recorded":
-            section.notes.append(f"  its queues: {row['queues']}")
+        said = [f"{capital(what)}: {', '.join(fact for fact in facts if fact)}.", *_queues(row["queues"])]
         if row["ops"]:
-            section.blocks.append(_tree(row["ops"]))
+            section.blocks.append(_tree(row["ops"], said))
+        else:
+            section.notes += said
     return section
 
 
-def _tree(ops: Sequence[Op]) -> Block:
+def _queues(told: str | None) -> list[str]:
+    """Why the queues were not sampled, as a sentence; `told`: what the probe says, `not_recorded: why`."""
+    if not told or told == "recorded":
+        return []
+    why = told.partition(": ")[2] or told
+    number = ALIVE.fullmatch(why)
+    if number:
+        why = f"MindSpore samples one pipeline at a time, and iterator {number[1]} was still alive"
+    return [f"Its queues were not sampled: {why}."]
+
+
+def _tree(ops: Sequence[Op], caption: Sequence[str]) -> Block:
     """The operators, the one nearest the training loop first, each indented below its consumer."""
     rows = [_cells(op, depth, shown=shown) for op, depth, shown in below_consumers(ops)]
     head = ("operator", "does", "workers", "queue", "fill", "empty", "full", "per row", "per batch", "cores")
-    return Block(head, rows, frozenset(range(2, 10)))
+    return Block(head, rows, frozenset(range(2, 10)), caption=caption)
 
 
 def below_consumers(ops: Sequence[Op]) -> Iterator[tuple[Op, int, bool]]:

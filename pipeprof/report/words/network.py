@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     Facts = Mapping[str, Any]
 
+SHAPES = 2  # inputs of an operator that are shown
+ALONE = 1.5  # of a type per step, up to which it is one operator
 SLOW_RANK = {
     "data_wait": "its input is slower than the others': look at that rank's data pipeline and where it reads from",
     "host_gap": "look for what only it does in the step: logging, checkpoints, evaluation, printing",
@@ -40,18 +42,27 @@ def bound(share: float) -> str:
 
 def described(op: Facts) -> str:
     """One operator in words."""
-    shapes = f" on {op['in_shapes']}" if op["in_shapes"] else ""
+    return f"{_identified(op)} ({op['phase']}, {format_ratio(op['share'])} of the step)"
+
+
+def _identified(op: Facts) -> str:
+    """Its type and name, its first inputs, and where it was issued."""
+    shapes = op["in_shapes"].split("; ") if op["in_shapes"] else []
+    others = f" and {format_count(len(shapes) - SHAPES, 'other input')}" if len(shapes) > SHAPES else ""
+    inputs = f" on {'; '.join(shapes[:SHAPES])}{others}" if shapes else ""
     name = f" `{op['name']}`" if op["name"] != op["type"] else ""
     site = f" of `{op['site'].rpartition('/')[2]}`" if op.get("site") else ""
-    return f"{op['type'] or 'operator'}{name}{shapes}{site} ({op['phase']}, {format_ratio(op['share'])} of the step)"
+    return f"{op['type'] or 'operator'}{name}{inputs}{site}"
 
 
 def _of_type(facts: Facts) -> str:
-    which = f"; the largest: {described(facts['largest'])}" if facts["largest"] else ""
+    alone = facts["count_per_step"] < ALONE
+    which = f"; the largest: {described(facts['largest'])}" if facts["largest"] and not alone else ""
     phase = "" if facts["phase"] == "other" else f", {facts['phase']}"
     share = f"{format_ratio(facts['share'])} of the step{phase}{which}"
     if facts["count_per_step"] < MANY:
-        return f"make `{facts['type']}` cheaper: {share}"
+        called = _identified(facts["largest"]) if facts["largest"] and alone else f"`{facts['type']}`"
+        return f"make {called} cheaper: {share}"
     what = f"{facts['count_per_step']:,.0f} {facts['type']} per step"
     return f"use fewer or cheaper {facts['type']}, such as fused ones on larger tensors: {what} take {share}"
 

@@ -119,6 +119,27 @@ def test_the_text_of_an_error_is_made_without_running_the_programs_code_again(en
     assert (watched.returncode, watched.stdout, watched.stderr) == (alone.returncode, alone.stdout, alone.stderr)
 
 
+PIPELINE = """\
+raise RuntimeError('''Exception thrown from dataset pipeline. Refer to 'Dataset Pipeline Error Message'.
+
+------------
+- Dataset Pipeline Error Message:
+------------
+[ERROR] Invalid csv, type does not match.
+
+------------
+- C++ Call Stack: (For framework developers)
+------------
+csv_op.cc(513).
+''')
+"""
+
+
+def test_an_error_of_a_dataset_pipeline_is_the_one_that_it_refers_to(ended):
+    _, spool = ended(PIPELINE)
+    assert failure_of(spool, []).error == "RuntimeError: Invalid csv, type does not match."
+
+
 def test_an_error_that_somebody_handled_and_kept_is_no_failure(ended):
     """As test runners and notebooks do."""
     script = """\

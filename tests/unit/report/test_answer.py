@@ -7,6 +7,7 @@ import pytest
 from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.data import _beyond_waiting, _reason, _sentence
 from pipeprof.report.answer.doubts import WORDS, clauses, reason
+from pipeprof.report.answer.ended import _frames
 from pipeprof.report.answer.screen import command_lines, height, lines
 from pipeprof.report.answer.shape import Answer, measured, op_label
 from pipeprof.report.diagnosis import diagnosis_of
@@ -203,3 +204,17 @@ def test_the_next_command_says_what_it_does():
     answer.propose("pipeprof headspace -- python train.py", "measures it")
     shown = lines(answer, "state", "more")
     assert shown[shown.index("Next (measures it):") + 1] == "  pipeprof headspace -- python train.py"
+
+
+def test_a_traceback_ends_with_the_error_and_has_no_rules_between():
+    found = [
+        "  File 'a.py', line 3",
+        "    ^^^^",
+        "RuntimeError: Refer to",
+        "-----",
+        "[ERROR] no such file",
+        "-----",
+        "x.cc(5)",
+    ]
+    shown = _frames({"error": "RuntimeError: no such file", "lines": found})
+    assert shown == ["  File 'a.py', line 3", "RuntimeError: Refer to", "[ERROR] no such file"]

@@ -136,6 +136,18 @@ def test_the_bound_of_a_part(share, words):
     assert network.bound(share).startswith(words)
 
 
+def test_one_operator_is_said_once_and_its_many_inputs_are_counted():
+    op = {"name": "net/LSTMGrad-op0", "type": "LSTMGrad", "phase": "backward", "share": 0.675,
+          "in_shapes": "[128, 32, 64]; [1, 32, 64]; [1, 32, 64]; [33024, 1, 1]"}  # fmt: skip
+    kind = {"type": "LSTMGrad", "phase": "backward", "count_per_step": 1.0, "share": 0.675, "largest": op}
+    _, (text,) = network.worded([{"code": "cheaper_type", "share": 0.675, "facts": kind}])
+    assert text.startswith(
+        "make LSTMGrad `net/LSTMGrad-op0` on [128, 32, 64]; [1, 32, 64] and 2 other inputs cheaper: 67.5 % of the step, "
+        "backward; "
+    )
+    assert text.count("67.5 %") == 1
+
+
 def test_an_operator_is_described_with_its_shapes():
     op = {"name": "net/MatMul-op0", "type": "MatMul", "phase": "forward", "in_shapes": "[64, 8]", "share": 0.5}
     assert network.described(op) == "MatMul `net/MatMul-op0` on [64, 8] (forward, 50.0 % of the step)"
