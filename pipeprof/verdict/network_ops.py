@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-from scipy import special
+from pipeprof.verdict.quantile import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -91,7 +91,7 @@ def _testable(row: Row) -> bool:
 
 def _judged(row: Row, alpha: float) -> dict[str, Any]:
     slope, span = row["slope_ns"], row["span_steps"]
-    margin = float(special.stdtrit(row["steps"] - 2, 1 - alpha / 2)) * sqrt(row["slope_variance"])
+    margin = t_quantile(1 - alpha / 2, row["steps"] - 2) * sqrt(row["slope_variance"])
     large = (slope - margin) * span >= LEAST_GROWTH * row["mean_ns"]
     steady = row["falls"] <= (row["windows"] - 1) // 4
     return {

@@ -10,7 +10,7 @@ from math import exp, lgamma, log, pi, sin, sqrt
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from scipy import special
+from pipeprof.verdict.quantile import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,4 +105,4 @@ def at_least(count: int, total: int, ranks: int) -> float:
 @lru_cache(maxsize=4096)
 def _limit(alpha: float, freedom: float) -> float:
     """What Student's t exceeds with chance `alpha`."""
-    return -float(special.stdtrit(freedom, alpha))
+    return -t_quantile(alpha, freedom)

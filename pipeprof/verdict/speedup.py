@@ -20,7 +20,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Literal
 
-from scipy import special
+from pipeprof.verdict.quantile import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +92,7 @@ def interval_over(ratios: Sequence[float]) -> tuple[float, float] | None:
     centre, middle = fmean(kept), fmean(drawn_in)
     squares = sum((value - middle) ** 2 for value in drawn_in)
     error = math.sqrt(squares * count / (count - 1)) / len(kept)
-    half = float(special.stdtrit(len(kept) - 1, 0.5 + LEVEL / 2)) * error
+    half = t_quantile(0.5 + LEVEL / 2, len(kept) - 1) * error
     usual = median(ratios)
     return min(math.exp(centre - half), usual), max(math.exp(centre + half), usual)
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy import special
 
 from pipeprof.verdict.gate.decision import WORDS, decide, scaled
 from pipeprof.verdict.gate.policy import Rule
 from pipeprof.verdict.gate.statistics import LEVEL, Change, moments, spending, welch
+from pipeprof.verdict.quantile import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,7 +86,7 @@ def estimate(values: Sequence[float]) -> Estimate | None:
     logs = bool((array > 0).all())
     mean, variance = moments(np.log(array) if logs else array)
     number = len(values)
-    reach = float(special.stdtrit(number - 1, 0.5 + LEVEL / 2) * math.sqrt(variance / number)) if number > 1 else 0.0
+    reach = t_quantile(0.5 + LEVEL / 2, number - 1) * math.sqrt(variance / number) if number > 1 else 0.0
     ends = [float(mean), float(mean) - reach, float(mean) + reach]
     if logs:
         ends = [math.exp(min(end, LARGEST)) for end in ends]
