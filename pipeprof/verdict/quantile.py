@@ -1,4 +1,4 @@
-"""Quantiles of Student's t. scipy is loaded with the first: most reports need none, and it takes a third of a second."""
+"""Quantiles of Student's t. scipy is loaded with the first: most reports need none, and it takes 0.3 s."""
 
 from __future__ import annotations
 
