@@ -71,10 +71,10 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     _variation(section, rows_at(steps["variation"], focus))
     section.notes += [drift.sentence(row) for row in rows_at(steps["drift"], focus) if row["verdict"] in drift.SLOWER]
     _slowest(section, rows_at(steps["slowest"], focus)[:5], windowed=in_windows(content))
+    where = ", in steps with recorded operators" if in_windows(content) else ""
     for name, point in steps["points"].items():
-        section.notes.append(
-            f"{name}: FP {point['fp']} ({point['fp_choice']}), BP {point['bp']} ({point['bp_choice']})"
-        )
+        points = f"FP {point['fp']} ({point['fp_choice']}), BP {point['bp']} ({point['bp_choice']})"
+        section.notes.append(f"{name}: {points}{where}")
     stages = {row["stage"]: row for row in rows_at(steps["stages"], focus)}
     listed = [
         [text, str(stages[name]["count"]), format_ns(stages[name]["dur_ns"])]
