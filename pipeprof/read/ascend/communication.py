@@ -9,10 +9,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import HINT, document, mapping, text
-from pipeprof.read.ascend.nested import entries
 from pipeprof.read.ascend.out import TEXT
-from pipeprof.read.ascend.values import collective_kind, duration, size, whole
+from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.source.content import HINT
+from pipeprof.read.source.document import document, mapping, text
+from pipeprof.read.source.nested import entries
+from pipeprof.read.source.numbers import duration, size, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

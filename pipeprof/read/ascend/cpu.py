@@ -11,10 +11,11 @@ from itertools import chain, islice, pairwise, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import HINT, lines_of
 from pipeprof.read.ascend.graph_ops import type_of
 from pipeprof.read.ascend.out import OPERATORS
-from pipeprof.read.ascend.values import collective_kind, duration, whole
+from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.source.content import HINT, LONG_LINE, lines
+from pipeprof.read.source.numbers import duration, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +96,7 @@ def _add(execution: Execution, kind: str, shapes: str | None, step: int | None, 
 
 
 def _executions(path: Path, unit: str, out: Out) -> Iterator[Execution]:
-    for number, line in enumerate(lines_of(path, OPERATOR_BYTES), 1):
+    for number, line in enumerate(lines(path, longest=OPERATOR_BYTES), 1):
         name, first, rest = line.partition(";")
         _, second, items = rest.partition(";")
         if not first or not second or not name:
@@ -184,4 +185,4 @@ def _match(path: Path, found: list[Execution], checks: Checks) -> bool:
 
 
 def _listed(path: Path) -> Iterator[list[str]]:
-    return (line.split(";") for line in lines_of(path) if line.strip())
+    return (line.split(";") for line in lines(path, longest=LONG_LINE) if line.strip())

@@ -13,7 +13,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import BROKEN, HINT, NOT_JSON, cannot_read, open_bytes
+from pipeprof.read.source.content import BROKEN, HINT, cannot_read, open_bytes
+from pipeprof.record.bad_json import BAD_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,14 +100,14 @@ def _decode(
     if quick is not None:
         try:
             return decoder.decode(b"[" + data[: quick[0]] + b"]"), quick[1]
-        except NOT_JSON:
+        except BAD_JSON:
             pass
     cuts = _counted_cuts(data)
     if not cuts:
         return [], 0
     try:
         return decoder.decode(b"[" + data[: cuts[-1]] + b"]"), _behind(data, cuts[-1])
-    except NOT_JSON as error:
+    except BAD_JSON as error:
         raise _damaged(path, data, cuts, place, error) from error
 
 
@@ -173,7 +174,7 @@ def _last(path: Path, data: bytes, place: int, decoder: msgspec.json.Decoder[lis
         body = text[:-1].rstrip().removesuffix(b",")
         try:
             yield decoder.decode(b"[" + body + b"]")
-        except NOT_JSON as error:
+        except BAD_JSON as error:
             cuts = _counted_cuts(body)
             yield _sound(body, cuts, decoder)
             raise _damaged(path, body, cuts, place, error) from error
@@ -189,7 +190,7 @@ def _sound(data: bytes, cuts: list[int], decoder: msgspec.json.Decoder[list[_T]]
     for cut in cuts:
         try:
             found += decoder.decode(b"[" + data[begin:cut] + b"]")
-        except NOT_JSON:
+        except BAD_JSON:
             break
         begin = _behind(data, cut)
     return found

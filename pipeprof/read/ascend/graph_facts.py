@@ -6,11 +6,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import HINT, Sheet, field, mapping, text
 from pipeprof.read.ascend.graph_ops import remember, rounded_mean
-from pipeprof.read.ascend.nested import entries
 from pipeprof.read.ascend.out import TEXT
-from pipeprof.read.ascend.values import LARGEST, decimal, duration
+from pipeprof.read.source.content import HINT
+from pipeprof.read.source.document import mapping, text
+from pipeprof.read.source.nested import entries
+from pipeprof.read.source.numbers import LARGEST, decimal, duration
+from pipeprof.read.source.sheet import Sheet, field
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,12 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
-from pipeprof.read.ascend.files import BROKEN, HINT, NOT_JSON, Sheet, cannot_read, field, mapping, open_bytes
 from pipeprof.read.ascend.out import OPERATORS, TEXT
-from pipeprof.read.ascend.values import decimal, duration, ns, whole
+from pipeprof.read.source.content import HINT, read_text
+from pipeprof.read.source.document import mapping
+from pipeprof.read.source.numbers import decimal, duration, ns, whole
+from pipeprof.read.source.sheet import Sheet, field
+from pipeprof.record.bad_json import BAD_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,7 +156,7 @@ def read_framework(path: Path, out: Out) -> None:
             continue
         try:
             tensors = mapping(msgspec.json.decode(row[info_at].encode("utf-8", "replace")))
-        except NOT_JSON:
+        except BAD_JSON:
             out.odd(path, "description that is no JSON", f"line {line}")
             tensors = {}
         describe(name, field(row, type_at) or None, tensors, out)
@@ -221,12 +224,7 @@ def read_aicpu_log(path: Path, out: Out) -> None:
 
 def aicpu_records(path: Path) -> Iterator[tuple[str, int | None, int | None, int | None, int | None]]:
     """(node, run start, run end, dispatch, total) in ns, one per task in the log."""
-    try:
-        with open_bytes(path) as file:
-            text = file.read(1 << 26).decode("utf-8", "replace")
-    except BROKEN as error:
-        raise cannot_read(path, error) from error
-    for item in _NODE.finditer(text):
+    for item in _NODE.finditer(read_text(path, 1 << 26)):
         times = [ns(item[part], "us") for part in ("start", "end", "dispatch", "total")]
         yield type_of(item["node"]), times[0], times[1], times[2], times[3]
 

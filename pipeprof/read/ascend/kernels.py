@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as pacsv
 
-from pipeprof.read.ascend.columns import nanoseconds, nullable
-from pipeprof.read.ascend.files import BROKEN, Sheet, Utf8, cannot_read
 from pipeprof.read.ascend.out import TEXT
-from pipeprof.read.ascend.values import collective_kind, whole
+from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.source.content import BROKEN, cannot_read
+from pipeprof.read.source.number_columns import nanoseconds, nullable
+from pipeprof.read.source.numbers import whole
+from pipeprof.read.source.sheet import Sheet, Utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

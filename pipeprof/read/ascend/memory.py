@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeprof.read.ascend.files import Sheet, field
-from pipeprof.read.ascend.values import ns, size, whole
+from pipeprof.read.source.numbers import ns, size, whole
+from pipeprof.read.source.sheet import Sheet, field
 
 if TYPE_CHECKING:
     from pathlib import Path

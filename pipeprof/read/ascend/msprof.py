@@ -14,11 +14,14 @@ import msgspec
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.events import events
-from pipeprof.read.ascend.files import HINT, NOT_JSON, document, mapping, text
 from pipeprof.read.ascend.graph_ops import type_of
 from pipeprof.read.ascend.lanes import number_of
 from pipeprof.read.ascend.trace_view import names_of
-from pipeprof.read.ascend.values import collective_kind, duration, ns, whole
+from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.source.content import HINT
+from pipeprof.read.source.document import document, mapping, text
+from pipeprof.read.source.numbers import duration, ns, whole
+from pipeprof.record.bad_json import BAD_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -203,7 +206,7 @@ def _events(path: Path) -> Iterator[tuple[Event, dict[str, Any]]]:
             if event.ph == "X":
                 try:
                     yield event, mapping(_ARGS.decode(bytes(event.args) or b"{}"))
-                except NOT_JSON as error:
+                except BAD_JSON as error:
                     raise SourceError(f"damaged event in `{path}`: {error}", HINT) from error
 
 

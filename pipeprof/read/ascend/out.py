@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pipeprof.errors import RunError
 from pipeprof.read.ascend.steps import Steps
 from pipeprof.read.ascend.values import phase_of
-from pipeprof.read.minddata.files import Notes
+from pipeprof.read.source.notes import Notes
 from pipeprof.record import limits, store
 from pipeprof.record.schema import BY_NAME
 from pipeprof.record.text import reachable

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.captures import by_rank
 from pipeprof.read.ascend.cluster import read_cluster
-from pipeprof.read.ascend.files import one_line
 from pipeprof.read.ascend.first import first_times
 from pipeprof.read.ascend.identify import identify
 from pipeprof.read.ascend.share import Share
 from pipeprof.read.ascend.workers import read_shares
+from pipeprof.read.source.content import one_line
 from pipeprof.record.run import NotMeasured, Rank, Rep
 from pipeprof.units import format_count
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.read.ascend.cluster import add_cluster
-from pipeprof.read.ascend.files import one_line
 from pipeprof.read.ascend.out import Out
 from pipeprof.read.ascend.rank import RankFiles
+from pipeprof.read.source.content import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

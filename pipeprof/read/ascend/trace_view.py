@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeprof.read.ascend.columns import joined, nanoseconds
 from pipeprof.read.ascend.events import BARE, batches, marked
-from pipeprof.read.ascend.files import mapping, text
 from pipeprof.read.ascend.graph_ops import type_of
 from pipeprof.read.ascend.lanes import MOST, Lanes, Names, Sort, number_of
-from pipeprof.read.ascend.values import collective_kind, duration, ns
+from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.source.document import mapping, text
+from pipeprof.read.source.number_columns import joined, nanoseconds
+from pipeprof.read.source.numbers import duration, ns
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,29 +7,24 @@ where one event ends and the next begins; a batch that cannot be read as a whole
 from __future__ import annotations
 
 import re
-import zlib
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.kineto.events import UNREADABLE, Event, decode, decode_one
-from pipeprof.record.plain_file import open_file
+from pipeprof.read.source.content import Content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from typing import IO
 
 CHUNK = 1 << 20
 LARGEST_EVENT = 1 << 26
 LARGEST_HEADER = 1 << 24
-_PIECE = 1 << 18
 _WINDOW = 1 << 16
 _LARGE_EVENT = 1 << 21  # one that is longer is taken for a damaged one when another begins in it
 _BLANK = b" \t\r\n,"
-_BOM = b"\xef\xbb\xbf"
-BROKEN = (OSError, EOFError, zlib.error)
 _EVENTS = re.compile(rb'\A\s*\[|"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|id|bp|s)"\s*:)')
 _BETWEEN_ANY = re.compile(rb"\}\s*,\s*(?=\{)")
@@ -111,7 +106,7 @@ class Trace:
 
     def batches(self) -> Iterator[Batch]:
         """The events. Raises SourceError when the file cannot be opened or has no list of events."""
-        with open_bytes(self.path) as file:
+        with Content(self.path) as file:
             buffer = self._begin(file)
             while not self._ended:
                 more = self._read(file, max(CHUNK, len(buffer)))
@@ -133,12 +128,10 @@ class Trace:
             after = buffer + self._read(file, LARGEST_HEADER) if self._ended else b"]}"
         self._read_header(after)
 
-    def _begin(self, file: IO[bytes]) -> bytes:
+    def _begin(self, file: Content) -> bytes:
         buffer = b""
         while (found := _EVENTS.search(buffer)) is None:
             more = self._read(file, CHUNK)
-            if not buffer:
-                more = more.removeprefix(_BOM)
             buffer += more
             if not more or len(buffer) > LARGEST_HEADER:
                 why = f": {self.damage[0]}" if self.damage else ""
@@ -150,17 +143,16 @@ class Trace:
         self._read_header(b"]}")
         return buffer[found.end() :]
 
-    def _read(self, file: IO[bytes], size: int) -> bytes:
+    def _read(self, file: Content, size: int) -> bytes:
         """The next bytes; up to where a packed file is damaged, if it is."""
-        pieces: list[bytes] = []
+        if self._broken:
+            return b""
         try:
-            while size > 0 and not self._broken and (piece := file.read1(min(size, _PIECE))):  # type: ignore[attr-defined]
-                pieces.append(piece)
-                size -= len(piece)
-        except BROKEN as error:
+            return file.read(size)
+        except SourceError as error:
             self._broken = True
-            self._note(f"the file ends too early or is damaged ({error})", 0)
-        return b"".join(pieces)
+            self._note(f"the file ends too early or is damaged ({error.__cause__})", 0)
+            return b""
 
     def _batch(self, buffer: bytes, cut: tuple[int, int], *, last: bool) -> tuple[Batch, int]:
         """The events up to a cut, and how much of the buffer was used up."""
@@ -221,14 +213,6 @@ class Trace:
         self.damaged += 1
         if len(self.damage) < 5:
             self.damage.append(f"{what} at byte {self._offset + within}")
-
-
-def open_bytes(path: Path) -> IO[bytes]:
-    """A file's content, unpacked when it is gzipped. Raises SourceError when it cannot be opened."""
-    try:
-        return open_file(path)
-    except OSError as error:
-        raise SourceError(f"cannot read `{path}`: {error.strerror or error}", "check the file's permissions") from error
 
 
 def scan(text: bytes) -> Scanned:

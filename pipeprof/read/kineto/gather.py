@@ -15,8 +15,8 @@ from pipeprof.read.kineto.memory import MemoryEvents
 from pipeprof.read.kineto.rows import BatchRows
 from pipeprof.read.kineto.spill import NONE
 from pipeprof.read.kineto.texts import Numbers, Texts
-from pipeprof.read.kineto.times import MISSING, times_ns
 from pipeprof.read.kineto.tracks import Tracks
+from pipeprof.read.source.number_columns import UNKNOWN, times_ns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class Gathered:
         self.dropped: Counter[str] = Counter()
         self.overlaps = 0  # events that overlap another only partly; known after the second pass
         self.first = 2**63 - 1
-        self.last = MISSING
+        self.last = UNKNOWN
 
     def add(self, batch: Batch) -> None:
         """Take in one batch."""
@@ -75,21 +75,21 @@ class Gathered:
             self.launches.add(rows["link"][tied], numbers[tied], rows["dur"][tied])
 
     def ends(self, starts: NDArray[np.int64], durations: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Ends of complete events; MISSING where start or duration is none, or the duration is negative."""
-        bad = (durations < 0) | (starts == MISSING)
+        """Ends of complete events; UNKNOWN where start or duration is none, or the duration is negative."""
+        bad = (durations < 0) | (starts == UNKNOWN)
         if bad.any():
-            negative = np.count_nonzero(bad & (durations < 0) & (durations != MISSING))
+            negative = np.count_nonzero(bad & (durations < 0) & (durations != UNKNOWN))
             for what, count in (
                 ("negative duration", negative),
                 ("no time or no duration", np.count_nonzero(bad) - negative),
             ):
                 if count:
                     self.dropped[what] += count
-        return np.where(bad, MISSING, starts + durations)
+        return np.where(bad, UNKNOWN, starts + durations)
 
     def note_times(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
-        """The trace lasts at least from the first of these starts to the last end; MISSING ends do not count."""
-        known = ends != MISSING
+        """The trace lasts at least from the first of these starts to the last end; UNKNOWN ends do not count."""
+        known = ends != UNKNOWN
         if known.any():
             self.first = min(self.first, int(starts[known].min()))
             self.last = max(self.last, int(ends[known].max()))
@@ -104,7 +104,7 @@ class Gathered:
         rows = [
             (time, self.tracks.number(event.pid, event.tid), self.texts.number(event.name), series, _bits(value))
             for (event, values), time in zip(found, times.tolist(), strict=True)
-            if time != MISSING
+            if time != UNKNOWN
             for series, value in ((self.texts.number(name), value) for name, value in values.items())
         ]
         self.spill.add("counter", rows)

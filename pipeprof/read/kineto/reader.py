@@ -7,11 +7,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.collector import without_collector
-from pipeprof.read.kineto.container import BROKEN, Trace, open_bytes
+from pipeprof.read.kineto.container import Trace
 from pipeprof.read.kineto.parts import Parts
 from pipeprof.read.kineto.steps import Steps
 from pipeprof.read.kineto.tables import RankTables, shifted
+from pipeprof.read.source.collector import without_collector
+from pipeprof.read.source.content import Content
 from pipeprof.record.run import NotMeasured, Rank, Rep
 
 if TYPE_CHECKING:
@@ -86,11 +87,8 @@ class _Read(NamedTuple):
 
 def recognise(path: Path) -> bool:
     """Whether a file is such a trace, by its beginning. Raises SourceError when it cannot be read."""
-    with open_bytes(path) as file:
-        try:
-            head = file.read(_HEAD).lstrip(b"\xef\xbb\xbf \t\r\n")
-        except (*BROKEN, ValueError) as error:
-            raise SourceError(f"cannot read `{path}`: {error}", "copy the file again") from error
+    with Content(path) as file:
+        head = file.read(_HEAD).lstrip(b" \t\r\n")
     if head[:1] == b"{":
         return (b'"traceEvents"' in head and _KINETO.search(head) is not None) or _OURS.search(head) is not None
     return head[:1] == b"[" and b'"ph"' in head and _TRACE_VIEW.search(head) is not None

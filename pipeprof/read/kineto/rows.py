@@ -29,7 +29,7 @@ from pipeprof.read.kineto.kinds import (
 )
 from pipeprof.read.kineto.spill import ALLOCATE, CALL, LAUNCH, LAUNCH_ABOVE, NONE
 from pipeprof.read.kineto.texts import shortened
-from pipeprof.read.kineto.times import MISSING, times_ns
+from pipeprof.read.source.number_columns import UNKNOWN, times_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,7 +86,7 @@ class BatchRows:
         found, starts, ends = self.found, self.starts, self.ends
         complete = self.calls + self.others
         ends[complete] = found.ends(starts[complete], times_ns([events[number].dur for number in complete]))
-        usable = ends != MISSING
+        usable = ends != UNKNOWN
         if not usable.all():
             lost = sum(not usable[number] for number in self.flows)
             if lost:
@@ -96,7 +96,7 @@ class BatchRows:
         if self.instants:
             self.others = sorted(self.others + self.instants)
         ends = ends.copy()
-        ends[list(metas)] = MISSING
+        ends[list(metas)] = UNKNOWN
         found.note_times(starts, ends)
 
     def _look_closer(self, event: Event, number: int) -> None:
@@ -115,7 +115,7 @@ class BatchRows:
     def _moment(self, event: Event, number: int) -> None:
         """An event without a duration."""
         start, phase = int(self.starts[number]), event.ph
-        if start == MISSING:
+        if start == UNKNOWN:
             self.found.dropped["no time"] += 1
         elif event.name == MEMORY:
             self._allocate(event, start)

@@ -16,9 +16,9 @@ from pipeprof.read.kineto.ops import OTHER, Ops
 from pipeprof.read.kineto.order import by_start
 from pipeprof.read.kineto.spill import NONE
 from pipeprof.read.kineto.stacks import Stacks
-from pipeprof.read.kineto.times import MISSING
 from pipeprof.read.kineto.tree import Tree
 from pipeprof.read.kineto.writing import TableWriter
+from pipeprof.read.source.number_columns import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -192,7 +192,7 @@ class FileTables:
 
     def _write_allocations(self, rows: Sequence[tuple[int, ...]]) -> None:
         address, size, produced, released, op_id = np.array(rows, np.int64).T
-        times = [optional(np.where(at == MISSING, MISSING, self.at(at)), MISSING) for at in (produced, released)]
+        times = [optional(np.where(at == UNKNOWN, UNKNOWN, self.at(at)), UNKNOWN) for at in (produced, released)]
         self.rank.out["allocation"].add(
             {
                 "address": address,
@@ -220,7 +220,7 @@ def _few(values: Sequence[Any]) -> pa.Array:
         return strings(values)
     if isinstance(known, bool):
         return numbers([int(value) for value in values]).cast(pa.bool_())
-    return optional([MISSING if value is None else value for value in values], MISSING)
+    return optional([UNKNOWN if value is None else value for value in values], UNKNOWN)
 
 
 def shifted(marks: Sequence[Marks], offset: int) -> list[Marks]:

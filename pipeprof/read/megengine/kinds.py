@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.read.megengine.unpacked import Unpacked
+from pipeprof.read.source.content import Content
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ _FOREIGN = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|record
 
 def identify(path: Path) -> str | None:
     """What a file is, one of the names above; None for others. Raises SourceError when it cannot be read."""
-    with Unpacked(path) as file:
+    with Content(path) as file:
         head, tail = _ends(file)
     if b"megengine.org.cn" in head and b"<svg" in head:
         return MEMORY_FLOW
@@ -60,7 +60,7 @@ def identify(path: Path) -> str | None:
     return LOG if _LOG_LINE.search(head) else None
 
 
-def _ends(file: Unpacked) -> tuple[bytes, bytes]:
+def _ends(file: Content) -> tuple[bytes, bytes]:
     """The head and, of what may be a timeline or a memory plan, the tail; empty where a packed file is damaged."""
     try:
         head = file.read(_HEAD)

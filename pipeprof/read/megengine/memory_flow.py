@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.megengine.outcome import Outcome
-from pipeprof.read.megengine.unpacked import Unpacked
+from pipeprof.read.source.content import Content
 from pipeprof.read.spool.rank import RankRows
 from pipeprof.record import limits
 
@@ -82,7 +82,7 @@ def _maker(out: Outcome, tags: dict[str, str]) -> int | None:
 def _rectangles(path: Path) -> Iterator[str]:
     """Text from one `<rect` to the next, in bounded memory."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    with Unpacked(path) as file:
+    with Content(path) as file:
         rest = ""
         while block := file.read(_CHUNK):
             pieces = _RECT.split(rest + decoder.decode(block))

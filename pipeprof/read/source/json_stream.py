@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pipeprof.read.megengine.unpacked import Unpacked
+    from pipeprof.read.source.content import Content
 
 CHUNK = 1 << 20
 LARGEST = 48 << 20  # bytes of one entry
@@ -49,7 +49,7 @@ class CutOffError(SourceError):
 class Scan:
     """A position in a JSON file. `problems` counts the entries that were left out, by what was wrong with them."""
 
-    def __init__(self, file: Unpacked, path: Path) -> None:
+    def __init__(self, file: Content, path: Path) -> None:
         self._file = file
         self._path = path
         self._buffer = b""

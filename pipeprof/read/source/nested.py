@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import BROKEN, HINT, cannot_read, open_bytes
+from pipeprof.read.source.content import BROKEN, HINT, cannot_read, open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

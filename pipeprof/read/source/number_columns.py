@@ -1,4 +1,7 @@
-"""Whole columns of decimal text to ns, exactly: the fast way for what is plain, one value at a time for the rest."""
+"""Whole columns of decimal text to ns, exactly: the fast way for what is plain, one value at a time for the rest.
+
+The text is never a float.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeprof.read.ascend import values
+from pipeprof.read.source.numbers import LARGEST, ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     import msgspec
     from numpy.typing import NDArray
 
+MISSING = frozenset(["", "-", "N/A", "NA", "None", "null", "nan"])
+UNKNOWN = -(2**63)
+_70_YEARS = 2**61  # ns
 _LINE_END = ord("\n")
 _AROUND = ' \t\r\n"'
 
@@ -24,7 +30,15 @@ _AROUND = ' \t\r\n"'
 @cache
 def _missing() -> pa.Array:
     """Made when it is needed: making it imports pandas, which takes longer than reading most other files."""
-    return pa.array(sorted(values.MISSING), pa.string())
+    return pa.array(sorted(MISSING), pa.string())
+
+
+def times_ns(parts: Sequence[msgspec.Raw]) -> NDArray[np.int64]:
+    """Ns of microseconds as numbers or as text in JSON; UNKNOWN for what is no number or more than 70 years."""
+    if not parts:
+        return np.zeros(0, np.int64)
+    found, known = nanoseconds(joined(parts))
+    return np.where(known & (np.abs(found) < _70_YEARS), found, UNKNOWN)
 
 
 def joined(parts: Sequence[msgspec.Raw]) -> pa.Array:
@@ -47,11 +61,14 @@ def nanoseconds(column: pa.Array, unit_digits: int = 3) -> tuple[NDArray[np.int6
     Text may stand in quotes. What is missing, no number, or not below 2^62 ns in size is not known.
     """
     try:
+        if not unit_digits:
+            return _slow(column, unit_digits)
         text = pc.ascii_trim(column.cast(pa.string()), characters=_AROUND)
-        missing = pc.is_in(text, value_set=_missing())
-        if missing.true_count:
-            text = pc.if_else(missing, pa.scalar(None, pa.string()), text)
-        return _exact(text, unit_digits) if unit_digits else _slow(column, unit_digits)
+        try:
+            return _exact(text, unit_digits)
+        except pa.ArrowInvalid:
+            missing = pc.is_in(text, value_set=_missing())
+            return _exact(pc.if_else(missing, pa.scalar(None, pa.string()), text), unit_digits)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         return _slow(column, unit_digits)
 
@@ -70,7 +87,7 @@ def _unscaled(column: pa.Array) -> NDArray[np.int64]:
     raw = np.frombuffer(column.buffers()[1], np.int64)[2 * column.offset : 2 * (column.offset + len(column))]
     low, high = raw[::2], raw[1::2]
     known = np.asarray(pc.is_valid(column))
-    if np.any((high != low >> 63) & known) or np.any((np.abs(low) >= values.LARGEST) & known):
+    if np.any((high != low >> 63) & known) or np.any((np.abs(low) >= LARGEST) & known):
         raise pa.ArrowInvalid("beyond 64 bits")
     return np.where(known, low, 0)
 
@@ -78,7 +95,7 @@ def _unscaled(column: pa.Array) -> NDArray[np.int64]:
 def _slow(column: pa.Array, unit_digits: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     unit = {0: "ns", 3: "us", 6: "ms"}[unit_digits]
     found = [
-        None if value is None else values.ns(value.decode("utf-8", "replace").strip(_AROUND), unit)
+        None if value is None else ns(value.decode("utf-8", "replace").strip(_AROUND), unit)
         for value in column.to_pylist()
     ]
     known = np.array([value is not None for value in found], np.bool_)
