@@ -149,7 +149,7 @@ def read_tasks(path: Path, out: Out, clock: Clock) -> None:
         stream = whole(text(args.get("Stream Id")))
         device = text(args.get("Task Type")) or "NPU"
         out.add(
-            "op", op_id=out.op_id(name, type_of(name), device[:100]), step=out.steps.at(times[0], clock.name),
+            "op", op_id=out.operator(name, type_of(name), device[:100]), step=out.steps.at(times[0], clock.name),
             start_ns=out.at(times[0], clock.name), dur_ns=times[1], self_ns=times[1],
             track=None if stream is None else f"stream {stream}",
         )  # fmt: skip

@@ -53,7 +53,7 @@ def read_share(share: Share, run: Run, progress: Callable[[str], None]) -> Outco
     damage: list[SourceError] = []
     points: dict[str, Any] = {}
     config: dict[str, Any] = {}
-    try:
+    with out:
         for number, files in enumerate(share.captures):
             if number:
                 out.next_capture()
@@ -62,14 +62,10 @@ def read_share(share: Share, run: Run, progress: Callable[[str], None]) -> Outco
             damage += read.damage
             points, config = read.points | points, read.config | config
         add_cluster(share.rows, out)
-        counts = out.close()
-    except BaseException:
-        out.abort()
-        raise
     if out.steps.more:
         out.notes.add("steps", "there are too many steps: what belongs to the later ones has no step")
     return Outcome(
-        share.rank, counts, [(code, one_line(message)) for code, message in out.notes.all()],
+        share.rank, out.counts, [(code, one_line(message)) for code, message in out.notes.all()],
         [(one_line(error.message), error.hint) for error in damage], out.first, out.last,
         out.sources or out.steps.source, points, config,
     )  # fmt: skip

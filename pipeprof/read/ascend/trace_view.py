@@ -174,7 +174,7 @@ def _add_ops(path: Path, waiting: Waiting, device: str, out: Out) -> None:
         return
     start, dur, good = _times(path, events, out)
     names = _names(events)
-    known = {name: out.op_id(name, type_of(name), device) for name in dict.fromkeys(names)}
+    known = {name: out.operator(name, type_of(name), device) for name in dict.fromkeys(names)}
     lengths = pa.array(dur)
     columns = {
         "op_id": pa.array([known[name] for name in names], pa.int64()), "step": out.steps.all_at(start, CLOCK),

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.kineto.arrow import constant, numbers, optional, strings
 from pipeprof.read.kineto.kinds import DEVICE, Info
 from pipeprof.read.kineto.ops import COMMUNICATION, OTHER, PHASES, collective_kind, is_communication
 from pipeprof.read.kineto.spill import NONE
+from pipeprof.read.tables.arrow import constant, numbers, optional, strings
 
 if TYPE_CHECKING:
     import pyarrow as pa

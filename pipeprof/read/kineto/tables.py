@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeprof.read.kineto.arrow import constant, doubles, numbers, optional, strings
 from pipeprof.read.kineto.device import DeviceRows
 from pipeprof.read.kineto.kinds import MEMORY, Info, Marks
 from pipeprof.read.kineto.ops import OTHER, Ops
@@ -17,8 +16,9 @@ from pipeprof.read.kineto.order import by_start
 from pipeprof.read.kineto.spill import NONE
 from pipeprof.read.kineto.stacks import Stacks
 from pipeprof.read.kineto.tree import Tree
-from pipeprof.read.kineto.writing import TableWriter
 from pipeprof.read.source.number_columns import UNKNOWN
+from pipeprof.read.tables.arrow import constant, doubles, numbers, optional, strings
+from pipeprof.read.tables.writer import TableWriter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

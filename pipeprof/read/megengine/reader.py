@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.read.kineto.writing import TableWriter
 from pipeprof.read.megengine import kinds
 from pipeprof.read.megengine.beside import add_beside
 from pipeprof.read.megengine.log_steps import read_log_steps
 from pipeprof.read.megengine.profile import read_profile
 from pipeprof.read.megengine.profile_rows import Tables
 from pipeprof.read.megengine.steps import MARK
-from pipeprof.read.megengine.streamed import OPERATORS, Streamed
 from pipeprof.read.megengine.survey import survey
 from pipeprof.read.megengine.timeline import read_timeline
 from pipeprof.read.megengine.told import by_pid, count, leave_out, say, tell, write
+from pipeprof.read.tables.operators import FULL
+from pipeprof.read.tables.streamed import Streamed
+from pipeprof.read.tables.writer import TableWriter
 from pipeprof.record.run import NotMeasured, Rank, Rep
 from pipeprof.units import format_count
 
@@ -99,8 +100,6 @@ _UNIT = (
     "as profile_analyze takes them"
 )
 
-_MANY = f"more than {OPERATORS:,} operators: of the others only the type is known"
-
 
 def _each_a_rank(
     timelines: Sequence[Path], run: Run, progress: Callable[[str], None], damage: list[SourceError]
@@ -125,8 +124,8 @@ def _each_a_rank(
             damage.append(error)
             continue
         tell(outcome, run, 0, len(ranks), damage)
-        if kept.more:
-            run.manifest.warn("operators", _MANY, rep=0, rank=len(ranks))
+        if kept.operators.full:
+            run.manifest.warn("operators", FULL, rep=0, rank=len(ranks))
         ranks.append(_rank(len(ranks), by_pid(path)[0], outcome.zero_ns or 0))
         ranks[-1].step_evidence = MARK if "step" in kept.counts else None
         ends.append(outcome.end_ns + by_ns)

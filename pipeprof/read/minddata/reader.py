@@ -10,7 +10,7 @@ from pipeprof.errors import SourceError
 from pipeprof.read.minddata import files
 from pipeprof.read.minddata.folder import RankFiles, read_rank
 from pipeprof.read.minddata.rows import add_rows
-from pipeprof.read.spool.rank import RankRows
+from pipeprof.read.tables.rows import RankRows
 from pipeprof.record import limits, store
 from pipeprof.record.run import NotMeasured, Rank, Rep
 from pipeprof.units import format_count

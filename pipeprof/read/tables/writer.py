@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
-from pipeprof.read.kineto.arrow import numbers
+from pipeprof.read.tables.arrow import numbers
 from pipeprof.record import limits, store
 from pipeprof.record.schema import BY_NAME
 from pipeprof.record.text import reachable
@@ -62,6 +62,7 @@ class TableWriter:
             if self._writer is None:
                 self._writer = self._open()
             self._writer.write_table(rows, row_group_size=len(rows))
+            pa.default_memory_pool().release_unused()  # or the peak creeps up with the length of a file
         except OSError as error:
             raise _full(self._final, error) from error
 

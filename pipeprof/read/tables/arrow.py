@@ -7,25 +7,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from pipeprof.read.kineto.spill import NONE
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
 
-def numbers(values: NDArray[np.int64] | Sequence[int]) -> pa.Array:
-    """int64 without nulls."""
+def numbers(values: NDArray[np.int64] | Sequence[int], valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    """int64; null where it is not valid."""
     kept = np.ascontiguousarray(values, np.int64)
-    return pa.Array.from_buffers(pa.int64(), len(kept), [None, pa.py_buffer(kept)])
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(pa.int64(), len(kept), [bits, pa.py_buffer(kept)])
 
 
-def optional(values: NDArray[np.int64] | Sequence[int], none: int = NONE) -> pa.Array:
+def optional(values: NDArray[np.int64] | Sequence[int], none: int = -1) -> pa.Array:
     """int64 in which `none` becomes null."""
     kept = np.ascontiguousarray(values, np.int64)
-    valid = pa.py_buffer(np.packbits(kept != none, bitorder="little"))
-    return pa.Array.from_buffers(pa.int64(), len(kept), [valid, pa.py_buffer(kept)])
+    return numbers(kept, kept != none)
 
 
 def doubles(bits: NDArray[np.int64]) -> pa.Array:
@@ -47,3 +45,8 @@ def constant(value: str | None, length: int) -> pa.Array:
     return (
         pa.nulls(length, pa.string()) if value is None else strings([value]).take(numbers(np.zeros(length, np.int64)))
     )
+
+
+def pick(values: pa.Array, at: pa.Array) -> pa.Array:
+    """values[at], null where `at` is. As `Array.take`, which imports more."""
+    return pa.DictionaryArray.from_arrays(at, values).dictionary_decode()

@@ -6,6 +6,7 @@ import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.read.tables.operators import Operators
 from pipeprof.record import limits
 from pipeprof.record.schema import BY_NAME
 
@@ -13,27 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class RankRows:
-    """Rows per table, in schema order, with the rank's running numbers. `zero` is ns of the monotonic clock.
+class Rows:
+    """Rows per table, in schema order. Operators are numbered from `first_op` on; a table has `most` rows at most."""
 
-    Operators are numbered from `first_op` on. `workers` says by process id which pipeline's operator a worker process
-    of the dataset belongs to: (pipeline_id, op_id). `most`: rows that a table may have.
-    """
-
-    def __init__(self, rep: int, rank: int, zero: int, first_op: int = 0, *, most: int | None = None) -> None:
+    def __init__(self, rep: int, rank: int, first_op: int = 0, *, most: int | None = None) -> None:
         self.rep = rep
         self.rank = rank
-        self.zero = zero
         self.rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-        self.steps = 0
-        self.kind_steps: dict[str, int] = defaultdict(int)
-        self.pipelines = 0
-        self.workers: dict[int, tuple[int, int]] = {}
-        self._first_op = first_op
+        self.operators = Operators(first_op)
         self._most = sys.maxsize if most is None else most
-        self._ops: dict[tuple[str | None, str | None, str | None], int] = {}
         self._names: dict[str, dict[str, None]] = {}  # columns of each table
-        self._stacks: dict[tuple[int | None, str], int] = {}
 
     def add(self, table: str, **values: Any) -> None:
         """Append a row; columns that are not given are null.
@@ -55,6 +45,33 @@ class RankRows:
         """Rows of each table."""
         return {table: len(rows) for table, rows in self.rows.items()}
 
+    def op_id(self, name: str | None, phase: str | None, **info: Any) -> int:
+        """Identity of an operator; its row in op_info is made the first time."""
+        key = (name, phase, info.get("type"))
+        number = self.operators.numbers.get(key)
+        if number is None:
+            number, _ = self.operators.take(key)
+            scope = name.rpartition("/")[0] if name else None
+            self.add("op_info", op_id=number, name=name, phase=phase, scope=scope or None, **info)
+        return number
+
+
+class RankRows(Rows):
+    """Rows of a training process and of its dataset pipelines, with the rank's running numbers.
+
+    `zero` is ns of the monotonic clock. `workers` says by process id which pipeline's operator a worker process of the
+    dataset belongs to: (pipeline_id, op_id).
+    """
+
+    def __init__(self, rep: int, rank: int, zero: int, first_op: int = 0, *, most: int | None = None) -> None:
+        super().__init__(rep, rank, first_op, most=most)
+        self.zero = zero
+        self.steps = 0
+        self.kind_steps: dict[str, int] = defaultdict(int)
+        self.pipelines = 0
+        self.workers: dict[int, tuple[int, int]] = {}
+        self._stacks: dict[tuple[int | None, str], int] = {}
+
     def at(self, monotonic_ns: int) -> int:
         """A time of the monotonic clock as ns since the repetition's zero."""
         return monotonic_ns - self.zero
@@ -69,12 +86,3 @@ class RankRows:
                 self.add("stack", stack_id=self._stacks[key], parent_id=parent, frame=frame)
             parent = self._stacks[key]
         return parent
-
-    def op_id(self, name: str | None, phase: str | None, **info: Any) -> int:
-        """Identity of an operator; its row in op_info is made the first time."""
-        key = (name, phase, info.get("type"))
-        if key not in self._ops:
-            self._ops[key] = self._first_op + len(self._ops)
-            scope = name.rpartition("/")[0] if name else None
-            self.add("op_info", op_id=self._ops[key], name=name, phase=phase, scope=scope or None, **info)
-        return self._ops[key]
