@@ -9,47 +9,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.ascend.values import phase_of
-from pipeprof.read.source.notes import Notes
 from pipeprof.read.tables.operators import FULL, LONGEST
+from pipeprof.read.tables.share import RankTables
 from pipeprof.read.tables.steps import Steps
-from pipeprof.read.tables.streamed import Streamed
 from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from pipeprof.read.tables.operators import Key
     from pipeprof.record.run import Run
 
 
-class Out(Streamed):
-    """One rank's tables. `notes` gathers what was odd, `steps` what is known of the rank's steps."""
+class Out(RankTables):
+    """One rank's tables. `steps` is what is known of the rank's steps, `info` of its operators before they are seen."""
 
     def __init__(self, run: Run, rank: int, zeros: Mapping[str, int], progress: Callable[[str], None]) -> None:
-        super().__init__(run, rank)
-        self.zeros = zeros
-        self.progress = progress
-        self.notes = Notes()
+        super().__init__(run, rank, zeros, progress)
         self.steps = Steps()
         self.sources: str | None = None
-        self.first: dict[str, int] = {}
-        self.last: dict[str, int] = {}
-        self._odd: dict[tuple[str, str], str] = {}
         self._before: dict[str, int] = {}
         self.info: dict[str, dict[str, Any]] = {}
-
-    def odd(self, path: Path, what: str, where: str) -> None:
-        """One more value of a file that was left out for this reason; of all these, the place of the first is said."""
-        first = self._odd.setdefault((path.name, what), where)
-        self.notes.count(path, f"{what} (first: {first})")
-
-    def at(self, time_ns: int, clock: str) -> int:
-        """A time of a clock as ns since that clock's zero; remembers the first and the last."""
-        value = time_ns - self.zeros.get(clock, 0)
-        self.first[clock] = min(self.first.get(clock, value), value)
-        self.last[clock] = max(self.last.get(clock, value), value)
-        return value
 
     def has(self, table: str) -> bool:
         """Whether a row of this capture was added to a table."""

@@ -13,7 +13,8 @@ from pipeprof.read.kineto.steps import Steps
 from pipeprof.read.kineto.tables import RankTables, shifted
 from pipeprof.read.source.collector import without_collector
 from pipeprof.read.source.content import Content
-from pipeprof.record.run import NotMeasured, Rank, Rep
+from pipeprof.read.tables.outcome import count, note_missing
+from pipeprof.record.run import Rank, Rep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -171,8 +172,8 @@ def _write_rank(run: Run, place: tuple[int, int], read: Sequence[_Read], zero: i
         for one in read:
             tables.add(one.found, one.base_ns - zero)
         tables.finish()
-    for table, count in tables.counts.items():
-        run.manifest.tables[table] = run.manifest.tables.get(table, 0) + count
+    for table, rows in tables.counts.items():
+        count(run.manifest, table, rows)
     return Rank(
         rank=place[1], pid=0, host=read[0].host, zero_realtime_ns=zero, zero_monotonic_ns=0,
         step_evidence="ProfilerStep" if any(one.found.steps for one in read) else None,
@@ -215,10 +216,7 @@ def _decide(manifest: Manifest, read: Sequence[_Read]) -> None:
                 **where,
             )
     _note_torch(manifest, read)
-    manifest.tables = {table: count for table, count in manifest.tables.items() if count}
-    manifest.not_measured = [
-        NotMeasured(what=table, why=text) for table, text in _MISSING.items() if not manifest.tables.get(table)
-    ]
+    note_missing(manifest, _MISSING)
 
 
 def _note_torch(manifest: Manifest, read: Sequence[_Read]) -> None:

@@ -15,6 +15,7 @@ PROFILE, FOOTPRINT, TIMELINE, MEMORY_FLOW, STATIC_MEMORY, LOG = (
     "static-graph profile", "footprint dump", "chrome timeline", "memory flow", "static memory dump",
     "load_and_run log",
 )  # fmt: skip
+_PID = re.compile(r"([0-9]{1,9})\.")
 _HEAD = 1 << 16
 _TAIL = 1 << 12
 _BLANK = rb"[ \t\r\n]*"
@@ -80,3 +81,9 @@ def _is_timeline(head: bytes, tail: bytes) -> bool:
     return bool(_LOCAL_TIME.search(tail) or _LOCAL_TIME.search(head) or _CLOCK_EVENT.search(head[:4096])) or bool(
         _NAMED_TRACK.search(head) or _OWN_WORD.search(head)
     )
+
+
+def by_pid(path: Path) -> tuple[int, str]:
+    """Files in the order of the process numbers that their names begin with; 0 without one."""
+    found = _PID.match(path.name)
+    return (int(found[1]) if found else 0, str(path))

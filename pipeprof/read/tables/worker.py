@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from pipeprof.errors import PipeprofError
-from pipeprof.read.ascend.share import Outcome, Share, read_share
+from pipeprof.read.tables.share import Outcome, Share, read_share
 from pipeprof.record.run import Manifest, Run
 
 

@@ -13,13 +13,13 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from pipeprof.errors import RunError, SourceError, UsageError
-from pipeprof.read.ascend.share import Outcome, read_share
-from pipeprof.read.ascend.worker import Answer
+from pipeprof.read.tables.share import Outcome, read_share
+from pipeprof.read.tables.worker import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipeprof.read.ascend.share import Share
+    from pipeprof.read.tables.share import Share
     from pipeprof.record.run import Run
 
     Told = queue.SimpleQueue[tuple["_Worker", Answer | None]]
@@ -88,7 +88,7 @@ class _Worker:
         root = str(Path(__file__).parents[3])
         path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "pipeprof.read.ascend.worker", str(folder.resolve())],
+            [sys.executable, "-m", "pipeprof.read.tables.worker", str(folder.resolve())],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, env={**os.environ, "PYTHONPATH": path},
         )  # fmt: skip
         self._rank = -1
