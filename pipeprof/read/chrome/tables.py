@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from pipeprof.read.kineto.device import DeviceRows
-from pipeprof.read.kineto.kinds import MEMORY, Info, Marks
-from pipeprof.read.kineto.ops import OTHER, Ops
-from pipeprof.read.kineto.order import by_start
-from pipeprof.read.kineto.spill import NONE
-from pipeprof.read.kineto.stacks import Stacks
-from pipeprof.read.kineto.tree import Tree
+from pipeprof.read.chrome.device import DeviceRows
+from pipeprof.read.chrome.kinds import MEMORY, Info, Marks
+from pipeprof.read.chrome.ops import OTHER, Ops
+from pipeprof.read.chrome.order import by_start
+from pipeprof.read.chrome.spill import NONE
+from pipeprof.read.chrome.stacks import Stacks
+from pipeprof.read.chrome.tree import Tree
 from pipeprof.read.source.number_columns import UNKNOWN
 from pipeprof.read.tables.arrow import constant, doubles, numbers, optional, strings
 from pipeprof.read.tables.writer import TableWriter
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Self
 
-    from pipeprof.read.kineto.gather import Gathered
-    from pipeprof.read.kineto.spill import Columns
-    from pipeprof.read.kineto.steps import Steps
+    from pipeprof.read.chrome.gather import Gathered
+    from pipeprof.read.chrome.spill import Columns
+    from pipeprof.read.chrome.steps import Steps
     from pipeprof.record.run import Run
 
 STREAMED = ("op", "span", "collective", "flow", "counter", "memory", "allocation")

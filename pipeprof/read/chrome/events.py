@@ -52,6 +52,7 @@ class Event(msgspec.Struct, gc=False):
     ts: msgspec.Raw = NOTHING
     dur: msgspec.Raw = NOTHING
     id: Loose = None
+    id2: msgspec.Raw = NOTHING
     args: Args | None = None
 
 

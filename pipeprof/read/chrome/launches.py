@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.kineto.spill import LAUNCH, LAUNCH_ABOVE, NONE
+from pipeprof.read.chrome.spill import LAUNCH, LAUNCH_ABOVE, NONE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeprof.read.kineto.spill import Spill
+    from pipeprof.read.chrome.spill import Spill
 
 _SAME_SHARE = 0.99
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeprof.read.kineto.events import text_of
-from pipeprof.read.kineto.texts import MOST, shortened
+from pipeprof.read.chrome.events import text_of
+from pipeprof.read.chrome.texts import MOST, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

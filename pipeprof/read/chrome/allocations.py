@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeprof.read.kineto.spill import NONE
+from pipeprof.read.chrome.spill import NONE
 from pipeprof.read.source.number_columns import UNKNOWN
 
 if TYPE_CHECKING:

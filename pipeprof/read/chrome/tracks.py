@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeprof.read.kineto.texts import MOST, shortened
+from pipeprof.read.chrome.texts import MOST, shortened
 
 if TYPE_CHECKING:
-    from pipeprof.read.kineto.events import Event, Loose
+    from pipeprof.read.chrome.events import Event, Loose
 
 _OVERFLOW = ("(other)", "(other)")
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipeprof.read.kineto.ops import BACKWARD, FORWARD, HANDED_DOWN, OTHER, own_phase
-from pipeprof.read.kineto.spill import CALL, NONE
+from pipeprof.read.chrome.ops import BACKWARD, FORWARD, HANDED_DOWN, OTHER, own_phase
+from pipeprof.read.chrome.spill import CALL, NONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pipeprof.read.kineto.gather import Gathered
-    from pipeprof.read.kineto.ops import Ops
-    from pipeprof.read.kineto.spill import Columns
+    from pipeprof.read.chrome.gather import Gathered
+    from pipeprof.read.chrome.ops import Ops
+    from pipeprof.read.chrome.spill import Columns
 
 _SEQUENCES = 100_000
 ENGINE = "autograd::engine::evaluate_function: "

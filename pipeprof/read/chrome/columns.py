@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeprof.read.kineto.events import Args, whole
-from pipeprof.read.kineto.spill import NONE
+from pipeprof.read.chrome.events import Args, whole
+from pipeprof.read.chrome.spill import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeprof.read.kineto.events import Event, Loose
-    from pipeprof.read.kineto.gather import Gathered
+    from pipeprof.read.chrome.events import Event, Loose
+    from pipeprof.read.chrome.gather import Gathered
 
 _NO_ARGS = Args()
 _ELEMENT_BYTES = {

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pipeprof.read.kineto.events import UNREADABLE, text_of
+from pipeprof.read.chrome.events import UNREADABLE, text_of
 
 CALLS = frozenset({"cpu_op", "user_annotation", "python_function"})
 DEVICE = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "mtia_ccp_events", "mtia_workload", "hpu_op"})

@@ -7,10 +7,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.kineto.container import Trace
-from pipeprof.read.kineto.parts import Parts
-from pipeprof.read.kineto.steps import Steps
-from pipeprof.read.kineto.tables import RankTables, shifted
+from pipeprof.read.chrome.container import Trace
+from pipeprof.read.chrome.dialect import torch
+from pipeprof.read.chrome.parts import Parts
+from pipeprof.read.chrome.steps import Steps
+from pipeprof.read.chrome.tables import RankTables, shifted
 from pipeprof.read.source.collector import without_collector
 from pipeprof.read.source.content import Content
 from pipeprof.read.tables.outcome import count, note_missing
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipeprof.read.kineto.container import OwnRank
-    from pipeprof.read.kineto.gather import Gathered
+    from pipeprof.read.chrome.container import OwnRank
+    from pipeprof.read.chrome.dialect import Dialect
+    from pipeprof.read.chrome.gather import Gathered
     from pipeprof.record.run import Manifest, Run
 
 KIND = "kineto"
@@ -43,7 +45,7 @@ _NAMED_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})")
 
 _MISSING = {
     "op": "the traces have no operators",
-    "step": "no event is named ProfilerStep#N: call step() of the profiler after every batch",
+    "step": "no event is named as a step: call step() of the profiler after every batch, or name them with --step",
     "fetch": "no wait for a DataLoader is in the traces",
     "memory": "the profiler ran without profile_memory",
     "stack": "the profiler ran without stacks, or without the verbose experimental config",
@@ -95,19 +97,22 @@ def recognise(path: Path) -> bool:
     return head[:1] == b"[" and b'"ph"' in head and _TRACE_VIEW.search(head) is not None
 
 
-def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) -> None:
-    """Read traces into a run and fill in its manifest, which is not saved.
+def add_files(
+    paths: Sequence[Path], run: Run, progress: Callable[[str], None], make: Callable[[str | None], Dialect] = torch
+) -> None:
+    """Read traces into a run and fill in its manifest, which is not saved. `make` makes their dialect.
 
     A trace that `pipeprof timeline` wrote has its repetitions and ranks again; any other is a rank of repetition 0.
     Traces of one rank must follow each other in time. Raises SourceError when they overlap, when a file has no events,
     or when no event has a time.
     """
+    dialect = make(run.manifest.options.get("step_pattern"))
     with ExitStack() as exits:
         exits.enter_context(without_collector())
         read: list[_Read] = []
         for number, path in enumerate(paths):
             trace = Trace(path)
-            parts = Parts(trace, run.path / f".kineto-{number}", exits)
+            parts = Parts(trace, run.path / f".trace-{number}", exits, dialect)
             _gather(parts, path.name, progress)
             read += [_Read(path, trace, part.own, part.found) for part in parts.finish()]
         _write(read, run, progress)
@@ -167,6 +172,7 @@ def _write_rank(run: Run, place: tuple[int, int], read: Sequence[_Read], zero: i
         names += one.found.texts.values
         steps += shifted(one.found.steps, offset)
         loads += [mark._replace(number=mark.number + first) for mark in shifted(one.found.loads, offset)]
+    evidence = run.manifest.options.get("step_pattern", "ProfilerStep")
     device_rows = any(one.found.launches.count for one in read)
     with RankTables(run, *place, Steps(steps, loads, names), device_rows=device_rows) as tables:
         for one in read:
@@ -176,7 +182,7 @@ def _write_rank(run: Run, place: tuple[int, int], read: Sequence[_Read], zero: i
         count(run.manifest, table, rows)
     return Rank(
         rank=place[1], pid=0, host=read[0].host, zero_realtime_ns=zero, zero_monotonic_ns=0,
-        step_evidence="ProfilerStep" if any(one.found.steps for one in read) else None,
+        step_evidence=evidence if any(one.found.steps for one in read) else None,
     )  # fmt: skip
 
 

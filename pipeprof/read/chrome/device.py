@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.kineto.kinds import DEVICE, Info
-from pipeprof.read.kineto.ops import COMMUNICATION, OTHER, PHASES, collective_kind, is_communication
-from pipeprof.read.kineto.spill import NONE
+from pipeprof.read.chrome.kinds import DEVICE, Info
+from pipeprof.read.chrome.ops import COMMUNICATION, OTHER, PHASES, collective_kind, is_communication
+from pipeprof.read.chrome.spill import NONE
 from pipeprof.read.tables.arrow import constant, numbers, optional, strings
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from pipeprof.read.kineto.spill import Columns
-    from pipeprof.read.kineto.tables import FileTables
+    from pipeprof.read.chrome.spill import Columns
+    from pipeprof.read.chrome.tables import FileTables
 
 WORK, COLLECTIVE, HOST_OP, SPAN = range(4)
 # Rows without a category (torch_npu, MindSpore): the process tells what they are.

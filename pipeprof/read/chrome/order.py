@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeprof.read.kineto.spill import Columns, Spill
+    from pipeprof.read.chrome.spill import Columns, Spill
 
 
 def by_start(spill: Spill, kind: str) -> Iterator[Columns]:

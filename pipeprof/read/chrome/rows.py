@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.kineto import columns
-from pipeprof.read.kineto.events import NOTHING, Args, whole
-from pipeprof.read.kineto.flops import CONVOLUTION
-from pipeprof.read.kineto.flow_links import CATEGORIES, OPERATOR
-from pipeprof.read.kineto.kinds import (
+from pipeprof.read.chrome import columns
+from pipeprof.read.chrome.events import NOTHING, Args, whole
+from pipeprof.read.chrome.flops import CONVOLUTION
+from pipeprof.read.chrome.flow_links import CATEGORIES, OPERATOR
+from pipeprof.read.chrome.kinds import (
     CALLS,
     DEVICE,
     HOST_CALLS,
@@ -22,13 +22,13 @@ from pipeprof.read.kineto.kinds import (
     PLAIN,
     SIDES,
     STEP,
-    STEPS,
     UNLISTED,
     Info,
     Marks,
 )
-from pipeprof.read.kineto.spill import ALLOCATE, CALL, LAUNCH, LAUNCH_ABOVE, NONE
-from pipeprof.read.kineto.texts import shortened
+from pipeprof.read.chrome.pairs import ASYNC
+from pipeprof.read.chrome.spill import ALLOCATE, CALL, LAUNCH, LAUNCH_ABOVE, NONE
+from pipeprof.read.chrome.texts import shortened
 from pipeprof.read.source.number_columns import UNKNOWN, times_ns
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeprof.read.kineto.events import Event
-    from pipeprof.read.kineto.gather import Gathered
+    from pipeprof.read.chrome.events import Event
+    from pipeprof.read.chrome.gather import Gathered
 
 _NO_ARGS = Args()
 _Rows = list[tuple[int, ...]]
@@ -61,16 +61,19 @@ class BatchRows:
     def add(self, events: Sequence[Event]) -> None:
         """Route every event, then write the rows."""
         calls, others, flows, metas = self.calls, self.others, self.flows, []
+        called = self.found.dialect.calls
         for number, event in enumerate(events):
             phase = event.ph
             if phase == "X":
                 category = event.cat
-                if category in CALLS and event.name not in UNLISTED:
+                if category in called and event.name not in UNLISTED:
                     calls.append(number)
                 elif category in PLAIN:
                     others.append(number)
                 else:
                     self._look_closer(event, number)
+            elif phase == ASYNC:
+                others.append(number)
             elif phase in SIDES:
                 flows.append(number)
             elif phase == "M":
@@ -182,16 +185,17 @@ class BatchRows:
 
     def _marked(self, names: list[str], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> list[str]:
         """Note steps and loaders' waits; all steps get the name that they share."""
+        dialect = self.found.dialect
         for number, name in enumerate(names):
-            if name.startswith(_MARKED):
-                start, end = int(starts[number]), int(ends[number])
-                if name.startswith(STEP):
-                    text = name[len(STEP) :]
-                    step = int(text) if text.isdecimal() and len(text) < 18 else NONE
-                    self.found.steps.append(Marks(step, start, end))
-                    names[number] = STEPS
-                else:
-                    self.found.loads.append(Marks(self.found.texts.number(name), start, end))
+            if dialect.step is None and not name.startswith(_MARKED):
+                continue
+            start, end = int(starts[number]), int(ends[number])
+            step = dialect.step_of(name)
+            if step is not None:
+                self.found.steps.append(Marks(NONE if step[0] is None else step[0], start, end))
+                names[number] = step[1]
+            elif name.startswith(LOADER):
+                self.found.loads.append(Marks(self.found.texts.number(name), start, end))
         return names
 
     def _launch_rows(self, events: Sequence[Event]) -> NDArray[np.int64]:

@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeprof.read.kineto.allocations import Allocations
-from pipeprof.read.kineto.callers import Callers
-from pipeprof.read.kineto.spill import ALLOCATE, CALL, NONE
+from pipeprof.read.chrome.allocations import Allocations
+from pipeprof.read.chrome.callers import Callers
+from pipeprof.read.chrome.spill import ALLOCATE, CALL, NONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeprof.read.kineto.gather import Gathered
-    from pipeprof.read.kineto.ops import Ops
-    from pipeprof.read.kineto.spill import Columns
+    from pipeprof.read.chrome.gather import Gathered
+    from pipeprof.read.chrome.ops import Ops
+    from pipeprof.read.chrome.spill import Columns
 
     _Ints = NDArray[np.int64]
     _Bools = NDArray[np.bool_]

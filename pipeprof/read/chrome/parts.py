@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeprof.read.kineto.container import Batch
-from pipeprof.read.kineto.gather import Gathered
-from pipeprof.read.kineto.spill import Spill
+from pipeprof.read.chrome.container import Batch
+from pipeprof.read.chrome.gather import Gathered
+from pipeprof.read.chrome.spill import Spill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import ExitStack
     from pathlib import Path
 
-    from pipeprof.read.kineto.container import OwnRank, Trace
-    from pipeprof.read.kineto.events import Event, Loose
+    from pipeprof.read.chrome.container import OwnRank, Trace
+    from pipeprof.read.chrome.dialect import Dialect
+    from pipeprof.read.chrome.events import Event, Loose
 
 _STRANGE = "a process that is none of its ranks"
 
@@ -29,7 +30,8 @@ class Part(NamedTuple):
 class Parts:
     """Sorts the events of a trace by rank. Spills lie in folders whose names begin with `folder`."""
 
-    def __init__(self, trace: Trace, folder: Path, exits: ExitStack) -> None:
+    def __init__(self, trace: Trace, folder: Path, exits: ExitStack, dialect: Dialect) -> None:
+        self._dialect = dialect
         self._trace = trace
         self._folder = folder
         self._exits = exits
@@ -64,7 +66,7 @@ class Parts:
             name = self._folder.with_name(f"{self._folder.name}-{len(self._parts)}.tmp")
             spill = self._exits.enter_context(Spill(name))
             own = None if pid is None else ranks[pid]
-            part = self._parts[pid] = Part(own, Gathered(spill, pid))
+            part = self._parts[pid] = Part(own, Gathered(spill, pid, self._dialect))
         return part
 
     def _apart(self, batch: Batch, ranks: dict[int, OwnRank]) -> Iterator[tuple[int, Batch]]:

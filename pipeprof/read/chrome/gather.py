@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.kineto.events import UNREADABLE, decode_counters
-from pipeprof.read.kineto.flow_links import FlowLinks
-from pipeprof.read.kineto.kinds import Info, Marks
-from pipeprof.read.kineto.launches import Launches
-from pipeprof.read.kineto.memory import MemoryEvents
-from pipeprof.read.kineto.rows import BatchRows
-from pipeprof.read.kineto.spill import NONE
-from pipeprof.read.kineto.texts import Numbers, Texts
-from pipeprof.read.kineto.tracks import Tracks
+from pipeprof.read.chrome.dialect import torch
+from pipeprof.read.chrome.events import UNREADABLE, decode_counters
+from pipeprof.read.chrome.flow_links import FlowLinks
+from pipeprof.read.chrome.kinds import Info, Marks
+from pipeprof.read.chrome.launches import Launches
+from pipeprof.read.chrome.memory import MemoryEvents
+from pipeprof.read.chrome.pairs import Pairs
+from pipeprof.read.chrome.rows import BatchRows
+from pipeprof.read.chrome.spill import NONE
+from pipeprof.read.chrome.texts import Numbers, Texts
+from pipeprof.read.chrome.tracks import Tracks
 from pipeprof.read.source.number_columns import UNKNOWN, times_ns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeprof.read.kineto.container import Batch
-    from pipeprof.read.kineto.spill import Spill
+    from pipeprof.read.chrome.container import Batch
+    from pipeprof.read.chrome.dialect import Dialect
+    from pipeprof.read.chrome.spill import Spill
 
 _OTHER = Info("cpu_op", "(other)", b"", b"", b"")
 
@@ -30,8 +33,9 @@ _OTHER = Info("cpu_op", "(other)", b"", b"", b"")
 class Gathered:
     """What the first pass found in one file, or in one process of a file (`pid`): counters of others are left out."""
 
-    def __init__(self, spill: Spill, pid: int | None = None) -> None:
+    def __init__(self, spill: Spill, pid: int | None = None, dialect: Dialect | None = None) -> None:
         self.spill = spill
+        self.dialect = dialect or torch()
         self.pid = pid
         self.infos: Numbers[Info] = Numbers(_OTHER)
         self.texts = Texts()
@@ -47,12 +51,13 @@ class Gathered:
         self.events = 0
         self.dropped: Counter[str] = Counter()
         self.overlaps = 0  # events that overlap another only partly; known after the second pass
+        self._pairs = Pairs(self.dropped)
         self.first = 2**63 - 1
         self.last = UNKNOWN
 
     def add(self, batch: Batch) -> None:
         """Take in one batch."""
-        events = batch.events
+        events = self._pairs.complete(batch.events)
         self.events += len(events)
         self.with_call_lines = self.with_call_lines or b'"CallFrom"' in batch.text
         BatchRows(self, times_ns([event.ts for event in events])).add(events)
@@ -61,6 +66,7 @@ class Gathered:
 
     def finish(self) -> None:
         """No more batches will come: make the look-up tables for the second pass."""
+        self._pairs.finish()
         self.spill.finish()
         self.flow_links.finish()
         if self.flow_links.any:

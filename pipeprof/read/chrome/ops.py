@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pipeprof.read.kineto.flops import flops_of
-from pipeprof.read.kineto.kinds import LOADER, shapes_shown, shown
-from pipeprof.read.kineto.texts import MOST
+from pipeprof.read.chrome.flops import flops_of
+from pipeprof.read.chrome.kinds import LOADER, shapes_shown, shown
+from pipeprof.read.chrome.texts import MOST
 
 if TYPE_CHECKING:
-    from pipeprof.read.kineto.kinds import Info
-    from pipeprof.read.kineto.stacks import Stacks
+    from pipeprof.read.chrome.kinds import Info
+    from pipeprof.read.chrome.stacks import Stacks
 
 OTHER, FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION, DATA = range(6)
 PHASES = ("other", "forward", "backward", "optimizer", "communication", "other")

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.kineto.spill import NONE
+from pipeprof.read.chrome.spill import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from pipeprof.read.kineto.kinds import Marks
+    from pipeprof.read.chrome.kinds import Marks
 
 
-def _outermost(loads: Sequence[Marks]) -> list[Marks]:
-    """Waits by start, without those inside another: some traces have the same wait in two categories."""
+def _outermost(marks: Sequence[Marks]) -> list[Marks]:
+    """Steps or waits by start, without those inside another: some traces have the same wait in two categories."""
     kept: list[Marks] = []
-    for load in sorted(loads, key=lambda mark: (mark.start, -mark.end)):
-        if not kept or load.end > kept[-1].end:
-            kept.append(load)
+    for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
+        if not kept or mark.end > kept[-1].end:
+            kept.append(mark)
     return kept
 
 
@@ -34,7 +34,7 @@ class Steps:
     """
 
     def __init__(self, steps: Sequence[Marks], loads: Sequence[Marks], names: Sequence[str]) -> None:
-        self.marks = sorted(set(steps), key=lambda mark: (mark.start, mark.end))
+        self.marks = _outermost(steps)
         self.starts = np.array([mark.start for mark in self.marks], np.int64)
         self.ends = np.array([mark.end for mark in self.marks], np.int64)
         self.loads = _outermost(loads)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeprof.read.kineto.spill import NONE
+from pipeprof.read.chrome.spill import NONE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeprof.read.kineto.spill import Columns
+    from pipeprof.read.chrome.spill import Columns
 
 OPERATOR, QUEUE = "async_npu", "HostToDevice"
 CATEGORIES = frozenset({OPERATOR, QUEUE})

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeprof.read.kineto.events import UNREADABLE
+from pipeprof.read.chrome.events import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pipeprof.read.kineto.kinds import Info
+    from pipeprof.read.chrome.kinds import Info
 
 CONVOLUTION = "aten::conv2d"  # the one for which shapes are not enough
 _LARGEST = 2**62

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.kineto.events import UNREADABLE, Event, decode, decode_one
+from pipeprof.read.chrome.events import UNREADABLE, Event, decode, decode_one
 from pipeprof.read.source.content import Content
 
 if TYPE_CHECKING:
