@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.source.content import HINT, cannot_read, read_bytes
+from pipeprof.read.source.content import HINT, cannot_read, lines, read_bytes
 from pipeprof.record.bad_json import BAD_JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 BYTES = 1 << 23
+_T = TypeVar("_T")
 
 
 def document(path: Path, most: int = BYTES, number: Callable[[str], Any] = str) -> Any:
@@ -39,6 +40,20 @@ def document(path: Path, most: int = BYTES, number: Callable[[str], Any] = str) 
     except (ValueError, RecursionError) as error:
         raise cannot_read(path, error) from error
     return found
+
+
+def json_lines(path: Path, kind: type[_T]) -> Iterator[tuple[int, _T | None]]:
+    """(number from 1, value) of the lines of a file that has a JSON value in each; None for one that is no `kind`.
+
+    Empty lines are passed over. Raises SourceError for a file that cannot be read, after what stood in front of that.
+    """
+    decoder = msgspec.json.Decoder(kind)
+    for number, line in enumerate(lines(path), 1):
+        if line:
+            try:
+                yield number, decoder.decode(line)
+            except BAD_JSON:
+                yield number, None
 
 
 def mapping(value: object) -> dict[str, Any]:
