@@ -71,7 +71,7 @@ def read_steps(paths: Sequence[Path], out: Out, clock: Clock) -> None:
     checks = Checks(out.notes)
     for path in paths:
         parts: dict[tuple[int, str], int] = {}
-        for event, args in _events(path):
+        for event, args in _events(path, out):
             number = whole(text(args.get("Iteration ID")))
             if number is None:
                 continue
@@ -141,7 +141,7 @@ def _add_step(one: Iteration, previous: int | None, out: Out, clock: Clock) -> i
 
 def read_tasks(path: Path, out: Out, clock: Clock) -> None:
     """Tasks on the device's streams, to `op`."""
-    for event, args in _events(path):
+    for event, args in _events(path, out):
         times = _times(path, event, out, clock)
         if times is None:
             continue
@@ -158,7 +158,7 @@ def read_tasks(path: Path, out: Out, clock: Clock) -> None:
 def read_communication(path: Path, out: Out, clock: Clock, *, collectives: bool) -> None:
     """Communication operators, to `collective` when wanted; transfers to `span`, what they moved to `rank_link`."""
     threads = names_of(path).threads
-    for event, args in _events(path):
+    for event, args in _events(path, out):
         times = _times(path, event, out, clock)
         if times is None:
             continue
@@ -186,7 +186,7 @@ def read_communication(path: Path, out: Out, clock: Clock, *, collectives: bool)
 def read_host(path: Path, out: Out, clock: Clock) -> None:
     """Calls on the host (process CANN) of the merged view, to `span`. The rest of that file is in the others."""
     names = names_of(path)
-    for event, _ in _events(path):
+    for event, _ in _events(path, out):
         pid = number_of(event.pid)
         if names.processes.get(pid) != "CANN":
             continue
@@ -199,9 +199,9 @@ def read_host(path: Path, out: Out, clock: Clock) -> None:
             )  # fmt: skip
 
 
-def _events(path: Path) -> Iterator[tuple[Event, dict[str, Any]]]:
+def _events(path: Path, out: Out) -> Iterator[tuple[Event, dict[str, Any]]]:
     """Complete events (ph X) with their arguments."""
-    for found in events(path):
+    for found in events(path, out.notes):
         for event in found:
             if event.ph == "X":
                 try:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeprof.read.ascend.events import BARE, batches, marked
+from pipeprof.read.ascend.events import bare_events, marked
 from pipeprof.read.ascend.graph_ops import type_of
 from pipeprof.read.ascend.lanes import MOST, Lanes, Names, Sort, number_of
 from pipeprof.read.ascend.values import collective_kind
@@ -115,7 +115,7 @@ def read_trace(path: Path, names: Names, out: Out, wanted: Wanted) -> dict[str, 
     sums: dict[str, int] = defaultdict(int)
     lanes = Lanes(names)
     seen = 0
-    for events in batches(path, BARE):
+    for events in bare_events(path, out.notes):
         seen += len(events)
         out.progress(f"rank {out.rank}: {path.name}, {seen} events")
         found = lanes.sorted(events)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.chrome.events import UNREADABLE, Event, decode, decode_one
-from pipeprof.read.source.content import Content
+from pipeprof.read.chrome.events import UNREADABLE, decode, decode_one
+from pipeprof.read.source.content import HINT, Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 CHUNK = 1 << 20
@@ -34,8 +34,15 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 class Batch(NamedTuple):
     """Some events in the order of the file, and the JSON array they were read from."""
 
-    events: list[Event]
+    events: list[Any]
     text: bytes
+
+
+class Decoders(NamedTuple):
+    """Of a list of events, which raises one of UNREADABLE, and of one, as far as it can be read (`decode_one`)."""
+
+    many: Callable[[bytes], list[Any]] = decode
+    one: Callable[[bytes], tuple[Any, bool]] = decode_one
 
 
 class Scanned(NamedTuple):
@@ -94,8 +101,10 @@ class Trace:
     says what was wrong.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, decoders: Decoders | None = None, chunk: int = CHUNK) -> None:
         self.path = path
+        self._decoders = decoders or Decoders()
+        self._chunk = chunk
         self.header = Header({})
         self.damage: list[str] = []
         self.damaged = 0
@@ -109,7 +118,7 @@ class Trace:
         with Content(self.path) as file:
             buffer = self._begin(file)
             while not self._ended:
-                more = self._read(file, max(CHUNK, len(buffer)))
+                more = self._read(file, max(self._chunk, len(buffer)))
                 buffer += more
                 cut = _last_between(buffer) if more else (len(buffer), len(buffer))
                 stop = 0
@@ -133,6 +142,8 @@ class Trace:
         while (found := _EVENTS.search(buffer)) is None:
             more = self._read(file, CHUNK)
             buffer += more
+            if not more and not buffer.strip() and not self.damage:
+                raise SourceError(f"`{self.path}` is empty, expected a list of events", HINT)
             if not more or len(buffer) > LARGEST_HEADER:
                 why = f": {self.damage[0]}" if self.damage else ""
                 raise SourceError(
@@ -159,10 +170,10 @@ class Trace:
         if not last:
             whole = b"[" + buffer[: cut[0]] + b"]"
             try:
-                return Batch(decode(whole), whole), cut[1]
+                return Batch(self._decoders.many(whole), whole), cut[1]
             except UNREADABLE:
                 pass
-        events: list[Event] = []
+        events: list[Any] = []
         texts: list[bytes] = []
         used = 0
         while True:
@@ -174,7 +185,7 @@ class Trace:
                 break
             if not (last or found.broken or cut[0] - used > _LARGE_EVENT):
                 break  # it may go on behind the cut
-            following = _next_readable(buffer[used : cut[0]])
+            following = _next_readable(buffer[used : cut[0]], self._decoders)
             if following is None:
                 break
             self._note("an event that is not JSON", used)
@@ -183,13 +194,13 @@ class Trace:
             used += len(buffer[used:]) - len(buffer[used:].lstrip(_BLANK))
         return Batch(events, b"[" + b",".join(texts) + b"]"), used
 
-    def _take(self, text: bytes, spans: list[tuple[int, int]], events: list[Event], texts: list[bytes]) -> None:
+    def _take(self, text: bytes, spans: list[tuple[int, int]], events: list[Any], texts: list[bytes]) -> None:
         previous = spans[0][0] if spans else 0
         for begin, end in spans:
             if text[previous:begin].strip(_BLANK):
                 self._note("text between events", previous)
             previous = end
-            event, mended = decode_one(text[begin:end])
+            event, mended = self._decoders.one(text[begin:end])
             self.mended += mended and event is not None
             if event is None:
                 self._note("an event that is not as expected", begin)
@@ -249,12 +260,12 @@ def _last_between(text: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _next_readable(text: bytes) -> int | None:
+def _next_readable(text: bytes, decoders: Decoders) -> int | None:
     """Where, after a damaged event, one begins that can be read."""
     for number, found in enumerate(_BETWEEN.finditer(text, 1)):
         spans = scan(text[found.end() : found.end() + CHUNK]).spans
         if spans:
-            event, _ = decode_one(text[found.end() + spans[0][0] : found.end() + spans[0][1]])
+            event, _ = decoders.one(text[found.end() + spans[0][0] : found.end() + spans[0][1]])
             if event is not None and event.ph:
                 return found.end()
         if number > 20:

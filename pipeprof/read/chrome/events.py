@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import msgspec
 
@@ -80,25 +81,25 @@ def decode(text: bytes) -> list[Event]:
     return _EVENTS.decode(text)
 
 
-def decode_one(text: bytes) -> tuple[Event | None, bool]:
+def decode_one(text: bytes, decoder: msgspec.json.Decoder[Any] = _EVENT) -> tuple[Any, bool]:
     """One event from its JSON object, as far as it can be read, and whether it had to be mended; None: not readable.
 
     NaN and infinity, which JSON does not have, become null; bytes that are not UTF-8 are replaced; arguments of an
     unexpected form are left out.
     """
     try:
-        return _EVENT.decode(text), False
+        return decoder.decode(text), False
     except UNREADABLE:
         pass
     mended = _NO_NUMBER.sub(rb"\1null", text.decode("utf-8", errors="replace").encode())
     try:
-        return _EVENT.decode(mended), True
+        return decoder.decode(mended), True
     except UNREADABLE:
         pass
     try:
         fields = _BARE.decode(mended)
         fields.pop("args", None)
-        return _EVENT.decode(msgspec.json.encode(fields)), True
+        return decoder.decode(msgspec.json.encode(fields)), True
     except UNREADABLE:
         return None, True
 
