@@ -13,7 +13,7 @@ from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.step_trace import Event, Step, add_steps
 from pipeprof.read.ascend.values import ticks
-from pipeprof.read.source.content import HINT, read_text
+from pipeprof.read.source.content import HINT, whole_text
 from pipeprof.read.source.numbers import whole
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _TEXT_BYTES = 1 << 26  # of a file, which is read whole
 
 def read_gpu_steps(path: Path, out: Out) -> Points:
     """Steps and communication events of one rank; returns FP and BP of the first step."""
-    lines = [line.split() for line in read_text(path, _TEXT_BYTES).splitlines() if line.strip()]
+    lines = [line.split() for line in whole_text(path, _TEXT_BYTES).splitlines() if line.strip()]
     by_step = bool(lines) and "," in lines[0][0]
     if by_step:
         steps = list(_steps_of_lines(path, lines, out))

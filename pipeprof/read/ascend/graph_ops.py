@@ -13,7 +13,7 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
-from pipeprof.read.source.content import HINT, read_text
+from pipeprof.read.source.content import HINT, whole_text
 from pipeprof.read.source.document import mapping
 from pipeprof.read.source.numbers import decimal, duration, ns, whole
 from pipeprof.read.source.sheet import Sheet, field
@@ -224,7 +224,7 @@ def read_aicpu_log(path: Path, out: Out) -> None:
 
 def aicpu_records(path: Path) -> Iterator[tuple[str, int | None, int | None, int | None, int | None]]:
     """(node, run start, run end, dispatch, total) in ns, one per task in the log."""
-    for item in _NODE.finditer(read_text(path, 1 << 26)):
+    for item in _NODE.finditer(whole_text(path, 1 << 26)):
         times = [ns(item[part], "us") for part in ("start", "end", "dispatch", "total")]
         yield type_of(item["node"]), times[0], times[1], times[2], times[3]
 

@@ -19,7 +19,7 @@ from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.step_trace import Event, Step, add_steps
 from pipeprof.read.ascend.values import NS_PER_TICK
-from pipeprof.read.source.content import BROKEN, HINT, cannot_read, open_bytes, read_text
+from pipeprof.read.source.content import BROKEN, HINT, cannot_read, open_bytes, whole_text
 from pipeprof.read.source.numbers import LARGEST
 from pipeprof.units import format_count
 
@@ -59,7 +59,7 @@ def point_names(paths: Sequence[Path]) -> dict[int, str]:
     """Operators by the tag of their point, from `Framework.host.vm.point`: 1 is FP, 2 is BP."""
     found: dict[int, str] = {}
     for path in sorted(paths, key=_slice):
-        lines = read_text(path, 1 << 24).splitlines()
+        lines = whole_text(path, 1 << 24).splitlines()
         found |= {int(match[1]): match[2].strip() for line in lines if (match := _POINT.fullmatch(line.strip()))}
     return found
 

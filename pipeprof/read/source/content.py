@@ -41,15 +41,15 @@ def one_line(text: str) -> str:
     return shown if len(shown) <= MESSAGE else f"{shown[:MESSAGE]}..."
 
 
-def read_text(path: Path, most: int) -> str:
+def whole_text(path: Path, most: int) -> str:
     """A short text, read whole; what is not UTF-8 is replaced.
 
     Raises SourceError when it cannot be read or has more than `most` bytes.
     """
-    return read_bytes(path, most).decode("utf-8", "replace")
+    return whole_bytes(path, most).decode("utf-8", "replace")
 
 
-def read_bytes(path: Path, most: int) -> bytes:
+def whole_bytes(path: Path, most: int) -> bytes:
     """The bytes of a short file. Raises SourceError when it cannot be read or has more than `most` of them."""
     try:
         with open_bytes(path) as file:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.source.content import HINT, cannot_read, lines, read_bytes
+from pipeprof.read.source.content import HINT, cannot_read, lines, whole_bytes
 from pipeprof.record.bad_json import BAD_JSON
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def document(path: Path, most: int = BYTES, number: Callable[[str], Any] = str) 
     text, so that nothing is lost. Raises SourceError for a file that is empty, cut off or no JSON, and for one of more
     than `most` bytes.
     """
-    data = read_bytes(path, most)
+    data = whole_bytes(path, most)
     if not data.strip():
         raise SourceError(f"`{path}` is empty, expected a JSON object", HINT)
     try:
