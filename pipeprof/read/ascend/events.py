@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pipeprof.read.source.notes import Notes
 
+LARGEST_EVENT = 16 << 20
 _WINDOW = 1 << 16
 _SHORT = 1 << 11  # most events are
 _NOTHING = msgspec.Raw(b"")
@@ -62,7 +63,7 @@ def events(path: Path, notes: Notes, chunk: int = CHUNK) -> Iterator[list[Event]
 
 def _batches(path: Path, kind: type[_T], notes: Notes, chunk: int) -> Iterator[list[_T]]:
     many, one = msgspec.json.Decoder(list[kind]), msgspec.json.Decoder(kind)  # type: ignore[valid-type]
-    trace = Trace(path, Decoders(many.decode, lambda text: decode_one(text, one)), chunk)
+    trace = Trace(path, Decoders(many.decode, lambda text: decode_one(text, one)), chunk, LARGEST_EVENT)
     for batch in trace.batches():
         yield batch.events
     notes.count(path, "NaN, or bytes that are not UTF-8, in an event", trace.mended)

@@ -101,10 +101,11 @@ class Trace:
     says what was wrong.
     """
 
-    def __init__(self, path: Path, decoders: Decoders | None = None, chunk: int = CHUNK) -> None:
+    def __init__(self, path: Path, decoders: Decoders | None = None, chunk: int = CHUNK, largest: int = 0) -> None:
         self.path = path
         self._decoders = decoders or Decoders()
         self._chunk = chunk
+        self._largest = largest or LARGEST_EVENT  # bytes of an event
         self.header = Header({})
         self.damage: list[str] = []
         self.damaged = 0
@@ -129,8 +130,8 @@ class Trace:
                 if not more and not self._ended:
                     self._note("the file ends inside the list of events", len(buffer))
                     break
-                if not stop and len(buffer) > LARGEST_EVENT:
-                    self._note(f"an event of more than {LARGEST_EVENT >> 20} MiB, nothing after it was read", 0)
+                if not stop and len(buffer) > self._largest:
+                    self._note(f"an event of more than {self._largest >> 20} MiB, nothing after it was read", 0)
                     break
                 self._offset += stop
                 buffer = buffer[stop:]
