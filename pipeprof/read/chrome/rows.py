@@ -186,8 +186,9 @@ class BatchRows:
     def _marked(self, names: list[str], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> list[str]:
         """Note steps and loaders' waits; all steps get the name that they share."""
         dialect = self.found.dialect
+        usual = dialect.step is None
         for number, name in enumerate(names):
-            if dialect.step is None and not name.startswith(_MARKED):
+            if usual and not name.startswith(_MARKED):
                 continue
             start, end = int(starts[number]), int(ends[number])
             step = dialect.step_of(name)
