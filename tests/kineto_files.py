@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
-from pipeprof.read.kineto import reader
+from pipeprof.read.chrome import reader
 from pipeprof.record import store
 from pipeprof.record.run import Manifest, Run
 

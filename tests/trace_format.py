@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from decimal import Decimal
 
-from pipeprof.read.kineto.reader import add_files, recognise
+from pipeprof.read.chrome.reader import add_files, recognise
 from pipeprof.record.run import Manifest, Run
 
 TIME = re.compile(r'"(?:ts|dur)":(-?[0-9]+\.[0-9]{3})(?=[,}])')

@@ -16,17 +16,21 @@ from pipeprof.cli.told import progress_line, tell_summary
 )
 @click.option(
     "--kind",
-    type=click.Choice(["ascend", "minddata", "megengine", "kineto"]),
+    type=click.Choice(["ascend", "minddata", "megengine", "kineto", "chrome"]),
     help="Read only files of this kind.  [default: all]",
 )
+@click.option("--step", metavar="PATTERN", help="Regular expression for the names of steps in a Chrome trace.")
 @click.option("--force", is_flag=True, help="Replace the run if the folder holds one.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-def import_files(source: Path, path: Path | None, kind: str | None, *, force: bool, quiet: bool) -> None:
-    """Read the files of another profiler into a run: MindInsight, Ascend, MindSpore, MegEngine, PyTorch (Kineto).
+def import_files(
+    source: Path, path: Path | None, kind: str | None, step: str | None, *, force: bool, quiet: bool
+) -> None:
+    """Read another profiler's files into a run: MindInsight, Ascend, MindSpore, MegEngine, PyTorch, any Chrome trace.
 
     \b
       pipeprof import profiler/ -o old
       pipeprof import resnet.pt.trace.json.gz -o torch
+      pipeprof import viztracer.json --step 'train_step ([0-9]+)' -o any
       pipeprof report old
 
     PATH is a folder, with the folders in it, or one file. Files are recognised by their content.
@@ -35,6 +39,6 @@ def import_files(source: Path, path: Path | None, kind: str | None, *, force: bo
     from pipeprof.read.foreign import import_path
 
     with progress_line("pipeprof: import", quiet=quiet) as progress:
-        run = import_path(source, path or default_name(), kind=kind, force=force, progress=progress)
+        run = import_path(source, path or default_name(), kind=kind, step=step, force=force, progress=progress)
     if not quiet:
         tell_summary(run)

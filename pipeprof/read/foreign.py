@@ -14,8 +14,9 @@ import msgspec
 from pipeprof import __version__
 from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read.ascend import reader as ascend
+from pipeprof.read.chrome import other_traces
+from pipeprof.read.chrome import reader as kineto
 from pipeprof.read.combine import combine
-from pipeprof.read.kineto import reader as kineto
 from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
 from pipeprof.record import checksums
@@ -44,7 +45,9 @@ READERS: tuple[Reader, ...] = (  # the steps of the first that has some count
     Reader(minddata.KIND, minddata.WHAT, minddata.recognise, minddata.add_files),
     Reader(megengine.KIND, megengine.WHAT, megengine.recognise, megengine.add_files),
     Reader(kineto.KIND, kineto.WHAT, kineto.recognise, kineto.add_files),
+    Reader(other_traces.KIND, other_traces.WHAT, other_traces.recognise, other_traces.add_files),
 )
+_LAST = other_traces.KIND  # of a folder with other known files it takes none: these have the same in another form
 KINDS = tuple(reader.kind for reader in READERS)
 
 
@@ -83,16 +86,18 @@ def import_path(
     target: Path,
     *,
     kind: str | None = None,
+    step: str | None = None,
     force: bool = False,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> Run:
     """Read a folder (with what is below it) or a file into a new run.
 
-    The run appears under its name only when it is whole. Raises UsageError for a target that exists (and is not a run
-    that `force` may replace), SourceError when nothing usable is found.
+    `step` is a pattern for the names of steps in Chrome traces. The run appears under its name only when it is whole.
+    Raises UsageError for a target that exists (and is not a run that `force` may replace), SourceError when nothing
+    usable is found.
     """
     _check(source, target, force=force)
-    found = _sort(source, target, kind, progress)
+    found = _sort(source, target, kind or _trace_alone(source), progress)
     if not found.known:
         if source.is_file() and not source.stat().st_size:
             raise SourceError(
@@ -106,6 +111,8 @@ def import_path(
         )
     chosen = [reader for reader in READERS if reader.kind in found.known]
     run = _new_run(source, target, chosen, found.known)
+    if step is not None:
+        run.manifest.options["step_pattern"] = step
     try:
         _read(chosen, found.known, run, progress)
         _say_left_out(run.manifest, found.left_out)
@@ -180,6 +187,11 @@ def _is_run(folder: Path) -> bool:
     return True
 
 
+def _trace_alone(source: Path) -> str | None:
+    """A trace that is given by itself is read as a trace, also when it is one of several files of another profiler."""
+    return kineto.KIND if source.is_file() and kineto.recognise(source) else None
+
+
 def _sort(source: Path, target: Path, kind: str | None, progress: Callable[[str], None]) -> _Sorted:
     known: dict[str, list[Path]] = {}
     left_out: list[str] = []
@@ -200,6 +212,8 @@ def _sort(source: Path, target: Path, kind: str | None, progress: Callable[[str]
             left_out.append(shown)
         else:
             known.setdefault(found, []).append(path)
+    if len(known) > 1:
+        left_out += [str(path.relative_to(source)) for path in known.pop(_LAST, [])]
     return _Sorted(known, left_out)
 
 

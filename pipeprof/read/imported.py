@@ -69,11 +69,9 @@ def _read(file: Path, progress: Callable[[str], None]) -> Run:
 
 
 def _read_here(file: Path, place: Path, progress: Callable[[str], None]) -> Run:
-    """A trace is read as a trace, with its operators, also when it is one of several files of another profiler."""
     from pipeprof.read import foreign  # noqa: PLC0415 - slow to import; a kept import does without
-    from pipeprof.read.kineto.reader import KIND  # noqa: PLC0415
 
-    return foreign.import_path(file, place, kind=foreign.recognise(file, KIND), progress=progress)
+    return foreign.import_path(file, place, progress=progress)
 
 
 def _apart(file: Path) -> bool:

@@ -5,16 +5,14 @@ Starts are ns since the epoch, durations decimal ms with six significant digits,
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.record.plain_file import open_file
+from pipeprof.read.source.content import lines
 from pipeprof.units import ns_from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -64,7 +62,7 @@ def read_folder(folder: Path) -> tuple[list[Execution], list[PoolSample]]:
 def read_executions(path: Path) -> list[Execution]:
     """Executions of one cpu_op_execute_timestamp file, in order of start."""
     found = []
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(lines(path, piece=_LONGEST), 1):
         if not line.strip():
             continue
         name, _, rest = line.partition(";")
@@ -82,12 +80,12 @@ def read_executions(path: Path) -> list[Execution]:
 
 def read_pool(path: Path) -> list[PoolSample]:
     """Pool samples of one cpu_ms_memory_record file (comma-separated, in spite of its name)."""
-    lines = _lines(path)
-    header = next(lines, "")
+    rows = lines(path, piece=_LONGEST)
+    header = next(rows, "")
     if header and not header.startswith("Timestamp"):
         raise _damaged(path, 1, header, "Timestamp(ns),Total Allocated(Byte),...")
     samples = []
-    for number, line in enumerate(lines, 2):
+    for number, line in enumerate(rows, 2):
         try:
             samples.append(PoolSample(*(_possible(int(field)) for field in line.split(",")[:4])))
         except (ValueError, TypeError) as error:
@@ -106,7 +104,7 @@ def _with_launches(executions: list[Execution], path: Path) -> list[Execution]:
     """Types and shapes from the launch list, joined by position; left out when the two do not match."""
     if not path.is_file():
         return executions
-    launches = [line.split(";") for line in _lines(path) if line.strip()]
+    launches = [line.split(";") for line in lines(path, piece=_LONGEST) if line.strip()]
     if len(launches) != len(executions):
         return executions
     joined = []
@@ -125,15 +123,6 @@ def _possible(value: int) -> int:
     if abs(value) > _LARGEST:
         raise ValueError(value)
     return value
-
-
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        with io.TextIOWrapper(open_file(path, packed=False), encoding="utf-8", errors="replace") as file:
-            while line := file.readline(_LONGEST):  # a longer one comes in pieces
-                yield line.rstrip("\r\n")
-    except OSError as error:
-        raise SourceError(f"cannot read `{path}`: {error.strerror}", "restore the file") from error
 
 
 def _damaged(path: Path, number: int, found: str, expected: str) -> SourceError:

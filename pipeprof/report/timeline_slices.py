@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TABLES = ("stage", "step", "fetch", "op", "span", "collective")
 _SHAPES = 160  # characters of shapes that are shown
-# Categories by which other programs tell operators from device work; see pipeprof.read.kineto.rows.
+# Categories by which other programs tell operators from device work; see pipeprof.read.chrome.rows.
 _KNOWN = frozenset({"cpu_op", "user_annotation", "python_function", "kernel", "gpu_memcpy", "gpu_memset", "hpu_op"})
 _UNNAMED = "(unknown)"
 _COLLECTIVE = ("track", "name", "kind", "group_name", "bytes")

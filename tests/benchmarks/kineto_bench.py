@@ -183,7 +183,7 @@ def measured(code, *arguments):
 
 IMPORT = """
 from pathlib import Path
-from pipeprof.read.kineto import reader
+from pipeprof.read.chrome import reader
 from pipeprof.record.run import Manifest, Run
 run = Run(
     Path(sys.argv[2]), Manifest(run_id="bench", started_at="", pipeprof_version="0", source="import:kineto")

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from pipeprof.read.kineto.writing import TableWriter
+from pipeprof.read.tables.writer import TableWriter
 from pipeprof.record import store
 from pipeprof.record.run import Manifest, Rank, Rep, Run
 

@@ -9,6 +9,8 @@ import random
 from pathlib import Path
 from unittest import mock
 
+import msgspec
+import pyarrow as pa
 import pytest
 from ascend_files import (
     training_trace,
@@ -31,6 +33,7 @@ from pipeprof.read.ascend.cluster import read_cluster
 from pipeprof.read.ascend.first import first_times
 from pipeprof.read.ascend.identify import Found, identify, root_of
 from pipeprof.read.ascend.out import Out
+from pipeprof.read.tables.share import Outcome, Share
 from pipeprof.record.run import Manifest, Run, load
 from pipeprof.record.schema import BY_NAME
 
@@ -70,10 +73,11 @@ normal = settings(max_examples=60, deadline=None, suppress_health_check=list(Hea
 class Sink(Out):
     """Tables that are put together and checked, and not written."""
 
-    def _write(self, table, data):
-        assert data.schema == BY_NAME[table].arrow()
-        data.validate()
-        self.counts[table] = self.counts.get(table, 0) + data.num_rows
+    def _append(self, table, columns):
+        length = len(next(iter(columns.values())))
+        fields = BY_NAME[table].arrow()
+        arrays = [columns.get(field.name, pa.nulls(length, field.type)) for field in fields]
+        pa.Table.from_arrays(arrays, schema=fields).validate()
 
 
 def read_all(paths):
@@ -91,10 +95,12 @@ def read_all(paths):
         given = [{kind: [str(path) for path in some] for kind, some in files.items()} for files in captures]
         firsts = first_times(captures[0]) if captures else {}
         with mock.patch.object(share, "Out", Sink):
-            outcome = share.read_share(share.Share(rank, given, firsts, cluster.of(rank)), run, lambda _text: None)
+            outcome = share.read_rank(
+                Share(share.__name__, rank, given, firsts, cluster.of(rank)), run, lambda _text: None
+            )
         rows += sum(outcome.counts.values())
         assert all("\n" not in words for said in (outcome.notes, outcome.damage) for words, _ in said)
-        assert share.msgspec.json.decode(share.msgspec.json.encode(outcome), type=share.Outcome).rank == rank
+        assert msgspec.json.decode(msgspec.json.encode(outcome), type=Outcome).rank == rank
         assert all(-(2**63) <= edge < 2**63 for edges in (outcome.first, outcome.last) for edge in edges.values())
     return rows
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kineto_files import imported, memory, op, training
 
 from pipeprof.errors import PipeprofError
-from pipeprof.read.kineto import reader
+from pipeprof.read.chrome import reader
 from pipeprof.record import store
 
 some = settings(max_examples=200, deadline=None)

@@ -124,8 +124,8 @@ def parents_are_rows(run):
 )
 def test_sums_by_name_are_those_of_the_rules(chunk, found, launched, blocks_):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeprof.read.kineto.container.CHUNK", chunk)
-        patch.setattr("pipeprof.read.kineto.container._WINDOW", chunk)
+        patch.setattr("pipeprof.read.chrome.container.CHUNK", chunk)
+        patch.setattr("pipeprof.read.chrome.container._WINDOW", chunk)
         place = Path(tempfile.mkdtemp(prefix="pipeprof-tree-"))
         try:
             events = sorted(trace(found, launched, blocks_), key=lambda event: event["ts"])

@@ -10,7 +10,7 @@ from pipeprof.units import format_count
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeprof.read.minddata.files import Notes
+    from pipeprof.read.source.notes import Notes
 
 _SPELLED_OUT = 3  # violations of one rule in one file; the others are counted
 

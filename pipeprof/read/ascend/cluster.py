@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.communication import costs, links
-from pipeprof.read.ascend.files import Sheet, field, mapping
-from pipeprof.read.ascend.nested import entries
 from pipeprof.read.ascend.statistics import PARTS
-from pipeprof.read.ascend.values import duration, whole
+from pipeprof.read.source.document import mapping
+from pipeprof.read.source.nested import entries
+from pipeprof.read.source.numbers import duration, whole
+from pipeprof.read.source.sheet import Sheet, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,10 +9,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import HINT, document, mapping, text
-from pipeprof.read.ascend.nested import entries
-from pipeprof.read.ascend.out import TEXT
-from pipeprof.read.ascend.values import collective_kind, duration, size, whole
+from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.source.content import HINT
+from pipeprof.read.source.document import document, mapping, text
+from pipeprof.read.source.nested import entries
+from pipeprof.read.source.numbers import duration, size, whole
+from pipeprof.read.tables.operators import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,7 +90,7 @@ def links(full: str, said: dict[str, Any]) -> Iterator[Row]:
 
 def _parts(full: str) -> tuple[str, str | None]:
     name, _, group = full.partition("@")
-    return name[:TEXT], group[:TEXT] or None
+    return name[:LONGEST], group[:LONGEST] or None
 
 
 def _link(
@@ -100,7 +102,7 @@ def _link(
     if length and dur:
         yield "rank_link", {
             "name": name, "group_name": group, "src_rank": ends[0], "dst_rank": ends[1],
-            "transport": transport[:TEXT] or None, "bytes": length, "dur_ns": dur,
+            "transport": transport[:LONGEST] or None, "bytes": length, "dur_ns": dur,
         }  # fmt: skip
 
 

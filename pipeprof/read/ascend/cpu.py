@@ -11,10 +11,11 @@ from itertools import chain, islice, pairwise, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import HINT, lines_of
 from pipeprof.read.ascend.graph_ops import type_of
-from pipeprof.read.ascend.out import OPERATORS
-from pipeprof.read.ascend.values import collective_kind, duration, whole
+from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.source.content import HINT, LONG_LINE, lines
+from pipeprof.read.source.numbers import duration, whole
+from pipeprof.read.tables.operators import MOST as MOST_OPERATORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +74,7 @@ def read_executions(
     for execution, (stated, shapes) in zip(chain(found, rest), described, strict=False):
         step = out.steps.position(execution.item) if steps and told else out.steps.at(execution.start_ns, CLOCK)
         _add(execution, stated or type_of(execution.name), shapes, step, source.device, out)
-        if execution.name in sums or len(sums) < OPERATORS:
+        if execution.name in sums or len(sums) < MOST_OPERATORS:
             entry = sums.setdefault(execution.name, [0, 0])
             entry[0] += 1
             entry[1] += execution.dur_ns
@@ -84,7 +85,7 @@ def _add(execution: Execution, kind: str, shapes: str | None, step: int | None, 
     start = out.at(execution.start_ns, CLOCK)
     out.at(execution.start_ns + execution.dur_ns, CLOCK)
     out.add(
-        "op", op_id=out.op_id(execution.name, kind, device, shapes), step=step, start_ns=start,
+        "op", op_id=out.operator(execution.name, kind, device, shapes), step=step, start_ns=start,
         dur_ns=execution.dur_ns, self_ns=execution.dur_ns, track=device,
     )  # fmt: skip
     if collective_kind(kind):
@@ -95,7 +96,7 @@ def _add(execution: Execution, kind: str, shapes: str | None, step: int | None, 
 
 
 def _executions(path: Path, unit: str, out: Out) -> Iterator[Execution]:
-    for number, line in enumerate(lines_of(path, OPERATOR_BYTES), 1):
+    for number, line in enumerate(lines(path, longest=OPERATOR_BYTES), 1):
         name, first, rest = line.partition(";")
         _, second, items = rest.partition(";")
         if not first or not second or not name:
@@ -184,4 +185,4 @@ def _match(path: Path, found: list[Execution], checks: Checks) -> bool:
 
 
 def _listed(path: Path) -> Iterator[list[str]]:
-    return (line.split(";") for line in lines_of(path) if line.strip())
+    return (line.split(";") for line in lines(path, longest=LONG_LINE) if line.strip())

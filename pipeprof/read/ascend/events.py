@@ -1,31 +1,29 @@
-"""Chrome events of a bare list, however long: a few MB at a time.
+"""Events of a trace of these profilers, which are a bare list, however long: a few MB at a time.
 
-The text is cut between two events, and each piece is decoded at once. Where the quick cut is wrong (the same characters
-inside an event), the brackets are counted. Numbers stay text until they are converted.
+Numbers stay text until they are converted.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import BROKEN, HINT, NOT_JSON, cannot_read, open_bytes
+from pipeprof.read.chrome.container import CHUNK, Decoders, Trace
+from pipeprof.read.chrome.events import decode_one
+from pipeprof.read.source.content import BROKEN, HINT, open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-CHUNK = 2 << 20
+    from pipeprof.read.source.notes import Notes
+
 LARGEST_EVENT = 16 << 20
 _WINDOW = 1 << 16
 _SHORT = 1 << 11  # most events are
-_SIGN = re.compile(rb'["{}\[\]]')
-_BACKSLASH = ord("\\")
-_CUT = re.compile(rb"\}\s*,\s*\{")
 _NOTHING = msgspec.Raw(b"")
 
 
@@ -47,158 +45,31 @@ class Event(Bare, gc=False):
     args: msgspec.Raw = _NOTHING
 
 
-BARE = msgspec.json.Decoder(list[Bare])
-_DECODER = msgspec.json.Decoder(list[Event])
 _T = TypeVar("_T", bound=Bare)
 
 
-def events(path: Path, chunk: int = CHUNK) -> Iterator[list[Event]]:
-    """As `batches`, with arguments."""
-    return batches(path, _DECODER, chunk)
-
-
-def batches(path: Path, decoder: msgspec.json.Decoder[list[_T]], chunk: int = CHUNK) -> Iterator[list[_T]]:
+def bare_events(path: Path, notes: Notes, chunk: int = CHUNK) -> Iterator[list[Bare]]:
     """Events in the order of the file, some thousands at a time.
 
-    Raises SourceError where the file is damaged or cut off, after what stood in front of that.
+    What is damaged is passed over, and raised as SourceError after the last event.
     """
-    place = 0
-    try:
-        with open_bytes(path) as file:
-            rest = _begin(path, file)
-            while True:
-                data = file.read(max(chunk, len(rest)))  # twice as much where no event ended
-                if not data:
-                    yield from _last(path, rest, place, decoder)
-                    return
-                rest += data
-                found, used = _decode(path, rest, place, decoder)
-                if found:
-                    yield found
-                rest, place = rest[used:], place + used
-                if len(rest) > LARGEST_EVENT:
-                    raise SourceError(f"no event of `{path}` ends within {LARGEST_EVENT >> 20} MiB", HINT)
-    except BROKEN as error:
-        raise cannot_read(path, error, f", near byte {place}") from error
+    return _batches(path, Bare, notes, chunk)
 
 
-def _begin(path: Path, file: IO[bytes]) -> bytes:
-    head = file.read(_WINDOW).removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not head:
-        raise SourceError(f"`{path}` is empty, expected a list", HINT)
-    if not head.startswith(b"["):
-        raise SourceError(f"`{path}` begins with `{head[:20].decode('utf-8', 'replace')}`, expected a list", HINT)
-    return head[1:]
+def events(path: Path, notes: Notes, chunk: int = CHUNK) -> Iterator[list[Event]]:
+    """As `bare_events`, with arguments."""
+    return _batches(path, Event, notes, chunk)
 
 
-def _decode(
-    path: Path, data: bytes, place: int, decoder: msgspec.json.Decoder[list[_T]]
-) -> tuple[list[_T], int]:  # fmt: skip
-    """Events up to the last cut, and how many bytes they are; nothing when there is no cut yet."""
-    quick = _quick_cut(data)
-    if quick is not None:
-        try:
-            return decoder.decode(b"[" + data[: quick[0]] + b"]"), quick[1]
-        except NOT_JSON:
-            pass
-    cuts = _counted_cuts(data)
-    if not cuts:
-        return [], 0
-    try:
-        return decoder.decode(b"[" + data[: cuts[-1]] + b"]"), _behind(data, cuts[-1])
-    except NOT_JSON as error:
-        raise _damaged(path, data, cuts, place, error) from error
-
-
-def _quick_cut(data: bytes) -> tuple[int, int] | None:
-    """(end of an event, begin of the next) for the last `}, {` in the data."""
-    end = len(data)
-    for _ in range(8):
-        end = data.rfind(b"},", 0, end)
-        if end < 0:
-            return None
-        found = _CUT.match(data, end)
-        if found:
-            return end + 1, found.end() - 1
-    return None
-
-
-def _counted_cuts(data: bytes) -> list[int]:
-    """Ends of the events in the data, by counting brackets outside strings."""
-    depth, cuts = 0, []
-    found = _SIGN.search(data)
-    while found:
-        sign, place = found[0], found.end()
-        if sign == b'"':
-            place = _string_end(data, place)
-            if not place:
-                break
-        elif sign in b"{[":
-            depth += 1
-        else:
-            depth -= 1
-            if depth == 0:
-                cuts.append(place)
-            elif depth < 0:
-                break
-        found = _SIGN.search(data, place)
-    return cuts
-
-
-def _string_end(data: bytes, place: int) -> int:
-    """Where a string ends that has begun in front of this place, behind its quote; 0 when it does not."""
-    quote = data.find(b'"', place)
-    while quote >= 0:
-        slashes = quote
-        while slashes > place and data[slashes - 1] == _BACKSLASH:
-            slashes -= 1
-        if (quote - slashes) % 2 == 0:
-            return quote + 1
-        quote = data.find(b'"', quote + 1)
-    return 0
-
-
-def _behind(data: bytes, end: int) -> int:
-    """Where the next event begins, behind the comma."""
-    rest = data[end : end + 256].lstrip()
-    if rest.startswith(b","):
-        return end + data[end : end + 256].index(b",") + 1
-    return end
-
-
-def _last(path: Path, data: bytes, place: int, decoder: msgspec.json.Decoder[list[_T]]) -> Iterator[list[_T]]:
-    """What is left at the end of the file, which must be the list's end."""
-    text = data.rstrip()
-    if text.endswith(b"]"):
-        body = text[:-1].rstrip().removesuffix(b",")
-        try:
-            yield decoder.decode(b"[" + body + b"]")
-        except NOT_JSON as error:
-            cuts = _counted_cuts(body)
-            yield _sound(body, cuts, decoder)
-            raise _damaged(path, body, cuts, place, error) from error
-        return
-    yield _sound(text, _counted_cuts(text), decoder)
-    raise SourceError(f"`{path}` is cut off at byte {place + len(data)}: the list has no end", HINT)
-
-
-def _sound(data: bytes, cuts: list[int], decoder: msgspec.json.Decoder[list[_T]]) -> list[_T]:
-    """Events in front of the first one that cannot be decoded."""
-    found: list[_T] = []
-    begin = 0
-    for cut in cuts:
-        try:
-            found += decoder.decode(b"[" + data[begin:cut] + b"]")
-        except NOT_JSON:
-            break
-        begin = _behind(data, cut)
-    return found
-
-
-def _damaged(path: Path, data: bytes, cuts: list[int], place: int, error: Exception) -> SourceError:
-    sound = len(_sound(data, cuts, BARE))
-    near = place + (cuts[sound - 1] if 0 < sound <= len(cuts) else 0)
-    return SourceError(f"damaged event in `{path}`, after byte {near}: {error}", HINT)
+def _batches(path: Path, kind: type[_T], notes: Notes, chunk: int) -> Iterator[list[_T]]:
+    many, one = msgspec.json.Decoder(list[kind]), msgspec.json.Decoder(kind)  # type: ignore[valid-type]
+    trace = Trace(path, Decoders(many.decode, lambda text: decode_one(text, one)), chunk, LARGEST_EVENT)
+    for batch in trace.batches():
+        yield batch.events
+    notes.count(path, "NaN, or bytes that are not UTF-8, in an event", trace.mended)
+    if trace.damage:
+        more = f" (and {trace.damaged - 1} more)" if trace.damaged > 1 else ""
+        raise SourceError(f"damaged `{path}`: {trace.damage[0]}{more}", HINT)
 
 
 def marked(path: Path, marks: tuple[bytes, ...]) -> Iterator[dict[str, Any] | None]:

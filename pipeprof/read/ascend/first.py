@@ -6,10 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import BROKEN, Sheet, open_bytes
 from pipeprof.read.ascend.msprof import read_clock
 from pipeprof.read.ascend.step_trace import clock_of
-from pipeprof.read.ascend.values import ns, ticks, whole
+from pipeprof.read.ascend.values import ticks
+from pipeprof.read.source.content import BROKEN, open_bytes
+from pipeprof.read.source.numbers import ns, whole
+from pipeprof.read.source.sheet import Sheet
 
 if TYPE_CHECKING:
     from pathlib import Path

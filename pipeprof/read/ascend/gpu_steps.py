@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
-from pipeprof.read.ascend.files import BROKEN, HINT, TEXT_BYTES, cannot_read, open_bytes
 from pipeprof.read.ascend.step_trace import Event, Step, add_steps
-from pipeprof.read.ascend.values import ticks, whole
+from pipeprof.read.ascend.values import ticks
+from pipeprof.read.source.content import HINT, whole_text
+from pipeprof.read.source.numbers import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
 
     Points = dict[str, str]
 
+_TEXT_BYTES = 1 << 26  # of a file, which is read whole
+
 
 def read_gpu_steps(path: Path, out: Out) -> Points:
     """Steps and communication events of one rank; returns FP and BP of the first step."""
-    lines = [line.split() for line in _text(path).splitlines() if line.strip()]
+    lines = [line.split() for line in whole_text(path, _TEXT_BYTES).splitlines() if line.strip()]
     by_step = bool(lines) and "," in lines[0][0]
     if by_step:
         steps = list(_steps_of_lines(path, lines, out))
@@ -36,17 +39,6 @@ def read_gpu_steps(path: Path, out: Out) -> Points:
         names = [line[0] for line in lines[:2]]
     add_steps(path, steps, out, Checks(out.notes), joined=not by_step)
     return dict(zip(("fp_start", "bp_end"), names, strict=False))
-
-
-def _text(path: Path) -> str:
-    try:
-        with open_bytes(path) as file:
-            data = file.read(TEXT_BYTES + 1)
-    except BROKEN as error:
-        raise cannot_read(path, error) from error
-    if len(data) > TEXT_BYTES:
-        raise SourceError(f"`{path}` is larger than {TEXT_BYTES >> 20} MiB, expected some lines", HINT)
-    return data.decode("utf-8-sig", "replace")
 
 
 def _steps_of_points(path: Path, lines: list[list[str]]) -> Iterator[Step]:

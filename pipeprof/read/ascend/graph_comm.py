@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import HINT, NOT_JSON, Sheet, field, mapping, text
-from pipeprof.read.ascend.values import collective_kind, duration, size, whole
+from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.source.content import HINT
+from pipeprof.read.source.document import mapping, text
+from pipeprof.read.source.numbers import duration, size, whole
+from pipeprof.read.source.sheet import Sheet, field
+from pipeprof.record.bad_json import BAD_JSON
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +42,7 @@ def read_hccl(path: Path, out: Out) -> None:
         out.add("collective_cost", step=step, transit_ns=transit, wait_ns=wait)
         try:
             costs = mapping(_DECODER.decode(field(row, ops_at).encode("utf-8", "replace") or b"{}"))
-        except NOT_JSON:
+        except BAD_JSON:
             out.odd(path, "operators of a step that are no JSON", f"line {line}")
             continue
         for name, cost in costs.items():

@@ -6,11 +6,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import HINT, Sheet, field, mapping, text
 from pipeprof.read.ascend.graph_ops import remember, rounded_mean
-from pipeprof.read.ascend.nested import entries
-from pipeprof.read.ascend.out import TEXT
-from pipeprof.read.ascend.values import LARGEST, decimal, duration
+from pipeprof.read.source.content import HINT
+from pipeprof.read.source.document import mapping, text
+from pipeprof.read.source.nested import entries
+from pipeprof.read.source.numbers import LARGEST, decimal, duration
+from pipeprof.read.source.sheet import Sheet, field
+from pipeprof.read.tables.operators import LONGEST
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +63,7 @@ def _count(
     dur, shapes = duration(text(one.get("dur")), "us"), one.get("shape_info")
     shown = "; ".join(map(str, shapes)) if isinstance(shapes, list) else ""
     words = [text(one.get(key)) for key in ("op_side", "op_type", "op_name")]
-    key = (words[0].upper()[:TEXT], words[1][:TEXT], words[2][:TEXT], shown[:TEXT])
+    key = (words[0].upper()[:LONGEST], words[1][:LONGEST], words[2][:LONGEST], shown[:LONGEST])
     if dur is None or not (key[1] or key[2]):
         out.odd(path, "execution without a name and a duration", f"step {step[:20]}")
     elif key not in sums and len(sums) >= SHAPES:

@@ -13,9 +13,12 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
-from pipeprof.read.ascend.files import BROKEN, HINT, NOT_JSON, Sheet, cannot_read, field, mapping, open_bytes
-from pipeprof.read.ascend.out import OPERATORS, TEXT
-from pipeprof.read.ascend.values import decimal, duration, ns, whole
+from pipeprof.read.source.content import HINT, whole_text
+from pipeprof.read.source.document import mapping
+from pipeprof.read.source.numbers import decimal, duration, ns, whole
+from pipeprof.read.source.sheet import Sheet, field
+from pipeprof.read.tables.operators import LONGEST, MOST
+from pipeprof.record.bad_json import BAD_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +105,7 @@ def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[
             device_ns=duration(field(row, at["on_device"]), layout.unit),
         )  # fmt: skip
         key = (name or type_ or "", device)
-        if count is not None and total is not None and (key in found or len(found) < OPERATORS):
+        if count is not None and total is not None and (key in found or len(found) < MOST):
             before = found.get(key, (0, 0))
             found[key] = (before[0] + count, before[1] + total)
     if at["share"] is not None:
@@ -153,7 +156,7 @@ def read_framework(path: Path, out: Out) -> None:
             continue
         try:
             tensors = mapping(msgspec.json.decode(row[info_at].encode("utf-8", "replace")))
-        except NOT_JSON:
+        except BAD_JSON:
             out.odd(path, "description that is no JSON", f"line {line}")
             tensors = {}
         describe(name, field(row, type_at) or None, tensors, out)
@@ -169,7 +172,7 @@ def remember(name: str, facts: dict[str, Any], out: Out) -> None:
     """Remember facts of an operator, beside those that are known."""
     if name in out.info:
         out.info[name].update(facts)
-    elif len(out.info) < OPERATORS:
+    elif len(out.info) < MOST:
         out.info[name] = facts
 
 
@@ -181,7 +184,7 @@ def _shapes(tensors: dict[str, Any], side: str) -> str | None:
             shape = tensor.get("shape", "")
             shown = ",".join(map(str, shape)) if isinstance(shape, list) else str(shape)
             parts.append(f"{str(tensor.get('data_type', '')).removeprefix('NUMBER_TYPE_').lower()}[{shown}]")
-    return "; ".join(parts)[:TEXT] or None
+    return "; ".join(parts)[:LONGEST] or None
 
 
 def read_timeline(path: Path, out: Out) -> None:
@@ -197,7 +200,7 @@ def read_timeline(path: Path, out: Out) -> None:
             continue
         kind = out.info.get(name, {}).get("type") or type_of(name)
         out.add(
-            "op", op_id=out.op_id(name, kind, "AI_CORE"), step=out.steps.at(start, CLOCK),
+            "op", op_id=out.operator(name, kind, "AI_CORE"), step=out.steps.at(start, CLOCK),
             start_ns=out.at(start, CLOCK), dur_ns=dur, self_ns=dur, track=f"stream {field(row, stream_at)}",
         )  # fmt: skip
 
@@ -221,12 +224,7 @@ def read_aicpu_log(path: Path, out: Out) -> None:
 
 def aicpu_records(path: Path) -> Iterator[tuple[str, int | None, int | None, int | None, int | None]]:
     """(node, run start, run end, dispatch, total) in ns, one per task in the log."""
-    try:
-        with open_bytes(path) as file:
-            text = file.read(1 << 26).decode("utf-8", "replace")
-    except BROKEN as error:
-        raise cannot_read(path, error) from error
-    for item in _NODE.finditer(text):
+    for item in _NODE.finditer(whole_text(path, 1 << 26)):
         times = [ns(item[part], "us") for part in ("start", "end", "dispatch", "total")]
         yield type_of(item["node"]), times[0], times[1], times[2], times[3]
 
@@ -245,8 +243,8 @@ def _add_aicpu(
             out.notes.count(path, "execution without a start and an end in this order")
             continue
         out.add(
-            "op", op_id=out.op_id(name, name, "AI_CPU"), step=out.steps.at(start, CLOCK), start_ns=out.at(start, CLOCK),
-            dur_ns=end - start, self_ns=end - start, wait_ns=dispatch, track="AI CPU",
+            "op", op_id=out.operator(name, name, "AI_CPU"), step=out.steps.at(start, CLOCK),
+            start_ns=out.at(start, CLOCK), dur_ns=end - start, self_ns=end - start, wait_ns=dispatch, track="AI CPU",
         )  # fmt: skip
     if not sums:
         raise SourceError(f"no execution in `{path}`, expected one per row", HINT)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipeprof.read.ascend.files import lines_of
 from pipeprof.read.ascend.graph_ops import describe
+from pipeprof.read.source.content import LONG_LINE, lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ def tasks(graph: Sequence[Path], task: Sequence[Path]) -> Iterator[Task]:
     """Operators that have a task, in the order of the task files."""
     described = {name: (type_, tensors) for path in graph for name, type_, tensors in _graph(path)}
     for path in task:
-        for line in lines_of(path):
+        for line in lines(path, longest=LONG_LINE):
             parts = line.split()
             if len(parts) == 4 and all(part.isdecimal() and len(part) < 10 for part in parts[1:]):
                 type_, tensors = described.get(parts[0], ("", {}))
@@ -62,7 +62,7 @@ def read_descriptions(graph: Sequence[Path], out: Out) -> None:
 
 
 def _graph(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for line in lines_of(path):
+    for line in lines(path, longest=LONG_LINE):
         fields = _FIELD.findall(line)
         known = dict(fields[:2])
         if known.get("op_name"):

@@ -6,8 +6,7 @@ import csv
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import BROKEN, open_bytes
+from pipeprof.read.source.content import BROKEN, cannot_read, open_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,12 +108,12 @@ def identify(path: Path) -> Found | None:
         with open_bytes(path) as file:
             head = file.read(_HEAD_BYTES)
             tail = b""
-            if head.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"[") and path.suffix != ".gz":
+            if head.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"[") and file.seekable():
                 file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
                 tail = file.read(_TAIL_BYTES)
     except BROKEN as error:
         if not _named(name):
-            raise SourceError(f"cannot read `{path}`: {error}") from error
+            raise cannot_read(path, error) from error
         head, tail = b"", b""
     kind = _by_content(head, tail, name) or _named(name)
     if kind is None:

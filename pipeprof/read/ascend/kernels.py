@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as pacsv
 
-from pipeprof.read.ascend.columns import nanoseconds, nullable
-from pipeprof.read.ascend.files import BROKEN, Sheet, Utf8, cannot_read
-from pipeprof.read.ascend.out import TEXT
-from pipeprof.read.ascend.values import collective_kind, whole
+from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.source.content import BROKEN, cannot_read
+from pipeprof.read.source.number_columns import nanoseconds, nullable
+from pipeprof.read.source.numbers import whole
+from pipeprof.read.source.sheet import Sheet, Utf8
+from pipeprof.read.tables.operators import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,7 +159,7 @@ class _Kernels:
         if fields[0].startswith("hcom_") or fields[2] in ("HCCL", "COMMUNICATION"):
             made = _Kernel(tuple(fields), -1, None)
         else:
-            op_id = self._out.op_id(name, kind, core, inputs, out_shapes=outputs)
+            op_id = self._out.operator(name, kind, core, inputs, out_shapes=outputs)
             where = (fields[1], fields[2])
             counted = self._totals.whole or where in self._totals.of
             made = _Kernel(tuple(fields), op_id, self._totals.of[where] if counted else None)
@@ -199,7 +201,7 @@ def _collective(found: list[_Kernel], codes: NDArray[np.int64]) -> dict[str, pa.
     """Columns of `collective` alone."""
     names = [kernel.key[0] for kernel in found]
     facts = {
-        "name": [name[:TEXT] for name in names], "kind": [collective_kind(name) for name in names],
+        "name": [name[:LONGEST] for name in names], "kind": [collective_kind(name) for name in names],
         "group_name": [_group(name) for name in names],
     }  # fmt: skip
     return {name: pa.array(values, pa.string()).take(pa.array(codes)) for name, values in facts.items()}

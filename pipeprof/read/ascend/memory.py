@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeprof.read.ascend.files import Sheet, field
-from pipeprof.read.ascend.values import ns, size, whole
+from pipeprof.read.source.numbers import ns, size, whole
+from pipeprof.read.source.sheet import Sheet, field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,5 +66,5 @@ def read_operator_memory(path: Path, out: Out) -> None:
         out.add(
             "allocation", bytes=length, produced_ns=out.at(made, CLOCK),
             released_ns=None if freed is None else out.at(freed, CLOCK),
-            op_id=out.op_id(row[name_at].strip() or None, None, "host"),
+            op_id=out.operator(row[name_at].strip() or None, None, "host"),
         )  # fmt: skip

@@ -14,11 +14,14 @@ import msgspec
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.events import events
-from pipeprof.read.ascend.files import HINT, NOT_JSON, document, mapping, text
 from pipeprof.read.ascend.graph_ops import type_of
 from pipeprof.read.ascend.lanes import number_of
 from pipeprof.read.ascend.trace_view import names_of
-from pipeprof.read.ascend.values import collective_kind, duration, ns, whole
+from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.source.content import HINT
+from pipeprof.read.source.document import document, mapping, text
+from pipeprof.read.source.numbers import duration, ns, whole
+from pipeprof.record.bad_json import BAD_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,7 +71,7 @@ def read_steps(paths: Sequence[Path], out: Out, clock: Clock) -> None:
     checks = Checks(out.notes)
     for path in paths:
         parts: dict[tuple[int, str], int] = {}
-        for event, args in _events(path):
+        for event, args in _events(path, out):
             number = whole(text(args.get("Iteration ID")))
             if number is None:
                 continue
@@ -138,7 +141,7 @@ def _add_step(one: Iteration, previous: int | None, out: Out, clock: Clock) -> i
 
 def read_tasks(path: Path, out: Out, clock: Clock) -> None:
     """Tasks on the device's streams, to `op`."""
-    for event, args in _events(path):
+    for event, args in _events(path, out):
         times = _times(path, event, out, clock)
         if times is None:
             continue
@@ -146,7 +149,7 @@ def read_tasks(path: Path, out: Out, clock: Clock) -> None:
         stream = whole(text(args.get("Stream Id")))
         device = text(args.get("Task Type")) or "NPU"
         out.add(
-            "op", op_id=out.op_id(name, type_of(name), device[:100]), step=out.steps.at(times[0], clock.name),
+            "op", op_id=out.operator(name, type_of(name), device[:100]), step=out.steps.at(times[0], clock.name),
             start_ns=out.at(times[0], clock.name), dur_ns=times[1], self_ns=times[1],
             track=None if stream is None else f"stream {stream}",
         )  # fmt: skip
@@ -155,7 +158,7 @@ def read_tasks(path: Path, out: Out, clock: Clock) -> None:
 def read_communication(path: Path, out: Out, clock: Clock, *, collectives: bool) -> None:
     """Communication operators, to `collective` when wanted; transfers to `span`, what they moved to `rank_link`."""
     threads = names_of(path).threads
-    for event, args in _events(path):
+    for event, args in _events(path, out):
         times = _times(path, event, out, clock)
         if times is None:
             continue
@@ -183,7 +186,7 @@ def read_communication(path: Path, out: Out, clock: Clock, *, collectives: bool)
 def read_host(path: Path, out: Out, clock: Clock) -> None:
     """Calls on the host (process CANN) of the merged view, to `span`. The rest of that file is in the others."""
     names = names_of(path)
-    for event, _ in _events(path):
+    for event, _ in _events(path, out):
         pid = number_of(event.pid)
         if names.processes.get(pid) != "CANN":
             continue
@@ -196,14 +199,14 @@ def read_host(path: Path, out: Out, clock: Clock) -> None:
             )  # fmt: skip
 
 
-def _events(path: Path) -> Iterator[tuple[Event, dict[str, Any]]]:
+def _events(path: Path, out: Out) -> Iterator[tuple[Event, dict[str, Any]]]:
     """Complete events (ph X) with their arguments."""
-    for found in events(path):
+    for found in events(path, out.notes):
         for event in found:
             if event.ph == "X":
                 try:
                     yield event, mapping(_ARGS.decode(bytes(event.args) or b"{}"))
-                except NOT_JSON as error:
+                except BAD_JSON as error:
                     raise SourceError(f"damaged event in `{path}`: {error}", HINT) from error
 
 

@@ -23,7 +23,7 @@ from pipeprof.read.ascend import (
     trace_view,
 )  # fmt: skip
 from pipeprof.read.ascend.checks import Checks
-from pipeprof.read.ascend.files import document, mapping
+from pipeprof.read.source.document import document, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,9 +17,10 @@ import numpy as np
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
-from pipeprof.read.ascend.files import BROKEN, HINT, cannot_read, open_bytes
 from pipeprof.read.ascend.step_trace import Event, Step, add_steps
-from pipeprof.read.ascend.values import LARGEST, NS_PER_TICK
+from pipeprof.read.ascend.values import NS_PER_TICK
+from pipeprof.read.source.content import BROKEN, HINT, cannot_read, open_bytes, whole_text
+from pipeprof.read.source.numbers import LARGEST
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
@@ -58,11 +59,7 @@ def point_names(paths: Sequence[Path]) -> dict[int, str]:
     """Operators by the tag of their point, from `Framework.host.vm.point`: 1 is FP, 2 is BP."""
     found: dict[int, str] = {}
     for path in sorted(paths, key=_slice):
-        try:
-            with open_bytes(path) as file:
-                lines = file.read(1 << 24).decode("utf-8", "replace").splitlines()
-        except BROKEN as error:
-            raise cannot_read(path, error) from error
+        lines = whole_text(path, 1 << 24).splitlines()
         found |= {int(match[1]): match[2].strip() for line in lines if (match := _POINT.fullmatch(line.strip()))}
     return found
 

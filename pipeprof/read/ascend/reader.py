@@ -6,14 +6,16 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
+from pipeprof.read.ascend import share
 from pipeprof.read.ascend.captures import by_rank
 from pipeprof.read.ascend.cluster import read_cluster
-from pipeprof.read.ascend.files import one_line
 from pipeprof.read.ascend.first import first_times
 from pipeprof.read.ascend.identify import identify
-from pipeprof.read.ascend.share import Share
-from pipeprof.read.ascend.workers import read_shares
-from pipeprof.record.run import NotMeasured, Rank, Rep
+from pipeprof.read.source.content import one_line
+from pipeprof.read.tables.outcome import Damage, count_ranks, decide, of_ranks
+from pipeprof.read.tables.share import Share
+from pipeprof.read.tables.workers import read_shares
+from pipeprof.record.run import Rank, Rep
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
@@ -21,10 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeprof.read.ascend.captures import Files
-    from pipeprof.read.ascend.share import Outcome
+    from pipeprof.read.tables.share import Outcome
     from pipeprof.record.run import Manifest, Run
 
-    Damage = tuple[int | None, str, str]
 
 KIND = "ascend"
 WHAT = (
@@ -36,6 +37,16 @@ _EVIDENCE = {
     "step_trace": "step trace of the device", "msprof": "step trace of msprof",
     "trace_view": "ProfilerStep of the profiler", "cpu_exec": "executions of the operators",
 }  # fmt: skip
+
+_MISSING = {
+    "step": "no file says where steps begin and end",
+    "op": "no file with executions of operators",
+    "collective": "no file with communication events",
+    "queue": "no queue samples",
+    "fetch": "no file with batches",
+    "memory": "no file with memory",
+    "cpu": "no CPU samples",
+}
 
 
 def recognise(path: Path) -> bool:
@@ -64,14 +75,13 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
             for files in ranks.get(rank, ())
         ]
         zeros = {"counter": firsts.get(rank, {}).get("counter", 0), **common}
-        shares.append(Share(rank, captures, zeros, cluster.of(rank)))
+        shares.append(Share(share.__name__, rank, captures, zeros, cluster.of(rank)))
     outcomes = read_shares(shares, run, progress)
-    damage: list[Damage] = [(None, one_line(error.message), error.hint) for error in cluster.damage]
-    damage += [(outcome.rank, *said) for outcome in outcomes for said in outcome.damage]
+    damage = [Damage(one_line(error.message), error.hint) for error in cluster.damage] + of_ranks(outcomes)
     _fill_in(manifest, outcomes, common["epoch"])
     if not any(manifest.tables.get(table) for table in MEASURED):
         raise _nothing(paths, damage)
-    _decide(manifest, damage)
+    decide(manifest, damage, _MISSING, "what comes before the damage is used: ")
 
 
 def _first_of(captures: Sequence[Files]) -> dict[str, int]:
@@ -95,9 +105,8 @@ def _owners(ranks: Mapping[int, Sequence[Files]]) -> dict[str, set[int]]:
 def _fill_in(manifest: Manifest, outcomes: Sequence[Outcome], epoch: int) -> None:
     rep = Rep(rep=0, zero_realtime_ns=epoch, zero_monotonic_ns=0)
     ends = []
+    count_ranks(manifest, outcomes)
     for outcome in outcomes:
-        for table, count in sorted(outcome.counts.items()):
-            manifest.tables[table] = manifest.tables.get(table, 0) + count
         if any(outcome.counts.get(table) for table in MEASURED):
             rep.ranks.append(_entry(outcome, epoch))
             ends += list(outcome.last.values())
@@ -108,7 +117,7 @@ def _fill_in(manifest: Manifest, outcomes: Sequence[Outcome], epoch: int) -> Non
 
 def _nothing(paths: Sequence[Path], damage: Sequence[Damage]) -> SourceError:
     if damage:
-        return SourceError(damage[0][1], damage[0][2])
+        return damage[0].error()
     return SourceError(
         f"nothing to import in `{paths[0]}`: {format_count(len(paths), 'file')} without a row that can be used",
         "import the whole folder that the profiler wrote",
@@ -123,10 +132,8 @@ def _entry(outcome: Outcome, epoch: int) -> Rank:
 
 
 def _say(manifest: Manifest, outcome: Outcome) -> None:
-    """What was odd, and what the profiler said of itself."""
+    """Clocks that nothing relates, and what the profiler said of itself."""
     rank = outcome.rank
-    for code, message in outcome.notes:
-        manifest.warn(code, message, rep=0, rank=rank)
     clocks = sorted(outcome.first)
     if len(clocks) > 1:
         names = {"counter": "the device's counter", "epoch": "the wall clock", "raw": "the machine's raw clock"}
@@ -134,31 +141,10 @@ def _say(manifest: Manifest, outcome: Outcome) -> None:
         manifest.warn(
             "clocks", f"times are on {shown}; each begins at 0, how they relate is not known", rep=0, rank=rank
         )
-    if outcome.points:
-        manifest.options.setdefault("points", {})[f"rank {rank}"] = _points(outcome.points)
-    if outcome.config:
-        manifest.options.setdefault("profiler", {})[str(rank)] = outcome.config
-
-
-def _decide(manifest: Manifest, damage: Sequence[Damage]) -> None:
-    for rank, message, _ in damage:
-        manifest.warn("damaged_file", f"what comes before the damage is used: {message}", rep=0, rank=rank)
-    manifest.state, manifest.reason = "complete", None
-    if damage:
-        more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
-        manifest.state, manifest.reason = "partial", f"a file could not be read: {damage[0][1]}{more}"
-    why = {
-        "step": "no file says where steps begin and end",
-        "op": "no file with executions of operators",
-        "collective": "no file with communication events",
-        "queue": "no queue samples",
-        "fetch": "no file with batches",
-        "memory": "no file with memory",
-        "cpu": "no CPU samples",
-    }
-    manifest.not_measured = [
-        NotMeasured(what=table, why=text) for table, text in why.items() if not manifest.tables.get(table)
-    ]
+    if points := outcome.facts.get("points"):
+        manifest.options.setdefault("points", {})[f"rank {rank}"] = _points(points)
+    if config := outcome.facts.get("config"):
+        manifest.options.setdefault("profiler", {})[str(rank)] = config
 
 
 def _points(found: Mapping[str, str | None]) -> dict[str, str | None]:

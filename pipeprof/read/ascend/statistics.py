@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.files import HINT, Sheet, field
 from pipeprof.read.ascend.graph_ops import rounded_mean
-from pipeprof.read.ascend.values import duration, whole
+from pipeprof.read.source.content import HINT
+from pipeprof.read.source.numbers import duration, whole
+from pipeprof.read.source.sheet import Sheet, field
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
-from pipeprof.read.ascend.files import HINT, Sheet, field
-from pipeprof.read.ascend.values import NS_PER_TICK, collective_kind, ticks, whole
+from pipeprof.read.ascend.values import NS_PER_TICK, collective_kind, ticks
+from pipeprof.read.source.content import HINT
+from pipeprof.read.source.numbers import whole
+from pipeprof.read.source.sheet import Sheet, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeprof.read.ascend.columns import joined, nanoseconds
-from pipeprof.read.ascend.events import BARE, batches, marked
-from pipeprof.read.ascend.files import mapping, text
+from pipeprof.read.ascend.events import bare_events, marked
 from pipeprof.read.ascend.graph_ops import type_of
 from pipeprof.read.ascend.lanes import MOST, Lanes, Names, Sort, number_of
-from pipeprof.read.ascend.values import collective_kind, duration, ns
+from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.source.document import mapping, text
+from pipeprof.read.source.number_columns import joined, nanoseconds
+from pipeprof.read.source.numbers import duration, ns
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,7 +115,7 @@ def read_trace(path: Path, names: Names, out: Out, wanted: Wanted) -> dict[str, 
     sums: dict[str, int] = defaultdict(int)
     lanes = Lanes(names)
     seen = 0
-    for events in batches(path, BARE):
+    for events in bare_events(path, out.notes):
         seen += len(events)
         out.progress(f"rank {out.rank}: {path.name}, {seen} events")
         found = lanes.sorted(events)
@@ -173,7 +174,7 @@ def _add_ops(path: Path, waiting: Waiting, device: str, out: Out) -> None:
         return
     start, dur, good = _times(path, events, out)
     names = _names(events)
-    known = {name: out.op_id(name, type_of(name), device) for name in dict.fromkeys(names)}
+    known = {name: out.operator(name, type_of(name), device) for name in dict.fromkeys(names)}
     lengths = pa.array(dur)
     columns = {
         "op_id": pa.array([known[name] for name in names], pa.int64()), "step": out.steps.all_at(start, CLOCK),

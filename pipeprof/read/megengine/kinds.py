@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.read.megengine.unpacked import Unpacked
+from pipeprof.read.source.content import Content
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +15,7 @@ PROFILE, FOOTPRINT, TIMELINE, MEMORY_FLOW, STATIC_MEMORY, LOG = (
     "static-graph profile", "footprint dump", "chrome timeline", "memory flow", "static memory dump",
     "load_and_run log",
 )  # fmt: skip
+_PID = re.compile(r"([0-9]{1,9})\.")
 _HEAD = 1 << 16
 _TAIL = 1 << 12
 _BLANK = rb"[ \t\r\n]*"
@@ -48,7 +49,7 @@ _FOREIGN = re.compile(rb'"(schemaVersion|deviceProperties|distributedInfo|record
 
 def identify(path: Path) -> str | None:
     """What a file is, one of the names above; None for others. Raises SourceError when it cannot be read."""
-    with Unpacked(path) as file:
+    with Content(path) as file:
         head, tail = _ends(file)
     if b"megengine.org.cn" in head and b"<svg" in head:
         return MEMORY_FLOW
@@ -60,7 +61,7 @@ def identify(path: Path) -> str | None:
     return LOG if _LOG_LINE.search(head) else None
 
 
-def _ends(file: Unpacked) -> tuple[bytes, bytes]:
+def _ends(file: Content) -> tuple[bytes, bytes]:
     """The head and, of what may be a timeline or a memory plan, the tail; empty where a packed file is damaged."""
     try:
         head = file.read(_HEAD)
@@ -80,3 +81,9 @@ def _is_timeline(head: bytes, tail: bytes) -> bool:
     return bool(_LOCAL_TIME.search(tail) or _LOCAL_TIME.search(head) or _CLOCK_EVENT.search(head[:4096])) or bool(
         _NAMED_TRACK.search(head) or _OWN_WORD.search(head)
     )
+
+
+def by_pid(path: Path) -> tuple[int, str]:
+    """Files in the order of the process numbers that their names begin with; 0 without one."""
+    found = _PID.match(path.name)
+    return (int(found[1]) if found else 0, str(path))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.read.megengine.unpacked import Unpacked
+from pipeprof.read.source.content import Content
 from pipeprof.units import ns_from_text
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Log:
 
 def read_log(path: Path) -> Log:
     """Read a log file. Raises SourceError when it cannot be read, or nothing in it is of load_and_run."""
-    with Unpacked(path) as file:
+    with Content(path) as file:
         text = file.read(_LARGEST + 1)
     if len(text) > _LARGEST:
         raise SourceError(f"`{path}` is larger than {_LARGEST >> 20} MiB", "give the log of one run")

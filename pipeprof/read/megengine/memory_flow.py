@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.megengine.outcome import Outcome
-from pipeprof.read.megengine.unpacked import Unpacked
-from pipeprof.read.spool.rank import RankRows
+from pipeprof.read.source.content import Content
+from pipeprof.read.tables.rows import Rows
 from pipeprof.record import limits
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ def read_memory_flow(path: Path, first_op: int = 0, later_ns: int = 0) -> Outcom
 
     Raises SourceError when no tensor is in the file.
     """
-    out = Outcome(RankRows(0, 0, -later_ns, first_op, most=limits.most_imported_rows(kept=True)))
+    out = Outcome(Rows(0, 0, first_op, most=limits.most_imported_rows(kept=True)))
     for text in _rectangles(path):
         tags = dict(_TAG.findall(text))
         if tags.get("type") == "tensor":
-            _add(out, tags)
+            _add(out, tags, later_ns)
         elif "size" in tags:
             out.problem("rectangles that are no tensor")
     if not out.rows.get("allocation"):
@@ -50,7 +50,7 @@ def read_memory_flow(path: Path, first_op: int = 0, later_ns: int = 0) -> Outcom
     return out
 
 
-def _add(out: Outcome, tags: dict[str, str]) -> None:
+def _add(out: Outcome, tags: dict[str, str], later_ns: int) -> None:
     produced, size = _sum(tags.get("produced", ""), _TIMES), _sum(tags.get("size", ""), _SIZES)
     released, lived = _sum(tags.get("erased", ""), _TIMES), _sum(tags.get("duration", ""), _TIMES)
     if produced is None:
@@ -60,13 +60,13 @@ def _add(out: Outcome, tags: dict[str, str]) -> None:
         released = None  # one that was never released has an undefined end
     if released is None and lived and tags.get("erased") is None:
         released = produced + lived
-    out.end_ns = max(out.end_ns, out.kept.at(released or produced))
+    out.end_ns = max(out.end_ns, (released or produced) + later_ns)
     out.kept.add(
         "allocation",
         address=_address(tags.get("address", "")),
         bytes=size,
-        produced_ns=out.kept.at(produced),
-        released_ns=None if released is None else out.kept.at(released),
+        produced_ns=produced + later_ns,
+        released_ns=None if released is None else released + later_ns,
         op_id=_maker(out, tags),
     )
 
@@ -82,7 +82,7 @@ def _maker(out: Outcome, tags: dict[str, str]) -> int | None:
 def _rectangles(path: Path) -> Iterator[str]:
     """Text from one `<rect` to the next, in bounded memory."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    with Unpacked(path) as file:
+    with Content(path) as file:
         rest = ""
         while block := file.read(_CHUNK):
             pieces = _RECT.split(rest + decoder.decode(block))

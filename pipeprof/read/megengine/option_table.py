@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.record.plain_file import open_file
+from pipeprof.read.source.content import open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ class Variant:
 def read_option_table(path: Path) -> list[Variant]:
     """Rows in file order. Raises SourceError, with the line, for a missing column or a cell that is no number."""
     try:
-        with io.TextIOWrapper(open_file(path, packed=False), encoding="utf-8-sig", newline="") as file:
+        with io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             missing = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
             if missing:

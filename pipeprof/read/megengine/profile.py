@@ -15,10 +15,10 @@ import msgspec
 import numpy as np
 
 from pipeprof.errors import SourceError
-from pipeprof.read.collector import without_collector
 from pipeprof.read.megengine.profile_content import UNKNOWN, DTypes, Operators, Profile, Side
-from pipeprof.read.megengine.scan import Scan
-from pipeprof.read.megengine.unpacked import Unpacked
+from pipeprof.read.source.collector import without_collector
+from pipeprof.read.source.content import Content
+from pipeprof.read.source.json_stream import Scan
 from pipeprof.record.bad_json import BAD_JSON
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def read_profile(path: Path) -> Profile:
     that holds no operator's time, and for a file without times (a footprint dump).
     """
     profile = Profile(path)
-    with Unpacked(path) as file, without_collector():
+    with Content(path) as file, without_collector():
         scan = Scan(file, path)
         try:
             _section(scan, profile)

@@ -10,9 +10,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from pipeprof.read.megengine.arrays import LARGEST_NS, fractions, integers, pick, rounded, texts, usable
+from pipeprof.read.megengine.arrays import LARGEST_NS, fractions, rounded, usable
 from pipeprof.read.megengine.profile import shape_text
 from pipeprof.read.megengine.profile_content import UNKNOWN
+from pipeprof.read.tables.arrow import numbers as integers
+from pipeprof.read.tables.arrow import pick
+from pipeprof.read.tables.arrow import strings as texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,13 +52,13 @@ class Tables:
         if keep is not None:
             op, place, times = op[keep], place[keep], times[keep]
             self._problem("times that are given twice: the last counts", len(side.op) - len(keep))
-        places, side_name = texts(self._profile.places), texts([name])
+        places, side_name = texts(list(self._profile.places)), texts([name])
         for begin in range(0, len(op), PIECE):
             piece = slice(begin, begin + PIECE)
             yield {
                 "op_id": integers(op[piece]),
                 "track": pick(places, integers(place[piece])),
-                "side": pick(side_name, integers(np.zeros(len(op[piece])))),
+                "side": pick(side_name, integers(np.zeros(len(op[piece]), np.int64))),
                 **self._times(times[piece], name),
             }
 
@@ -117,7 +120,7 @@ class Tables:
             executed[np.asarray(ops, dtype=np.int64)] = True
         executed[self._owner[self._owner != UNKNOWN]] = True
         numbers = numbers[executed[numbers]]
-        ids = texts(profile.number)
+        ids = texts(list(profile.number))
         parts = (self._devices(), self._footprints(), self._described())
         for begin in range(0, len(numbers), PIECE):
             piece = numbers[begin : begin + PIECE]
@@ -133,7 +136,7 @@ class Tables:
         place[np.asarray(found.op, dtype=np.int64)] = np.arange(len(found.op))
         offsets = np.concatenate(([0], np.asarray(found.name_end, dtype=np.int32))).astype(np.int32)
         names = pa.StringArray.from_buffers(len(found.op), pa.py_buffer(offsets), pa.py_buffer(found.name))
-        kinds = texts(found.types)
+        kinds = texts(list(found.types))
         kind = np.asarray(found.type, dtype=np.int64)
         words, which = self._in_types()
 

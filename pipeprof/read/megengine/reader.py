@@ -5,31 +5,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.read.kineto.writing import TableWriter
 from pipeprof.read.megengine import kinds
 from pipeprof.read.megengine.beside import add_beside
+from pipeprof.read.megengine.kinds import by_pid
 from pipeprof.read.megengine.log_steps import read_log_steps
+from pipeprof.read.megengine.outcome import tell, write
 from pipeprof.read.megengine.profile import read_profile
 from pipeprof.read.megengine.profile_rows import Tables
 from pipeprof.read.megengine.steps import MARK
-from pipeprof.read.megengine.streamed import OPERATORS, Streamed
 from pipeprof.read.megengine.survey import survey
 from pipeprof.read.megengine.timeline import read_timeline
-from pipeprof.read.megengine.told import by_pid, count, leave_out, say, tell, write
-from pipeprof.record.run import NotMeasured, Rank, Rep
+from pipeprof.read.tables.operators import FULL
+from pipeprof.read.tables.outcome import Damage, count, decide, leave_out, say_problems
+from pipeprof.read.tables.streamed import Streamed
+from pipeprof.read.tables.writer import TableWriter
+from pipeprof.record.run import Rank, Rep
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipeprof.record.run import Manifest, Run
+    from pipeprof.record.run import Run
 
 KIND = "megengine"
 WHAT = (
     "MegEngine profiles (static-graph JSON, chrome timelines, memory_flow.svg, StaticMemoryInfo.json) and logs of "
     "load_and_run"
 )
+
+_MISSING = {
+    "step": "no step() of MegEngine's profiler is in a timeline; a static-graph profile has one iteration",
+    "op": "no file with operators",
+    "queue": "MegEngine's files have no dataset queues",
+    "op_service": "MegEngine's files have no dataset operators",
+    "memory": "no timeline with memory samples (sample_rate)",
+    "cpu": "MegEngine's files have no CPU samples",
+}
 
 
 def recognise(path: Path) -> bool:
@@ -64,7 +76,7 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
         raise damage[0] if damage else _empty(paths, timelines)
     run.manifest.reps = run.manifest.reps or [Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=0, ranks=[_rank(0)])]
     run.manifest.options["kinds"] = sorted({f"MegEngine {kind}" for kind, _ in found if kind})
-    _decide(run.manifest, damage)
+    decide(run.manifest, [Damage(error.message, error.hint) for error in damage], _MISSING)
 
 
 def _each_a_repetition(
@@ -89,7 +101,7 @@ def _each_a_repetition(
             count(run.manifest, table, out.rows)
         if profile.compat:
             run.manifest.warn("time_unit", _UNIT, rep=rep)
-        say(run.manifest, {**profile.problems, **tables.problems}, rep, 0)
+        say_problems(run.manifest, {**profile.problems, **tables.problems}, rep, 0)
         run.manifest.options["profile"] = "static graph; times in seconds"
         run.manifest.reps.append(Rep(rep=rep, zero_realtime_ns=0, zero_monotonic_ns=0, ranks=[_rank(0)]))
 
@@ -98,8 +110,6 @@ _UNIT = (
     "this profile is of MegEngine 1.0 to 1.2, which counted in milliseconds; its times are taken as seconds here, "
     "as profile_analyze takes them"
 )
-
-_MANY = f"more than {OPERATORS:,} operators: of the others only the type is known"
 
 
 def _each_a_rank(
@@ -125,8 +135,8 @@ def _each_a_rank(
             damage.append(error)
             continue
         tell(outcome, run, 0, len(ranks), damage)
-        if kept.more:
-            run.manifest.warn("operators", _MANY, rep=0, rank=len(ranks))
+        if kept.operators.full:
+            run.manifest.warn("operators", FULL, rep=0, rank=len(ranks))
         ranks.append(_rank(len(ranks), by_pid(path)[0], outcome.zero_ns or 0))
         ranks[-1].step_evidence = MARK if "step" in kept.counts else None
         ends.append(outcome.end_ns + by_ns)
@@ -176,23 +186,3 @@ def _empty(paths: Sequence[Path], timelines: Sequence[Path]) -> SourceError:
     return SourceError(
         f"nothing to import: {format_count(len(paths), 'file')} without a time", "give the profiler's files"
     )
-
-
-def _decide(manifest: Manifest, damage: Sequence[SourceError]) -> None:
-    for error in damage:
-        manifest.warn("damaged_file", error.message)
-    manifest.state, manifest.reason = "complete", None
-    if damage:
-        more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
-        manifest.state, manifest.reason = "partial", f"a file could not be read to its end: {damage[0].message}{more}"
-    why = {
-        "step": "no step() of MegEngine's profiler is in a timeline; a static-graph profile has one iteration",
-        "op": "no file with operators",
-        "queue": "MegEngine's files have no dataset queues",
-        "op_service": "MegEngine's files have no dataset operators",
-        "memory": "no timeline with memory samples (sample_rate)",
-        "cpu": "MegEngine's files have no CPU samples",
-    }
-    manifest.not_measured = [
-        NotMeasured(what=table, why=text) for table, text in why.items() if table not in manifest.tables
-    ]

@@ -12,8 +12,8 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.megengine.outcome import Outcome
-from pipeprof.read.megengine.scan import Scan
-from pipeprof.read.megengine.unpacked import Unpacked
+from pipeprof.read.source.content import Content
+from pipeprof.read.source.json_stream import Scan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ def read_static_memory(path: Path) -> Outcome:
     """
     out = Outcome()
     out.problem("memory plan without clock times: positions in the order of execution stand in their place")
-    with Unpacked(path) as file:
+    with Content(path) as file:
         scan = Scan(file, path)
         try:
             _read(scan, out)

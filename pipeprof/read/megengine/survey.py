@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
 from pipeprof.read.megengine.events import BATCH, LARGEST, Event, args_of, ns_of, text_of
-from pipeprof.read.megengine.scan import Scan
 from pipeprof.read.megengine.steps import MARK
-from pipeprof.read.megengine.unpacked import Unpacked
+from pipeprof.read.source.content import Content
+from pipeprof.read.source.json_stream import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +94,7 @@ def each_event(
     Returns how many entries were left out, by what was wrong with them, and what ended the file too early. Raises
     SourceError for a file that cannot be opened.
     """
-    with Unpacked(path) as file:
+    with Content(path) as file:
         scan = Scan(file, path)
         try:
             _read(scan, take, clock)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pipeprof.read.spool.rank import RankRows
+    from pipeprof.read.tables.rows import Rows
 
 MOST_OPEN = 100_000  # events of a file that have begun and not ended
 _MEMORY = "_alloc_mem"
@@ -36,7 +36,7 @@ _HUGE = 2**1023
 _FLOW = {"s": "start", "t": "step", "f": "end"}
 
 
-def read_timeline(path: Path, survey: Survey, kept: RankRows) -> Outcome:
+def read_timeline(path: Path, survey: Survey, kept: Rows) -> Outcome:
     """Rows of one process's timeline into `kept`.
 
     A file that is damaged or ends too early gives what was read until then, with `damage` set; raises SourceError when
@@ -69,7 +69,7 @@ class _Open:
 class _Reading:
     """The state while events go by."""
 
-    def __init__(self, survey: Survey, kept: RankRows) -> None:
+    def __init__(self, survey: Survey, kept: Rows) -> None:
         self.out = Outcome(kept, survey.zero_ns)
         self._survey = survey
         self._devices: dict[str, bool] = {}

@@ -6,12 +6,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.read.minddata.files import LARGEST_MS, Notes, as_dict, as_list, ratio, read_json, whole
+from pipeprof.read.minddata.files import LARGEST_MS, ratio, read_json, whole
+from pipeprof.read.source.document import listed, mapping
 from pipeprof.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from pipeprof.read.source.notes import Notes
 
 Pair = tuple["float | None", "float | None"]
 OTHERS = -1  # op_id of what no operator's thread did
@@ -43,14 +46,14 @@ class CpuFile:
 def read_cpu(path: Path, notes: Notes) -> CpuFile:
     """Read a CPU file. Impossible values become None and are counted in `notes`. Raises SourceError as `read_json`."""
     content = read_json(path)
-    stamps = [whole(stamp, LARGEST_MS) for stamp in as_list(content.get("time_stamp"))]
+    stamps = [whole(stamp, LARGEST_MS) for stamp in listed(content.get("time_stamp"))]
     notes.count(path, "impossible time stamp", stamps.count(None))
     found = CpuFile([None if stamp is None else stamp * NS_PER_MS for stamp in stamps])
     found.machine_cores = whole(content.get("cpu_processor_num"), MOST_CORES) or None
     known = [time for time in found.times if time is not None]
     if any(later < earlier for earlier, later in pairwise(known)):
         notes.add("clock", f"time stamps in `{path.name}` go backwards")
-    for entry in map(as_dict, as_list(content.get("op_info"))):
+    for entry in map(mapping, listed(content.get("op_info"))):
         number = whole(entry.get("op_id"))
         if number is None:
             if entry.get("op_id") != OTHERS:
@@ -60,21 +63,21 @@ def read_cpu(path: Path, notes: Notes) -> CpuFile:
         else:
             found.ops[number] = _pairs(path, entry.get("metrics"), f"operator {number}: impossible CPU", notes)
     found.process = _pairs(path, content.get("process_info"), "impossible CPU of the process", notes)
-    found.host = _host(path, as_dict(content.get("device_info")), len(stamps), notes)
-    memory, machine = as_dict(content.get("process_memory_info")), as_dict(content.get("system_memory_info"))
+    found.host = _host(path, mapping(content.get("device_info")), len(stamps), notes)
+    memory, machine = mapping(content.get("process_memory_info")), mapping(content.get("system_memory_info"))
     found.rss = _bytes(path, memory.get("rss_mbytes"), "impossible resident set", notes)
     found.used = _bytes(path, machine.get("used_sys_memory_mbytes"), "impossible host memory", notes)
     return found
 
 
 def _pairs(path: Path, metrics: object, what: str, notes: Notes) -> list[Pair]:
-    user, system = (_ratios(as_dict(metrics).get(name)) for name in ("user_utilization", "sys_utilization"))
+    user, system = (_ratios(mapping(metrics).get(name)) for name in ("user_utilization", "sys_utilization"))
     notes.count(path, what, user.count(None) + system.count(None))
     return list(zip(user, system, strict=False))
 
 
 def _ratios(values: object) -> list[float | None]:
-    return [ratio(value) for value in as_list(values)]
+    return [ratio(value) for value in listed(values)]
 
 
 def _host(
@@ -109,7 +112,7 @@ def _bytes(path: Path, values: object, what: str, notes: Notes) -> list[int | No
         round(value * _MIB)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LARGEST_MS
         else None
-        for value in as_list(values)
+        for value in listed(values)
     ]
     notes.count(path, what, found.count(None))
     return found

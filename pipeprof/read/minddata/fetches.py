@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.minddata.files import LARGEST, LARGEST_MS, Notes, integer, lines
+from pipeprof.read.minddata.files import LARGEST_MS, integer
+from pipeprof.read.source.content import lines
+from pipeprof.read.source.notes import Notes
+from pipeprof.read.source.numbers import LARGEST
 from pipeprof.units import NS_PER_MS, format_count
 
 if TYPE_CHECKING:

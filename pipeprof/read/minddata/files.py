@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import zlib
-from collections import Counter
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.record.plain_file import open_file
+from pipeprof.read.source.content import BROKEN, cannot_read, open_bytes
+from pipeprof.read.source.document import document
+from pipeprof.read.source.numbers import LARGEST
 from pipeprof.units import NS_PER_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-LARGEST = 1 << 62  # no time, size or number in these files can be as large
 LARGEST_MS = LARGEST // NS_PER_MS
 JSON_BYTES = 1 << 26
-_LINE_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16
 _LOG_BYTES = 1 << 24  # a log's first timing block comes after at most this much of other output
 
@@ -57,31 +53,6 @@ class Found(NamedTuple):
     rank: int | None
 
 
-class Notes:
-    """What was odd, for the user: `add` says it at once, `count` gathers equal oddities of one file into one line."""
-
-    def __init__(self) -> None:
-        self._said: list[tuple[str, str]] = []
-        self._counts: Counter[tuple[str, str]] = Counter()
-
-    def add(self, code: str, message: str) -> None:
-        """Say a thing once."""
-        if (code, message) not in self._said:
-            self._said.append((code, message))
-
-    def count(self, path: Path, what: str, times: int = 1) -> None:
-        """One more value of this file that was left out, for this reason."""
-        if times:
-            self._counts[path.name, what] += times
-
-    def all(self) -> list[tuple[str, str]]:
-        """(code, message) of everything, in the order it was found; left-out values last."""
-        return self._said + [
-            ("bad_value", f"`{name}`: {'1 entry was' if times == 1 else f'{times:,} entries were'} left out: {what}")
-            for (name, what), times in self._counts.items()
-        ]
-
-
 def identify(path: Path) -> Found | None:
     """What a file is, by its content; None for anything that is not known.
 
@@ -92,14 +63,14 @@ def identify(path: Path) -> Found | None:
     name = path.name.removesuffix(".gz")
     named = next((kind for kind, pattern in _NAMES.items() if pattern.fullmatch(name)), None)
     try:
-        with _open(path) as file:
+        with open_bytes(path) as file:
             head = file.read(_HEAD_BYTES)
             kind = _by_content(head, name) or named
             if kind is None and b"\0" not in head and _has_blocks(head, file):
                 kind = LOG
-    except (OSError, EOFError, zlib.error) as error:
+    except BROKEN as error:
         if named is None:
-            raise SourceError(f"cannot read `{path}`: {error}") from error
+            raise cannot_read(path, error) from error
         kind = named
     return None if kind is None else Found(path, kind, _rank(path, kind))
 
@@ -134,48 +105,17 @@ def _has_blocks(head: bytes, file: IO[bytes]) -> bool:
         seen, tail = seen + len(chunk), chunk[-32:]
         try:
             chunk = file.read(_HEAD_BYTES)
-        except (OSError, EOFError, zlib.error):
+        except BROKEN:
             return False
     return False
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object of a file; NaN, Infinity and numbers beyond any float are None.
-
-    Raises SourceError for a file that is empty, cut off, or holds anything else.
-    """
-    try:
-        with _open(path) as file:
-            data = file.read(JSON_BYTES + 1)
-        if len(data) > JSON_BYTES:
-            raise SourceError(f"`{path}` is larger than {JSON_BYTES >> 20} MiB, which no such file is", "remove it")
-        if not data.strip():
-            raise SourceError(f"`{path}` is empty, expected a JSON object", "restore the file, or remove it")
-        content = json.loads(data.decode("utf-8-sig"), parse_constant=lambda _name: None)
-    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
-        raise SourceError(
-            f"cannot read `{path}`: {error}", "the process may have been killed while writing it"
-        ) from error
+    """The JSON object of a file; NaN and Infinity are None. Raises SourceError as `document`, and for anything else."""
+    content = document(path, JSON_BYTES, float)
     if not isinstance(content, dict):
         raise SourceError(f"`{path}` holds {type(content).__name__}, expected a JSON object")
     return content
-
-
-def lines(path: Path, most: int | None = None) -> Iterator[str]:
-    """Lines of a text file, one at a time, without their ends (LF or CRLF).
-
-    Raises SourceError for a file that cannot be read, or has more than `most` bytes.
-    """
-    size = 0
-    try:
-        with _open(path) as file:
-            while line := file.readline(_LINE_BYTES):  # a longer one comes in pieces
-                size += len(line)
-                if most is not None and size > most:
-                    raise SourceError(f"`{path}` is larger than {most >> 20} MiB, which no such file is", "remove it")
-                yield line.decode("utf-8", "replace").rstrip("\r\n")
-    except (OSError, EOFError, zlib.error) as error:
-        raise SourceError(f"cannot read `{path}`: {error}", "restore the file, or remove it") from error
 
 
 def whole(value: object, largest: int = LARGEST) -> int | None:
@@ -197,17 +137,3 @@ def ratio(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1_000_000:
         return None
     return value / 100
-
-
-def as_list(value: object) -> list[Any]:
-    """The value if it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def as_dict(value: object) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def _open(path: Path) -> IO[bytes]:
-    return open_file(path, packed=path.suffix == ".gz")

@@ -11,10 +11,10 @@ from pipeprof.read.minddata import files
 from pipeprof.read.minddata.align import align
 from pipeprof.read.minddata.cpu import CpuFile, read_cpu
 from pipeprof.read.minddata.fetches import DeviceFetch, FetchRecord, read_device_side, read_records
-from pipeprof.read.minddata.files import Notes
 from pipeprof.read.minddata.graph import Graph, PipelineOp, read_pipeline, read_raw_csv
 from pipeprof.read.minddata.saved import attach
 from pipeprof.read.minddata.timings import Block, read_blocks
+from pipeprof.read.source.notes import Notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.minddata.files import JSON_BYTES, LARGEST_MS, Notes, as_list, integer, lines, read_json, whole
+from pipeprof.read.minddata.files import JSON_BYTES, LARGEST_MS, integer, read_json, whole
+from pipeprof.read.source.content import lines
+from pipeprof.read.source.document import listed
 from pipeprof.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from pipeprof.read.source.notes import Notes
 
 _LARGEST_ID = 1 << 31
 _CSV_COLUMNS = ("op_id", "op_type", "num_workers", "output_queue_size", "output_queue_length", "children_id")
@@ -65,7 +69,7 @@ def read_pipeline(path: Path, notes: Notes) -> Graph:
 
 def read_raw_csv(path: Path, notes: Notes) -> Graph:
     """As `read_pipeline`, from a minddata_pipeline_raw file: operators without a queue are mostly not in it."""
-    rows = csv.reader(lines(path, JSON_BYTES))
+    rows = csv.reader(lines(path, most=JSON_BYTES))
     try:
         table = [row for row in rows if row]
     except csv.Error as error:
@@ -109,7 +113,7 @@ def _operator(path: Path, entry: Any, notes: Notes) -> PipelineOp:
     if not isinstance(entry, dict):
         raise SourceError(f"damaged `{path}`: an operator is {type(entry).__name__}, expected an object", _HINT)
     number, kind = whole(entry.get("op_id"), _LARGEST_ID), entry.get("op_type")
-    children = [whole(child, _LARGEST_ID) for child in as_list(entry.get("children"))]
+    children = [whole(child, _LARGEST_ID) for child in listed(entry.get("children"))]
     if number is None or not isinstance(kind, str) or not kind or None in children:
         found = {name: entry.get(name) for name in ("op_id", "op_type", "children")}
         raise SourceError(f"damaged `{path}`: {str(found)[:200]}, expected op_info with op_id and op_type", _HINT)
@@ -133,7 +137,7 @@ def _add_queue(path: Path, op: PipelineOp, queue: Mapping[str, Any], notes: Note
     op.stated_ratio = _share(queue.get("usage_rate"))
     if op.stated_ratio is None and queue.get("usage_rate") is not None:
         notes.count(path, f"operator {op.op_id}: impossible usage rate")
-    sizes = as_list(queue.get("size"))
+    sizes = listed(queue.get("size"))
     if not sizes:
         notes.add("no_samples", f"`{path.name}`: operator {op.op_id} has a queue and no samples")
     op.depths = [whole(size) for size in sizes]

@@ -10,9 +10,10 @@ from pipeprof.errors import SourceError
 from pipeprof.read.minddata import files
 from pipeprof.read.minddata.folder import RankFiles, read_rank
 from pipeprof.read.minddata.rows import add_rows
-from pipeprof.read.spool.rank import RankRows
+from pipeprof.read.tables.outcome import Damage, count, decide
+from pipeprof.read.tables.rows import RankRows
 from pipeprof.record import limits, store
-from pipeprof.record.run import NotMeasured, Rank, Rep
+from pipeprof.record.run import Rank, Rep
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
@@ -117,8 +118,7 @@ def _write(run: Run, rank: int, found: RankFiles, zero: int) -> bool:
     if not any(out.rows.get(table) for table in MEASURED):
         return False
     for table, rows in out.rows.items():
-        count = store.write(run, table, 0, rank, rows)
-        run.manifest.tables[table] = run.manifest.tables.get(table, 0) + count
+        count(run.manifest, table, store.write(run, table, 0, rank, rows))
     return True
 
 
@@ -134,13 +134,6 @@ def _rank_entry(rank: int, found: RankFiles, zero: int) -> Rank:
 
 
 def _decide(manifest: Manifest, read: dict[int, RankFiles]) -> None:
-    damaged = [(rank, error) for rank, found in read.items() for error in found.damage]
-    for rank, error in damaged:
-        manifest.warn("damaged_file", f"left out: {error.message}", rep=0, rank=rank)
-    manifest.state, manifest.reason = "complete", None
-    if damaged:
-        more = f" (and {len(damaged) - 1} more)" if len(damaged) > 1 else ""
-        manifest.state, manifest.reason = "partial", f"a file could not be read: {damaged[0][1].message}{more}"
     sink = any(found.sink for found in read.values())
     timeless = any(record.t_ns is None for found in read.values() for record in found.records)
     batches = "the queue file has no time stamps" if timeless else "no queue file with batches"
@@ -153,9 +146,8 @@ def _decide(manifest: Manifest, read: dict[int, RankFiles]) -> None:
         "cpu": "no CPU file",
         "fetch": batches,
     }
-    manifest.not_measured = [
-        NotMeasured(what=table, why=text) for table, text in why.items() if not manifest.tables.get(table)
-    ]
+    damage = [Damage(error.message, error.hint, rank) for rank, found in read.items() for error in found.damage]
+    decide(manifest, damage, why, "left out: ")
 
 
 def _clocks(manifest: Manifest, read: dict[int, RankFiles]) -> None:

@@ -12,7 +12,7 @@ from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from pipeprof.read.minddata.folder import RankFiles
-    from pipeprof.read.spool.rank import RankRows
+    from pipeprof.read.tables.rows import RankRows
 
 PIPELINE_ID = 0  # a folder holds one iterator's tree
 ROUNDING_NS = 2_000_000  # stamp and wait are whole ms each

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pipeprof.read.minddata.cpu import read_cpu
 from pipeprof.read.minddata.fetches import FetchRecord, read_records
-from pipeprof.read.minddata.files import Notes
 from pipeprof.read.minddata.graph import PipelineOp, read_pipeline, unmatched
+from pipeprof.read.source.notes import Notes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,11 +7,14 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeprof.read.minddata.files import LARGEST, Notes, lines
+from pipeprof.read.source.content import lines
+from pipeprof.read.source.numbers import LARGEST
 from pipeprof.units import ns_from_text
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pipeprof.read.source.notes import Notes
 
 MARK = "[PROF Dataset]"
 EXTRAS = ("throughput_time", "push_device_time")

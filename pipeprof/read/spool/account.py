@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pipeprof.read.spool.process import Process
-    from pipeprof.read.spool.rank import RankRows
+    from pipeprof.read.tables.rows import RankRows
 
     Sample = Mapping[str, Any]
 

@@ -14,9 +14,9 @@ from pipeprof.read.spool.family import Family, read_origins
 from pipeprof.read.spool.lines import Notes, content
 from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
-from pipeprof.read.spool.rank import RankRows
 from pipeprof.read.spool.steps import Step, Steps, find_steps
 from pipeprof.read.spool.whole_run import add_whole_run
+from pipeprof.read.tables.rows import RankRows
 from pipeprof.record import store
 from pipeprof.record.run import Manifest, Rank, Rep, Run
 from pipeprof.units import format_count

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from pipeprof.read.spool.rank import RankRows
+    from pipeprof.read.tables.rows import RankRows
 
 
 def read_samples(path: Path, notes: Notes | None = None) -> list[dict[str, Any]]:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pipeprof.read.spool.rank import RankRows
     from pipeprof.read.spool.steps import Step
+    from pipeprof.read.tables.rows import RankRows
 
 # Operators that only exist in the executed tree, or run inside their consumer: left out when trees are compared.
 INLINED = frozenset(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pipeprof.read.spool.process import Process
-    from pipeprof.read.spool.rank import RankRows
+    from pipeprof.read.tables.rows import RankRows
 
 
 def add_named(process: Process, out: RankRows) -> None:

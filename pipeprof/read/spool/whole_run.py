@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pipeprof.read.spool.process import Process
-    from pipeprof.read.spool.rank import RankRows
     from pipeprof.read.spool.steps import Step
+    from pipeprof.read.tables.rows import RankRows
 
 CALLBACK, EVALUATION = 0, 2  # flags of Kind.PART; 1: a checkpoint
 WRITES = "Checkpoint"  # in the name of a callback's class: it writes checkpoints

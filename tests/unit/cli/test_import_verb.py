@@ -46,7 +46,7 @@ def test_a_partial_import_says_so(call, tmp_path):
     source.joinpath("minddata_cpu_utilization_0.json").write_text('{"time_stamp": [', encoding="utf-8")
     status, _, err = call("import", source, "-o", tmp_path / "run")
     assert status == 0
-    assert "partial: a file could not be read" in err
+    assert "partial: a file could not be read to its end" in err
     assert "minddata_cpu_utilization_0.json" in err
 
 

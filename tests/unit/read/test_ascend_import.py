@@ -22,6 +22,7 @@ from ascend_files import (
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend import events as chrome
 from pipeprof.read.foreign import import_path, recognise
+from pipeprof.read.source.notes import Notes
 from pipeprof.record import store
 
 
@@ -236,7 +237,7 @@ def test_a_damaged_file_leaves_the_others_and_what_stood_in_front_of_the_damage(
     path.write_text(path.read_text()[:-40])
     run = load(folder)
     assert run.manifest.state == "partial"
-    assert "trace_view.json` is cut off at byte" in run.manifest.reason
+    assert "trace_view.json`: the file ends inside the list of events at byte" in run.manifest.reason
     assert len(rows(run, "op", "step")) == 1
     assert ("aten::mm",) in rows(run, "span", "name")
 
@@ -245,7 +246,7 @@ def test_a_damaged_file_leaves_the_others_and_what_stood_in_front_of_the_damage(
 def test_events_are_the_same_whatever_the_pieces(tmp_path, chunk):
     events = trace_events() * 20
     path = write(tmp_path / "trace_view.json", json.dumps(events, indent=1 if chunk == 300 else None))
-    found = [event for part in chrome.events(path, chunk) for event in part]
+    found = [event for part in chrome.events(path, Notes(), chunk) for event in part]
     assert [event.name for event in found] == [event["name"] for event in events]
     assert [bytes(event.args) and json.loads(bytes(event.args)) for event in found] == [
         event.get("args", b"") for event in events

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pipeprof.read.spool.host import add_host, read_samples
-from pipeprof.read.spool.rank import RankRows
+from pipeprof.read.tables.rows import RankRows
 from pipeprof.record.schema import BY_NAME
 
 S = 1_000_000_000

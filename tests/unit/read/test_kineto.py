@@ -6,8 +6,8 @@ import pytest
 from kineto_files import LOADER, imported, memory, op, ops_by_name, rows, step, training, write_trace
 
 from pipeprof.errors import RunError, SourceError
+from pipeprof.read.chrome import reader
 from pipeprof.read.foreign import import_path
-from pipeprof.read.kineto import reader
 from pipeprof.record.run import Manifest, Run
 
 US = 1000
@@ -247,7 +247,7 @@ def test_counters_flows_and_unknown_categories_are_kept(read):
     ]
     assert [(row["flow_id"], row["side"]) for row in rows(run, "flow")] == [(str(2**60 + 1), "start"), ("0x1f", "end")]
     assert [(row["category"], row["name"]) for row in rows(run, "span")] == [("brand_new", "mystery")]
-    assert any("1 with kind `b`" in warning.message for warning in run.manifest.warnings)
+    assert any("1 with a begin and no end" in warning.message for warning in run.manifest.warnings)
 
 
 def test_rows_of_an_npu_are_told_by_their_process(read):
@@ -344,9 +344,9 @@ def test_filtered_utilities_are_spans(read):
 
 
 def test_many_batches_are_one_trace(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeprof.read.kineto.container.CHUNK", 700)
-    monkeypatch.setattr("pipeprof.read.kineto.container._WINDOW", 200)
-    monkeypatch.setattr("pipeprof.read.kineto.tree.FLUSH", 5)
+    monkeypatch.setattr("pipeprof.read.chrome.container.CHUNK", 700)
+    monkeypatch.setattr("pipeprof.read.chrome.container._WINDOW", 200)
+    monkeypatch.setattr("pipeprof.read.chrome.tree.FLUSH", 5)
     whole = imported(tmp_path / "small", write_trace(tmp_path / "a.json", training(40), baseTimeNanoseconds=5))
     monkeypatch.undo()
     once = imported(tmp_path / "large", write_trace(tmp_path / "b.json", training(40), baseTimeNanoseconds=5))
@@ -356,8 +356,8 @@ def test_many_batches_are_one_trace(tmp_path, monkeypatch):
 
 
 def test_events_that_begin_with_an_unknown_key_are_cut_into_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeprof.read.kineto.container.CHUNK", 500)
-    monkeypatch.setattr("pipeprof.read.kineto.container.LARGEST_EVENT", 1500)
+    monkeypatch.setattr("pipeprof.read.chrome.container.CHUNK", 500)
+    monkeypatch.setattr("pipeprof.read.chrome.container.LARGEST_EVENT", 1500)
     events = [{"zzz": 1, **event} for event in training(20)]
     run = imported(tmp_path / "run", write_trace(tmp_path / "a.json", events))
     assert run.manifest.state == "complete"
@@ -375,7 +375,7 @@ def test_a_full_disk_is_told(tmp_path, monkeypatch):
 
 
 def test_an_event_with_nested_objects_is_read_across_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeprof.read.kineto.container.CHUNK", 300)
+    monkeypatch.setattr("pipeprof.read.chrome.container.CHUNK", 300)
     nested = op("a", 0, 5, list=[{"ph": "X", "name": "inner"}] * 30, text='},{"ph": "X"')
     run = imported(
         tmp_path / "run", write_trace(tmp_path / "a.json", [nested, op("b", 9, 1), step(3, 0, 20)], form="flat")

@@ -12,8 +12,9 @@ from megengine_files import GPU, footprint, op, profile, times, var, write
 
 from pipeprof.errors import SourceError
 from pipeprof.read.foreign import import_path, recognise
-from pipeprof.read.megengine import kinds, scan
+from pipeprof.read.megengine import kinds
 from pipeprof.read.megengine.profile import read_profile
+from pipeprof.read.source import json_stream
 from pipeprof.record import store
 
 
@@ -239,7 +240,7 @@ def test_a_file_without_operators_says_what_it_is(tmp_path, content, said):
 
 
 def scanner(data):
-    return scan.Scan(io.BytesIO(data), Path("x.json"))
+    return json_stream.Scan(io.BytesIO(data), Path("x.json"))
 
 
 ANY = (msgspec.json.Decoder(dict[str, int]), msgspec.json.Decoder(int))
@@ -247,7 +248,7 @@ ANY = (msgspec.json.Decoder(dict[str, int]), msgspec.json.Decoder(int))
 
 @pytest.mark.parametrize("size", [1, 7, 64, 4096])
 def test_batches_together_are_the_map_whatever_the_size_of_a_piece(monkeypatch, size):
-    monkeypatch.setattr(scan, "CHUNK", size)
+    monkeypatch.setattr(json_stream, "CHUNK", size)
     wanted = {str(number): {'}, "7": {': [number, {"3": {"4": number}}]} for number in range(200)}
     reading = scanner(json.dumps({"a": wanted, "b": [1], "c": "x"}).encode())
     decoder = (msgspec.json.Decoder(dict[str, dict]), msgspec.json.Decoder(dict))
@@ -273,7 +274,7 @@ def test_damaged_json_is_an_error_with_a_place(text):
 
 @pytest.mark.parametrize("text", ['{"1": 1', '{"1": ', "{", "", '{"1": "abc'])
 def test_json_that_ends_is_an_error_that_says_so(text):
-    with pytest.raises(scan.CutOffError, match="ends inside a value"):
+    with pytest.raises(json_stream.CutOffError, match="ends inside a value"):
         list(scanner(text.encode()).entries(*ANY))
 
 
@@ -284,8 +285,8 @@ def test_deep_nesting_is_an_error():
 
 
 def test_an_entry_of_endless_size_is_an_error(monkeypatch):
-    monkeypatch.setattr(scan, "CHUNK", 64)
-    monkeypatch.setattr(scan, "LARGEST", 1024)
+    monkeypatch.setattr(json_stream, "CHUNK", 64)
+    monkeypatch.setattr(json_stream, "LARGEST", 1024)
     with pytest.raises(SourceError, match="an entry larger than"):
         list(scanner(b'{"1": "' + b"x" * 100_000 + b'"}').entries(*ANY))
 

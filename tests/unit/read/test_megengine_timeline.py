@@ -7,11 +7,12 @@ from megengine_files import write
 
 from pipeprof.errors import RunError, SourceError
 from pipeprof.read.foreign import import_path
-from pipeprof.read.megengine import streamed, timeline
+from pipeprof.read.megengine import timeline
 from pipeprof.read.megengine.memory_flow import read_memory_flow
 from pipeprof.read.megengine.survey import survey
 from pipeprof.read.megengine.timeline import read_timeline
-from pipeprof.read.spool.rank import RankRows
+from pipeprof.read.tables import operators, streamed
+from pipeprof.read.tables.rows import Rows
 from pipeprof.record import store
 from pipeprof.record.schema import BY_NAME
 
@@ -32,7 +33,7 @@ def current(*events):
 def rows_of(tmp_path):
     def read(content):
         path = write(tmp_path / "1.chrome_timeline.json", content)
-        out = read_timeline(path, survey(path), RankRows(0, 0, 0))
+        out = read_timeline(path, survey(path), Rows(0, 0))
         return out, {
             table: [dict(zip(BY_NAME[table].column_names, row, strict=True)) for row in rows]
             for table, rows in out.rows.items()
@@ -222,7 +223,7 @@ def test_rows_are_written_piece_by_piece(tmp_path, monkeypatch):
 
 
 def test_of_too_many_operators_only_the_types_are_told_apart(tmp_path, monkeypatch):
-    monkeypatch.setattr(streamed, "OPERATORS", 3)
+    monkeypatch.setattr(operators, "MOST", 3)
     content = [
         event(ph, f"type{n % 2}", n + at, tid="host", args={"__name__": f"op{n}"})
         for n in range(9) for ph, at in (("B", 0.0), ("E", 0.5))
@@ -296,7 +297,7 @@ def test_a_disk_that_is_full_at_the_end_leaves_no_unfinished_file(tmp_path, monk
     def fill():
         with kept:
             kept.add("span", name="a", start_ns=0)
-            kept._write("span")
+            kept._gather("span")
             kept._writers["span"]._write()  # a file is begun
             kept.add("op", start_ns=0)
             monkeypatch.setattr(streamed.store, "arrow", full)

@@ -8,8 +8,8 @@ import pytest
 from minddata_files import MS, PERIODS_MS, WALL_S, block, header, log, stamps_ms
 
 from pipeprof.read.minddata.align import align
-from pipeprof.read.minddata.files import Notes
 from pipeprof.read.minddata.timings import read_blocks
+from pipeprof.read.source.notes import Notes
 
 OFFSET = WALL_S * 1_000_000_000
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeprof.read.spool.process import Kind, Mark, Process
-from pipeprof.read.spool.rank import RankRows
 from pipeprof.read.spool.steps import Step
 from pipeprof.read.spool.whole_run import ORDER, Stretch, add_whole_run, divide, why_again
+from pipeprof.read.tables.rows import RankRows
 
 
 def test_the_part_that_comes_first_in_the_order_has_the_time():

@@ -16,7 +16,7 @@ from pipeprof.record.plain_file import RefusedError, TooLargeError, cut_file, is
 
 ALLOWED = {  # what is ours (a template, the process table) or was opened through the one door
     "query/header.py", "record/plain_file.py", "record/lock.py", "experiment/runs.py", "experiment/sweep_bench.py",
-    "read/kineto/spill.py", "experiment/workload.py",
+    "read/chrome/spill.py", "experiment/workload.py",
 }  # fmt: skip
 
 

@@ -1,0 +1,70 @@
+"""What differs between the programs that write Chrome traces: which events are calls, and which mark a step."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipeprof.errors import UsageError
+from pipeprof.read.chrome.kinds import CALLS, PLAIN, STEP, STEPS
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+_LONGEST = 18  # digits of a step's number
+
+
+class _AllBut:
+    """Everything that is not in a set."""
+
+    def __init__(self, others: Container[object]) -> None:
+        self._others = others
+
+    def __contains__(self, item: object) -> bool:
+        return item not in self._others
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """`calls`: the categories of what is called and calls; `step`: what a step is named, if the user has said so."""
+
+    calls: Container[str | None]
+    step: re.Pattern[str] | None = None
+
+    def step_of(self, name: str) -> tuple[int | None, str] | None:
+        """The number of the step that an event of this name is, and the name that all steps share; None for no step."""
+        if self.step is None:
+            return (_number(name[len(STEP) :]), STEPS) if name.startswith(STEP) else None
+        found = self.step.fullmatch(name)
+        if found is None:
+            return None
+        if not self.step.groups or found[1] is None:
+            return None, name
+        begin, end = found.span(1)
+        return _number(found[1]), f"{name[:begin]}*{name[end:]}"
+
+
+def torch(step: str | None = None) -> Dialect:
+    """Traces of torch.profiler and its relatives."""
+    return Dialect(CALLS, _pattern(step))
+
+
+def generic(step: str | None = None) -> Dialect:
+    """Any other trace: every interval of a thread is a call, whatever its category."""
+    return Dialect(_AllBut(PLAIN), _pattern(step))
+
+
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    if text is None:
+        return None
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise UsageError(
+            f"`{text}` is no regular expression: {error}", "such as --step 'train_step ([0-9]+)'"
+        ) from error
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < _LONGEST else None

@@ -1,0 +1,140 @@
+"""One event of a trace as typed fields; what is not named here is skipped without being built."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+NOTHING = msgspec.Raw(b"")
+
+Loose = int | float | str | None  # ids and numbers: producers write them as numbers and as text
+_NO_NUMBER = re.compile(rb"(?<=[:,\[])(\s*)[-+]?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
+
+
+class Args(msgspec.Struct, gc=False):
+    """The arguments that are kept. Shapes, types and stacks stay as text, as they are in the file."""
+
+    external_id: Loose = msgspec.field(default=None, name="External id")
+    old_external_id: Loose = msgspec.field(default=None, name="external id")
+    sequence: Loose = msgspec.field(default=None, name="Sequence number")
+    forward_thread: Loose = msgspec.field(default=None, name="Fwd thread id")
+    dims: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Dims")
+    concrete: msgspec.Raw = msgspec.field(default=NOTHING, name="Concrete Inputs")
+    flops: Loose = None
+    types: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
+    stack: msgspec.Raw = msgspec.field(default=NOTHING, name="Call stack")
+    correlation: Loose = None
+    moved_bytes: Loose = msgspec.field(default=None, name="bytes")
+    delta: Loose = msgspec.field(default=None, name="Bytes")
+    address: Loose = msgspec.field(default=None, name="Addr")
+    device_type: Loose = msgspec.field(default=None, name="Device Type")
+    device_id: Loose = msgspec.field(default=None, name="Device Id")
+    allocated: Loose = msgspec.field(default=None, name="Total Allocated")
+    reserved: Loose = msgspec.field(default=None, name="Total Reserved")
+    elements: Loose = msgspec.field(default=None, name="In msg nelems")
+    element_type: Loose = msgspec.field(default=None, name="dtype")
+    group: Loose = msgspec.field(default=None, name="Process Group Name")
+    collective: Loose = msgspec.field(default=None, name="Collective name")
+    size: Loose = msgspec.field(default=None, name="size(Byte)")
+    name: Loose = None
+    labels: Loose = None
+
+
+class Event(msgspec.Struct, gc=False):
+    """One event. Times stay as text until they are ns; see times."""
+
+    ph: str = ""
+    cat: str | None = ""
+    name: str = ""
+    pid: Loose = None
+    tid: Loose = None
+    ts: msgspec.Raw = NOTHING
+    dur: msgspec.Raw = NOTHING
+    id: Loose = None
+    id2: msgspec.Raw = NOTHING
+    args: Args | None = None
+
+
+class CounterEvent(msgspec.Struct, gc=False):
+    """A counter's reading: its arguments are the values."""
+
+    ph: str = ""
+    name: str = ""
+    pid: Loose = None
+    tid: Loose = None
+    ts: msgspec.Raw = NOTHING
+    args: msgspec.Raw = NOTHING
+
+
+_EVENTS = msgspec.json.Decoder(list[Event])
+_EVENT = msgspec.json.Decoder(Event)
+_BARE = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_COUNTERS = msgspec.json.Decoder(list[CounterEvent])
+_VALUES = msgspec.json.Decoder(dict[str, float | str | None])
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+def decode(text: bytes) -> list[Event]:
+    """The events of a JSON array. Raises one of UNREADABLE when any of them is not as expected."""
+    return _EVENTS.decode(text)
+
+
+def decode_one(text: bytes, decoder: msgspec.json.Decoder[Any] = _EVENT) -> tuple[Any, bool]:
+    """One event from its JSON object, as far as it can be read, and whether it had to be mended; None: not readable.
+
+    NaN and infinity, which JSON does not have, become null; bytes that are not UTF-8 are replaced; arguments of an
+    unexpected form are left out.
+    """
+    try:
+        return decoder.decode(text), False
+    except UNREADABLE:
+        pass
+    mended = _NO_NUMBER.sub(rb"\1null", text.decode("utf-8", errors="replace").encode())
+    try:
+        return decoder.decode(mended), True
+    except UNREADABLE:
+        pass
+    try:
+        fields = _BARE.decode(mended)
+        fields.pop("args", None)
+        return decoder.decode(msgspec.json.encode(fields)), True
+    except UNREADABLE:
+        return None, True
+
+
+def decode_counters(text: bytes) -> list[tuple[CounterEvent, dict[str, float]]]:
+    """The counters of a JSON array of events, with those values that are numbers."""
+    found = []
+    for event in _COUNTERS.decode(text):
+        if event.ph == "C":
+            try:
+                values = _VALUES.decode(event.args)
+            except UNREADABLE:
+                continue
+            found.append((event, {key: value for key, value in values.items() if isinstance(value, float)}))
+    return found
+
+
+def whole(value: Loose) -> int | None:
+    """An id or a count as int64, from a number or from text, never through a float; None when it is none."""
+    if type(value) is int:
+        return value if -(2**63) <= value < 2**63 else None
+    if type(value) is str and len(value) < 20:
+        try:
+            return int(value)
+        except ValueError:
+            return None
+    return None
+
+
+def text_of(raw: msgspec.Raw) -> str:
+    """JSON text of an argument: a string's content, and anything else as it is written."""
+    content = bytes(raw)
+    if content[:1] == b'"':
+        try:
+            return str(msgspec.json.decode(content))
+        except UNREADABLE:
+            return content[1:-1].decode("utf-8", errors="replace")
+    return content.decode("utf-8", errors="replace")

@@ -1,0 +1,121 @@
+"""First pass: events to columns on disk, with texts as numbers. Times are still those of the file, without its base."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeprof.read.chrome.dialect import torch
+from pipeprof.read.chrome.events import UNREADABLE, decode_counters
+from pipeprof.read.chrome.flow_links import FlowLinks
+from pipeprof.read.chrome.kinds import Info, Marks
+from pipeprof.read.chrome.launches import Launches
+from pipeprof.read.chrome.memory import MemoryEvents
+from pipeprof.read.chrome.pairs import Pairs
+from pipeprof.read.chrome.rows import BatchRows
+from pipeprof.read.chrome.spill import NONE
+from pipeprof.read.chrome.texts import Numbers, Texts
+from pipeprof.read.chrome.tracks import Tracks
+from pipeprof.read.source.number_columns import UNKNOWN, times_ns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pipeprof.read.chrome.container import Batch
+    from pipeprof.read.chrome.dialect import Dialect
+    from pipeprof.read.chrome.spill import Spill
+
+_OTHER = Info("cpu_op", "(other)", b"", b"", b"")
+
+
+class Gathered:
+    """What the first pass found in one file, or in one process of a file (`pid`): counters of others are left out."""
+
+    def __init__(self, spill: Spill, pid: int | None = None, dialect: Dialect | None = None) -> None:
+        self.spill = spill
+        self.dialect = dialect or torch()
+        self.pid = pid
+        self.infos: Numbers[Info] = Numbers(_OTHER)
+        self.texts = Texts()
+        self.tracks = Tracks(plain=pid is not None)
+        self.launches = Launches()
+        self.flow_links = FlowLinks()
+        self.memory = MemoryEvents()
+        self.steps: list[Marks] = []
+        self.loads: list[Marks] = []
+        self.with_stacks = False
+        self.with_python_functions = False
+        self.with_call_lines = False  # of Python functions: which line called them
+        self.events = 0
+        self.dropped: Counter[str] = Counter()
+        self.overlaps = 0  # events that overlap another only partly; known after the second pass
+        self._pairs = Pairs(self.dropped)
+        self.first = 2**63 - 1
+        self.last = UNKNOWN
+
+    def add(self, batch: Batch) -> None:
+        """Take in one batch."""
+        events = self._pairs.complete(batch.events)
+        self.events += len(events)
+        self.with_call_lines = self.with_call_lines or b'"CallFrom"' in batch.text
+        BatchRows(self, times_ns([event.ts for event in events])).add(events)
+        if b'"C"' in batch.text:
+            self._add_counters(batch.text)
+
+    def finish(self) -> None:
+        """No more batches will come: make the look-up tables for the second pass."""
+        self._pairs.finish()
+        self.spill.finish()
+        self.flow_links.finish()
+        if self.flow_links.any:
+            self._add_tied_work()
+        self.launches.finish(self.spill)
+
+    def _add_tied_work(self) -> None:
+        """Note the device work that only flows tie to its operator."""
+        for rows in self.spill.read("other"):
+            numbers = self.flow_links.operators(rows)
+            tied = (numbers != NONE) & (rows["correlation"] == NONE) & (rows["link"] == NONE)
+            self.launches.add(rows["link"][tied], numbers[tied], rows["dur"][tied])
+
+    def ends(self, starts: NDArray[np.int64], durations: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Ends of complete events; UNKNOWN where start or duration is none, or the duration is negative."""
+        bad = (durations < 0) | (starts == UNKNOWN)
+        if bad.any():
+            negative = np.count_nonzero(bad & (durations < 0) & (durations != UNKNOWN))
+            for what, count in (
+                ("negative duration", negative),
+                ("no time or no duration", np.count_nonzero(bad) - negative),
+            ):
+                if count:
+                    self.dropped[what] += count
+        return np.where(bad, UNKNOWN, starts + durations)
+
+    def note_times(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
+        """The trace lasts at least from the first of these starts to the last end; UNKNOWN ends do not count."""
+        known = ends != UNKNOWN
+        if known.any():
+            self.first = min(self.first, int(starts[known].min()))
+            self.last = max(self.last, int(ends[known].max()))
+
+    def _add_counters(self, text: bytes) -> None:
+        try:
+            found = [row for row in decode_counters(text) if self.pid in (None, row[0].pid)]
+        except UNREADABLE:
+            self.dropped["counters that cannot be read"] += 1
+            return
+        times = times_ns([event.ts for event, _ in found])
+        rows = [
+            (time, self.tracks.number(event.pid, event.tid), self.texts.number(event.name), series, _bits(value))
+            for (event, values), time in zip(found, times.tolist(), strict=True)
+            if time != UNKNOWN
+            for series, value in ((self.texts.number(name), value) for name, value in values.items())
+        ]
+        self.spill.add("counter", rows)
+
+
+def _bits(value: float) -> int:
+    """The bits of a float, as they are kept among integers."""
+    return int(np.float64(value).view(np.int64))

@@ -1,0 +1,91 @@
+"""Operators: the rows of op_info, one per name, arguments, phase and source location."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pipeprof.read.chrome.flops import flops_of
+from pipeprof.read.chrome.kinds import LOADER, shapes_shown, shown
+from pipeprof.read.chrome.texts import MOST
+
+if TYPE_CHECKING:
+    from pipeprof.read.chrome.kinds import Info
+    from pipeprof.read.chrome.stacks import Stacks
+
+OTHER, FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION, DATA = range(6)
+PHASES = ("other", "forward", "backward", "optimizer", "communication", "other")
+HANDED_DOWN = frozenset({BACKWARD, OPTIMIZER, COMMUNICATION, DATA})
+_COMMUNICATION = re.compile(r"(?:^|[^a-z])(?:nccl|rccl|hccl|gloo|c10d|oneccl)|record_param_comms|^hcom_", re.IGNORECASE)
+_KINDS = (
+    (re.compile(pattern, re.IGNORECASE), kind)
+    for pattern, kind in (
+        (r"all_?reduce", "all_reduce"), (r"reduce_?scatter", "reduce_scatter"), (r"all_?gather", "all_gather"),
+        (r"all_?to_?all", "all_to_all"), (r"broadcast", "broadcast"), (r"send_?recv", "all_to_all"),
+        (r"send", "send"), (r"rece?i?ve?", "receive"), (r"barrier", "barrier"), (r"reduce", "reduce"),
+        (r"gather", "gather"), (r"scatter", "scatter"),
+    )
+)  # fmt: skip
+COLLECTIVE_KINDS = tuple(_KINDS)
+
+
+def is_communication(name: str) -> bool:
+    """Whether a name is that of a communication library's operator or kernel."""
+    return _COMMUNICATION.search(name) is not None
+
+
+def collective_kind(name: str) -> str | None:
+    """all_reduce, send, ... by the name; None when it does not say."""
+    return next((kind for pattern, kind in COLLECTIVE_KINDS if pattern.search(name)), None)
+
+
+def own_phase(info: Info) -> int | None:
+    """The phase that an operator's name tells; None when it tells none."""
+    name = info.name
+    if name.startswith(LOADER):
+        return DATA
+    if info.category != "python_function" and is_communication(name):
+        return COMMUNICATION
+    if name.startswith("Optimizer."):
+        return OPTIMIZER
+    if name.startswith(("autograd::engine::", "torch::autograd::AccumulateGrad")):
+        return BACKWARD
+    return None
+
+
+class Ops:
+    """Operators of a rank, numbered from 0."""
+
+    def __init__(self, stacks: Stacks) -> None:
+        self.rows: list[tuple[object, ...]] = []
+        self.stacks = stacks
+        self._numbers: dict[tuple[object, ...], int] = {}
+
+    def number(self, info: Info, phase: int, stack_id: int | None, device: str = "CPU") -> int:
+        """The number of an operator; its row is made the first time."""
+        key: tuple[object, ...] = (info, PHASES[phase], stack_id, device)
+        found = self._numbers.get(key)
+        if found is None:
+            if len(self.rows) >= 2 * MOST:
+                key = (info.category, "(other)", PHASES[phase], device)
+                if key in self._numbers:
+                    return self._numbers[key]
+                info, stack_id = info._replace(name="(other)", dims=b"", types=b"", extra=b""), None
+            found = self._numbers[key] = len(self.rows)
+            self.rows.append(
+                (
+                    found,
+                    info.name,
+                    info.name,
+                    PHASES[phase],
+                    device,
+                    shapes_shown(info.dims),
+                    shown(info.types),
+                    stack_id,
+                    info.category,
+                    flops_of(info),
+                )
+            )
+        return found
+
+    COLUMNS = ("op_id", "name", "type", "phase", "device", "in_shapes", "in_types", "stack_id", "category", "flops")

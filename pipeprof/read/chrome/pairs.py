@@ -1,0 +1,90 @@
+"""Begin and end events, and asynchronous ones, to complete intervals: a trace need not have its events in this form.
+
+`B` and `E` are paired within a thread, the last that began first; `b` and `e` (of old: `S` and `F`) by category and id.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pipeprof.read.source.numbers import ns
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Hashable
+
+    from pipeprof.read.chrome.events import Event
+
+ASYNC = "async"  # the phase that a pair of asynchronous events gets: an interval that is no call
+MOST_OPEN = 100_000
+_SIDES = {"B": True, "E": False, "b": True, "S": True, "e": False, "F": False}
+_INSTANT = frozenset({"n", "T", "p"})
+_OTHERS = _SIDES.keys() | _INSTANT
+
+
+class Pairs:
+    """What has begun and not ended. `dropped` counts the events that are left out, by what was wrong with them."""
+
+    def __init__(self, dropped: Counter[str]) -> None:
+        self._dropped = dropped
+        self._open: dict[Hashable, list[Event]] = defaultdict(list)
+        self._count = 0
+
+    def complete(self, events: list[Event]) -> list[Event]:
+        """The events in their order, each pair as one interval in the place of its end."""
+        if _OTHERS.isdisjoint({event.ph for event in events}):
+            return events
+        found = []
+        for event in events:
+            begins = _SIDES.get(event.ph)
+            if begins is None:
+                if event.ph in _INSTANT:
+                    event.ph = "i"
+                found.append(event)
+            elif begins:
+                self._begin(event)
+            elif (whole := self._end(event)) is not None:
+                found.append(whole)
+        return found
+
+    def finish(self) -> None:
+        """Count what never ended."""
+        if self._count:
+            self._dropped["a begin and no end"] += self._count
+
+    def _begin(self, event: Event) -> None:
+        if self._count >= MOST_OPEN:
+            self._dropped["a begin within so many others"] += 1
+            return
+        self._count += 1
+        self._open[_key(event)].append(event)
+
+    def _end(self, event: Event) -> Event | None:
+        stack = self._open.get(_key(event))
+        if not stack:
+            self._dropped["an end and no begin"] += 1
+            return None
+        begun = stack.pop()
+        self._count -= 1
+        start, end = _time(begun.ts), _time(event.ts)
+        if start is None or end is None or end < start:
+            self._dropped["no time, or an end before the begin"] += 1
+            return None
+        begun.ph = "X" if event.ph == "E" else ASYNC
+        begun.dur = msgspec.Raw(b"%d.%03d" % divmod(end - start, 1000))
+        begun.args = begun.args or event.args
+        return begun
+
+
+def _key(event: Event) -> Hashable:
+    if event.ph in "BE":
+        return event.pid, event.tid
+    number = bytes(event.id2) if event.id is None else event.id
+    return event.cat, number, event.name if event.ph in "SF" else None
+
+
+def _time(raw: msgspec.Raw) -> int | None:
+    return ns(bytes(raw).strip(b' "').decode("utf-8", "replace"), "us")

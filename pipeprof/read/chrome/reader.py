@@ -1,0 +1,238 @@
+"""A whole import: the traces of all ranks, into a run."""
+
+from __future__ import annotations
+
+import re
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeprof.errors import SourceError
+from pipeprof.read.chrome.container import Trace
+from pipeprof.read.chrome.dialect import torch
+from pipeprof.read.chrome.parts import Parts
+from pipeprof.read.chrome.steps import Steps
+from pipeprof.read.chrome.tables import RankTables, shifted
+from pipeprof.read.source.collector import without_collector
+from pipeprof.read.source.content import Content
+from pipeprof.read.tables.outcome import count, note_missing
+from pipeprof.record.run import Rank, Rep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pipeprof.read.chrome.container import OwnRank
+    from pipeprof.read.chrome.dialect import Dialect
+    from pipeprof.read.chrome.gather import Gathered
+    from pipeprof.record.run import Manifest, Run
+
+KIND = "kineto"
+WHAT = "a chrome trace of torch.profiler or a relative of it (*.pt.trace.json, trace_view.json, also .gz)"
+_HEAD = 1 << 16
+_PROGRESS_EVENTS = 50_000
+_KINETO = re.compile(
+    rb'"(?:schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:'
+    rb'|"cat"\s*:\s*"(?:cpu_op|python_function|user_annotation|cuda_runtime|kernel|gpu_memcpy)"'
+)
+_OURS = re.compile(rb'"pipeprof"\s*:\s*\{\s*"ranks"\s*:\s*\[')
+_TRACE_VIEW = re.compile(
+    rb'"cat"\s*:\s*"(?:cpu_op|python_function|user_annotation|async_npu|HostToDevice)"|"Fwd thread id"'
+    rb'|"name"\s*:\s*"(?:CANN|Ascend Hardware|Overlap Analysis|CPU OP|Scope Layer)"'
+    rb'|"pid"\s*:\s*"(?:CPU|CUDA) functions"'
+)
+_OTHER_TORCH = "2.11 or earlier, or a relative"
+_NAMED_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})")
+
+_MISSING = {
+    "op": "the traces have no operators",
+    "step": "no event is named as a step: call step() of the profiler after every batch, or name them with --step",
+    "fetch": "no wait for a DataLoader is in the traces",
+    "memory": "the profiler ran without profile_memory",
+    "stack": "the profiler ran without stacks, or without the verbose experimental config",
+    "queue": "a trace has no queues of the dataset pipeline",
+    "cpu": "a trace has no CPU samples",
+}
+
+
+class _Read(NamedTuple):
+    path: Path
+    trace: Trace
+    own: OwnRank | None
+    found: Gathered
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Repetition and rank: what the trace says, else what its name or folder says, else 0."""
+        if self.own is not None:
+            return self.own.rep, self.own.rank
+        rank = self.trace.header.rank
+        if rank is None:
+            named = _NAMED_RANK.findall("/".join(self.path.parts[-3:]))
+            rank = int(named[-1]) if named else 0
+        return 0, rank
+
+    @property
+    def host(self) -> str:
+        return str(self.trace.header.fields.get("host_name") or "") if self.own is None else self.own.host
+
+    @property
+    def base_ns(self) -> int:
+        return self.trace.header.base_ns
+
+    @property
+    def first(self) -> int:
+        return self.base_ns + self.found.first
+
+    @property
+    def last(self) -> int:
+        return self.base_ns + self.found.last
+
+
+def recognise(path: Path) -> bool:
+    """Whether a file is such a trace, by its beginning. Raises SourceError when it cannot be read."""
+    with Content(path) as file:
+        head = file.read(_HEAD).lstrip(b" \t\r\n")
+    if head[:1] == b"{":
+        return (b'"traceEvents"' in head and _KINETO.search(head) is not None) or _OURS.search(head) is not None
+    return head[:1] == b"[" and b'"ph"' in head and _TRACE_VIEW.search(head) is not None
+
+
+def add_files(
+    paths: Sequence[Path], run: Run, progress: Callable[[str], None], make: Callable[[str | None], Dialect] = torch
+) -> None:
+    """Read traces into a run and fill in its manifest, which is not saved. `make` makes their dialect.
+
+    A trace that `pipeprof timeline` wrote has its repetitions and ranks again; any other is a rank of repetition 0.
+    Traces of one rank must follow each other in time. Raises SourceError when they overlap, when a file has no events,
+    or when no event has a time.
+    """
+    dialect = make(run.manifest.options.get("step_pattern"))
+    with ExitStack() as exits:
+        exits.enter_context(without_collector())
+        read: list[_Read] = []
+        for number, path in enumerate(paths):
+            trace = Trace(path)
+            parts = Parts(trace, run.path / f".trace-{number}", exits, dialect)
+            _gather(parts, path.name, progress)
+            read += [_Read(path, trace, part.own, part.found) for part in parts.finish()]
+        _write(read, run, progress)
+
+
+def _gather(parts: Parts, name: str, progress: Callable[[str], None]) -> None:
+    told = 0
+    for events in parts.gather():
+        if events >= told + _PROGRESS_EVENTS:
+            told = events
+            progress(f"{name}: {events:,} events read")
+
+
+def _write(read: Sequence[_Read], run: Run, progress: Callable[[str], None]) -> None:
+    timed = [one for one in read if one.found.first <= one.found.last]
+    if not timed:
+        damage = next((one.trace.damage[0] for one in read if one.trace.damage), "no event has a time")
+        raise SourceError(
+            f"nothing to import in `{read[0].path}`: {damage}", "export the trace again, and copy it as a whole"
+        )
+    first, last = min(one.first for one in timed), max(one.last for one in timed)
+    if not (-(2**62) < first < 2**62 and last - first < 2**62):
+        raise SourceError(
+            f"the times in `{timed[0].path}` do not fit 64 bits of ns", "check the trace's `baseTimeNanoseconds`"
+        )
+    reps: dict[int, Rep] = {}
+    for (number, rank), mine in sorted(_by_place(timed).items()):
+        if number not in reps:
+            own = [one for one in timed if one.place[0] == number]
+            zero, end = min(one.first for one in own), max(one.last for one in own)
+            reps[number] = Rep(rep=number, zero_realtime_ns=zero, zero_monotonic_ns=0, dur_ns=end - zero)
+        progress(f"rank {rank}: writing its tables")
+        reps[number].ranks.append(_write_rank(run, (number, rank), mine, reps[number].zero_realtime_ns))
+    run.manifest.reps = list(reps.values())
+    _decide(run.manifest, read)
+
+
+def _by_place(read: Sequence[_Read]) -> dict[tuple[int, int], list[_Read]]:
+    """The files of each repetition and rank by time."""
+    places: dict[tuple[int, int], list[_Read]] = {}
+    for one in sorted(read, key=lambda one: one.first):
+        mine = places.setdefault(one.place, [])
+        if mine and one.first < mine[-1].last:
+            raise SourceError(
+                f"two traces of rank {one.place[1]} overlap in time: `{mine[-1].path}` and `{one.path}`",
+                "import them one by one, or name their folders rank_0, rank_1, ...",
+            )
+        mine.append(one)
+    return places
+
+
+def _write_rank(run: Run, place: tuple[int, int], read: Sequence[_Read], zero: int) -> Rank:
+    names: list[str] = []
+    steps, loads = [], []
+    for one in read:
+        offset, first = one.base_ns - zero, len(names)
+        names += one.found.texts.values
+        steps += shifted(one.found.steps, offset)
+        loads += [mark._replace(number=mark.number + first) for mark in shifted(one.found.loads, offset)]
+    evidence = run.manifest.options.get("step_pattern", "ProfilerStep")
+    device_rows = any(one.found.launches.count for one in read)
+    with RankTables(run, *place, Steps(steps, loads, names), device_rows=device_rows) as tables:
+        for one in read:
+            tables.add(one.found, one.base_ns - zero)
+        tables.finish()
+    for table, rows in tables.counts.items():
+        count(run.manifest, table, rows)
+    return Rank(
+        rank=place[1], pid=0, host=read[0].host, zero_realtime_ns=zero, zero_monotonic_ns=0,
+        step_evidence=evidence if any(one.found.steps for one in read) else None,
+    )  # fmt: skip
+
+
+def _decide(manifest: Manifest, read: Sequence[_Read]) -> None:
+    """State, warnings, and what the traces do not hold."""
+    manifest.state, manifest.reason = "complete", None
+    for one in read:
+        trace, found = one.trace, one.found
+        where = {} if one.own is None else {"rep": one.own.rep, "rank": one.own.rank}
+        if trace.damage:
+            manifest.state = "partial"
+            more = f" (and {trace.damaged - 1} more)" if trace.damaged > 1 else ""
+            manifest.reason = manifest.reason or f"`{one.path.name}` is damaged: {trace.damage[0]}{more}"
+            manifest.warn("damaged_file", f"`{one.path}`: {'; '.join(trace.damage)}{more}")
+        if trace.mended:
+            what = "NaN, bytes that are not UTF-8, or arguments of an unexpected form"
+            manifest.warn("mended", f"`{one.path.name}`: {trace.mended} events had {what}; these were left out")
+        if found.dropped:
+            shown = ", ".join(f"{count} with {what}" for what, count in sorted(found.dropped.items())[:10])
+            manifest.warn("left_out", f"`{one.path.name}`: events left out: {shown}", **where)
+        if found.infos.left_out or found.texts.left_out:
+            manifest.state = "partial"
+            manifest.reason = (
+                manifest.reason or f"`{one.path.name}` has too many different names: the rest is `(other)`"
+            )
+        if found.overlaps:
+            manifest.warn(
+                "overlaps",
+                f"`{one.path.name}`: {found.overlaps} events overlap another of their thread only partly: "
+                "own times of what is above both may be too small or negative",
+                **where,
+            )
+        if found.launches.unlinked:
+            manifest.warn(
+                "links",
+                f"`{one.path.name}`: {found.launches.unlinked} device events without the call that launched them",
+                **where,
+            )
+    _note_torch(manifest, read)
+    note_missing(manifest, _MISSING)
+
+
+def _note_torch(manifest: Manifest, read: Sequence[_Read]) -> None:
+    """Note which torch wrote the traces when they have Python functions, which its versions count differently.
+
+    No trace says it in words, but it has the lines that called Python functions since torch 2.14, and the host's name
+    since 2.12 (Kineto of March 2026), when `key_averages()` began to count Python functions.
+    """
+    theirs = [one for one in read if one.found.with_python_functions]
+    if theirs:
+        lines = any(one.found.with_call_lines for one in theirs)
+        named = any("host_name" in one.trace.header.fields for one in theirs)
+        manifest.options["torch"] = "2.14 or later" if lines else "2.12 or 2.13" if named else _OTHER_TORCH

@@ -1,0 +1,75 @@
+"""Threads and streams: the pair (pid, tid) as a number, with a name from the trace's metadata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeprof.read.chrome.texts import MOST, shortened
+
+if TYPE_CHECKING:
+    from pipeprof.read.chrome.events import Event, Loose
+
+_OVERFLOW = ("(other)", "(other)")
+
+
+class Tracks:
+    """Numbers from 0 in order of appearance. `plain`: a track is named as its thread is, without the process."""
+
+    def __init__(self, *, plain: bool = False) -> None:
+        self._plain = plain
+        self.pairs: list[tuple[Loose, Loose]] = []
+        self.numbers: dict[tuple[Loose, Loose], int] = {}
+        self.processes: dict[Loose, str] = {}
+        self.labels: dict[Loose, str] = {}
+        self.threads: dict[tuple[Loose, Loose], str] = {}
+
+    def number(self, pid: Loose, tid: Loose) -> int:
+        """The number of a thread or stream."""
+        pair = (pid, tid)
+        found = self.numbers.get(pair)
+        if found is None:
+            if len(self.pairs) >= MOST:
+                pair = _OVERFLOW
+                if pair in self.numbers:
+                    return self.numbers[pair]
+            found = self.numbers[pair] = len(self.pairs)
+            self.pairs.append(pair)
+        return found
+
+    def describe(self, event: Event) -> None:
+        """Take in a metadata event."""
+        args = event.args
+        if args is None or len(self.threads) + len(self.processes) >= MOST:
+            return
+        if event.name == "process_name" and args.name is not None:
+            self.processes[event.pid] = shortened(str(args.name))
+        elif event.name == "process_labels" and args.labels is not None:
+            self.labels[event.pid] = shortened(str(args.labels))
+        elif event.name == "thread_name" and args.name is not None:
+            self.threads[event.pid, event.tid] = shortened(str(args.name)).strip()
+
+    def process(self, number: int) -> str:
+        """Name of the process that a track belongs to, or its label when that names the device; empty when unknown."""
+        pid = self.pairs[number][0]
+        return self.processes.get(pid, "")
+
+    def label(self, number: int) -> str:
+        """Label of the process, such as `CPU` or `GPU 3`; empty when it has none."""
+        return self.labels.get(self.pairs[number][0], "")
+
+    def names(self) -> list[str]:
+        """`process pid / thread` per track, as in a trace viewer."""
+        if self._plain:
+            return [self.threads.get(pair) or f"{pair[1]}" for pair in self.pairs]
+        found = []
+        for pid, tid in self.pairs:
+            label = self.labels.get(pid, "")
+            process = label if label and label != "CPU" else self.processes.get(pid, "")
+            thread = self.threads.get((pid, tid)) or f"{tid}"
+            shown = process if process and (label == process or not _is_number(pid)) else f"{process} {pid}".strip()
+            found.append(shortened(f"{shown} / {thread}"))
+        return found
+
+
+def _is_number(pid: Loose) -> bool:
+    return type(pid) is int

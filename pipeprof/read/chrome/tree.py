@@ -1,0 +1,225 @@
+"""Second pass: who called whom, by containment in time within a thread; own time, device time and memory.
+
+The rules are those of torch/autograd/profiler_util.py (EventList), so that sums by name equal `key_averages()`:
+
+- by start, then the longest first; an event is called by the innermost open event of its thread that wholly contains
+  it; one that overlaps an open event only partly ends that one's calls;
+- an event that is the only callee of an event of the same name is folded into it;
+- own time and memory are those without the direct callees; memory of an event is all that was allocated less freed
+  while it was open (both ends included), in any thread.
+
+Events come in blocks. What is still open at the end of a block, and what may still be folded into it, waits in the
+pool for the next one. A short loop finds the callers; everything else is done for a whole block at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipeprof.read.chrome.allocations import Allocations
+from pipeprof.read.chrome.callers import Callers
+from pipeprof.read.chrome.spill import ALLOCATE, CALL, NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from pipeprof.read.chrome.gather import Gathered
+    from pipeprof.read.chrome.ops import Ops
+    from pipeprof.read.chrome.spill import Columns
+
+    _Ints = NDArray[np.int64]
+    _Bools = NDArray[np.bool_]
+
+FLUSH = 1 << 13
+_FIELDS = (
+    "start", "end", "track", "info", "op_id", "exec_id", "parent", "depth", "callees", "closed", "host", "on_device",
+    "dur_sum", "host_sum", "on_device_sum", "device_own", "device_sum",
+)  # fmt: skip
+
+
+class Tree:
+    """Feeds on blocks by start; hands finished rows to `emit` in blocks.
+
+    Rows of the pool are calls, callers in front of their callees; `parent` is a place in the pool, NONE for none.
+    """
+
+    def __init__(
+        self,
+        found: Gathered,
+        ops: Ops,
+        first_exec: int,
+        emit: Callable[[Columns], None],
+        emit_allocations: Callable[[list[tuple[int, ...]]], None],
+    ) -> None:
+        self.found = found
+        self.memory = found.memory.finish()
+        self.allocations = Allocations(emit_allocations)
+        self.next_exec = first_exec
+        self._emit = emit
+        self._callers = Callers(found, ops)
+        self._pool: Columns = {name: np.zeros(0, np.int64) for name in _FIELDS}
+        self._taken: _Ints = np.zeros((2, 0), np.int64)  # device work: its slot, and the place of its launcher
+        self._with_device = found.launches.count > 0
+
+    def add(self, block: Columns) -> None:
+        """Take in rows of `call` by start."""
+        calls = np.flatnonzero(block["kind"] == CALL)
+        first = len(self._pool["start"])
+        found = self._callers.add(block)
+        self._append({name: values[calls] for name, values in block.items()}, found.parents, found.op_ids)
+        self._allocate(block, found.above)
+        if self._with_device:
+            self._launch(block, calls, first, found.above, found.phases)
+        self._settle(self._callers.open())
+
+    def finish(self) -> None:
+        """Close what is open."""
+        self._callers.close()
+        self._settle([])
+        self.allocations.finish()
+
+    def _append(self, rows: Columns, parents: Sequence[int], op_ids: _Ints) -> None:
+        """New calls at the end of the pool; their durations and memory belong to their callers' sums."""
+        old, count = self._pool, len(op_ids)
+        start, end = rows["start"], rows["end"]
+        host, on_device = self.memory.between(start, end)
+        nothing = np.zeros(count, np.int64)
+        new = dict.fromkeys(_FIELDS, nothing) | {
+            "start": start, "end": end, "track": rows["track"], "info": rows["info"], "op_id": op_ids,
+            "exec_id": np.arange(self.next_exec, self.next_exec + count), "parent": np.array(parents, np.int64),
+            "host": host, "on_device": on_device,
+        }  # fmt: skip
+        self.next_exec += count
+        self._pool = pool = {name: np.concatenate([old[name], new[name]]) for name in _FIELDS}
+        self._deepen(len(old["start"]))
+        called = np.flatnonzero(new["parent"] != NONE)
+        above = new["parent"][called]
+        np.add.at(pool["callees"], above, 1)
+        np.add.at(pool["dur_sum"], above, (end - start)[called])
+        if len(self.memory.times):
+            np.add.at(pool["host_sum"], above, host[called])
+            np.add.at(pool["on_device_sum"], above, on_device[called])
+
+    def _deepen(self, first: int) -> None:
+        """Depths of the calls from a place on. They are only needed to add up device time, from below."""
+        if self._with_device:
+            depth, parent = self._pool["depth"].tolist(), self._pool["parent"].tolist()
+            for place in range(first, len(depth)):
+                above = parent[place]
+                depth[place] = depth[above] + 1 if above != NONE else 0
+            self._pool["depth"] = np.array(depth, np.int64)
+
+    def _allocate(self, block: Columns, above: dict[int, int]) -> None:
+        """Blocks of memory that were allocated or freed, in their order."""
+        at = np.flatnonzero(block["kind"] == ALLOCATE)
+        columns = [block[name][at].tolist() for name in ("start", "delta", "address", "device")]
+        op_ids = self._pool["op_id"]
+        for row, start, delta, address, device in zip(at.tolist(), *columns, strict=True):
+            place = above[row]
+            op_id = NONE if place == NONE else int(op_ids[place])
+            self.allocations.add(start, delta=delta, address=address, device=device, op_id=op_id)
+        self.allocations.flush(FLUSH)
+
+    def _launch(self, block: Columns, calls: _Ints, first: int, above: dict[int, int], phases: _Ints) -> None:
+        """Give device work to the first call that claims it: by its link, or as the caller of the launch."""
+        launches, pool = self.found.launches, self._pool
+        if launches.by_link:
+            slots, places = launches.slots(block["link"][calls]), np.arange(first, first + len(calls))
+        else:
+            rows = np.array([row for row, place in above.items() if place != NONE], np.int64)
+            rows = rows[block["kind"][rows] != ALLOCATE]
+            slots = launches.slots(block["link"][rows])
+            places = np.array([above[row] for row in rows.tolist()], np.int64)
+        known = slots != NONE
+        slots, places = slots[known], places[known]
+        slots, claims = np.unique(slots, return_index=True)
+        places = places[claims]
+        free = launches.starts[slots] == NONE
+        slots, places = slots[free], places[free]
+        launches.starts[slots], launches.phases[slots] = pool["start"][places], phases[places]
+        launches.infos[slots] = pool["info"][places]
+        np.add.at(pool["device_own"], places, launches.durations[slots])
+        self._taken = np.concatenate([self._taken, np.stack([slots, places])], axis=1)
+
+    def _settle(self, still_open: Sequence[int]) -> None:
+        """Hand on the calls that are over, and keep the others."""
+        pool = self._pool
+        over = np.ones(len(pool["start"]), bool)
+        over[list(still_open)] = False
+        parent = pool["parent"]
+        alike = self._callers.alike(parent)
+        only = (parent != NONE) & (pool["callees"][parent] == 1) & alike
+        folded, waiting = only & over[parent], over & only & ~over[parent]
+        inner = _innermost(folded, parent)
+        if self._with_device:
+            self._add_device_time(over & (pool["closed"] == 0), folded, parent)
+            self._name_launchers(inner, over & ~waiting)
+        pool["closed"] = over.astype(np.int64)
+        self._write(np.flatnonzero(over & ~folded & ~waiting), inner)
+        self._keep(~over | waiting)
+
+    def _add_device_time(self, closing: _Bools, folded: _Bools, parent: _Ints) -> None:
+        """From below, device time of what is over goes to its callers; a folded call's is that of its caller."""
+        pool = self._pool
+        own, below, depth = pool["device_own"], pool["device_sum"], pool["depth"]
+        places = np.flatnonzero(closing | folded)
+        places = places[np.argsort(-depth[places], kind="stable")]
+        ends = np.flatnonzero(np.diff(depth[places], append=NONE))
+        begin = 0
+        for end in (ends + 1).tolist():
+            level, begin = places[begin:end], end
+            inside = level[folded[level]]
+            over_it = parent[inside]
+            own[over_it], below[over_it] = own[inside], below[inside]
+            called = level[closing[level] & (parent[level] != NONE) & ~folded[level]]
+            np.add.at(below, parent[called], own[called] + below[called])
+
+    def _name_launchers(self, inner: _Ints, known: _Bools) -> None:
+        """Executions that launched work, of calls whose own number is known by now."""
+        slots, places = self._taken
+        now = known[places]
+        self.found.launches.execs[slots[now]] = self._pool["exec_id"][inner[places[now]]]
+        self._taken = self._taken[:, ~now]
+
+    def _write(self, places: _Ints, inner: _Ints) -> None:
+        if not len(places):
+            return
+        pool, deep = self._pool, inner[places]
+        start, end, parent = pool["start"][places], pool["end"][places], pool["parent"][places]
+        host, on_device = pool["host"][places], pool["on_device"][places]
+        order = np.argsort(start, kind="stable")
+        rows: dict[str, Any] = {
+            "op_id": pool["op_id"][places], "start": start, "end": end, "self_ns": end - start - pool["dur_sum"][deep],
+            "track": pool["track"][places], "exec_id": pool["exec_id"][deep],
+            "parent_id": np.where(parent == NONE, NONE, pool["exec_id"][parent]),
+            "device_total_ns": pool["device_own"][deep] + pool["device_sum"][deep],
+            "device_self_ns": pool["device_own"][deep], "memory_bytes": host,
+            "self_memory_bytes": host - pool["host_sum"][deep], "device_memory_bytes": on_device,
+            "self_device_memory_bytes": on_device - pool["on_device_sum"][deep],
+        }  # fmt: skip
+        self._emit({name: values[order] for name, values in rows.items()})
+
+    def _keep(self, kept: _Bools) -> None:
+        """The pool of the next block: places change."""
+        places = np.cumsum(kept) - 1
+        pool = {name: values[kept] for name, values in self._pool.items()}
+        pool["parent"] = np.where(pool["parent"] == NONE, NONE, places[pool["parent"]])
+        self._pool = pool
+        self._taken[1] = places[self._taken[1]]
+        self._callers.keep(kept.tolist(), places.tolist())
+
+
+def _innermost(folded: _Bools, parent: _Ints) -> _Ints:
+    """For each call, the last of those that are folded into it one after the other; itself for none."""
+    inner = np.arange(len(parent))
+    inside = np.flatnonzero(folded)
+    inner[parent[inside]] = inside
+    while True:
+        further = inner[inner]
+        if np.array_equal(further, inner):
+            return inner
+        inner = further

@@ -1,0 +1,11 @@
+"""Reading files of others, whatever they hold: no reader opens or decodes a file in a way of its own.
+
+content      the bytes of a file, unpacked when it is packed, without a byte order mark; lines of a text
+json_stream  a big JSON document, member by member, in bounded memory
+nested       entries at one depth of such a document
+document     a small JSON document, read whole
+sheet        CSV: rows by column name
+numbers      text to whole numbers and ns, one value; number_columns: the same for a whole column
+notes        what was odd, for the user
+collector    Python's garbage collector, out of the way
+"""

@@ -1,0 +1,130 @@
+"""The bytes of a file of another program, whether it lies there plain, gzipped, or with a byte order mark in front.
+
+A file is unpacked when it begins as gzip does; its name does not count.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import IO, TYPE_CHECKING
+
+from pipeprof.errors import SourceError
+from pipeprof.record.plain_file import open_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from typing_extensions import Self
+
+BROKEN = (OSError, EOFError, zlib.error)
+HINT = "restore the file, or remove it"
+MARK = b"\xef\xbb\xbf"
+LONG_LINE = 1 << 20
+MESSAGE = 2_000  # characters
+_CHUNK = 1 << 20
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The bytes of a file as a stream, unpacked. Raises one of BROKEN, then and while it is read."""
+    return open_file(path)
+
+
+def cannot_read(path: Path, error: BaseException, place: str = "") -> SourceError:
+    """The error for a file that is cut off or not what it should be."""
+    return SourceError(f"cannot read `{path}`{place}: {getattr(error, 'strerror', None) or error}", HINT)
+
+
+def one_line(text: str) -> str:
+    """A message without what names and damaged files may bring into it: line ends, control characters, and no end."""
+    shown = text if text.isprintable() else "".join(sign if sign.isprintable() else " " for sign in text)
+    return shown if len(shown) <= MESSAGE else f"{shown[:MESSAGE]}..."
+
+
+def whole_text(path: Path, most: int) -> str:
+    """A short text, read whole; what is not UTF-8 is replaced.
+
+    Raises SourceError when it cannot be read or has more than `most` bytes.
+    """
+    return whole_bytes(path, most).decode("utf-8", "replace")
+
+
+def whole_bytes(path: Path, most: int) -> bytes:
+    """The bytes of a short file. Raises SourceError when it cannot be read or has more than `most` of them."""
+    try:
+        with open_bytes(path) as file:
+            data = file.read(most + 1)
+    except BROKEN as error:
+        raise cannot_read(path, error) from error
+    if len(data) > most:
+        raise SourceError(f"`{path}` is larger than {most >> 20} MiB, which no such file is", "remove it")
+    return data.removeprefix(MARK)
+
+
+def lines(path: Path, *, most: int | None = None, longest: int | None = None, piece: int = LONG_LINE) -> Iterator[str]:
+    """Lines of a text file, one at a time, without their ends (LF or CRLF).
+
+    A line of more than `piece` bytes comes in pieces. Raises SourceError for a file that cannot be read, has more than
+    `most` bytes, or a line of more than `longest`.
+    """
+    size, piece = 0, piece if longest is None else longest + 1
+    try:
+        with open_bytes(path) as file:
+            first = True
+            while line := file.readline(piece):
+                size += len(line)
+                if longest is not None and len(line) > longest:
+                    raise SourceError(f"`{path}` has a line of more than {longest >> 20} MiB", HINT)
+                if most is not None and size > most:
+                    raise SourceError(f"`{path}` is larger than {most >> 20} MiB, which no such file is", "remove it")
+                yield (line.removeprefix(MARK) if first else line).decode("utf-8", "replace").rstrip("\r\n")
+                first = False
+    except BROKEN as error:
+        raise cannot_read(path, error) from error
+
+
+class Content:
+    """A file to read from its begin. Every method raises SourceError for what cannot be read or unpacked."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._file = open_bytes(path)
+        except BROKEN as error:
+            raise cannot_read(path, error) from error
+        self._begun = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._file.close()
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes; none at the end."""
+        found = self._read(size)
+        if not self._begun:
+            found = found.removeprefix(MARK)
+            self._begun = True
+        return found
+
+    def end(self, size: int) -> bytes:
+        """The last bytes, and nothing is left to read then. A packed file is unpacked up to its end."""
+        if self._file.seekable():
+            self._file.seek(max(self._file.tell(), self._path.stat().st_size - size))
+        tail = b""
+        while block := self.read(_CHUNK):
+            tail = (tail + block)[-size:]
+        return tail
+
+    def _read(self, size: int) -> bytes:
+        """What stands in front of damage comes first; the next call raises."""
+        pieces, left = [], size
+        try:
+            while left > 0 and (piece := self._file.read1(left)):  # type: ignore[attr-defined]
+                pieces.append(piece)
+                left -= len(piece)
+        except BROKEN as error:
+            if not pieces:
+                raise cannot_read(self._path, error) from error
+        return b"".join(pieces)

@@ -1,0 +1,300 @@
+"""A big JSON document read member by member in bounded memory, at the speed of a C decoder.
+
+Maps and lists with very many entries are cut into batches of whole entries. A cut is guessed (a brace, a comma and a
+key that looks like those of the map) and then proved: the bytes up to it, put in brackets, must decode. An object's
+text is never a prefix of another object, so what decodes was cut in the right place.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeprof.errors import SourceError
+from pipeprof.record.bad_json import BAD_JSON
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pipeprof.read.source.content import Content
+
+CHUNK = 1 << 20
+LARGEST = 48 << 20  # bytes of one entry
+_TAIL, _TRIES = 1 << 15, 4
+_STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+_KEY = re.compile(rb"[ \t\r\n]*(" + _STRING + rb")[ \t\r\n]*:", re.DOTALL)
+_BLANK = re.compile(rb"[ \t\r\n]*")
+_SCALAR = re.compile(rb"(" + _STRING + rb"|[-+.0-9A-Za-z]+)", re.DOTALL)
+_TOKEN = re.compile(_STRING + rb"|[\[\]{},]", re.DOTALL)
+_PLACE = re.compile(r"\(byte (\d+)\)")
+_CLOSING = {b"{": b"}", b"[": b"]"}
+# Where an entry may begin: behind a value, with a key such as "52" or "chk5", or with another object of a list.
+_NEXT_ENTRY = {
+    b"{": re.compile(rb'[}\]][ \t\r\n]*,(?=[ \t\r\n]*"[a-z]{0,3}[0-9]{1,20}"[ \t\r\n]*:)'),
+    b"[": re.compile(rb'[}"0-9][ \t\r\n]*,(?=[ \t\r\n]*[{"0-9])'),
+}
+_NEXT_OBJECT = re.compile(rb"\}[ \t\r\n]*,(?=[ \t\r\n]*\{)")
+_anything = msgspec.json.Decoder(Any)
+_raw_map, _raw_list = msgspec.json.Decoder(dict[str, msgspec.Raw]), msgspec.json.Decoder(list[msgspec.Raw])
+
+
+class CutOffError(SourceError):
+    """The file ends inside a value."""
+
+
+class Scan:
+    """A position in a JSON file. `problems` counts the entries that were left out, by what was wrong with them."""
+
+    def __init__(self, file: Content, path: Path) -> None:
+        self._file = file
+        self._path = path
+        self._buffer = b""
+        self._at = self._base = 0
+        self._ended = False
+        self._unreadable: SourceError | None = None
+        self.problems: dict[str, int] = {}
+
+    def peek(self) -> bytes:
+        """The next byte that is not blank; raises CutOffError at the end of the file."""
+        while True:
+            blank = _BLANK.match(self._buffer, self._at)
+            self._at = blank.end() if blank else self._at
+            if self._at < len(self._buffer):
+                return self._buffer[self._at : self._at + 1]
+            if not self._fill():
+                raise self.cut_off()
+
+    def at_end(self) -> bool:
+        """Whether nothing but blanks follows."""
+        with suppress(CutOffError):
+            return not self.peek()
+        return True
+
+    def members(self) -> Iterator[str]:
+        """Keys of the object at hand. The caller takes each value before it asks for the next key."""
+        self._take(b"{")
+        first = True
+        while self.peek() != b"}":
+            if not first:
+                self._take(b",")
+            first = False
+            yield self._key()
+        self._take(b"}")
+
+    def entries(self, decoder: msgspec.json.Decoder[Any], one: msgspec.json.Decoder[Any]) -> Iterator[Any]:
+        """Batches (dicts or lists) of the map or list at hand, each decoded whole.
+
+        `decoder` takes a batch, `one` a single entry: an entry that is of another shape is left out and counted.
+        Anything but a map or list is skipped, and counted as a problem unless it is null.
+        """
+        opening = self.peek()
+        if opening not in _CLOSING:
+            if self.scalar() is not None:
+                self._problem("found a single value in place of a map")
+            return
+        self._at += 1
+        closing = _CLOSING[opening]
+        while self.peek() != closing:
+            batch, ended = self._batch(opening, decoder.decode, one)
+            if batch:
+                yield batch
+            if ended:
+                return
+            self._take(b",")
+        self._at += 1
+
+    def skip(self) -> None:
+        """Go past the value at hand, whatever its size."""
+        if self.peek() not in _CLOSING:
+            self.scalar()
+            return
+        for _ in self.entries(_raw_map if self.peek() == b"{" else _raw_list, _anything):
+            pass
+
+    def scalar(self) -> Any:
+        """The string, number, true, false or null at hand."""
+        self.peek()
+        while True:
+            found = _SCALAR.match(self._buffer, self._at)
+            if found and (found.end() < len(self._buffer) or self._ended):
+                break
+            if not self._fill():
+                raise self.cut_off() if self._buffer[self._at : self._at + 1] == b'"' else self._damaged("a value")
+        self._at = found.end()
+        try:
+            return msgspec.json.decode(found[1])
+        except BAD_JSON as error:
+            raise self._damaged("a value") from error
+
+    def cut_off(self) -> CutOffError:
+        """The error for a file that ends too early."""
+        what = self._unreadable or f"`{self._path}` ends inside a value"
+        return CutOffError(f"{what}, at byte {self._base + len(self._buffer)}", "was it copied to the end?")
+
+    def _batch(
+        self, opening: bytes, decode: Callable[[bytes], Any], one: msgspec.json.Decoder[Any]
+    ) -> tuple[Any, bool]:
+        """The next entries, and whether they were the last; the position is behind them (and the closing bracket)."""
+        wanted = CHUNK
+        while True:
+            while len(self._buffer) - self._at < wanted and self._fill():
+                pass
+            for cut in self._cuts(opening):
+                found = self._decoded(opening, cut, decode, one)
+                if found is not None:
+                    return found
+            if self._ended:
+                raise self._damaged("an entry") if self._closes(opening) else self.cut_off()
+            if wanted > LARGEST:
+                raise SourceError(
+                    f"an entry larger than {LARGEST >> 20} MiB in `{self._path}` near byte {self._base + self._at}",
+                    "this is no file of MegEngine's profiler",
+                )
+            wanted *= 4
+
+    def _cuts(self, opening: bytes) -> Iterator[int | None]:
+        """Where the batch may be cut, best guess first; None stands for the end of the map or list."""
+        pattern = _NEXT_ENTRY[opening]
+        if opening == b"[" and self._buffer[self._at : self._at + 1] == b"{":
+            pattern = _NEXT_OBJECT
+        start, end, tries = self._at, len(self._buffer), 0
+        tail = max(start, end - _TAIL)
+        for low in (tail, start) if tail > start else (start,):
+            for found in reversed(list(pattern.finditer(self._buffer, low, end))[-_TRIES:]):
+                yield found.start() + 1
+                tries += 1
+            if tries:
+                break
+        yield None
+        exact = self._exact_cut()
+        if exact is not None:
+            yield exact
+
+    def _exact_cut(self) -> int | None:
+        """The last comma between two entries in the buffer, by counting brackets."""
+        depth, last = 0, None
+        for token in _TOKEN.finditer(self._buffer, self._at):
+            byte = token[0]
+            if byte == b"," and depth == 0:
+                last = token.start()
+            elif byte in (b"{", b"["):
+                depth += 1
+            elif byte in (b"}", b"]"):
+                depth -= 1
+                if depth < 0:
+                    break
+        return last
+
+    def _decoded(
+        self, opening: bytes, cut: int | None, decode: Callable[[bytes], Any], one: msgspec.json.Decoder[Any]
+    ) -> tuple[Any, bool] | None:
+        """A batch that is cut there, or at the end of the map or list when that comes first; None for a wrong guess."""
+        text = opening + self._buffer[self._at : cut] + (b"" if cut is None else _CLOSING[opening])
+        try:
+            found = self._parse(text, decode)
+        except msgspec.ValidationError:
+            found = self._one_by_one(text, opening, one)
+        if found is None:
+            return None
+        batch, end = found
+        if end is not None:
+            self._at += end - 1
+        else:
+            self._at = len(self._buffer) if cut is None else cut
+        return batch, end is not None or cut is None
+
+    def _parse(self, text: bytes, decode: Callable[[bytes], Any]) -> tuple[Any, int | None] | None:
+        """(value, where it ended when more follows it), or None when the text ends too early.
+
+        Raises SourceError when it is no JSON, whatever may follow; passes on ValidationError.
+        """
+        end: int | None = None
+        for _ in range(2):
+            try:
+                return decode(text if end is None else text[:end]), end
+            except msgspec.ValidationError:
+                raise
+            except (RecursionError, UnicodeDecodeError) as error:
+                raise self._damaged("shallow nesting and UTF-8") from error
+            except msgspec.DecodeError as error:
+                place = _PLACE.search(str(error))
+                if place is not None and "trailing characters" in str(error):
+                    end = int(place[1]) - 1  # msgspec counts from 1
+                elif place is not None and int(place[1]) < len(text) - 2:
+                    self._at += max(int(place[1]) - 1, 0)
+                    raise self._damaged("JSON") from error
+                else:
+                    return None
+        return None
+
+    def _one_by_one(self, text: bytes, opening: bytes, one: msgspec.json.Decoder[Any]) -> tuple[Any, int | None] | None:
+        """As `_parse`, without the entries that have another shape."""
+        found = self._parse(text, (_raw_map if opening == b"{" else _raw_list).decode)
+        if found is None:
+            return None
+        whole, end = found
+        kept: dict[Any, Any] = {}
+        for key, raw in whole.items() if isinstance(whole, dict) else enumerate(whole):
+            try:
+                kept[key] = one.decode(raw)
+            except RecursionError as error:
+                raise self._damaged("shallow nesting") from error
+            except BAD_JSON as error:
+                self._problem(str(error).partition(" - at ")[0])
+        return (kept if isinstance(whole, dict) else list(kept.values())), end
+
+    def _closes(self, opening: bytes) -> bool:
+        """Whether the map or list at hand is closed further on, though its content cannot be decoded."""
+        depth = 1
+        for token in _TOKEN.finditer(self._buffer, self._at):
+            depth += 1 if token[0] in (b"{", b"[") else -1 if token[0] in (b"}", b"]") else 0
+            if depth == 0:
+                return token[0] == _CLOSING[opening]
+        return False
+
+    def _key(self) -> str:
+        self.peek()
+        while True:
+            found = _KEY.match(self._buffer, self._at)
+            if found:
+                break
+            if len(self._buffer) - self._at > LARGEST:
+                raise self._damaged("a key")
+            if not self._fill():
+                raise self.cut_off() if self.peek() == b'"' else self._damaged("a key")
+        self._at = found.end()
+        try:
+            return str(msgspec.json.decode(found[1], type=str))
+        except BAD_JSON as error:
+            raise self._damaged("a key") from error
+
+    def _take(self, byte: bytes) -> None:
+        found = self.peek()
+        if found != byte:
+            raise self._damaged(f"`{byte.decode()}`")
+        self._at += 1
+
+    def _fill(self) -> bool:
+        if self._ended:
+            return False
+        try:
+            data = self._file.read(CHUNK)
+        except SourceError as error:  # what stands in front of the damage is read first
+            self._unreadable, data = error, b""
+        self._ended = not data
+        self._base += self._at
+        self._buffer = self._buffer[self._at :] + data
+        self._at = 0
+        return bool(data)
+
+    def _problem(self, text: str) -> None:
+        self.problems[text] = self.problems.get(text, 0) + 1
+
+    def _damaged(self, wanted: str) -> SourceError:
+        found = self._buffer[self._at : self._at + 20].decode("utf-8", "replace")
+        place = self._base + self._at
+        return SourceError(f"damaged JSON in `{self._path}` at byte {place}: expected {wanted}, found {found!r}")

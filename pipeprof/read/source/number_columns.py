@@ -1,0 +1,116 @@
+"""Whole columns of decimal text to ns, exactly: the fast way for what is plain, one value at a time for the rest.
+
+The text is never a float.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeprof.read.source.numbers import LARGEST, ns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import msgspec
+    from numpy.typing import NDArray
+
+MISSING = frozenset(["", "-", "N/A", "NA", "None", "null", "nan"])
+UNKNOWN = -(2**63)
+_70_YEARS = 2**61  # ns
+_LINE_END = ord("\n")
+_AROUND = ' \t\r\n"'
+
+
+@cache
+def _missing() -> pa.Array:
+    """Made when it is needed: making it imports pandas, which takes longer than reading most other files."""
+    return pa.array(sorted(MISSING), pa.string())
+
+
+def times_ns(parts: Sequence[msgspec.Raw]) -> NDArray[np.int64]:
+    """Ns of microseconds as numbers or as text in JSON; UNKNOWN for what is no number or more than 70 years."""
+    if not parts:
+        return np.zeros(0, np.int64)
+    found, known = nanoseconds(joined(parts))
+    return np.where(known & (np.abs(found) < _70_YEARS), found, UNKNOWN)
+
+
+def joined(parts: Sequence[msgspec.Raw]) -> pa.Array:
+    """A binary column of JSON values as they stand in the file; a line end may follow each."""
+    text = b"\n".join(parts)
+    inner = np.flatnonzero(np.frombuffer(text, np.uint8) == _LINE_END)
+    ends = np.empty(len(parts) + 1, np.int32)
+    if len(inner) == len(parts) - 1:
+        ends[0], ends[1:-1], ends[-1] = 0, inner + 1, len(text)
+    else:  # a line end within a value, which is then no number
+        text = b"".join(parts)
+        ends[0] = 0
+        np.cumsum(np.fromiter(map(len, parts), np.int32, len(parts)), out=ends[1:])
+    return pa.Array.from_buffers(pa.binary(), len(parts), [None, pa.py_buffer(ends), pa.py_buffer(text)])
+
+
+def nanoseconds(column: pa.Array, unit_digits: int = 3) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(ns, known) of a binary column with decimal text in us (3), ms (6) or ns (0); digits below 1 ns round half up.
+
+    Text may stand in quotes. What is missing, no number, or not below 2^62 ns in size is not known.
+    """
+    try:
+        if not unit_digits:
+            return _slow(column, unit_digits)
+        text = pc.ascii_trim(column.cast(pa.string()), characters=_AROUND)
+        try:
+            return _exact(text, unit_digits)
+        except pa.ArrowInvalid:
+            missing = pc.is_in(text, value_set=_missing())
+            return _exact(pc.if_else(missing, pa.scalar(None, pa.string()), text), unit_digits)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
+        return _slow(column, unit_digits)
+
+
+def _exact(text: pa.Array, unit_digits: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    known = _valid(text)
+    try:
+        return _unscaled(text.cast(pa.decimal128(21, unit_digits))), known
+    except pa.ArrowInvalid:  # more digits behind the point
+        fine = _unscaled(text.cast(pa.decimal128(18 + unit_digits, 6 + unit_digits)))
+        return (fine + 500_000) // 1_000_000, known
+
+
+def _valid(column: pa.Array) -> NDArray[np.bool_]:
+    """Which values are not null, by Arrow's own bits: its conversion to NumPy imports pandas."""
+    bits = column.buffers()[0] if column.null_count else None
+    if bits is None:
+        return np.ones(len(column), np.bool_)
+    valid = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little").astype(np.bool_)
+    return valid[column.offset : column.offset + len(column)]
+
+
+def _unscaled(column: pa.Array) -> NDArray[np.int64]:
+    """The whole numbers that a decimal column is stored as. Raises ArrowInvalid when one is beyond 2^62."""
+    raw = np.frombuffer(column.buffers()[1], np.int64)[2 * column.offset : 2 * (column.offset + len(column))]
+    low, high = raw[::2], raw[1::2]
+    known = _valid(column)
+    if np.any((high != low >> 63) & known) or np.any((np.abs(low) >= LARGEST) & known):
+        raise pa.ArrowInvalid("beyond 64 bits")
+    return np.where(known, low, 0)
+
+
+def _slow(column: pa.Array, unit_digits: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    unit = {0: "ns", 3: "us", 6: "ms"}[unit_digits]
+    found = [
+        None if value is None else ns(value.decode("utf-8", "replace").strip(_AROUND), unit)
+        for value in column.to_pylist()
+    ]
+    known = np.array([value is not None for value in found], np.bool_)
+    return np.array([value or 0 for value in found], np.int64), known
+
+
+def nullable(numbers: NDArray[np.int64], known: NDArray[np.bool_]) -> pa.Array:
+    """An Arrow column that is null where the value is not known."""
+    return pa.array(numbers, pa.int64(), mask=~known)

@@ -1,0 +1,105 @@
+"""CSV files of others: rows by column name, and their bytes for Arrow."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from pipeprof.errors import SourceError
+from pipeprof.read.source.content import BROKEN, HINT, cannot_read, open_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+FIELD_BYTES = 1 << 24  # a step's links, or a call stack, are one field
+csv.field_size_limit(max(FIELD_BYTES, csv.field_size_limit()))
+
+
+class Utf8:
+    """The bytes of a file for Arrow: what is not UTF-8 is replaced, a mark in front is left out."""
+
+    closed = False
+
+    def __init__(self, path: Path) -> None:
+        self._file = open_bytes(path)
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+        self._rest = b""
+
+    def read(self, count: int) -> bytes:
+        """At most so many bytes; none at the end."""
+        while not self._rest:
+            data = self._file.read(count)
+            self._rest = self._decoder.decode(data, final=not data).encode("utf-8", "replace")
+            if not data:
+                break
+        found, self._rest = self._rest[:count], self._rest[count:]
+        return found
+
+    def close(self) -> None:
+        """Close the file."""
+        self.closed = True
+        self._file.close()
+
+
+class Sheet:
+    """A CSV file: column names, then rows with their line numbers. Rows may be shorter than the header."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", errors="replace", newline="")
+        except BROKEN as error:
+            raise cannot_read(path, error) from error
+        self._reader = csv.reader(self._lines(), skipinitialspace=True)
+        self.names: list[str] = []
+        for row in self._raw():
+            self.names = [name.strip() for name in row[1]]
+            break
+        if not self.names:
+            self.close()
+            raise SourceError(f"`{path}` is empty, expected a header", HINT)
+
+    def index(self, *names: str) -> int | None:
+        """Position of the first of these columns that there is."""
+        return next((self.names.index(name) for name in names if name in self.names), None)
+
+    def need(self, *names: str) -> int:
+        """As `index`. Raises SourceError when none of them is there."""
+        found = self.index(*names)
+        if found is None:
+            self.close()
+            raise SourceError(f"no column `{names[0]}` in `{self.path}`, found {', '.join(self.names[:12])}", HINT)
+        return found
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """(line, fields) of the rows that are left, padded to the header's length, without empty ones."""
+        width = len(self.names)
+        with self._file:
+            for line, row in self._raw():
+                if any(row):
+                    yield line, row + [""] * (width - len(row))
+
+    def close(self) -> None:
+        """Close the file before its end."""
+        self._file.close()
+
+    def _lines(self) -> Iterator[str]:
+        while line := self._file.readline(FIELD_BYTES):
+            if len(line) == FIELD_BYTES:
+                raise SourceError(f"`{self.path}` has a line of {FIELD_BYTES >> 20} Mi characters or more", HINT)
+            yield line
+
+    def _raw(self) -> Iterator[tuple[int, list[str]]]:
+        try:
+            for row in self._reader:
+                yield self._reader.line_num, row
+        except (csv.Error, *BROKEN) as error:
+            raise cannot_read(self.path, error, f", line {self._reader.line_num}") from error
+
+
+def field(row: Sequence[str], index: int | None) -> str:
+    """A field of a row; empty when its column is not there."""
+    return "" if index is None or index >= len(row) else row[index].strip()

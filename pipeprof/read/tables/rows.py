@@ -1,0 +1,88 @@
+"""Collects the rows of one rank of one repetition. Several processes, one after the other, may make up a rank."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.read.tables.operators import Operators
+from pipeprof.record import limits
+from pipeprof.record.schema import BY_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Rows:
+    """Rows per table, in schema order. Operators are numbered from `first_op` on; a table has `most` rows at most."""
+
+    def __init__(self, rep: int, rank: int, first_op: int = 0, *, most: int | None = None) -> None:
+        self.rep = rep
+        self.rank = rank
+        self.rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self.operators = Operators(first_op)
+        self._most = sys.maxsize if most is None else most
+        self._names: dict[str, dict[str, None]] = {}  # columns of each table
+
+    def add(self, table: str, **values: Any) -> None:
+        """Append a row; columns that are not given are null.
+
+        Raises KeyError for an unknown column, SourceError when there are too many rows.
+        """
+        names = self._names.get(table)
+        if names is None:
+            names = self._names[table] = dict.fromkeys(BY_NAME[table].column_names)
+        if not values.keys() <= names.keys():
+            raise KeyError(f"{table}: {sorted(values.keys() - names.keys())}")
+        rows = self.rows[table]
+        rows.append(tuple(map(values.get, names)))
+        if len(rows) > self._most:
+            limits.refuse_rows(table, len(rows), self._most)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rows of each table."""
+        return {table: len(rows) for table, rows in self.rows.items()}
+
+    def op_id(self, name: str | None, phase: str | None, **info: Any) -> int:
+        """Identity of an operator; its row in op_info is made the first time."""
+        key = (name, phase, info.get("type"))
+        number = self.operators.numbers.get(key)
+        if number is None:
+            number, _ = self.operators.take(key)
+            scope = name.rpartition("/")[0] if name else None
+            self.add("op_info", op_id=number, name=name, phase=phase, scope=scope or None, **info)
+        return number
+
+
+class RankRows(Rows):
+    """Rows of a training process and of its dataset pipelines, with the rank's running numbers.
+
+    `zero` is ns of the monotonic clock. `workers` says by process id which pipeline's operator a worker process of the
+    dataset belongs to: (pipeline_id, op_id).
+    """
+
+    def __init__(self, rep: int, rank: int, zero: int, first_op: int = 0, *, most: int | None = None) -> None:
+        super().__init__(rep, rank, first_op, most=most)
+        self.zero = zero
+        self.steps = 0
+        self.kind_steps: dict[str, int] = defaultdict(int)
+        self.pipelines = 0
+        self.workers: dict[int, tuple[int, int]] = {}
+        self._stacks: dict[tuple[int | None, str], int] = {}
+
+    def at(self, monotonic_ns: int) -> int:
+        """A time of the monotonic clock as ns since the repetition's zero."""
+        return monotonic_ns - self.zero
+
+    def stack_id(self, frames: Sequence[str]) -> int | None:
+        """Identity of a source location whose frames are given innermost first; None for an empty one."""
+        parent: int | None = None
+        for frame in reversed(frames):
+            key = (parent, frame)
+            if key not in self._stacks:
+                self._stacks[key] = len(self._stacks)
+                self.add("stack", stack_id=self._stacks[key], parent_id=parent, frame=frame)
+            parent = self._stacks[key]
+        return parent

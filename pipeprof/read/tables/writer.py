@@ -1,0 +1,116 @@
+"""Parquet files written piece by piece: a whole table need not be in memory."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeprof.errors import RunError
+from pipeprof.read.tables.arrow import numbers
+from pipeprof.record import limits, store
+from pipeprof.record.schema import BY_NAME
+from pipeprof.record.text import reachable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from typing_extensions import Self
+
+    from pipeprof.record.run import Run
+
+ROWS_PER_GROUP = 1 << 15
+
+
+class TableWriter:
+    """One file of one table. It appears under its name when it is closed without an error, if it has any rows."""
+
+    def __init__(self, run: Run, table: str, rep: int, rank: int) -> None:
+        self.rows = 0
+        self._table = table
+        self._most = limits.most_imported_rows()
+        self._schema = BY_NAME[table].arrow()
+        self._final = store.partition(run, table, rep, rank) / store.part_name(0)
+        self._temporary = self._final.with_name(f".{self._final.stem}.{os.getpid()}.tmp")
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = 0
+
+    def add(self, columns: Mapping[str, Any]) -> None:
+        """Append rows: arrays or sequences of one length; columns that are not given are null.
+
+        Integers may be NumPy arrays, anything else is an Arrow array. Raises RunError when the disk is full,
+        SourceError when there are too many rows.
+        """
+        length = len(next(iter(columns.values())))
+        if not length:
+            return
+        limits.refuse_rows(self._table, self.rows + length, self._most)
+        arrays = [_array(columns.get(field.name), field.type, length) for field in self._schema]
+        self._waiting.append(pa.Table.from_arrays(arrays, schema=self._schema))
+        self._waiting_rows += length
+        self.rows += length
+        if self._waiting_rows >= ROWS_PER_GROUP:
+            self._write()
+
+    def _write(self) -> None:
+        rows, self._waiting, self._waiting_rows = pa.concat_tables(self._waiting), [], 0
+        try:
+            if self._writer is None:
+                self._writer = self._open()
+            self._writer.write_table(rows, row_group_size=len(rows))
+            pa.default_memory_pool().release_unused()  # or the peak creeps up with the length of a file
+        except OSError as error:
+            raise _full(self._final, error) from error
+
+    def _open(self) -> pq.ParquetWriter:
+        self._final.parent.mkdir(parents=True, exist_ok=True)
+        numbers = [field.name for field in self._schema if pa.types.is_int64(field.type)]
+        few = [name for name in numbers if name in ("op_id", "step", "stack_id")]
+        texts = [field.name for field in self._schema if not pa.types.is_int64(field.type)]
+        return pq.ParquetWriter(
+            str(reachable(self._temporary)),
+            self._schema,
+            compression="zstd",
+            use_dictionary=texts + few,
+            column_encoding={name: "DELTA_BINARY_PACKED" for name in numbers if name not in few},
+            write_statistics=numbers,
+        )
+
+    def close(self, *, failed: bool = False) -> None:
+        """Finish the file, or remove it."""
+        if self._waiting and not failed:
+            self._write()
+        if self._writer is None:
+            return
+        try:
+            self._writer.close()
+            if not failed:
+                self._temporary.replace(self._final)
+        except OSError as error:
+            raise _full(self._final, error) from error
+        finally:
+            self._temporary.unlink(missing_ok=True)
+            self._writer = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(failed=kind is not None)
+
+
+def _array(values: Any, wanted: pa.DataType, length: int) -> pa.Array:
+    if values is None:
+        return pa.nulls(length, wanted)
+    array = values if isinstance(values, pa.Array) else numbers(values)
+    return array if array.type.equals(wanted) else array.cast(wanted)
+
+
+def _full(path: Path, error: OSError) -> RunError:
+    return RunError(
+        f"cannot write `{path}`: {error.strerror or error}", "free some space, then run the same command again"
+    )

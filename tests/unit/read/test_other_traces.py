@@ -1,0 +1,156 @@
+"""Chrome traces of any program: pairs of events, asynchronous ones, no categories; and steps as the user names them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from pipeprof.errors import SourceError, UsageError
+from pipeprof.read.foreign import import_path, recognise
+from pipeprof.record import store
+
+
+def event(ph, name, ts, tid=1, **more):
+    return {"ph": ph, "name": name, "pid": 7, "tid": tid, "ts": ts, **more}
+
+
+CALLS = [
+    event("X", "train_step 3", 10, dur=50),
+    event("B", "load", 11.5),
+    event("B", "read", 12.25, args={"name": "disk"}),
+    event("E", "", 14.25),
+    event("E", "", 20.125),
+    event("X", "train_step 4", 70, dur=50.001),
+    event("C", "queue", 72, args={"depth": 3}),
+]
+
+
+def written(path, content, head=b""):
+    data = head + json.dumps(content).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def rows(run, table, *names):
+    return [tuple(row[name] for name in names) for row in store.read(run, table).to_pylist()]
+
+
+def operators(run):
+    names = dict(rows(run, "op_info", "op_id", "name"))
+    return sorted(
+        (start, names[op_id], dur, own)
+        for op_id, start, dur, own in rows(run, "op", "op_id", "start_ns", "dur_ns", "self_ns")
+    )
+
+
+@pytest.mark.parametrize("name", ["any.json", "packed.json.gz", "packed_without_suffix.json"])
+@pytest.mark.parametrize("form", ["object", "list"])
+def test_pairs_are_calls_with_own_time_like_complete_events(tmp_path, name, form):
+    path = written(tmp_path / name, {"traceEvents": CALLS} if form == "object" else CALLS)
+    if "without" in name:
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    run = import_path(path, tmp_path / "run")
+    assert run.manifest.source == "import:chrome"
+    assert run.manifest.state == "complete"
+    assert operators(run) == [
+        (0, "train_step 3", 50_000, 41_375), (1_500, "load", 8_625, 6_625), (2_250, "read", 2_000, 2_000),
+        (60_000, "train_step 4", 50_001, 50_001),
+    ]  # fmt: skip
+    assert rows(run, "counter", "t_ns", "name", "series", "value") == [(62_000, "queue", "depth", 3.0)]
+    assert "step" in {item.what for item in run.manifest.not_measured}
+
+
+def test_steps_are_what_the_user_says_they_are(tmp_path):
+    path = written(tmp_path / "any.json", CALLS)
+    run = import_path(path, tmp_path / "run", step="train_step ([0-9]+)")
+    assert rows(run, "step", "step", "source_step", "start_ns", "end_ns") == [
+        (0, 3, 0, 50_000),
+        (1, 4, 60_000, 110_001),
+    ]
+    assert {name for _, name, _, _ in operators(run)} == {"train_step *", "load", "read"}
+    assert {step for (step,) in rows(run, "op", "step")} == {0, 1}
+    assert run.manifest.reps[0].ranks[0].step_evidence == "train_step ([0-9]+)"
+
+
+def test_a_step_within_a_step_is_none(tmp_path):
+    content = [event("X", "step", 0, dur=10), event("X", "step", 2, dur=3), event("X", "step", 20, dur=10)]
+    run = import_path(written(tmp_path / "any.json", content), tmp_path / "run", step="step")
+    assert rows(run, "step", "start_ns", "end_ns") == [(0, 10_000), (20_000, 30_000)]
+
+
+def test_a_pattern_that_is_none_is_refused_and_leaves_no_run(tmp_path):
+    path = written(tmp_path / "any.json", CALLS)
+    with pytest.raises(UsageError, match="no regular expression"):
+        import_path(path, tmp_path / "run", step="(")
+    assert [found.name for found in tmp_path.iterdir()] == ["any.json"]
+
+
+def test_asynchronous_events_are_spans_whichever_thread_ends_them(tmp_path):
+    content = [
+        event("X", "main", 0, dur=100),
+        event("b", "request", 1, cat="net", id="0x1"), event("b", "request", 2, cat="net", id="0x2"),
+        event("e", "request", 5, tid=2, cat="net", id="0x1"), event("e", "request", 9, tid=2, cat="net", id="0x2"),
+        event("b", "local", 3, cat="net", id2={"local": "7"}), event("e", "local", 4, cat="net", id2={"local": "7"}),
+        event("S", "old", 20, id=0), event("T", "old", 21, id=0), event("F", "old", 30, id=0),
+    ]  # fmt: skip
+    run = import_path(written(tmp_path / "any.json", content), tmp_path / "run")
+    found = sorted(rows(run, "span", "start_ns", "dur_ns", "name", "category"))
+    assert found == [
+        (1_000, 4_000, "request", "net"), (2_000, 7_000, "request", "net"), (3_000, 1_000, "local", "net"),
+        (20_000, 10_000, "old", None), (21_000, 0, "old", None),
+    ]  # fmt: skip
+    assert [name for _, name, _, _ in operators(run)] == ["main"]
+
+
+def test_what_never_ends_or_never_began_is_counted(tmp_path):
+    content = [event("X", "a", 0, dur=1), event("E", "", 2), event("B", "b", 3), event("B", "c", 9), event("E", "", 8)]
+    run = import_path(written(tmp_path / "any.json", content), tmp_path / "run")
+    (said,) = [item.message for item in run.manifest.warnings if item.code == "left_out"]
+    for what in (
+        "1 with a begin and no end",
+        "1 with an end and no begin",
+        "1 with no time, or an end before the begin",
+    ):
+        assert what in said
+
+
+def test_a_cut_off_trace_gives_what_was_read(tmp_path):
+    path = written(tmp_path / "any.json", {"traceEvents": CALLS})
+    path.write_bytes(path.read_bytes()[:-150])
+    run = import_path(path, tmp_path / "run")
+    assert run.manifest.state == "partial"
+    assert len(operators(run)) == 3
+
+
+def test_beside_files_of_a_known_profiler_other_traces_are_left_out(tmp_path):
+    from kineto_files import training, write_trace
+
+    folder = tmp_path / "raw"
+    write_trace(folder / "x.pt.trace.json", training(3))
+    written(folder / "other.json", CALLS)
+    run = import_path(folder, tmp_path / "run")
+    assert run.manifest.source == "import:kineto"
+    assert any("other.json" in item.message for item in run.manifest.warnings if item.code == "left_out")
+
+
+def test_json_without_events_is_no_trace(tmp_path):
+    for number, content in enumerate(({"traceEvents": []}, [{"name": "x"}], {"ph": "X"})):
+        path = written(tmp_path / f"{number}.json", content)
+        assert recognise(path) is None
+        with pytest.raises(SourceError):
+            import_path(path, tmp_path / "run")
+
+
+def test_a_trace_by_itself_gives_the_same_rows_by_import_and_by_ops(tmp_path, monkeypatch):
+    from ascend_files import write_output
+
+    from pipeprof.read.imported import imported
+
+    monkeypatch.setenv("PIPEPROF_CACHE", str(tmp_path / "cache"))
+    write_output(tmp_path / "raw")
+    (path,) = (tmp_path / "raw").rglob("trace_view.json")
+    one, other = import_path(path, tmp_path / "run"), imported(path)
+    assert one.manifest.tables == other.manifest.tables
+    assert one.manifest.source == other.manifest.source == "import:kineto"
