@@ -60,16 +60,17 @@ _POLICY = click.option(
     "--budget",
     metavar="TIME",
     callback=seconds,
-    help="Time limit for all runs of the session, such as 10m.",
+    help="Time limit for all runs of the session, such as 10m; the checks are planned to fit.",
 )
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-ab-PAIR]")
 @click.option("--new-session", is_flag=True, help="Start over; the earlier session is kept and named in the result.")
+@click.option("--to-the-end", is_flag=True, help="Make all checks, also when they will most likely not decide.")
 @redact_option
 @comparison_format
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def ab(
     policy_file: Path | None, budget: float | None, folder: Path | None, form: str, command: tuple[str, ...], *,
-    new_session: bool, **words: Any,
+    new_session: bool, to_the_end: bool, **words: Any,
 ) -> None:  # fmt: skip
     """Is the new code slower than the old? Runs both in turn until that is decided.
 
@@ -87,7 +88,10 @@ def ab(
     from pipeprof.experiment.ab import AbWish, run_ab
     from pipeprof.experiment.judged import judged_arms
 
-    wish = AbWish(_arm("base", words), _arm("new", words), command, folder, budget, new_session=new_session)
+    wish = AbWish(
+        _arm("base", words), _arm("new", words), command, folder, budget, new_session=new_session,
+        to_the_end=to_the_end,
+    )  # fmt: skip
     judged = judged_arms(wish, policy_file)
     answer(run_ab(wish, judged.policy, say_named, trust=judged.trust), form)
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pipeprof.record.measures import Measures
     from pipeprof.verdict.gate.note import Note
+    from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.policy import Policy
     from pipeprof.verdict.gate.result import Verdict
 
@@ -35,12 +36,13 @@ NO_JOB = "unknown"
 
 
 def compare_sides(
-    base: Measures, new: Measures, policy: Policy | Mapping[str, Any] | None = None, *, planned: bool = False,
-    allow_cross_machine: bool = False, today: str | None = None, trust: Mapping[str, Any] | None = None,
+    base: Measures, new: Measures, policy: Policy | Mapping[str, Any] | None = None, *,
+    plan: Sequence[Look] | None = None, allow_cross_machine: bool = False, today: str | None = None,
+    trust: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The content of `pipeprof compare --format json`.
 
-    `planned`: the repetitions were taken for planned looks, which share the chance of a false alarm. Other conditions
+    `plan`: the looks that the repetitions were taken for, which share the chance of a false alarm. Other conditions
     (machine, versions) make everything incomparable, unless `allow_cross_machine`: then the verdict informs and the
     exit code is 0. `policy` may be a table, as in a policy file. `today` (ISO) decides which acknowledgements hold.
     `trust` is the result's member of that name (`trust_of`): with a base revision in it the change is judged by rules
@@ -56,7 +58,8 @@ def compare_sides(
         found = [*_other_command(base, new, policy), *found]
     hard = any(entry["hard"] for entry in found)
     refused, informational = hard and not allow_cross_machine, hard and allow_cross_machine
-    verdict = (judge_looks if planned else judge)(_samples(base, "base"), _samples(new, "new"), policy)
+    sides = _samples(base, "base"), _samples(new, "new")
+    verdict = judge(*sides, policy) if plan is None else judge_looks(*sides, policy, plan)
     if refused:
         verdict, entries = incomparable(verdict, found), []
     else:
@@ -81,6 +84,7 @@ def compare_sides(
         "new": _about(new),
         "looks": list(verdict.looks),
         "next_look": verdict.next_look,
+        "hopeless": verdict.hopeless,
     }
 
 

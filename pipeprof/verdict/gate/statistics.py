@@ -123,16 +123,6 @@ def blocked(base: Array, new: Array, base_jobs: Sequence[str], new_jobs: Sequenc
     return Change(mean, np.sqrt(squares / df / weight.sum()), np.full(np.shape(mean), float(df)))
 
 
-def spending(alpha: float, looks: Sequence[int]) -> Array:
-    """Alpha that each look may use; they add up to `alpha` (Lan and DeMets 1983, O'Brien-Fleming-like).
-
-    Spent up to look k of K: 2 (1 - Phi(z_(1 - alpha/2) / sqrt(k/K))).
-    """
-    times = np.asarray(looks, dtype=float) / looks[-1]
-    spent = 2 * special.ndtr(special.ndtri(alpha / 2) / np.sqrt(times))
-    return np.diff(spent, prepend=0.0)
-
-
 def holm(p_values: Array, alpha: float, family: int) -> Array:
     """What each p value is held against: significant where p <= that (Holm 1979, step-down).
 
