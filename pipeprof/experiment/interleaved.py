@@ -222,7 +222,9 @@ class Interleaved:
         return {"looks": [list(look) for look in plan], "finds": self.forecast(plan[-1].reps)}
 
     def _next_look(self) -> int:
-        plan = self.plan or planned_looks(self.policy, self.session.looks, self._affordable())
+        most = self._affordable()
+        most = None if most is None else max(most, least_planned(self.policy))
+        plan = self.plan or planned_looks(self.policy, self.session.looks, most)
         return next((look.reps for look in plan if look.reps > self.session.pairs), plan[-1].reps)
 
     def _repeat(self, arm: Name, *, discard: bool) -> None:

@@ -36,7 +36,7 @@ def chances(change: Change, least: Array, margin: Array, reps: int, last: Look) 
     worse = _beyond(change.difference - limit, moves)
     better = _beyond(-change.difference - limit, moves)
     same = _beyond(room - change.difference, moves) - _beyond(-room - change.difference, moves)
-    return worse, worse + better + np.where(room > 0, same, 0.0)
+    return worse, np.minimum(worse + better + np.where(room > 0, same, 0.0), 1.0)  # a small change may be either
 
 
 def hopeless(worse: Array, decided: Array, undecided: Array) -> Array:
