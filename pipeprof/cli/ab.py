@@ -64,13 +64,23 @@ _POLICY = click.option(
 )
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-ab-PAIR]")
 @click.option("--new-session", is_flag=True, help="Start over; the earlier session is kept and named in the result.")
+@click.option(
+    "--workload", metavar="NAME", default="", help="What it is called in the result.  [default: the script's name]"
+)
+@click.option(
+    "--plant-slow-down",
+    "planted",
+    metavar="SHARE",
+    type=click.FloatRange(0, 10, min_open=True),
+    help="Test of the gate: make steps of the new side longer by this share, as 0.3; both may be the same code.",
+)
 @click.option("--to-the-end", is_flag=True, help="Make all checks, also when they will most likely not decide.")
 @redact_option
 @comparison_format
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def ab(
     policy_file: Path | None, budget: float | None, folder: Path | None, form: str, command: tuple[str, ...], *,
-    new_session: bool, to_the_end: bool, **words: Any,
+    new_session: bool, to_the_end: bool, planted: float | None, workload: str, **words: Any,
 ) -> None:  # fmt: skip
     """Is the new code slower than the old? Runs both in turn until that is decided.
 
@@ -90,7 +100,7 @@ def ab(
 
     wish = AbWish(
         _arm("base", words), _arm("new", words), command, folder, budget, new_session=new_session,
-        to_the_end=to_the_end,
+        to_the_end=to_the_end, planted=planted, workload=workload,
     )  # fmt: skip
     judged = judged_arms(wish, policy_file)
     answer(run_ab(wish, judged.policy, say_named, trust=judged.trust), form)

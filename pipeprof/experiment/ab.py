@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class AbWish:
     """What the user asks for. `budget_s`: seconds that all repetitions of the session may take together.
 
-    `to_the_end`: also when the looks that follow will most likely not decide.
+    `planted`: every step of the new side is made longer by this share, as a test of the gate itself. `workload`: what
+    it is called in the result. `to_the_end`: also when the looks that follow will most likely not decide.
     """
 
     base: ArmWish
@@ -36,6 +37,8 @@ class AbWish:
     budget_s: float | None = None
     new_session: bool = False
     to_the_end: bool = False
+    planted: float | None = None
+    workload: str = ""
     seed: int | None = None
 
 
@@ -50,8 +53,8 @@ def run_ab(
     an arm fails, KeyboardInterrupt when it was interrupted: the session can be continued then.
     """
     place = Place.here()
-    arms = resolve_arms(place, wish.base, wish.new, wish.command)
-    known_as = policy_hash(policy)
+    arms = resolve_arms(place, wish.base, wish.new, wish.command, planted=wish.planted is not None)
+    known_as = policy_hash(policy) + (f"-planted-{wish.planted:g}" if wish.planted is not None else "")
     pair = pair_hash(place, arms, known_as)
     folder = place.cwd / (wish.folder or f"pipeprof-ab-{pair}")
     if wish.budget_s is not None:
@@ -63,6 +66,7 @@ def run_ab(
         say(f"session {session.session_id} in `{folder}`")
         running = Interleaved(folder, session, arms, place, policy, bench or Bench(), say)
         running.notes += arm_notes(place, arms)
+        running.planted, running.workload = wish.planted, wish.workload
         running.trust, running.patient = trust, wish.to_the_end
         if session.state == "finished":
             return running.result_again()

@@ -62,7 +62,8 @@ class Interleaved:
         self.folders: Mapping[Name, Path] = {}
         self.measured: dict[str, Measures] = {}
         self.plan: tuple[Look, ...] = ()
-        self.patient = False
+        self.patient, self.workload = False, ""
+        self.planted: float | None = None
         self.judged: tuple[tuple[int, tuple[Look, ...]], dict[str, Any]] | None = None
 
     def recover(self) -> None:
@@ -184,6 +185,7 @@ class Interleaved:
         content = content | {
             "notes": list(dict.fromkeys([*content["notes"], *own["notes"]])),
             "note_facts": [*content["note_facts"], *own["note_facts"]],
+            "workload": self.workload or content.get("workload", ""),
             "session": about(session, self.folder) | {"plan": self._planned()},
         }
         content |= {"trust": dict(self.trust)} if self.trust is not None else {}
@@ -237,7 +239,8 @@ class Interleaved:
         began = self.bench.now()
         chosen, workdir = self.arms[arm], self.folders[arm]
         try:
-            self.bench.run(chosen.command, variables(self.place, chosen, workdir), workdir, path)
+            slower = self.planted if arm == "new" else None
+            self.bench.run(chosen.command, variables(self.place, chosen, workdir), workdir, path, slower)
         except WorkloadError as error:
             entry.state, entry.seconds = "failed", self.bench.now() - began
             self.session.failures.append(f"{entry.name}: {error.message}")

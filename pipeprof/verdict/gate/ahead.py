@@ -12,6 +12,8 @@ from scipy import special
 from pipeprof.verdict.gate.statistics import LEVEL, MOST_REPS, repetitions_needed
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.statistics import Array, Change
 
@@ -36,16 +38,18 @@ def chances(change: Change, least: Array, margin: Array, reps: int, last: Look) 
     worse = _beyond(change.difference - limit, moves)
     better = _beyond(-change.difference - limit, moves)
     same = _beyond(room - change.difference, moves) - _beyond(-room - change.difference, moves)
-    return worse, np.minimum(worse + better + np.where(room > 0, same, 0.0), 1.0)  # a small change may be either
+    found: Array = np.minimum(worse + better + np.where(room > 0, same, 0.0), 1.0)  # a small change may be either
+    return worse, found
 
 
-def hopeless(worse: Array, decided: Array, undecided: Array) -> Array:
+def hopeless(worse: Array, decided: Array, undecided: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Whether going on will not decide: none of the undecided metrics regresses, and one of them stays undecided.
 
     All (..., metrics); gives (...).
     """
     any_worse = np.where(undecided, worse, 0.0).sum(axis=-1)
-    return (any_worse < HOPELESS) & (np.where(undecided, decided, 1.0).min(axis=-1) < HOPELESS)
+    lost: NDArray[np.bool_] = (any_worse < HOPELESS) & (np.where(undecided, decided, 1.0).min(axis=-1) < HOPELESS)
+    return lost
 
 
 def repetitions_to_find(spread: float, change: float, least: float, level: float, power: float) -> int | None:
@@ -75,4 +79,5 @@ def _beyond(distance: Array, spread: Array) -> Array:
     """Chance that a normal value of this spread stays below the distance."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.asarray(distance, dtype=float) / spread
-    return special.ndtr(np.where(spread > 0, ratio, np.where(np.asarray(distance) >= 0, np.inf, -np.inf)))
+    found: Array = special.ndtr(np.where(spread > 0, ratio, np.where(np.asarray(distance) >= 0, np.inf, -np.inf)))
+    return found

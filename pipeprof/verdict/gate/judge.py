@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeprof.verdict.gate.ahead import chances
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, WORDS, decide, scaled
-from pipeprof.verdict.gate.jobs import change_between, kept, weights
+from pipeprof.verdict.gate.jobs import WARM_UP, change_between, kept, weights
 from pipeprof.verdict.gate.levels import LARGEST, level, unjudged, with_interval
 from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import usable
@@ -134,6 +134,8 @@ def _case(
     base, new = (np.asarray(side.values, dtype=float) for side in sides)
     base, new = base[chosen.base], new[chosen.new]
     on = scaled(base, new, rule)
+    if chosen.how == "few_jobs":  # nothing is surely the same, and only what is very large is a change
+        on = replace(on, least=np.maximum(on.least, math.log1p(WARM_UP)), margin=np.zeros_like(on.margin))
     change = change_between(on.base, on.new, sides, chosen)
     counts = weights(sides, chosen)
     shift = rule.floor if on.kind == "shifted" else 0.0
@@ -167,7 +169,7 @@ def _family(cases: Sequence[_Case], policy: Policy, alpha: float, family: int) -
         needed, reasons = None, case.reasons
         if code == INCONCLUSIVE:
             needed = _needed(case, policy, policy.alpha / family)
-            reasons = (*reasons, _why(case, p_value, held))
+            reasons = reasons if case.chosen.how == "few_jobs" else (*reasons, _why(case, p_value, held))
         found[case.name] = _entry(
             case.name, case.rule, case.sides, WORDS[code], shown=case.shown, p_value=p_value, alpha=held,
             reps_needed=needed, reasons=reasons, share_ratio=case.share_ratio,
@@ -205,7 +207,7 @@ def _needed(case: _Case, policy: Policy, alpha: float) -> int | None:
     Where there are as many already: those that would settle the difference that was seen, as a change when it counts,
     as unchanged when it is within the margin; None when it is neither, for then no number would.
     """
-    if case.chosen.how == "jobs":
+    if case.chosen.how in ("jobs", "few_jobs"):
         return None
     numbers = int(case.chosen.base.sum()), int(case.chosen.new.sum())
     spread = float(case.change.error) / math.sqrt(sum(1 / number for number in numbers))

@@ -48,8 +48,8 @@ def judge_looks(
     for look, alpha in plan:
         if look > available or done:
             break
-        cut = [_cut(side, known, look) for side, known in zip(sides, places, strict=True)]
-        verdict = judged(*cut, policy, alpha, plan[-1] if look < plan[-1].reps else None)
+        base_side, new_side = (_cut(side, known, look) for side, known in zip(sides, places, strict=True))
+        verdict = judged(base_side, new_side, policy, alpha, plan[-1] if look < plan[-1].reps else None)
         made.append(look)
         for one in verdict.metrics:
             if one.name not in final or final[one.name].verdict not in DECIDED or one.family == "deterministic":

@@ -103,6 +103,11 @@ def job_effect(base: Array, new: Array) -> Change:
     return Change(new_mean - base_mean, np.sqrt(base_var * jobs), df)
 
 
+def assumed_job_effect(change: Change, spread: float, base_jobs: int, new_jobs: int) -> Change:
+    """A change between repetitions of different jobs, with a spread from job to job that is assumed, not measured."""
+    return Change(change.difference, np.sqrt(change.error**2 + spread**2 * (1 / base_jobs + 1 / new_jobs)), change.df)
+
+
 def blocked(base: Array, new: Array, base_jobs: Sequence[str], new_jobs: Sequence[str]) -> Change:
     """Change within jobs that both sides share: least squares with one effect per job (randomised blocks).
 
