@@ -146,7 +146,8 @@ def qualify(
       pipeprof qualify --slow-down 0.03 --rounds 20 --budget 1h -- python train.py
 
     Each round runs the command twice as it is, and once for each slow-down with every step really made longer.
-    Comparisons are put together from these runs at random and judged as `pipeprof ab` would. Exit codes: 0 as promised,
+    Comparisons are put together from these runs at random and judged as `pipeprof ab` would. Interrupted, the same
+    command with `-o` and its folder goes on; with more --rounds it adds to them. Exit codes: 0 as promised,
     1 more false alarms than the policy allows, 3 could not be measured, 5 the command failed.
     """  # noqa: D301
     from pipeprof.collect.session import default_name

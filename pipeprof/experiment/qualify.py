@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect import fingerprint
@@ -18,8 +18,9 @@ from pipeprof.errors import MeasureError
 from pipeprof.experiment.ab import policy_hash
 from pipeprof.experiment.draws import Draws
 from pipeprof.experiment.pool import HALF, SAME, STEP, Order, Pool, collect_pool
+from pipeprof.experiment.pool_state import open_state
 from pipeprof.experiment.repetition import Bench
-from pipeprof.experiment.runs import make_folder, signals_held, write_json
+from pipeprof.experiment.runs import signals_held, write_json
 from pipeprof.report.words.experiments import noted
 from pipeprof.verdict.gate.note import note
 
@@ -61,10 +62,12 @@ def run_qualify(
 ) -> dict[str, Any]:
     """Collect the pool, evaluate `sessions` drawn sessions per question, write `folder`/qualify.json; its content.
 
+    A folder that holds such runs already is gone on with, with the seed that it began with.
     Raises WorkloadError when the command fails, MeasureError when too few rounds could be made or no step was seen.
     """
-    make_folder(folder)
-    pool = collect_pool(order, folder, bench or Bench(), say)
+    state = open_state(folder, order.command, order.slow_downs, order.seed)
+    order = replace(order, seed=state.seed)
+    pool = collect_pool(order, folder, bench or Bench(), say, state)
     say(f"simulating {sessions} comparisons for each of {1 + len(order.slow_downs)} questions")
     with signals_held():
         content = evaluate(order, pool, sessions, policy)
