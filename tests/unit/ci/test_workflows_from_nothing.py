@@ -47,6 +47,7 @@ def test_the_self_test_is_green_because_the_check_is_red_and_red_when_nobody_not
     assert not forge.push(SELF_TEST).green
 
 
+@pytest.mark.slow
 def test_self_hosted_from_nothing_through_the_warm_up_to_a_verdict(forge):
     first = forge.pull_request(AGAINST_IT, forge.change())
     assert not first.green
