@@ -71,7 +71,6 @@ def compare_sides(
     said = [*map(gate.sentence, verdict.notes), *base.notes, *new.notes, *map(experiments.sentence, about)]
     return {
         "schema_version": SCHEMA_VERSION,
-        "workload": workload or (base if base.kind == "baseline" else new).workload,
         "verdict": verdict.verdict,
         "exit_code": 0 if informational else verdict.exit_code,
         "headline": _refusal(found) if refused else comparison.headline(verdict, entries),
@@ -82,6 +81,7 @@ def compare_sides(
         "note_facts": [*verdict.notes, *about],
         "informational": informational,
         "trust": dict(trust),
+        "workload": workload or (base if base.kind == "baseline" else new).workload,
         "base": _about(base),
         "new": _about(new),
         "looks": list(verdict.looks),

@@ -206,7 +206,7 @@ def _other_job(found):
     head = ["identical code", *(f"+{effect:.0%}" for effect in found["other_job"] if effect)]
     text = (
         "New in a job of its own, against a baseline of 8 past jobs; effect of a job 5.4 %. Regressed. "
-        "With fewer past jobs nothing is judged.\n\n"
+        "With fewer past jobs only a change of 30 % and more counts.\n\n"
     )
     return "## Another job\n\n" + text + table(head, rows)
 
