@@ -31,6 +31,8 @@ MOST_ARTIFACT = 32 * 1024 * 1024
 MOST_JSON = 16 * 1024 * 1024
 MOST_BODY = 65_000
 MOST_PAGES = 30
+MOST_ARTIFACTS = 20  # workloads of one run
+UNEXPECTED = (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.SubprocessError)
 # Files by which a change is judged; `pipeprof` says the same from git, but in a job that the pull request may steer.
 POLICIES = ("pipeprof.toml", "pyproject.toml")
 BASELINES = ("baseline.json", "measures.parquet", "facts.json", "facts.json.zst", "history.jsonl")
@@ -104,14 +106,19 @@ def read_run(env: dict[str, str]) -> dict[str, Any]:
     return run
 
 
-def read_artifact(api: Api, run_id: int, name: str) -> tuple[bytes, bytes]:
-    """The bytes of `pr.txt` and `compare.json` of the run's artifact."""
-    query = urllib.parse.urlencode({"name": name, "per_page": 100})
-    listed = api.ask(f"actions/runs/{run_id}/artifacts?{query}")["artifacts"]
-    found = [one for one in listed if one["name"] == name and not one.get("expired")]
-    if not found:
+def artifacts(api: Api, run_id: int, name: str) -> list[int]:
+    """The numbers of the run's artifacts of this name, and of those with a workload behind it (`NAME-resnet`)."""
+    listed = api.ask(f"actions/runs/{run_id}/artifacts?per_page=100")["artifacts"]
+    found = [one for one in listed if not one.get("expired")]
+    named = [one for one in found if one["name"] == name or str(one["name"]).startswith(f"{name}-")]
+    if not named:
         raise Refused(f"the run has no artifact `{name}`", code=0)
-    address = f"{api.root}/repos/{api.repository}/actions/artifacts/{int(found[0]['id'])}/zip"
+    return [int(one["id"]) for one in named[:MOST_ARTIFACTS]]
+
+
+def read_artifact(api: Api, number: int) -> tuple[bytes, bytes]:
+    """The bytes of `pr.txt` and `compare.json` of an artifact."""
+    address = f"{api.root}/repos/{api.repository}/actions/artifacts/{number}/zip"
     try:
         with zipfile.ZipFile(io.BytesIO(api.read(address, MOST_ARTIFACT))) as archive:
             return _member(archive, "pr.txt", 32), _member(archive, "compare.json", MOST_JSON)
@@ -241,24 +248,48 @@ def post(api: Api, number: int, body: str, login: str, *, quiet: bool) -> str:
     return "updated the comment"
 
 
+def comment_on(api: Api, run: dict[str, Any], artifact: int, login: str) -> str:
+    """Writes the comment of one artifact; says what it did."""
+    given, comparison = read_artifact(api, artifact)
+    number = pull_request(api, given, run)
+    seen = edited(api, number)
+    text, verdict = body_of(with_edits(comparison, seen))
+    return post(api, number, finish(text, run), login, quiet=verdict == "unchanged" and not seen)
+
+
 def main() -> int:
-    """The exit code: 0 when the comment is as it should be, or when there is nothing to say."""
+    """The exit code: 0 when each comment is as it should be, or when there is nothing to say."""
     env = dict(os.environ)
     try:
         run = read_run(env)
         api = Api(env)
-        given, comparison = read_artifact(api, run["id"], env.get("PIPEPROF_ARTIFACT", "pipeprof-gate"))
-        number = pull_request(api, given, run)
-        seen = edited(api, number)
-        text, verdict = body_of(with_edits(comparison, seen))
-        login = env.get("PIPEPROF_BOT_LOGIN", "github-actions[bot]")
-        words, code = post(api, number, finish(text, run), login, quiet=verdict == "unchanged" and not seen), 0
+        found = artifacts(api, run["id"], env.get("PIPEPROF_ARTIFACT", "pipeprof-gate"))
     except Refused as refused:
-        words, code = refused.message, refused.code
-    except urllib.error.HTTPError as error:
-        words, code = f"GitHub answered {error.code} to {error.url}", 1
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, subprocess.SubprocessError) as error:
-        words, code = f"unexpected error: {type(error).__name__}", 1
+        return told(refused.message, refused.code)
+    except UNEXPECTED as error:
+        return told(*meant(error))
+    return max(one_comment(api, run, artifact, env) for artifact in found)
+
+
+def one_comment(api: Api, run: dict[str, Any], artifact: int, env: dict[str, str]) -> int:
+    """The exit code of one artifact's comment."""
+    try:
+        return told(comment_on(api, run, artifact, env.get("PIPEPROF_BOT_LOGIN", "github-actions[bot]")), 0)
+    except Refused as refused:
+        return told(refused.message, refused.code)
+    except UNEXPECTED as error:
+        return told(*meant(error))
+
+
+def meant(error: Exception) -> tuple[str, int]:
+    """What an error is called, and its exit code."""
+    if isinstance(error, urllib.error.HTTPError):
+        return f"GitHub answered {error.code} to {error.url}", 1
+    return f"unexpected error: {type(error).__name__}", 1
+
+
+def told(words: str, code: int) -> int:
+    """Says it on one line of the log; gives the code."""
     line = re.sub(r"[^\x20-\x7e]", "?", words)
     sys.stdout.write(f"::error title=pipeprof comment::{line.replace('%', '%25')}\n" if code else f"pipeprof: {line}\n")
     return code

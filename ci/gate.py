@@ -35,8 +35,12 @@ MEANING = {
     WORKLOAD_FAILED: "the measured command failed",
 }  # fmt: skip
 CHOOSABLE = ("regressed", "incomparable", "inconclusive")  # everything else that is not fine is always red
-GIVEN = ("COMMAND", "MODE", "BASE_REF", "BASELINE_ROOT", "WORKLOAD", "MACHINE", "BUDGET", "POLICY", "REPS", "FAIL_ON")
+GIVEN = (
+    "COMMAND", "MODE", "BASE_REF", "BASELINE_ROOT", "WORKLOAD", "MACHINE", "BUDGET", "POLICY", "REPS", "FAIL_ON",
+    "SELF_TEST",
+)  # fmt: skip
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}"
+SHARE = r"([0-9]*\.?[0-9]+)?"
 TIME = r"([0-9]+(\.[0-9]+)?[smh])*([0-9]+(\.[0-9]+)?)?"
 MOST_JSON = 64 * 1024 * 1024
 TAIL_LINES, MOST_REASON = 40, 500
@@ -67,6 +71,8 @@ class Inputs:
     budget: str
     policy: str
     reps: str
+    workload: str
+    planted: str
     fail_on: frozenset[str]
     asked_base: str  # the input `base-ref` itself
 
@@ -81,12 +87,21 @@ def read_inputs(env: dict[str, str]) -> Inputs:
     mode, workload = given["MODE"] or "ab", given["WORKLOAD"]
     fail_on = frozenset(filter(None, re.split(r"[,\s]+", given["FAIL_ON"])))
     base_ref = given["BASE_REF"] or default_base(env) or ("HEAD" if mode == "baseline" else "")
+    base_ref = "HEAD" if given["SELF_TEST"] else base_ref  # against itself, slowed down
     for wrong, text in (
         (not command, "`command` is empty"),
         (mode not in ("ab", "baseline"), f"`mode` is {mode!r}, expected ab or baseline"),
         (mode == "ab" and not base_ref, "`base-ref` is empty, and this event does not say what it is a change of"),
         (base_ref.startswith("-") or "\n" in base_ref, f"`base-ref` is {base_ref!r}, expected a git revision"),
-        (mode == "baseline" and not re.fullmatch(NAME, workload), f"`workload` is {workload!r}, expected a name"),
+        (
+            not re.fullmatch(NAME if mode == "baseline" else f"({NAME})?", workload),
+            f"`workload` is {workload!r}, expected a name",
+        ),
+        (
+            not re.fullmatch(SHARE, given["SELF_TEST"]),
+            f"`self-test` is {given['SELF_TEST']!r}, expected a share, such as 0.3",
+        ),
+        (bool(given["SELF_TEST"]) and mode != "ab", "`self-test` needs `mode: ab`"),
         (not re.fullmatch(f"({NAME})?", given["MACHINE"]), f"`machine` is {given['MACHINE']!r}, expected a name"),
         (not re.fullmatch(TIME, given["BUDGET"]), f"`budget` is {given['BUDGET']!r}, expected a time"),
         (not re.fullmatch(r"([1-9]\d*)?", given["REPS"]), f"`reps` is {given['REPS']!r}, expected a number"),
@@ -98,7 +113,10 @@ def read_inputs(env: dict[str, str]) -> Inputs:
     root, mark, query = (given["BASELINE_ROOT"] or "baselines").partition("?")  # an address may have a query
     baseline = "/".join(filter(None, (root.rstrip("/"), workload, given["MACHINE"]))) + mark + query
     reps, asked = given["REPS"] or "5", given["BASE_REF"]
-    return Inputs(command, mode, base_ref, baseline, given["BUDGET"], given["POLICY"], reps, fail_on, asked)
+    return Inputs(
+        command, mode, base_ref, baseline, given["BUDGET"], given["POLICY"], reps, workload, given["SELF_TEST"],
+        fail_on, asked,
+    )  # fmt: skip
 
 
 def default_base(env: dict[str, str]) -> str:
@@ -130,6 +148,8 @@ def measure(inputs: Inputs, folder: Path) -> tuple[int, bytes, str]:
     out = folder / "stdout"
     if inputs.mode == "ab":
         budget = [f"--budget={inputs.budget}"] if inputs.budget else []
+        budget += [f"--workload={inputs.workload}"] if inputs.workload else []
+        budget += [f"--plant-slow-down={inputs.planted}"] if inputs.planted else []
         code, tail = run(
             ["ab", f"--base-ref={inputs.base_ref}", "--new-ref=HEAD", "-o", str(folder / "session"), *budget, *policy,
              "--format=json", "--", *inputs.command], out)  # fmt: skip

@@ -16,6 +16,7 @@ def metric(name="step_time_median", verdict="unchanged", **other):
         "name": name, "unit": "ns", "direction": "lower", "family": "primary", "verdict": verdict, "base": 12_000_000.0,
         "new": 12_996_000.0, "ratio": 1.083, "ci_low": 1.069, "ci_high": 1.098, "p_value": 0.0001, "alpha": 0.002,
         "min_effect": 0.02, "reps_base": 8, "reps_new": 8, "reps_needed": None, "reason": "",
+        "reason_facts": [],
     } | other  # fmt: skip
 
 
@@ -25,13 +26,14 @@ def comparison(verdict="regressed", /, metrics=None, **other):
     cause = {
         "what": "phase data_wait", "kind": "phase", "name": "data_wait", "change": "grew", "base": 1e6, "new": 2.1e6,
         "unit": "ns", "ratio": 2.1, "share": 0.9, "text": "the wait for map `decode` grew 2.1x", "proven": True,
+        "place_base": None, "place_new": None,
     }  # fmt: skip
     return copy.deepcopy({
-        "schema_version": 1, "verdict": verdict, "exit_code": EXIT[verdict], "headline": HEADLINE,
+        "schema_version": 1, "workload": "", "verdict": verdict, "exit_code": EXIT[verdict], "headline": HEADLINE,
         "metrics": [metric(verdict=verdict)] if metrics is None else metrics, "explanation": [cause],
         "fingerprint": {"same": True, "differences": []}, "notes": ["the sides were not interleaved"],
         "base": side | {"label": "base"}, "new": side | {"label": "new"}, "looks": [5, 8, 12], "next_look": None,
-        "trust": trust(),
+        "trust": trust(), "session": None,
     } | other)  # fmt: skip
 
 

@@ -60,16 +60,27 @@ _POLICY = click.option(
     "--budget",
     metavar="TIME",
     callback=seconds,
-    help="Time limit for all runs of the session, such as 10m.",
+    help="Time limit for all runs of the session, such as 10m; the checks are planned to fit.",
 )
 @click.option("-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-ab-PAIR]")
 @click.option("--new-session", is_flag=True, help="Start over; the earlier session is kept and named in the result.")
+@click.option(
+    "--workload", metavar="NAME", default="", help="What it is called in the result.  [default: the script's name]"
+)
+@click.option(
+    "--plant-slow-down",
+    "planted",
+    metavar="SHARE",
+    type=click.FloatRange(0, 10, min_open=True),
+    help="Test of the gate: make steps of the new side longer by this share, as 0.3; both may be the same code.",
+)
+@click.option("--to-the-end", is_flag=True, help="Make all checks, also when they will most likely not decide.")
 @redact_option
 @comparison_format
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def ab(
     policy_file: Path | None, budget: float | None, folder: Path | None, form: str, command: tuple[str, ...], *,
-    new_session: bool, **words: Any,
+    new_session: bool, to_the_end: bool, planted: float | None, workload: str, **words: Any,
 ) -> None:  # fmt: skip
     """Is the new code slower than the old? Runs both in turn until that is decided.
 
@@ -87,7 +98,10 @@ def ab(
     from pipeprof.experiment.ab import AbWish, run_ab
     from pipeprof.experiment.judged import judged_arms
 
-    wish = AbWish(_arm("base", words), _arm("new", words), command, folder, budget, new_session=new_session)
+    wish = AbWish(
+        _arm("base", words), _arm("new", words), command, folder, budget, new_session=new_session,
+        to_the_end=to_the_end, planted=planted, workload=workload,
+    )  # fmt: skip
     judged = judged_arms(wish, policy_file)
     answer(run_ab(wish, judged.policy, say_named, trust=judged.trust), form)
 
@@ -132,7 +146,8 @@ def qualify(
       pipeprof qualify --slow-down 0.03 --rounds 20 --budget 1h -- python train.py
 
     Each round runs the command twice as it is, and once for each slow-down with every step really made longer.
-    Comparisons are put together from these runs at random and judged as `pipeprof ab` would. Exit codes: 0 as promised,
+    Comparisons are put together from these runs at random and judged as `pipeprof ab` would. Interrupted, the same
+    command with `-o` and its folder goes on; with more --rounds it adds to them. Exit codes: 0 as promised,
     1 more false alarms than the policy allows, 3 could not be measured, 5 the command failed.
     """  # noqa: D301
     from pipeprof.collect.session import default_name

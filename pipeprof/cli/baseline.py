@@ -43,6 +43,9 @@ def baseline() -> None:
 @_ROOT
 @click.option("--append", is_flag=True, help="Add the repetitions of another job to the baseline that is there.")
 @click.option("--force", is_flag=True, help="Replace the baseline that is there.")
+@click.option("--restart", is_flag=True, help="With --append: start over when the environment or the workload changed.")
+@click.option("--keep-jobs", type=click.IntRange(1), metavar="N", help="With --append: keep the latest N jobs.")
+@click.option("--keep-days", type=click.IntRange(1), metavar="N", help="With --append: keep jobs of the last N days.")
 @click.option(
     "--drop",
     multiple=True,
@@ -63,18 +66,21 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
       pipeprof baseline write RUN --workload resnet
       pipeprof baseline write RUN --workload resnet --force       in place of the one that is there
       pipeprof baseline write RUN --workload resnet --append      repetitions of one more job
+      pipeprof baseline write RUN --workload resnet --append --restart --keep-jobs 20
       pipeprof baseline write RUN --workload resnet --root s3://bucket/baselines?region=eu-west-1
       pipeprof baseline write RUN --workload resnet --drop 'op/*'
     """  # noqa: D301
     from pipeprof.record.baseline import save
     from pipeprof.report import baselines
 
+    if not options["append"] and (options["restart"] or options["keep_jobs"] or options["keep_days"]):
+        raise UsageError("--restart, --keep-jobs and --keep-days belong to --append", "add --append")
     measures = _measures(source)
     anchor = _measures(options["anchor"]) if options["anchor"] else None
     tag = options["tag"] or _tag(measures.git)
     saved = save(
         measures, root, workload, append=options["append"], replace=options["force"], drop=options["drop"], tag=tag,
-        anchor=anchor,
+        anchor=anchor, restart=options["restart"], keep_jobs=options["keep_jobs"], keep_days=options["keep_days"],
     )  # fmt: skip
     for note in saved.notes:
         say_named(note)

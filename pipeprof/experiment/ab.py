@@ -12,6 +12,7 @@ from pipeprof.collect import fingerprint
 from pipeprof.experiment.arms import ArmWish, Place, arm_notes, checked_out, pair_hash, resolve_arms
 from pipeprof.experiment.interleaved import Interleaved
 from pipeprof.experiment.repetition import Bench
+from pipeprof.experiment.runs import signals_held
 from pipeprof.experiment.session import locked, new_session, open_session
 
 if TYPE_CHECKING:
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AbWish:
-    """What the user asks for. `budget_s`: seconds that all repetitions of the session may take together."""
+    """What the user asks for. `budget_s`: seconds that all repetitions of the session may take together.
+
+    `planted`: every step of the new side is made longer by this share, as a test of the gate itself. `workload`: what
+    it is called in the result. `to_the_end`: also when the looks that follow will most likely not decide.
+    """
 
     base: ArmWish
     new: ArmWish
@@ -31,6 +36,9 @@ class AbWish:
     folder: Path | None = None
     budget_s: float | None = None
     new_session: bool = False
+    to_the_end: bool = False
+    planted: float | None = None
+    workload: str = ""
     seed: int | None = None
 
 
@@ -45,8 +53,8 @@ def run_ab(
     an arm fails, KeyboardInterrupt when it was interrupted: the session can be continued then.
     """
     place = Place.here()
-    arms = resolve_arms(place, wish.base, wish.new, wish.command)
-    known_as = policy_hash(policy)
+    arms = resolve_arms(place, wish.base, wish.new, wish.command, planted=wish.planted is not None)
+    known_as = policy_hash(policy) + (f"-planted-{wish.planted:g}" if wish.planted is not None else "")
     pair = pair_hash(place, arms, known_as)
     folder = place.cwd / (wish.folder or f"pipeprof-ab-{pair}")
     if wish.budget_s is not None:
@@ -58,12 +66,19 @@ def run_ab(
         say(f"session {session.session_id} in `{folder}`")
         running = Interleaved(folder, session, arms, place, policy, bench or Bench(), say)
         running.notes += arm_notes(place, arms)
-        running.trust = trust
+        running.planted, running.workload = wish.planted, wish.workload
+        running.trust, running.patient = trust, wish.to_the_end
         if session.state == "finished":
             return running.result_again()
         running.recover()
         if running.stopped() is not None:
             return running.conclude()
+        if not session.repetitions:
+            with signals_held():  # its libraries start threads
+                from pipeprof.experiment.forecast import before  # noqa: PLC0415
+
+                forecast = before(place.cwd, [arm.command for arm in arms], conditions[0], policy)
+            say(forecast or "what can be found is said as soon as the noise is known")
         try:
             with checked_out(place, arms, folder) as folders:
                 running.start(folders)

@@ -93,13 +93,16 @@ class Place:
         return self.cwd.relative_to(self.root) if self.root else Path()
 
 
-def resolve_arms(place: Place, base: ArmWish, new: ArmWish, command: Sequence[str]) -> tuple[Arm, Arm]:
+def resolve_arms(
+    place: Place, base: ArmWish, new: ArmWish, command: Sequence[str], *, planted: bool = False
+) -> tuple[Arm, Arm]:
     """Both arms as they will be run.
 
-    Raises UsageError when nothing tells them apart, a command is missing or given twice, a variable is no NAME=VALUE,
+    `planted`: the new one will be slowed down, and may be the same code. Raises UsageError when nothing tells them
+    apart, a command is missing or given twice, a variable is no NAME=VALUE,
     or a revision is not known.
     """
-    if base == new:
+    if base == new and not planted:
         raise UsageError(
             "both sides are the same code", "give --base-ref REV, --new CMD or --new-env NAME=VALUE; see also `qualify`"
         )

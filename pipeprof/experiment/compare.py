@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pipeprof.record.measures import Measures
     from pipeprof.verdict.gate.note import Note
+    from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.policy import Policy
     from pipeprof.verdict.gate.result import Verdict
 
@@ -35,16 +36,18 @@ NO_JOB = "unknown"
 
 
 def compare_sides(
-    base: Measures, new: Measures, policy: Policy | Mapping[str, Any] | None = None, *, planned: bool = False,
-    allow_cross_machine: bool = False, today: str | None = None, trust: Mapping[str, Any] | None = None,
+    base: Measures, new: Measures, policy: Policy | Mapping[str, Any] | None = None, *,
+    plan: Sequence[Look] | None = None, allow_cross_machine: bool = False, today: str | None = None,
+    trust: Mapping[str, Any] | None = None, workload: str = "",
 ) -> dict[str, Any]:  # fmt: skip
     """The content of `pipeprof compare --format json`.
 
-    `planned`: the repetitions were taken for planned looks, which share the chance of a false alarm. Other conditions
+    `plan`: the looks that the repetitions were taken for, which share the chance of a false alarm. Other conditions
     (machine, versions) make everything incomparable, unless `allow_cross_machine`: then the verdict informs and the
     exit code is 0. `policy` may be a table, as in a policy file. `today` (ISO) decides which acknowledgements hold.
     `trust` is the result's member of that name (`trust_of`): with a base revision in it the change is judged by rules
-    that are not its own, and a baseline of another command is one of other conditions. Raises as `check_sides`.
+    that are not its own, and a baseline of another command is one of other conditions. `workload`: what it is called;
+    else the baseline's name, or the script's. Raises as `check_sides`.
     """
     check_sides(base, new)
     given, policy = policy is not None, usable(policy)
@@ -56,7 +59,8 @@ def compare_sides(
         found = [*_other_command(base, new, policy), *found]
     hard = any(entry["hard"] for entry in found)
     refused, informational = hard and not allow_cross_machine, hard and allow_cross_machine
-    verdict = (judge_looks if planned else judge)(_samples(base, "base"), _samples(new, "new"), policy)
+    sides = _samples(base, "base"), _samples(new, "new")
+    verdict = judge(*sides, policy) if plan is None else judge_looks(*sides, policy, plan)
     if refused:
         verdict, entries = incomparable(verdict, found), []
     else:
@@ -77,10 +81,12 @@ def compare_sides(
         "note_facts": [*verdict.notes, *about],
         "informational": informational,
         "trust": dict(trust),
+        "workload": workload or (base if base.kind == "baseline" else new).workload,
         "base": _about(base),
         "new": _about(new),
         "looks": list(verdict.looks),
         "next_look": verdict.next_look,
+        "hopeless": verdict.hopeless,
     }
 
 
@@ -88,7 +94,17 @@ def _explained(base: Measures, new: Measures, verdict: Verdict) -> list[dict[str
     appeared = {name: usual(list(found.values())) for name, found in new.values.items() if name not in base.values}
     with engine_of(base, new) as engine:
         facts = engine.rows("compare/fact_change")
-    return explanation(verdict, {name: level for name, level in appeared.items() if level is not None}, facts)
+    levels = {name: level for name, level in appeared.items() if level is not None}
+    return [_placed(entry, base, new) for entry in explanation(verdict, levels, facts)]
+
+
+def _placed(entry: dict[str, Any], base: Measures, new: Measures) -> dict[str, Any]:
+    """An entry about a stage of the pipeline with file:line of its code on both sides, where that is known."""
+    stage = str(entry["name"]) if entry["kind"] == "structure" else f"stage {entry['name']}"
+    if entry["kind"] not in ("structure", "pipeline_op"):
+        return entry
+    found = {"place_base": base.places.get(stage), "place_new": new.places.get(stage)}
+    return entry | {name: place for name, place in found.items() if place}
 
 
 def _samples(side: Measures, name: str) -> dict[str, Samples]:
@@ -150,4 +166,5 @@ def _about(side: Measures) -> dict[str, Any]:
         "reps": len(side.reps),
         "git": side.git,
         "created_at": side.created_at,
+        "seconds": side.seconds,
     }

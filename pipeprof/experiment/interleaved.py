@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shutil
+from math import fsum
+from statistics import mean, variance
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +13,7 @@ import msgspec
 from pipeprof.errors import MeasureError, RunError, WorkloadError
 from pipeprof.experiment.arms import NAMES, Arm, Name, Place, check_unchanged, variables
 from pipeprof.experiment.repetition import refuse_orphans
-from pipeprof.experiment.runs import write_json
+from pipeprof.experiment.runs import signals_held, write_json
 from pipeprof.experiment.session import MOST_BYTES, RESULT, Session, planned, save_session, throw_away_incomplete
 from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.measures import Measures, Repetition, merged
@@ -18,13 +21,17 @@ from pipeprof.record.plain_file import read_file
 from pipeprof.report.words.experiments import noted, sentence
 from pipeprof.units import format_ns
 from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.gate.planned import least_planned, planned_looks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from pipeprof.experiment.forecast import Facts
     from pipeprof.experiment.repetition import Bench
+    from pipeprof.experiment.session import Stopped
     from pipeprof.verdict.gate.note import Note
+    from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.policy import Policy
 
 # An arm's own choice, and so part of what is compared: told, not refused.
@@ -54,7 +61,10 @@ class Interleaved:
         self.cold = [planned(session.first, position) for position in (0, 1)]
         self.folders: Mapping[Name, Path] = {}
         self.measured: dict[str, Measures] = {}
-        self.judged: tuple[int, dict[str, Any]] | None = None
+        self.plan: tuple[Look, ...] = ()
+        self.patient, self.workload = False, ""
+        self.planted: float | None = None
+        self.judged: tuple[tuple[int, tuple[Look, ...]], dict[str, Any]] | None = None
 
     def recover(self) -> None:
         """Throw away what a kill left incomplete. Raises UsageError while a process of it is still running."""
@@ -76,26 +86,88 @@ class Interleaved:
             self.cold = self.cold[1:]
         return self.conclude()
 
-    def stopped(self) -> str | None:
-        """Why no more repetitions are made: decided, looks (all were made), budget. None: the next one is due."""
-        session, pairs, looks = self.session, self.session.pairs, self.policy.looks
-        whole = sum(len(session.counted(arm)) for arm in NAMES) == 2 * pairs
+    def stopped(self) -> Stopped | None:
+        """Why no more repetitions are made; None: the next one is due. It is judged here when a check is due."""
+        session, pairs = self.session, self.session.pairs
         session.stopped = None
-        if whole and (pairs in looks or pairs > looks[-1]) and not self.judge()["next_look"]:
-            session.stopped = "looks" if self.judge()["verdict"] == "inconclusive" else "decided"
-        elif self._too_long(at_look=whole and pairs in (0, *looks)):
-            session.stopped = "budget"
+        most, whole = self._affordable(), all(len(session.counted(arm)) == pairs for arm in NAMES)
+        least = least_planned(self.policy)
+        if most is not None and most < least and not session.looks:
+            session.stopped, self.budget_note = "budget", self._no_check(least)
+        elif (whole or (most is not None and most <= pairs)) and pairs:
+            self.plan = planned_looks(self.policy, session.looks, most)
+            if any(look.reps == pairs for look in self.plan):
+                session.stopped = self._after_check()
+            elif whole and pairs == self.policy.least_reps:
+                self._tell_forecast(self.plan[-1].reps)
         return session.stopped
+
+    def _after_check(self) -> Stopped | None:
+        """What the check that is due leaves to be done."""
+        session, pairs, last = self.session, self.session.pairs, self.plan[-1].reps
+        content = self.judge()
+        session.looks = [look for look in self.plan if look.reps <= pairs]
+        if content["next_look"]:
+            given_up = content.get("hopeless") and not self.patient
+            return "hopeless" if given_up else None
+        if content["verdict"] != "inconclusive":
+            return "decided"
+        return "budget" if last < self.policy.looks[-1] else "looks"
+
+    def _affordable(self) -> int | None:
+        """Repetitions per side that the budget allows, those of now included; None without a limit that is known."""
+        session, budget_s = self.session, self.policy.budget_s
+        if budget_s is None:
+            return None
+        return session.affordable(budget_s - session.spent - sum(session.pace(arm) or 0.0 for arm in self.cold))
+
+    def _no_check(self, least: int) -> Note:
+        session = self.session
+        return note(
+            "session_budget", budget_s=self.policy.budget_s, used_s=round(session.spent, 1), look=least,
+            needed_s=round(session.seconds_to(least) or 0, 1),
+        )  # fmt: skip
+
+    def _tell_forecast(self, last: int) -> None:
+        """Say what the checks up to the `last` one can find at the noise that was seen so far."""
+        found = self.forecast(last)
+        if found is not None:
+            with signals_held():
+                from pipeprof.experiment.forecast import forecast_words  # noqa: PLC0415
+
+                self.say(f"at the noise so far, {forecast_words(found, self.policy.budget_s)}")
+
+    def forecast(self, last: int) -> Facts | None:
+        """The least slow-down that `last` repetitions per side find by the spread so far; None while it has none."""
+        sides = [self._steps(arm) for arm in NAMES]
+        if min(map(len, sides)) < 2 or min(map(min, sides)) <= 0:
+            return None
+        spread = math.sqrt(mean(variance(map(math.log, side)) for side in sides))
+        level = min(fsum(side) / len(side) for side in sides)
+        with signals_held():  # its libraries start threads
+            from pipeprof.experiment.forecast import within_plan  # noqa: PLC0415
+
+            return within_plan(spread, level, last, self.policy)
+
+    def _steps(self, arm: Name) -> list[float]:
+        entries = self.session.counted(arm)[: self.session.pairs]
+        return [value for entry in entries for value in self._measured(entry.name).values.get(STEP, {}).values()]
+
+    def _measured(self, name: str) -> Measures:
+        if name not in self.measured:
+            self.measured[name] = self.bench.measure(self.folder / name)
+        return self.measured[name]
 
     def judge(self) -> dict[str, Any]:
         """What the gate says about the repetitions that both arms have."""
         pairs = self.session.pairs
-        if self.judged is None or self.judged[0] != pairs:
+        plan = self.plan or planned_looks(self.policy, self.session.looks, None)
+        if self.judged is None or self.judged[0] != (pairs, plan):
             own = [f"environment.{name}" for arm in self.arms.values() for name in arm.env]
             ignored = tuple(dict.fromkeys([*self.policy.ignore_fingerprint, *SOFTWARE, *own]))
             policy = msgspec.structs.replace(self.policy, ignore_fingerprint=ignored)
-            content = self.bench.compare(self._side("base", pairs), self._side("new", pairs), policy)
-            self.judged = (pairs, content)
+            content = self.bench.compare(self._side("base", pairs), self._side("new", pairs), policy, plan)
+            self.judged = ((pairs, plan), content)
             following = f"; next check after {content['next_look']}" if content["next_look"] else ""
             self.say(f"check after {pairs} runs per side: {content['headline']}{following}")
         return self.judged[1]
@@ -106,15 +178,15 @@ class Interleaved:
         if session.pairs == 0:
             why = sentence(self.budget_note) if self.budget_note else "nothing was measured yet"
             raise MeasureError(why, "give more time with --budget")
-        if session.stopped in ("decided", "looks"):
-            session.state = "finished"
+        if session.stopped in ("decided", "looks") or (session.stopped == "budget" and session.looks):
+            session.state = "finished"  # all alpha is used, or all is said
         content = self.judge()
-        stopped = [self.budget_note] if self.budget_note and session.stopped == "budget" else []
-        own = noted([*self.notes, *session_notes(session), *stopped])
+        own = noted([*self.notes, *session_notes(session), *self._why_stopped()])
         content = content | {
             "notes": list(dict.fromkeys([*content["notes"], *own["notes"]])),
             "note_facts": [*content["note_facts"], *own["note_facts"]],
-            "session": about(session, self.folder),
+            "workload": self.workload or content.get("workload", ""),
+            "session": about(session, self.folder) | {"plan": self._planned()},
         }
         content |= {"trust": dict(self.trust)} if self.trust is not None else {}
         write_json(self.folder / RESULT, content)
@@ -134,24 +206,28 @@ class Interleaved:
             raise RunError(f"damaged result `{path}`: {error}", "remove it: it is made again") from error
         return content
 
-    def _too_long(self, *, at_look: bool) -> bool:
-        """Whether the budget ends before the next look (asked at a look), or before the next repetition."""
-        session, budget_s = self.session, self.policy.budget_s
-        look = self._next_look()
-        needed = session.seconds_to(look) if at_look else session.pace(session.next_arm())
-        if budget_s is None or needed is None:
-            return False
-        needed += sum(session.pace(arm) or 0.0 for arm in self.cold)
-        if session.spent + needed <= budget_s:
-            return False
-        self.budget_note = note(
-            "session_budget", budget_s=budget_s, used_s=round(session.spent, 1), look=look,
-            needed_s=round(session.seconds_to(look) or 0, 1),
-        )  # fmt: skip
-        return True
+    def _why_stopped(self) -> list[Note]:
+        """Why there are no more repetitions, where nothing is decided."""
+        session, last = self.session, self.policy.looks[-1]
+        if session.stopped == "budget" and not session.looks and self.budget_note:
+            return [self.budget_note]
+        if session.stopped == "budget":
+            used = {"budget_s": self.policy.budget_s, "used_s": round(session.spent, 1)}
+            return [note("session_planned", runs=session.pairs, last=last, **used)]
+        if session.stopped == "hopeless":
+            return [note("session_hopeless", runs=session.pairs, last=self.plan[-1].reps)]
+        return []
+
+    def _planned(self) -> dict[str, Any]:
+        """The looks with their alpha, and what the last one was expected to find."""
+        plan = self.plan or planned_looks(self.policy, self.session.looks, None)
+        return {"looks": [list(look) for look in plan], "finds": self.forecast(plan[-1].reps)}
 
     def _next_look(self) -> int:
-        return next((look for look in self.policy.looks if look > self.session.pairs), self.policy.looks[-1])
+        most = self._affordable()
+        most = None if most is None else max(most, least_planned(self.policy))
+        plan = self.plan or planned_looks(self.policy, self.session.looks, most)
+        return next((look.reps for look in plan if look.reps > self.session.pairs), plan[-1].reps)
 
     def _repeat(self, arm: Name, *, discard: bool) -> None:
         """One repetition of an arm, confirmed in the session. Raises WorkloadError that says which arm failed."""
@@ -163,7 +239,8 @@ class Interleaved:
         began = self.bench.now()
         chosen, workdir = self.arms[arm], self.folders[arm]
         try:
-            self.bench.run(chosen.command, variables(self.place, chosen, workdir), workdir, path)
+            slower = self.planted if arm == "new" else None
+            self.bench.run(chosen.command, variables(self.place, chosen, workdir), workdir, path, slower)
         except WorkloadError as error:
             entry.state, entry.seconds = "failed", self.bench.now() - began
             self.session.failures.append(f"{entry.name}: {error.message}")
@@ -198,7 +275,7 @@ class Interleaved:
         done = sum(min(look, len(self.session.counted(arm))) for arm in NAMES)
         text = f"{name}: {seconds:.1f} s{pace}" + (", discarded (warm-up)" if discard else "")
         if left:
-            which = "first" if look == self.policy.looks[0] else "next"
+            which = "next" if self.session.looks else "first"
             text += f"; {done}/{2 * look} runs, {which} check after {look} per side, at about {self.bench.clock(left)}"
         self.say(text)
 
@@ -206,9 +283,7 @@ class Interleaved:
         """The first `pairs` counted repetitions of an arm, ordered over both. Raises MeasureError when they differ."""
         parts = []
         for entry in self.session.counted(arm)[:pairs]:
-            if entry.name not in self.measured:
-                self.measured[entry.name] = self.bench.measure(self.folder / entry.name)
-            part = self.measured[entry.name]
+            part = self._measured(entry.name)
             job = self.session.job or self.session.session_id  # both sides in one, or the session was refused
             reps = {number: Repetition(order=entry.order, job=job) for number in part.reps}
             parts.append(msgspec.structs.replace(part, reps=reps, kind="session", interleaved=True))

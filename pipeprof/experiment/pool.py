@@ -9,17 +9,20 @@ from statistics import mean, median, stdev
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import MeasureError, WorkloadError
+from pipeprof.experiment.pool_state import clear, new_state
 from pipeprof.verdict.gate.note import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from pipeprof.experiment.pool_state import PoolState
     from pipeprof.experiment.repetition import Bench
     from pipeprof.record.measures import Measures
     from pipeprof.verdict.gate.note import Note
 
 STEP = "step_time_median"
+WARM_UP = "warm-up"
 SAME = ("same-a", "same-b")
 HALF = 0.5  # of the injected slow-down must be seen, or it was hidden by something
 
@@ -81,24 +84,35 @@ class Pool:
         return math.expm1(float(middle)), math.expm1(float(low)), math.expm1(float(high))
 
 
-def collect_pool(order: Order, folder: Path, bench: Bench, say: Callable[[str], None]) -> Pool:
+def collect_pool(
+    order: Order, folder: Path, bench: Bench, say: Callable[[str], None], state: PoolState | None = None
+) -> Pool:
     """Run the rounds, each in the reverse order of the one before, until there are enough or the budget is used.
 
-    Raises WorkloadError when the command fails, MeasureError when the budget ends too early.
+    Repetitions that `state` has are not run again; every start begins with one that is discarded. Raises WorkloadError
+    when the command fails, MeasureError when the budget ends too early.
     """
-    pool = Pool()
+    state = state or new_state(order.command, order.slow_downs, order.seed)
+    pool = Pool(seconds=[one.seconds for name, one in state.repetitions.items() if name.startswith(WARM_UP)])
     names = list(order.conditions)
-    random.Random(order.seed).shuffle(names)  # noqa: S311 - no secret
-    _repeat(order, pool, folder / "warm-up", None, bench)
-    pool.discarded = 1
-    say(f"warm-up: {pool.seconds[-1]:.1f} s, discarded")
+    random.Random(state.seed).shuffle(names)  # noqa: S311 - no secret
+    known = len(state.repetitions)
+    if known:
+        say(f"{known} runs are there already and are not made again")
+    wanted = {f"{name}-{number:03d}" for name in names for number in range(order.rounds)}
+    if not wanted <= set(state.repetitions):
+        warm = WARM_UP + (f"-{len(pool.seconds)}" if pool.seconds else "")
+        _repeat(order, pool, folder / warm, None, bench, state)
+        say(f"{warm}: {pool.seconds[-1]:.1f} s, discarded")
+    pool.discarded = len(pool.seconds)
     for number in range(order.rounds):
         if order.budget_s is not None and sum(pool.seconds) + len(names) * pool.pace > order.budget_s:
             pool.notes.append(note("pool_budget", rounds=number, planned=order.rounds, budget_s=order.budget_s))
             break
         began = sum(pool.seconds)
         found = {
-            name: _repeat(order, pool, folder / f"{name}-{number:03d}", order.conditions[name], bench) for name in names
+            name: _repeat(order, pool, folder / f"{name}-{number:03d}", order.conditions[name], bench, state)
+            for name in names
         }
         pool.rounds.append(found)
         names.reverse()
@@ -112,14 +126,24 @@ def collect_pool(order: Order, folder: Path, bench: Bench, say: Callable[[str], 
     return pool
 
 
-def _repeat(order: Order, pool: Pool, path: Path, slow_down: float | None, bench: Bench) -> Values:
+def _repeat(
+    order: Order, pool: Pool, path: Path, slow_down: float | None, bench: Bench, state: PoolState
+) -> Values:  # fmt: skip
+    """The values of one repetition, which is run unless the state has it."""
+    known = state.repetitions.get(path.name)
+    if known is not None:
+        pool.seconds.append(known.seconds)
+        return known.values
+    clear(path.parent, path.name, bench)
     began = bench.now()
     try:
         bench.run(order.command, {"PYTHONHASHSEED": "0"}, order.workdir, path, slow_down)
     except WorkloadError as error:
         raise WorkloadError(f"the command failed in `{path.name}` with {error.message}", error.hint) from error
     pool.seconds.append(bench.now() - began)
-    return _first(bench.measure(path))
+    values = _first(bench.measure(path))
+    state.keep(path.parent, path.name, pool.seconds[-1], values)
+    return values
 
 
 def _first(measured: Measures) -> Values:

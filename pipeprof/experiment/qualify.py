@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.collect import fingerprint
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError
 from pipeprof.experiment.ab import policy_hash
 from pipeprof.experiment.draws import Draws
 from pipeprof.experiment.pool import HALF, SAME, STEP, Order, Pool, collect_pool
+from pipeprof.experiment.pool_state import open_state
 from pipeprof.experiment.repetition import Bench
-from pipeprof.experiment.runs import make_folder, signals_held, write_json
+from pipeprof.experiment.runs import signals_held, write_json
 from pipeprof.report.words.experiments import noted
 from pipeprof.verdict.gate.note import note
 
@@ -61,10 +62,12 @@ def run_qualify(
 ) -> dict[str, Any]:
     """Collect the pool, evaluate `sessions` drawn sessions per question, write `folder`/qualify.json; its content.
 
+    A folder that holds such runs already is gone on with, with the seed that it began with.
     Raises WorkloadError when the command fails, MeasureError when too few rounds could be made or no step was seen.
     """
-    make_folder(folder)
-    pool = collect_pool(order, folder, bench or Bench(), say)
+    state = open_state(folder, order.command, order.slow_downs, order.seed)
+    order = replace(order, seed=state.seed)
+    pool = collect_pool(order, folder, bench or Bench(), say, state)
     say(f"simulating {sessions} comparisons for each of {1 + len(order.slow_downs)} questions")
     with signals_held():
         content = evaluate(order, pool, sessions, policy)
@@ -87,6 +90,7 @@ def evaluate(order: Order, pool: Pool, sessions: int, policy: Policy) -> dict[st
         "alpha": policy.alpha,
         "looks": list(policy.looks),
         "seed": order.seed,
+        "machine": fingerprint.machine(),
         "pool": {
             "rounds": len(pool.rounds),
             "repetitions": len(pool.rounds) * len(order.conditions),
@@ -125,9 +129,9 @@ def sees(pool: Pool, change: float, policy: Policy) -> dict[str, Any]:
     """
     import numpy as np  # noqa: PLC0415 - slow to import
 
+    from pipeprof.verdict.gate.ahead import repetitions_to_find  # noqa: PLC0415
     from pipeprof.verdict.gate.decision import scaled as on_scale  # noqa: PLC0415
     from pipeprof.verdict.gate.judge import family_size  # noqa: PLC0415
-    from pipeprof.verdict.gate.statistics import MOST_REPS, repetitions_needed  # noqa: PLC0415
 
     values = np.asarray([one[name][STEP] for one in pool.rounds for name in SAME])
     least, effect, spread = (
@@ -135,11 +139,9 @@ def sees(pool: Pool, change: float, policy: Policy) -> dict[str, Any]:
         math.log1p(change),
         pool.spread(STEP),
     )
-    needed, counts = None, effect > least
-    if counts:
-        sure = repetitions_needed(spread, effect, policy.alpha / family_size(policy, "primary", {}), policy.power)
-        large = 2 * (NormalDist().inv_cdf(policy.power) * spread / (effect - least)) ** 2
-        needed = None if sure is None or large > MOST_REPS else max(sure, math.ceil(large), policy.least_reps)
+    counts, level = effect > least, policy.alpha / family_size(policy, "primary", {})
+    found = repetitions_to_find(spread, change, least, level, policy.power)
+    needed = None if found is None else max(found, policy.least_reps)
     minutes = None if needed is None else (2 * needed + 2) * pool.pace / 60
     return {"change": change, "counts": counts, "repetitions": needed, "minutes": minutes}
 

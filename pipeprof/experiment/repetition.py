@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeprof.record.measures import Measures
+    from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.policy import Policy
 
 # What both arms are recorded with: step times, queue samples, service times, op windows of about 1 % of the time.
@@ -63,12 +64,12 @@ class Bench:
                 found.notes.append(SLOWED)
             return found
 
-    def compare(self, base: Measures, new: Measures, policy: Policy) -> dict[str, Any]:
+    def compare(self, base: Measures, new: Measures, policy: Policy, plan: Sequence[Look]) -> dict[str, Any]:
         """What `pipeprof compare` says about the repetitions so far, judged at the planned looks."""
         with signals_held():
             from pipeprof.experiment.compare import compare_sides  # noqa: PLC0415
 
-            return compare_sides(base, new, policy, planned=True)
+            return compare_sides(base, new, policy, plan=plan)
 
     def still_running(self, path: Path) -> list[int]:
         """Processes of an interrupted repetition that have not ended yet."""

@@ -25,6 +25,7 @@ from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.run import new_run_id
 from pipeprof.verdict.gate.fingerprint import differences
+from pipeprof.verdict.gate.planned import Look  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,6 +37,7 @@ SESSION, RESULT, HISTORY, EARLIER = "session.json", "compare.json", "history.jso
 IGNORE, LOCK = ".gitignore", ".lock"
 
 State = Literal["running", "discarded", "counted", "failed"]
+Stopped = Literal["decided", "looks", "budget", "hopeless"]
 
 
 class Entry(msgspec.Struct, kw_only=True):
@@ -51,14 +53,15 @@ class Entry(msgspec.Struct, kw_only=True):
 class Session(msgspec.Struct, kw_only=True):
     """What `session.json` holds. `pair` is the hash of what is compared, `history` the sessions of it before this one.
 
-    `stopped`: decided | looks | budget, and why in `notes`; None while it goes on.
+    `stopped`: decided | looks | budget | hopeless, and why in `notes`; None while it goes on. `looks`: those that were
+    made, as (repetitions per side, alpha that it had).
     """
 
     schema_version: int = SCHEMA_VERSION
     session_id: str
     pair: str
     state: Literal["open", "finished"] = "open"
-    stopped: Literal["decided", "looks", "budget"] | None = None
+    stopped: Stopped | None = None
     started_at: str
     starts: int = 0
     seed: int
@@ -68,6 +71,7 @@ class Session(msgspec.Struct, kw_only=True):
     fingerprint: dict[str, Any] = {}
     job: str | None = None
     repetitions: list[Entry] = []
+    looks: list[Look] = []
     failures: list[str] = []
     notes: list[str] = []
     history: list[dict[str, Any]] = []
@@ -110,6 +114,15 @@ class Session(msgspec.Struct, kw_only=True):
                 return None
             total += max(0, missing) * pace
         return total
+
+    def affordable(self, seconds: float) -> int | None:
+        """Repetitions per side that there will be after so many seconds more; None while an arm's pace is not known."""
+        counts = {arm: len(self.counted(arm)) for arm in NAMES}
+        most = max(counts.values())
+        ahead, pair = self.seconds_to(most), self.seconds_to(most + 1)
+        if ahead is None or pair is None:
+            return None
+        return self.pairs if ahead > seconds else most + int((seconds - ahead) / max(pair - ahead, 1e-9))
 
     def enter(self, arm: Name) -> Entry:
         """A new repetition, about to start. Its name is `base-000`, `base-001`, ..."""

@@ -128,7 +128,8 @@ def measure(run: Run) -> Measures:
         values = _values(engine, ops, stages)
     if manifest.source.startswith(KINETO) and "fetch" in manifest.tables and "phase/data_wait" in values:
         values[f"pipeline/{LOADER}"] = dict(values["phase/data_wait"])  # seen from outside: what it makes wait
-    found.facts = _facts(ops, stages)
+    found.facts, found.places = _facts(ops, stages), _places(stages, manifest.workdir)
+    found.seconds = sum(rep.dur_ns or 0 for rep in manifest.reps) / 1e9 or None
     found.values = {
         metric: kept
         for metric, by_rep in values.items()
@@ -233,6 +234,25 @@ def _settings(row: Row, names: Mapping[tuple[str, int], str]) -> str:
     parts += [f"queue {row['capacity']}"] if row["capacity"] is not None else []
     parts += ["processes"] if row["uses_processes"] else []
     return ", ".join(parts) + f", feeds {after or 'the training'}"
+
+
+def _places(stages: Sequence[Row], workdir: str | None) -> dict[str, str]:
+    """`stage NAME` -> file:line of its function, or else of the call that made it, as seen from `workdir`."""
+    names = stage_names(stages)
+    found = {}
+    for row in stages:
+        place = row["code"] or row["site"]
+        if place:
+            found[f"stage {names[row['pipeline_key'], row['op_id']]}"] = _from(workdir, place)
+    return found
+
+
+def _from(workdir: str | None, place: str) -> str:
+    """A path below a folder without it; of any other one the file's name: machines keep libraries in many places."""
+    path = PurePath(place)
+    if workdir is not None and path.is_relative_to(workdir):
+        return str(path.relative_to(workdir))
+    return path.name if path.is_absolute() else place
 
 
 def stage_names(rows: Sequence[Row]) -> dict[tuple[str, int], str]:

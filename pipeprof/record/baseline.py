@@ -12,7 +12,7 @@ import msgspec
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import history
-from pipeprof.record.baseline_append import appended
+from pipeprof.record.baseline_append import ChangedError, appended, without_old
 from pipeprof.record.baseline_files import (
     POINTER,
     DamagedBaselineError,
@@ -26,6 +26,7 @@ from pipeprof.record.baseline_summary import is_primary
 from pipeprof.record.machine import hard_differences, machine_class
 from pipeprof.record.object_place import open_place
 from pipeprof.record.place import Place, checked_name
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,13 +51,16 @@ class Saved(msgspec.Struct, kw_only=True):
 
 def save(
     measures: Measures, root: str, workload: str, *, append: bool = False, replace: bool = True,
-    drop: Sequence[str] = (), tag: str | None = None, anchor: Measures | None = None,
+    drop: Sequence[str] = (), tag: str | None = None, anchor: Measures | None = None, restart: bool = False,
+    keep_jobs: int | None = None, keep_days: float | None = None,
 ) -> Saved:  # fmt: skip
     """Write measures as the baseline of `workload` on their machine class, and a line of its history.
 
     `append` adds their repetitions to those of the baseline there, which must have no hard difference in its
     fingerprint and the same facts. Without `replace` a baseline that is there is kept, unless it is the same one.
     `drop` holds names or patterns (`op/*`) of metrics and facts that are left out.
+    `restart`: where nothing can be appended because the environment or the workload changed, it starts over.
+    `keep_jobs`, `keep_days`: repetitions of older jobs are left out.
     `anchor` is the base arm that was measured in turn with them: the history then keeps the ratios to it.
 
     Raises UsageError for a bad name, a pattern that matches nothing, or a baseline that is not to be replaced, and
@@ -71,7 +75,10 @@ def save(
         old, notes = _old(place, workload, machine, needed=append)
         _check_patterns(drop, fresh, old)
         _refuse_vanished(fresh, old, drop, f"{workload}/{machine}")
-        whole = appended(old, fresh) if append and old is not None else fresh
+        whole, restarted = _whole(old if append else None, fresh, restart=restart)
+        notes += restarted
+        whole, expired = without_old(whole, keep_jobs, keep_days)
+        notes += [f"left out {format_count(expired, 'older job')}"] if expired else []
         files = encode(_without(whole, drop), sorted(drop))
         document = read_document(files[POINTER], POINTER)
         if not (append or replace):
@@ -86,6 +93,18 @@ def save(
     where = f"{place.shown}/{workload}/{machine}"
     size = sum(len(data) for data in files.values())
     return Saved(where=where, document=document, bytes=size, replaced=old is not None, notes=notes)
+
+
+def _whole(old: Measures | None, fresh: Measures, *, restart: bool) -> tuple[Measures, list[str]]:
+    """What the baseline will hold, and what to say of it."""
+    if old is None:
+        return fresh, []
+    try:
+        return appended(old, fresh), []
+    except ChangedError as error:
+        if not restart:
+            raise
+        return fresh, [f"started over: {error.message}"]
 
 
 def load_named(root: str, workload: str, machine: str) -> Measures:

@@ -9,21 +9,30 @@ from pipeprof.record.baseline_summary import is_primary
 from pipeprof.record.machine import hard_differences
 from pipeprof.record.measures import Measures, merged
 
+DAY_NS = 86_400 * 10**9
+SOME_TIME_NS = 10**17  # an order above it is a time of the clock, of 1973 or later
+MOST_RUNS = 200  # whose ids are kept
+
+
+class ChangedError(RunError):
+    """The baseline is of another environment or workload: only a new one can hold the run."""
+
 
 def appended(old: Measures, fresh: Measures) -> Measures:
     """The repetitions of both, in one baseline.
 
-    Raises RunError for another environment, a workload whose facts differ, and a repetition that is there already.
+    Raises ChangedError for another environment and a workload whose facts differ, RunError for a repetition that is
+    there already.
     """
     where = f"the baseline of `{old.workload}`"
     changed = hard_differences(old.fingerprint, fresh.fingerprint)
     if changed:
-        raise RunError(
+        raise ChangedError(
             f"cannot append to {where}: {', '.join(changed)} differ", "write it without --append, or another --workload"
         )
     facts = sorted(name for name in {*old.facts, *fresh.facts} if old.facts.get(name) != fresh.facts.get(name))
     if facts:
-        raise RunError(
+        raise ChangedError(
             f"cannot append to {where}: the workload is not the same, `{facts[0]}` is "
             f"`{fresh.facts.get(facts[0], 'not there')}`, was `{old.facts.get(facts[0], 'not there')}`",
             "write it without --append",
@@ -41,6 +50,38 @@ def appended(old: Measures, fresh: Measures) -> Measures:
         found.notes = list(dict.fromkeys([*found.notes, "holds repetitions of several revisions"]))
     found.git, found.created_at, found.command = fresh.git, fresh.created_at, fresh.command or old.command
     return found
+
+
+def without_old(measures: Measures, keep_jobs: int | None, keep_days: float | None) -> tuple[Measures, int]:
+    """The measures with the repetitions of the latest jobs alone, and how many jobs were left out.
+
+    `keep_days` counts from the latest repetition; it says nothing of repetitions whose time is not known. The latest
+    job always stays.
+    """
+    if not measures.reps:
+        return measures, 0
+    latest: dict[str | None, int] = {}
+    for rep in measures.reps.values():
+        latest[rep.job] = max(latest.get(rep.job, rep.order), rep.order)
+    jobs = sorted(latest, key=lambda job: -latest[job])
+    newest = latest[jobs[0]]
+    kept = jobs[:keep_jobs]
+    if keep_days is not None and newest > SOME_TIME_NS:
+        kept = [job for job in kept if newest - latest[job] <= keep_days * DAY_NS]
+    if len(kept) == len(jobs):
+        return measures, 0
+    reps = {at: rep for at, rep in measures.reps.items() if rep.job in kept}
+    values = {
+        name: {at: value for at, value in by_rep.items() if at in reps} for name, by_rep in measures.values.items()
+    }
+    digests = measures.digests
+    if len(digests) == len(measures.reps):
+        digests = [one for at, one in zip(sorted(measures.reps), digests, strict=True) if at in reps]
+    found = msgspec.structs.replace(
+        measures, reps=reps, values={name: by_rep for name, by_rep in values.items() if by_rep}, digests=digests,
+        run_ids=measures.run_ids[-MOST_RUNS:],
+    )  # fmt: skip
+    return found, len(jobs) - len(kept)
 
 
 def _content(measures: Measures, rep: int) -> tuple[str | None, tuple[tuple[str, float], ...]]:

@@ -89,6 +89,7 @@ class Document(msgspec.Struct, kw_only=True):
     command: list[str] = []
     run_ids: list[str] = []
     digests: list[str] = []
+    places: dict[str, str] = {}
     dropped: list[str] = []
     files: dict[str, Part] = {}
     sha256: str = ""
@@ -130,6 +131,7 @@ def described(measures: Measures, dropped: Sequence[str] = ()) -> Document:
         jobs=len(measures.jobs), metrics=len(measures.values), fingerprint=measures.fingerprint, dropped=list(dropped),
         fingerprint_hash=fingerprint_hash(measures.fingerprint), notes=measures.notes,
         command=measures.command, run_ids=measures.run_ids, digests=measures.digests,
+        places=measures.places,
     )  # fmt: skip
 
 
@@ -181,6 +183,7 @@ def decode(document: Document, part: Callable[[str], bytes | None], where: str) 
         label=document.label, kind="baseline", workload=document.workload, reps=reps, values=values, facts=facts,
         fingerprint=document.fingerprint, git=document.git, created_at=document.created_at, notes=document.notes,
         command=document.command, run_ids=document.run_ids, digests=document.digests,
+        places=document.places,
     )  # fmt: skip
 
 

@@ -32,7 +32,8 @@ class Measures(msgspec.Struct, kw_only=True):
     repetitions were taken in turn with those of the other side.
 
     What tells one measurement from another: `command`, `run_ids` of the runs, and `digests`, one of each repetition's
-    values as they were measured; empty where that is not known.
+    values as they were measured; empty where that is not known. `places`: file:line of the code behind a fact
+    (`stage NAME`), where it is known; `seconds`: what the repetitions took together.
     """
 
     label: str
@@ -49,6 +50,8 @@ class Measures(msgspec.Struct, kw_only=True):
     command: list[str] = []
     run_ids: list[str] = []
     digests: list[str] = []
+    places: dict[str, str] = {}
+    seconds: float | None = None
 
     @property
     def jobs(self) -> set[str]:
@@ -78,7 +81,7 @@ def merged(parts: list[Measures], label: str) -> Measures:
         fingerprint=dict(first.fingerprint), created_at=first.created_at, interleaved=first.interleaved,
         notes=list(dict.fromkeys(note for part in parts for note in part.notes)), command=first.command,
         run_ids=list(dict.fromkeys(name for part in parts for name in part.run_ids)),
-        digests=list(dict.fromkeys(one for part in parts for one in part.digests)),
+        digests=list(dict.fromkeys(one for part in parts for one in part.digests)), places=dict(parts[-1].places),
     )  # fmt: skip
     number = 0
     for part in parts:

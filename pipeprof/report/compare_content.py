@@ -39,6 +39,7 @@ class Metric(_Part):
     reps_new: int = 0
     reps_needed: int | None = None
     reason: str = ""
+    reason_facts: list[dict[str, Any]] = []
 
 
 class Cause(_Part):
@@ -55,6 +56,8 @@ class Cause(_Part):
     share: Number = None
     text: str = ""
     proven: bool = True
+    place_base: str | None = None
+    place_new: str | None = None
 
 
 class Difference(_Part):
@@ -111,12 +114,21 @@ class Trust(_Part):
     edits: list[Edit] = []
 
 
+class Session(_Part):
+    """What a session of `pipeprof ab` took."""
+
+    seconds: Number = None
+    discarded: list[str] = []
+    stopped: str | None = None
+
+
 class Comparison(_Part):
     """The whole content."""
 
     schema_version: int
     verdict: Word
     exit_code: int
+    workload: str = ""
     headline: str = ""
     metrics: list[Metric] = []
     explanation: list[Cause] = []
@@ -127,6 +139,7 @@ class Comparison(_Part):
     looks: list[int] = []
     next_look: int | None = None
     trust: Trust | None = None
+    session: Session | None = None
 
 
 def read(data: bytes, where: str) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.escape import log_data, log_property
+from pipeprof.report import compare_comment, compare_trust
 from pipeprof.report import compare_markdown as markdown
 from pipeprof.report import compare_rows as rows
-from pipeprof.report import compare_trust
 from pipeprof.report import compare_why as why
 
 SUMMARY_BYTES = 1_000_000  # GitHub refuses more than 1 MiB per step
@@ -25,8 +25,7 @@ def summary(content: dict[str, Any]) -> str:
 
 def comment(content: dict[str, Any]) -> str:
     """Body of the comment. The first line is a mark, which readers do not see, to find it again."""
-    body = markdown.text(content, secondary=COMMENT_ROWS)
-    whole = f"{marker(content)}\n{body}"
+    whole = f"{marker(content)}\n{compare_comment.text(content, COMMENT_ROWS)}"
     return markdown.cut(whole, COMMENT_BYTES, "The rest is in the artifact `compare.md` of the run.")
 
 

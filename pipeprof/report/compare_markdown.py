@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _RIGHT = (1, 2, 3)
+MOST_FOLDS = 2  # one within the other
 
 
 def text(content: dict[str, Any], *, secondary: int | None = None) -> str:
@@ -53,15 +54,15 @@ def cut(whole: str, limit: int, note: str) -> str:
     """The text, or as many of its first lines as fit into `limit` bytes together with the note."""
     if len(whole.encode()) <= limit:
         return whole
-    room = limit - len(note.encode()) - len("\n</details>\n\n\n")
+    room = limit - len(note.encode()) - MOST_FOLDS * len("\n</details>") - len("\n\n\n")
     kept: list[str] = []
     for line in whole.splitlines():
         room -= len(line.encode()) + 1
         if room < 0:
             break
         kept.append(line)
-    folded = sum(line.startswith("<details>") for line in kept) > kept.count("</details>")
-    return "\n".join([*kept, *(["</details>"] if folded else []), "", note]) + "\n"
+    folded = sum(line.startswith("<details>") for line in kept) - kept.count("</details>")
+    return "\n".join([*kept, *["</details>"] * folded, "", note]) + "\n"
 
 
 def _family(family: str, metrics: Sequence[dict[str, Any]], most: int | None) -> list[str]:

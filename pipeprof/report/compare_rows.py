@@ -162,8 +162,8 @@ def words(what: object) -> str:
 
 def workload(content: dict[str, Any]) -> str:
     """Name of the workload, safe in a file name or a comment mark; empty when there is none."""
-    for side in ("new", "base"):
-        name = (content.get(side) or {}).get("workload")
+    for about in (content, content.get("new"), content.get("base")):
+        name = (about or {}).get("workload")
         if name:
             return re.sub(r"[^A-Za-z0-9._]+", "-", str(name))[:80].strip("-")
     return ""

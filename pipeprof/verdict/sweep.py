@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from pipeprof.verdict.gate.decision import WORDS, decide, scaled
+from pipeprof.verdict.gate.planned import spending
 from pipeprof.verdict.gate.policy import Rule
-from pipeprof.verdict.gate.statistics import LEVEL, Change, moments, spending, welch
+from pipeprof.verdict.gate.statistics import LEVEL, Change, moments, welch
 from pipeprof.verdict.quantile import t_quantile
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def judge_stage(
     """
     family = max(family or 0, len(variants), 1)
     found: dict[str, Judged] = {}
-    for look, share in zip(looks, spending(alpha, looks).tolist(), strict=True):
+    for look, share in zip(looks, spending(alpha, looks), strict=True):
         pairs = {
             name: shared
             for name, series in variants.items()

@@ -13,6 +13,8 @@
 --   capacity        bigint   size of its output queue; null when it has none
 --   uses_processes  boolean  its Python runs in worker processes; null when unknown
 --   consumer_id     bigint   op_id of its consumer; null at the sink
+--   site            varchar  file:line of the call that made it; null when unknown
+--   code            varchar  file:line of its Python function or class; null when unknown
 --   work_ns         double   ns    its workers' time for one batch; null when not measured
 WITH tree AS (
   SELECT
@@ -35,6 +37,8 @@ SELECT
   max(pipeline_load.capacity) AS capacity,
   bool_or(pipeline_load.uses_processes) AS uses_processes,
   max(tree.consumer_id) AS consumer_id,
+  max(pipeline_load.site) AS site,
+  max(pipeline_load.code) AS code,
   max(pipeline_load.work_ns) AS work_ns
 FROM pipeline_load
 LEFT JOIN tree

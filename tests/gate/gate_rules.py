@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
+from pipeprof.verdict.gate.ahead import chances, hopeless
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, decide, scaled
 from pipeprof.verdict.gate.judge import family_size
-from pipeprof.verdict.gate.statistics import common_mode, spending, welch
+from pipeprof.verdict.gate.planned import whole_plan
+from pipeprof.verdict.gate.statistics import common_mode, welch
 
 
 def _stacked(parts):
@@ -16,6 +18,12 @@ def _stacked(parts):
 
 def decided(pairs, rules, alpha, family, logs=None):
     """Codes (trials, metrics); `pairs` are (base, new) of shape (trials, metrics, reps), `logs` the same as shares."""
+    change, least, margin = changed(pairs, rules, logs)
+    return decide(change, least, margin, alpha, family).code
+
+
+def changed(pairs, rules, logs=None):
+    """Change, least change and margin of each metric, (trials, metrics)."""
     on = [scaled(pairs[0][:, at], pairs[1][:, at], rule) for at, rule in enumerate(rules)]
     sides = (
         [(part.base, part.new) for part in on]
@@ -26,21 +34,21 @@ def decided(pairs, rules, alpha, family, logs=None):
     whole = type(changes[0])(
         *(_stacked([getattr(one, part) for one in changes]) for part in ("difference", "error", "df"))
     )
-    return decide(
-        whole, _stacked([part.least for part in on]), _stacked([part.margin for part in on]), alpha, family
-    ).code
+    return whole, _stacked([part.least for part in on]), _stacked([part.margin for part in on])
 
 
-def sessions(table, names, policy):
+def sessions(table, names, policy, plan=None, *, to_the_end=False):
     """All planned looks: codes and deciding looks, both (trials, metrics). `table`: (trials, 2, metrics, reps).
 
-    Looks end when the metrics that decide are decided; those that inform have look 0.
+    Looks end when the metrics that decide are decided, or, unless `to_the_end`, cannot be any more; those that inform
+    have look 0.
     """
+    plan = whole_plan(policy) if plan is None else plan
     code = np.full((len(table), len(names)), INCONCLUSIVE, dtype=np.int8)
     decides = deciding(names, policy)
-    made = np.where(decides, policy.looks[-1], 0) * np.ones(code.shape, dtype=int)
+    made = np.where(decides, plan[-1].reps, 0) * np.ones(code.shape, dtype=int)
     open_ = np.ones(len(table), dtype=bool)
-    for look, alpha in zip(policy.looks, spending(policy.alpha, policy.looks), strict=True):
+    for look, alpha in plan:
         here = table[open_, :, :, :look]
         now = np.empty((len(here), len(names)), dtype=np.int8)
         for family, part in (("primary", decides), ("informing", ~decides)):
@@ -52,7 +60,18 @@ def sessions(table, names, policy):
         newly = (before == INCONCLUSIVE) & (now != INCONCLUSIVE) & decides
         made[open_] = np.where(newly, look, made[open_])
         code[open_] = np.where(before == INCONCLUSIVE, now, before)
-        open_ = (code[:, decides] == INCONCLUSIVE).any(axis=1)
+        still = (code[:, decides] == INCONCLUSIVE).any(axis=1) & open_
+        if look < plan[-1].reps and not to_the_end and still.any():
+            rules = [policy.rule(name) for name, chosen in zip(names, decides, strict=True) if chosen]
+            part = table[still][:, :, decides, :look]
+            ahead = chances(*changed((part[:, 0], part[:, 1]), rules), look, plan[-1])
+            undecided = code[still][:, decides] == INCONCLUSIVE
+            given_up = np.zeros(len(table), dtype=bool)
+            given_up[still] = hopeless(*ahead, undecided)
+            late = given_up[:, None] & (code == INCONCLUSIVE) & decides
+            made[late] = look
+            still &= ~given_up
+        open_ = still
         if not open_.any():
             break
     return code, made

@@ -46,7 +46,17 @@ def page(found, date):
     versions = {name: version(name) for name in ("pipeprof", "numpy", "scipy")}
     sources = "\n".join(f"* **{name}**: {WHAT[name]}" for name in names)
     head = HEAD.format(date=date, python=platform.python_version(), sources=sources, **versions)
-    parts = (head, _goals(found), _sessions(found), _operators(found), _reruns(found), _other_job(found), _peers(found))
+    parts = (
+        head,
+        _goals(found),
+        _sessions(found),
+        _budgets(found),
+        _patience(found),
+        _operators(found),
+        _reruns(found),
+        _other_job(found),
+        _peers(found),
+    )
     return "\n".join(parts)
 
 
@@ -73,9 +83,18 @@ def goals(found):
     for source in ("saturated", "real"):
         if source in rates:
             yield _noisy(source, rates[source][0.0])
+    yield _budget_goal(found["budgets"])
     worst = max(found["reruns"], key=lambda name: found["reruns"][name][0])
     text = 'five re-runs of identical code that join one session: at most 1 % false "regressed"'
     yield "G9", text, f"{percent(found['reruns'][worst][0])} ({worst})", found["reruns"][worst][0] <= 0.01
+
+
+def _budget_goal(found):
+    worst = max(
+        (by_effect[0.0][0], reps, name) for name, by_reps in found.items() for reps, by_effect in by_reps.items()
+    )
+    text = 'looks planned within a budget of 4 to 14 repetitions per side: at most 1 % false "regressed"'
+    return "G10", text, f"{percent(worst[0])} ({worst[2]}, {worst[1]})", worst[0] <= 0.01
 
 
 def _first(rates):
@@ -123,6 +142,38 @@ def _sessions(found):
     return "## Sessions with planned looks\n\n" + text + table(head, rows)
 
 
+def _budgets(found):
+    rows = [
+        [name, reps, *(f"{percent(planned)} ({percent(cut)})" for planned, cut in by_effect.values())]
+        for name, by_reps in found["budgets"].items()
+        for reps, by_effect in by_reps.items()
+    ]
+    head = ["source", "there is time for", "identical code: any regressed", "+5 %: found", "+10 %: found"]
+    text = (
+        "Looks planned so that the last one is what there is time for, and has all alpha that is left; in brackets with the\n"
+        "policy's looks cut off by the budget. Any metric that decides, 10,000 sessions per cell, repetitions per side.\n\n"
+    )
+    return "## Within a budget\n\n" + text + table(head, rows)
+
+
+def _patience(found):
+    rows = [
+        [
+            name,
+            f"+{effect:.0%}" if effect else "identical code",
+            *(f"{percent(one.any_regressed)} / {percent(one.decided)}, {one.reps_all:.1f}" for one in pair),
+        ]
+        for name, by_effect in found["patience"].items()
+        for effect, pair in by_effect.items()
+    ]
+    head = ["source", "change", "stops without hope", "to the end"]
+    text = (
+        'Sessions that stop when looks that follow would most likely not decide ("hopeless") beside those that never do:\n'
+        "any that decides regressed / decided as a whole, repetitions per side; 5,000 sessions per cell.\n\n"
+    )
+    return "## Sessions without hope\n\n" + text + table(head, rows)
+
+
 def _operators(found):
     rows = [
         [source, reps, *(percent(rates[key]) for key in ("any", "found", "beside"))]
@@ -155,7 +206,7 @@ def _other_job(found):
     head = ["identical code", *(f"+{effect:.0%}" for effect in found["other_job"] if effect)]
     text = (
         "New in a job of its own, against a baseline of 8 past jobs; effect of a job 5.4 %. Regressed. "
-        "With fewer past jobs nothing is judged.\n\n"
+        "With fewer past jobs only a change of 30 % and more counts.\n\n"
     )
     return "## Another job\n\n" + text + table(head, rows)
 

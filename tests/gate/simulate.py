@@ -18,6 +18,7 @@ from scipy import stats
 
 from pipeprof.verdict import Policy
 from pipeprof.verdict.gate.decision import IMPROVED, INCONCLUSIVE, REGRESSED, UNCHANGED, decide
+from pipeprof.verdict.gate.planned import planned_looks, whole_plan
 from pipeprof.verdict.gate.statistics import job_effect
 
 TRIALS = 20_000
@@ -82,8 +83,8 @@ def any_regressed(table):
     return (sessions(table, gate_noise.NAMES, POLICY)[0][:, DECIDING] == REGRESSED).any(axis=1)
 
 
-def session_rates(table, policy=POLICY):
-    code, made = sessions(table, gate_noise.NAMES, policy)
+def session_rates(table, policy=POLICY, *, to_the_end=False):
+    code, made = sessions(table, gate_noise.NAMES, policy, to_the_end=to_the_end)
     code = code[:, deciding(gate_noise.NAMES, policy)]
     false, step = (code == REGRESSED), code[:, 0]
     return Sessions(
@@ -99,6 +100,42 @@ def all_sessions(trials=TRIALS):
     for at, (name, (draw, _)) in enumerate(regimes().items()):
         table = draw(trials, REPS, SEED + at)
         out[name] = {effect: session_rates(planted(table, effect)) for effect in EFFECTS}
+    return out
+
+
+BUDGETS = (4, 5, 6, 8, 10, 14)  # repetitions per side that there is time for
+
+
+def within_budgets(trials=TRIALS // 2):
+    """{regime: {repetitions: {effect: (planned, cut off)}}}: any that decides regressed, with looks planned to fit.
+
+    Cut off: the policy's looks, as far as they fit, each with the alpha that it has without a budget.
+    """
+    out = {}
+    for at, (name, (draw, _)) in enumerate(regimes().items()):
+        table = draw(trials, max(BUDGETS), SEED + 20 + at)
+        out[name] = {
+            reps: {effect: _of_budget(planted(table, effect)[..., :reps], reps) for effect in EFFECTS}
+            for reps in BUDGETS
+        }
+    return out
+
+
+def _of_budget(table, reps):
+    plans = planned_looks(POLICY, (), reps), [look for look in whole_plan(POLICY) if look.reps <= reps]
+    codes = [sessions(table, gate_noise.NAMES, POLICY, plan)[0][:, DECIDING] if plan else None for plan in plans]
+    return tuple(0.0 if code is None else float((code == REGRESSED).any(axis=1).mean()) for code in codes)
+
+
+def patience(trials=TRIALS // 4):
+    """{regime: {effect: (given up, to the end)}} of Sessions: what stopping a session without hope saves and costs."""
+    out = {}
+    for at, (name, (draw, _)) in enumerate(regimes().items()):
+        table = draw(trials, REPS, SEED + at)
+        out[name] = {
+            effect: tuple(session_rates(planted(table, effect), to_the_end=end) for end in (False, True))
+            for effect in (*EFFECTS, 0.30)
+        }
     return out
 
 
@@ -184,7 +221,7 @@ def other_job(trials=TRIALS, past=8):
 
 def everything():
     return {
-        "sessions": all_sessions(), "operators": all_operators(), "reruns": reruns(), "peers": peers(),
+        "sessions": all_sessions(), "budgets": within_budgets(), "patience": patience(), "operators": all_operators(), "reruns": reruns(), "peers": peers(),
         "other_job": other_job(),
     }  # fmt: skip
 

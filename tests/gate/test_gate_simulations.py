@@ -36,6 +36,11 @@ def again():
 
 
 @pytest.fixture(scope="module")
+def budgets():
+    return simulate.within_budgets()
+
+
+@pytest.fixture(scope="module")
 def others():
     return simulate.peers()
 
@@ -153,6 +158,22 @@ def shuffled(side, random):
     }
 
 
-def test_every_goal_on_the_page_is_held(rates, operators, again):
-    found = {"sessions": rates, "operators": operators, "reruns": again}
+def test_a_plan_that_fits_the_budget_finds_more_at_the_promised_rate(budgets):
+    for by_reps in budgets.values():
+        assert max(by_effect[0.0][0] for by_effect in by_reps.values()) <= 0.01
+    planned, cut = budgets["samejob"][8][0.05]
+    assert planned > cut + 0.4
+
+
+def test_giving_up_costs_no_find_and_saves_repetitions_on_an_overloaded_host():
+    for name, by_effect in simulate.patience(2_000).items():
+        for early, late in by_effect.values():
+            assert early.any_regressed >= late.any_regressed - 0.005, name
+            assert early.decided >= late.decided - 0.005, name
+        if name == "saturated":
+            assert by_effect[0.0][0].reps_all < by_effect[0.0][1].reps_all - 2
+
+
+def test_every_goal_on_the_page_is_held(rates, operators, again, budgets):
+    found = {"sessions": rates, "operators": operators, "reruns": again, "budgets": budgets}
     assert [goal for goal in gate_table.goals(found) if not goal[-1]] == []

@@ -74,6 +74,15 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         f"stopped early: of the time budget of {facts['budget_s']:g} s {facts['used_s']:g} s are used, and the check "
         f"after {facts['look']} runs per side needs about {facts['needed_s']:g} s more"
     ),
+    "session_planned": lambda facts: (
+        f"planned within the time budget of {facts['budget_s']:g} s, of which {facts['used_s']:g} s are used: "
+        f"{facts['runs']} runs per side fit and not {facts['last']}, and the last check used all of the allowed chance "
+        "of a false alarm, so more time needs --new-session"
+    ),
+    "session_hopeless": lambda facts: (
+        f"stopped early after {facts['runs']} runs per side: at this noise the check after {facts['last']} would most "
+        "likely not tell either (--to-the-end goes on)"
+    ),
     "pool_budget": lambda facts: (
         f"stopped after {facts['rounds']} of {facts['planned']} rounds by the time budget of {facts['budget_s']:.0f} s"
     ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.verdict.gate.note import note
-from pipeprof.verdict.gate.statistics import blocked, job_effect, job_means, welch
+from pipeprof.verdict.gate.statistics import assumed_job_effect, blocked, job_effect, job_means, welch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pipeprof.verdict.gate.policy import Policy
     from pipeprof.verdict.gate.samples import Samples
     from pipeprof.verdict.gate.statistics import Array, Change
+
+WARM_UP = 0.30  # a change that counts while there are too few past jobs
+JOB_SPREAD = 0.06  # standard deviation of the logarithm from job to job that is assumed meanwhile
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,8 @@ class Kept:
 def kept(base: Samples, new: Samples, policy: Policy) -> Kept:
     """Repetitions that can be compared: those of jobs that both sides share; without such, all, if past jobs suffice.
 
-    `how`: "job" (one job, or jobs unknown on both sides), "blocks" (several shared jobs), "jobs" (different ones).
+    `how`: "job" (one job, or jobs unknown on both sides), "blocks" (several shared jobs), "jobs" (different ones),
+    "few_jobs" (different ones, too few to know how far jobs differ: only very large changes count).
     """
     every = np.ones(len(base.values), dtype=bool), np.ones(len(new.values), dtype=bool)
     if min(len(base.values), len(new.values)) < policy.least_reps:
@@ -45,7 +49,7 @@ def kept(base: Samples, new: Samples, policy: Policy) -> Kept:
         return _shared(base, new, policy)
     past = len(set(base.jobs))
     if past < policy.least_jobs:
-        return Kept(*every, None, (note("few_jobs", jobs=past, needed=policy.least_jobs),))
+        return Kept(*every, "few_jobs", (note("few_jobs", jobs=past, needed=policy.least_jobs, limit=WARM_UP),))
     return Kept(*every, "jobs", (note("across_jobs", jobs=past),))
 
 
@@ -88,4 +92,6 @@ def change_between(base: Array, new: Array, sides: tuple[Samples, Samples], chos
     new_jobs = np.asarray(sides[1].jobs)[chosen.new].tolist()
     if chosen.how == "blocks":
         return blocked(base, new, base_jobs, new_jobs)
+    if chosen.how == "few_jobs":
+        return assumed_job_effect(welch(base, new), JOB_SPREAD, len(set(base_jobs)), len(set(new_jobs)))
     return job_effect(job_means(base, base_jobs), job_means(new, new_jobs))

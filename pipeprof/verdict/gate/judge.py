@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeprof.verdict.gate.ahead import chances
 from pipeprof.verdict.gate.decision import INCONCLUSIVE, WORDS, decide, scaled
-from pipeprof.verdict.gate.jobs import change_between, kept, weights
+from pipeprof.verdict.gate.jobs import WARM_UP, change_between, kept, weights
 from pipeprof.verdict.gate.levels import LARGEST, level, unjudged, with_interval
 from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.gate.policy import usable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pipeprof.verdict.gate.jobs import Kept
     from pipeprof.verdict.gate.levels import Levels
     from pipeprof.verdict.gate.note import Note
+    from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.policy import Policy, Rule
     from pipeprof.verdict.gate.statistics import Array, Change
 
@@ -63,8 +65,13 @@ def judge(
     return judged(taken(base, "base"), taken(new, "new"), policy, policy.alpha)
 
 
-def judged(base: Mapping[str, Samples], new: Mapping[str, Samples], policy: Policy, alpha: float) -> Verdict:
-    """`judge` with the alpha that one look of several may use, for samples that were checked."""
+def judged(
+    base: Mapping[str, Samples], new: Mapping[str, Samples], policy: Policy, alpha: float, last: Look | None = None
+) -> Verdict:
+    """`judge` with the alpha that one look of several may use, for samples that were checked.
+
+    With the `last` of the looks that follow, the verdict has `chances`.
+    """
     measured = {name: (side, new.get(name, Samples(()))) for name, side in base.items() if side.values}
     centred = shares(base, new, policy)
     found: dict[str, MetricVerdict] = {}
@@ -86,7 +93,8 @@ def judged(base: Mapping[str, Samples], new: Mapping[str, Samples], policy: Poli
         here = sorted((case for case in cases if case.rule.family == family), key=lambda case: places[case.name])
         found.update(_family(here, policy, alpha, family_size(policy, family, measured)))
     metrics = tuple(found[name] for name in sorted(found, key=places.__getitem__))
-    return Verdict(overall(metrics), metrics, _notes(measured, new, policy))
+    ahead = {} if last is None else _chances([case for case in cases if case.rule.family == "primary"], found, last)
+    return Verdict(overall(metrics), metrics, _notes(measured, new, policy), chances=ahead)
 
 
 def family_size(policy: Policy, family: str, measured: Mapping[str, object]) -> int:
@@ -126,6 +134,8 @@ def _case(
     base, new = (np.asarray(side.values, dtype=float) for side in sides)
     base, new = base[chosen.base], new[chosen.new]
     on = scaled(base, new, rule)
+    if chosen.how == "few_jobs":  # nothing is surely the same, and only what is very large is a change
+        on = replace(on, least=np.maximum(on.least, math.log1p(WARM_UP)), margin=np.zeros_like(on.margin))
     change = change_between(on.base, on.new, sides, chosen)
     counts = weights(sides, chosen)
     shift = rule.floor if on.kind == "shifted" else 0.0
@@ -150,10 +160,7 @@ def _scale(kind: str) -> tuple[Note, ...]:
 def _family(cases: Sequence[_Case], policy: Policy, alpha: float, family: int) -> dict[str, MetricVerdict]:
     if not cases:
         return {}
-    worse = [case.change.mirrored() if case.rule.direction == "higher" else case.change for case in cases]
-    together = type(worse[0])(
-        *(np.stack([getattr(one, part) for one in worse], axis=-1) for part in ("difference", "error", "df"))
-    )
+    together = _together([_worse(case) for case in cases])
     least, margin = (np.stack([getattr(case.scaled, part) for case in cases], axis=-1) for part in ("least", "margin"))
     decision = decide(together, least, margin, alpha, family)
     found = {}
@@ -162,12 +169,36 @@ def _family(cases: Sequence[_Case], policy: Policy, alpha: float, family: int) -
         needed, reasons = None, case.reasons
         if code == INCONCLUSIVE:
             needed = _needed(case, policy, policy.alpha / family)
-            reasons = (*reasons, _why(case, p_value, held))
+            reasons = reasons if case.chosen.how == "few_jobs" else (*reasons, _why(case, p_value, held))
         found[case.name] = _entry(
             case.name, case.rule, case.sides, WORDS[code], shown=case.shown, p_value=p_value, alpha=held,
             reps_needed=needed, reasons=reasons, share_ratio=case.share_ratio,
         )  # fmt: skip
     return found
+
+
+def _worse(case: _Case) -> Change:
+    """The change with differences above 0 for worse."""
+    return case.change.mirrored() if case.rule.direction == "higher" else case.change
+
+
+def _together(changes: Sequence[Change]) -> Change:
+    return type(changes[0])(
+        *(np.stack([getattr(one, part) for one in changes], axis=-1) for part in ("difference", "error", "df"))
+    )
+
+
+def _chances(
+    cases: Sequence[_Case], found: Mapping[str, MetricVerdict], last: Look
+) -> dict[str, tuple[float, float]]:  # fmt: skip
+    """Of each undecided case of one job: the chances that `last` says regressed, and that it says anything."""
+    out = {}
+    for case in cases:
+        reps = min(int(case.chosen.base.sum()), int(case.chosen.new.sum()))
+        if found[case.name].verdict == "inconclusive" and case.chosen.how == "job":
+            worse, decided = chances(_worse(case), case.scaled.least, case.scaled.margin, reps, last)
+            out[case.name] = (float(worse), float(decided))
+    return out
 
 
 def _needed(case: _Case, policy: Policy, alpha: float) -> int | None:
@@ -176,7 +207,7 @@ def _needed(case: _Case, policy: Policy, alpha: float) -> int | None:
     Where there are as many already: those that would settle the difference that was seen, as a change when it counts,
     as unchanged when it is within the margin; None when it is neither, for then no number would.
     """
-    if case.chosen.how == "jobs":
+    if case.chosen.how in ("jobs", "few_jobs"):
         return None
     numbers = int(case.chosen.base.sum()), int(case.chosen.new.sum())
     spread = float(case.change.error) / math.sqrt(sum(1 / number for number in numbers))

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from pipeprof.verdict.gate.ahead import hopeless
 from pipeprof.verdict.gate.judge import judged, overall
 from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.gate.planned import whole_plan
 from pipeprof.verdict.gate.policy import usable
 from pipeprof.verdict.gate.samples import Samples, taken
-from pipeprof.verdict.gate.statistics import spending
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.policy import Policy
     from pipeprof.verdict.gate.result import MetricVerdict, Verdict
 
@@ -24,34 +28,50 @@ def judge_looks(
     base: Mapping[str, Samples | Sequence[float]],
     new: Mapping[str, Samples | Sequence[float]],
     policy: Policy | Mapping[str, Any] | None = None,
+    plan: Sequence[Look] | None = None,
 ) -> Verdict:
     """The verdict after the planned looks that the repetitions so far allow; sides as `judge` takes them.
 
     Look k judges the first k repetitions of each side by `order`, with the alpha planned for that look; a metric keeps
     the verdict of the look that decided it. Looks end when all primary metrics are decided or the last is done. So the
     same repetitions give the same verdict however often it is asked for, and more of them never reopen a decision.
+    `plan`: the looks, where they are not the policy's.
     """
     policy = usable(policy)
+    plan = whole_plan(policy) if plan is None else tuple(plan)
     sides = taken(base, "base"), taken(new, "new")
     places = tuple(_places(side) for side in sides)
     available = min(_repetitions(side, known) for side, known in zip(sides, places, strict=True))
     final: dict[str, MetricVerdict] = {}
     made: list[int] = []
     verdict, done = None, False
-    for look, alpha in zip(policy.looks, spending(policy.alpha, policy.looks).tolist(), strict=True):
+    for look, alpha in plan:
         if look > available or done:
             break
-        verdict = judged(_cut(sides[0], places[0], look), _cut(sides[1], places[1], look), policy, alpha)
+        base_side, new_side = (_cut(side, known, look) for side, known in zip(sides, places, strict=True))
+        verdict = judged(base_side, new_side, policy, alpha, plan[-1] if look < plan[-1].reps else None)
         made.append(look)
         for one in verdict.metrics:
             if one.name not in final or final[one.name].verdict not in DECIDED or one.family == "deterministic":
                 final[one.name] = one
         done = all(final[one.name].verdict != "inconclusive" for one in verdict.metrics if one.family == "primary")
     if verdict is None:
-        return _too_early(judged(*sides, policy, policy.alpha), policy.looks[0])
+        return _too_early(judged(*sides, policy, policy.alpha), plan[0].reps)
     metrics = tuple(final[one.name] for one in verdict.metrics)
-    following = None if done or made[-1] == policy.looks[-1] else policy.looks[len(made)]
-    return replace(verdict, verdict=overall(metrics), metrics=metrics, looks=tuple(made), next_look=following)
+    following = None if done or made[-1] == plan[-1].reps else plan[len(made)].reps
+    return replace(
+        verdict, verdict=overall(metrics), metrics=metrics, looks=tuple(made), next_look=following,
+        hopeless=following is not None and _hopeless(metrics, verdict.chances),
+    )  # fmt: skip
+
+
+def _hopeless(metrics: Sequence[MetricVerdict], chances: Mapping[str, tuple[float, float]]) -> bool:
+    """Whether looks that follow would not decide either; never where the chances of a metric are not known."""
+    names = [one.name for one in metrics if one.family == "primary" and one.verdict == "inconclusive"]
+    if not names or not set(names) <= set(chances):
+        return False
+    worse, decided = np.array([chances[name] for name in names]).T
+    return bool(hopeless(worse, decided, np.ones(len(names), dtype=bool)))
 
 
 def _places(side: Mapping[str, Samples]) -> list[tuple[int, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from pipeprof.verdict.gate.note import Note
@@ -50,14 +50,19 @@ class MetricVerdict:
 
 @dataclass(frozen=True)
 class Verdict:
-    """All metrics, primary ones first, and the worst of the primary ones. `notes` are codes with numbers."""
+    """All metrics, primary ones first, and the worst of the primary ones. `notes` are codes with numbers.
+
+    `chances`: of each undecided metric that decides, that the last look says regressed, and that it says anything at
+    all; `hopeless`: looks that follow would not decide either (ahead.py). Both only while looks follow.
+    """
 
     verdict: Word
     metrics: tuple[MetricVerdict, ...]
     notes: tuple[Note, ...] = ()
     looks: tuple[int, ...] = ()
     next_look: int | None = None
-    extra: dict[str, Any] = field(default_factory=dict)
+    chances: dict[str, tuple[float, float]] = field(default_factory=dict)
+    hopeless: bool = False
 
     @property
     def exit_code(self) -> int:

@@ -103,6 +103,11 @@ def job_effect(base: Array, new: Array) -> Change:
     return Change(new_mean - base_mean, np.sqrt(base_var * jobs), df)
 
 
+def assumed_job_effect(change: Change, spread: float, base_jobs: int, new_jobs: int) -> Change:
+    """A change between repetitions of different jobs, with a spread from job to job that is assumed, not measured."""
+    return Change(change.difference, np.sqrt(change.error**2 + spread**2 * (1 / base_jobs + 1 / new_jobs)), change.df)
+
+
 def blocked(base: Array, new: Array, base_jobs: Sequence[str], new_jobs: Sequence[str]) -> Change:
     """Change within jobs that both sides share: least squares with one effect per job (randomised blocks).
 
@@ -121,16 +126,6 @@ def blocked(base: Array, new: Array, base_jobs: Sequence[str], new_jobs: Sequenc
     squares = squares + (difference - mean[..., None]) ** 2 @ weight
     df = base.shape[-1] + new.shape[-1] - len(weights) - 1
     return Change(mean, np.sqrt(squares / df / weight.sum()), np.full(np.shape(mean), float(df)))
-
-
-def spending(alpha: float, looks: Sequence[int]) -> Array:
-    """Alpha that each look may use; they add up to `alpha` (Lan and DeMets 1983, O'Brien-Fleming-like).
-
-    Spent up to look k of K: 2 (1 - Phi(z_(1 - alpha/2) / sqrt(k/K))).
-    """
-    times = np.asarray(looks, dtype=float) / looks[-1]
-    spent = 2 * special.ndtr(special.ndtri(alpha / 2) / np.sqrt(times))
-    return np.diff(spent, prepend=0.0)
 
 
 def holm(p_values: Array, alpha: float, family: int) -> Array:

@@ -55,7 +55,7 @@ def test_first_comment_is_created(comment, github):
     assert code == 0, log
     assert "created" in log
     (one,) = github.comments
-    assert one["body"].startswith(f"{MARK}\n## ")
+    assert one["body"].startswith(f"{MARK}\n### Performance of `demo`: slower than before\n")
     assert HEADLINE.partition(" [")[0] in one["body"]
     assert one["body"].endswith("[The run and its artifacts](https://github.com/some-one/training/actions/runs/11)\n")
 
@@ -95,7 +95,7 @@ def test_what_a_pull_request_edits_is_asked_of_github_not_of_its_own_run(comment
     ]
     code, log = comment(comparison("unchanged"))
     assert (code, "created" in log) == (0, True)
-    lines = [line for line in github.comments[0]["body"].splitlines() if "this change" in line]
+    lines = [line for line in github.comments[0]["body"].splitlines() if line.startswith("- this change")]
     assert [line.partition(":")[0].partition(",")[0] for line in lines] == [
         "- this change edits the policy `pipeprof.toml`",
         "- this change edits the policy `pyproject.toml`",
@@ -108,7 +108,7 @@ def test_details_of_the_run_stand_beside_what_github_saw(comment, github):
     told = [edit(f"made up {number}", "x") for number in range(30)] + [edit(settings=[setting()])]
     github.files = [{"filename": "pipeprof.toml", "status": "modified"}]
     assert comment(comparison("improved", trust=trust(told)))[0] == 0
-    lines = [line for line in github.comments[0]["body"].splitlines() if "this change" in line]
+    lines = [line for line in github.comments[0]["body"].splitlines() if line.startswith("- this change")]
     assert "`alpha` is 0.0001 instead of 0.008" in lines[0]
     assert len(lines) == 12
 

@@ -31,6 +31,7 @@ class FakeBench(Bench):
         self.places = []
         self.measures = {}
         self.compares = []
+        self.plans = []
         self.decides = compare
         self.alive = []
 
@@ -71,27 +72,29 @@ class FakeBench(Bench):
             fingerprint={"cpu_model": "one"},
         )  # fmt: skip
 
-    def compare(self, base, new, policy):
+    def compare(self, base, new, policy, plan):
         self._point()
         self.compares.append((base, new, policy))
+        self.plans.append([look.reps for look in plan])
         if self.decides is None:
-            return super().compare(base, new, policy)
-        return self.decides(len(base.reps), policy)
+            return super().compare(base, new, policy, plan)
+        return self.decides(len(base.reps), [look.reps for look in plan])
 
     def still_running(self, path):  # noqa: ARG002 - whatever the path
         return self.alive
 
 
-def says(verdict, at=None):
-    """A gate that is undecided until `at` repetitions, then says `verdict`."""
+def says(verdict, at=None, *, hopeless=None):
+    """A gate that is undecided until `at` repetitions, then says `verdict`; from `hopeless` on it gives up."""
 
-    def decide(reps, policy):
+    def decide(reps, looks):
         decided = at is not None and reps >= at
-        following = None if decided or reps >= policy.looks[-1] else min(k for k in policy.looks if k > reps)
+        following = None if decided or reps >= looks[-1] else min(k for k in looks if k > reps)
         word = verdict if decided else "inconclusive"
         return {
             "schema_version": 1, "verdict": word, "exit_code": {"regressed": 1, "inconclusive": 4}.get(word, 0),
             "headline": f"{word} at {reps}", "notes": [], "note_facts": [], "metrics": [], "next_look": following,
+            "hopeless": hopeless is not None and reps >= hopeless,
         }  # fmt: skip
 
     return decide

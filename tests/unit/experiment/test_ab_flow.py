@@ -113,18 +113,89 @@ def test_budget_ends_it_before_a_look_that_would_exceed_it(home):
     content = home.call(bench, budget_s=95.0)  # 2 discarded + 6 counted take 80 s, the next look 20 s more
     assert len(bench.ran) == 8
     assert content["session"]["stopped"] == "budget"
-    assert content["session"]["state"] == "open"
+    assert content["session"]["state"] == "finished"
     assert any("time budget of 95 s" in note for note in content["notes"])
 
 
-def test_more_budget_goes_on_with_the_same_session(home):
-    home.call(FakeBench(compare=says("unchanged")), budget_s=95.0)
+LONG = Policy(looks=(5, 8, 12, 16, 20), metrics={STEP: Rule(unit="ns")})
+
+
+def test_looks_are_planned_within_the_budget_and_the_last_has_the_alpha_that_is_left(home):
+    bench = FakeBench(compare=says("unchanged"), seconds=10.0)
+    plan = home.call(bench, LONG, budget_s=225.0)["session"]["plan"]  # 20 s of warm-up, 20 s a pair: ten pairs
+    assert [reps for reps, _ in plan["looks"]] == [5, 8, 10]
+    assert sum(alpha for _, alpha in plan["looks"]) == pytest.approx(LONG.alpha)
+    assert plan["looks"][-1][1] > LONG.alpha / 2
+    assert [len(base.reps) for base, _, _ in bench.compares] == [5, 8, 10]
+    assert len(bench.ran) == 22
+
+
+def test_a_pace_that_changes_moves_the_last_look_and_never_the_alpha_in_all(home):
+    slower = FakeBench(compare=says("unchanged"), seconds=lambda name: 10.0 if int(name[-3:]) < 7 else 25.0)
+    session = home.call(slower, LONG, budget_s=345.0)["session"]
+    assert [reps for reps, _ in session["plan"]["looks"]][:2] == [5, 8]
+    assert sum(alpha for _, alpha in session["plan"]["looks"]) == pytest.approx(LONG.alpha)
+    assert session["stopped"] == "budget"
+    assert session["seconds"] <= 345.0
+    assert home.session()["looks"] == session["plan"]["looks"]
+
+
+def test_a_session_that_used_its_alpha_is_finished_and_says_how_to_start_over(home):
+    first = home.call(FakeBench(compare=says("unchanged")), budget_s=95.0)
     again = FakeBench(compare=says("unchanged"))
-    assert home.call(again, budget_s=95.0)["session"]["stopped"] == "budget"
+    assert home.call(again, budget_s=500.0) == first
     assert again.ran == []
-    content = home.call(again, budget_s=500.0)
-    assert len(again.ran) == 2 + 2  # warm-up again, then what was missing
-    assert content["session"]["stopped"] == "looks"
+    assert any("--new-session" in note for note in first["notes"])
+
+
+def test_a_session_stopped_before_any_look_goes_on_with_more_budget(home):
+    with pytest.raises(MeasureError):
+        home.call(FakeBench(compare=says("unchanged")), budget_s=30.0)
+    again = FakeBench(compare=says("unchanged"))
+    assert home.call(again, budget_s=500.0)["session"]["stopped"] == "looks"
+    assert len(again.ran) == 2 + 8  # warm-up again
+
+
+def test_a_session_that_cannot_decide_any_more_stops_early_unless_told_not_to(home):
+    bench = FakeBench(compare=says("unchanged", hopeless=5))
+    content = home.call(bench, LONG)
+    assert (content["session"]["stopped"], content["session"]["state"]) == ("hopeless", "open")
+    assert content["exit_code"] == 4
+    assert len(bench.ran) == 12
+    assert any("most likely not tell" in note for note in content["notes"])
+    again = FakeBench(compare=says("unchanged", hopeless=5))
+    assert home.call(again, LONG)["session"]["stopped"] == "hopeless"
+    assert again.ran == []
+    assert home.call(again, LONG, to_the_end=True)["session"]["stopped"] == "looks"
+    assert len(again.ran) == 2 + 30
+
+
+def test_what_can_be_found_is_said_early_and_kept(home):
+    bench = FakeBench(compare=says("unchanged"), seconds=10.0)
+    content = home.call(bench, LONG, budget_s=225.0)
+    (said,) = [line for line in home.said if "at the noise so far" in line]
+    assert "% or more are found within 3 min 45 s (10 runs per side)" in said
+    assert home.said.index(said) < home.said.index(next(line for line in home.said if "check after 5" in line[:14]))
+    finds = content["session"]["plan"]["finds"]
+    assert finds["repetitions"] == 10
+    assert 0.02 < finds["change"] < 0.10
+
+
+def test_a_qualification_of_the_same_command_says_before_what_will_be_found(home):
+    place = home.folder.parent / "pipeprof-qualify-1"
+    place.mkdir()
+    about = {
+        "command": ["new"],
+        "machine": home.machine,
+        "pool": {"seconds_per_repetition": 10.0, "spread": {STEP: 0.01}},
+    }
+    (place / "qualify.json").write_text(json.dumps(about))
+    home.call(FakeBench(compare=says("unchanged")), LONG, budget_s=225.0)
+    assert any("by the qualification in `pipeprof-qualify-1`, slow-downs of about" in line for line in home.said)
+    home.said.clear()
+    (place / "qualify.json").write_text(json.dumps(about | {"machine": {"cpu_model": "other"}}))
+    home.call(FakeBench(compare=says("unchanged")), LONG, budget_s=225.0, folder=home.folder.parent / "t")
+    assert not any("by the qualification" in line for line in home.said)
 
 
 def test_a_budget_without_a_look_is_an_error_that_says_how_long(home):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
-from ab_bench import STEP, FakeBench
+from ab_bench import STEP, FakeBench, Killed
 
-from pipeprof.errors import MeasureError, WorkloadError
+from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
+from pipeprof.experiment import pool_state
 from pipeprof.experiment.draws import Draws
 from pipeprof.experiment.pool import Order, Pool, collect_pool
 from pipeprof.experiment.qualify import evaluate, exit_code, run_qualify, sees, wilson, within
@@ -60,6 +62,48 @@ def test_the_budget_ends_it_after_whole_rounds(tmp_path):
     assert (pool.notes[0]["code"], pool.notes[0]["budget_s"]) == ("pool_budget", 140)
     with pytest.raises(MeasureError, match="only 1 rounds"):
         collect_pool(order(rounds=9, budget_s=60.0), tmp_path / "other", _made(tmp_path / "other"), said.append)
+
+
+def test_after_a_kill_it_goes_on_where_it_was_whenever_that_is(tmp_path):
+    for point in range(2, 60, 9):
+        folder = tmp_path / f"q{point}"
+        dying = FakeBench({"train": (1e7, 1.01e7)}, dies_at=point)
+        with pytest.raises(Killed):
+            run_qualify(order(rounds=4), 20, POLICY, folder, lambda _line: None, dying)
+        kept = set(json.loads((folder / "pool.json").read_text())["repetitions"])
+        bench = FakeBench({"train": (1e7, 1.01e7)})
+        content = run_qualify(replace(order(rounds=4), seed=99), 20, POLICY, folder, lambda _line: None, bench)
+        assert not kept & set(bench.ran)
+        assert content["seed"] == 7
+        assert content["pool"]["rounds"] == 4
+        assert content["pool"]["discarded"] == len([name for name in {*kept, *bench.ran} if name.startswith("warm-up")])
+        again = FakeBench()
+        assert run_qualify(order(rounds=4), 20, POLICY, folder, lambda _line: None, again) == content
+        assert again.ran == []
+
+
+def test_more_rounds_are_added_to_those_that_are_there(tmp_path):
+    run_qualify(order(rounds=3), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
+    bench = FakeBench()
+    assert run_qualify(order(rounds=5), 20, POLICY, tmp_path / "q", lambda _line: None, bench)["pool"]["rounds"] == 5
+    assert len(bench.ran) == 1 + 2 * 4
+
+
+def test_runs_of_another_order_machine_or_folder_are_not_gone_on_with(tmp_path, monkeypatch):
+    run_qualify(order(rounds=3), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
+    for other in (order(rounds=3, slow_downs=(0.2,)), replace(order(rounds=3), command=("other",))):
+        with pytest.raises(UsageError, match="another order"):
+            run_qualify(other, 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
+    monkeypatch.setattr(pool_state.fingerprint, "job", lambda: "boot:other")
+    with pytest.raises(MeasureError, match="another machine"):
+        run_qualify(order(rounds=3), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
+    (tmp_path / "q" / "pool.json").write_text("{")
+    with pytest.raises(RunError, match="damaged"):
+        run_qualify(order(rounds=3), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("x")
+    with pytest.raises(UsageError, match="exists"):
+        run_qualify(order(rounds=3), 20, POLICY, tmp_path / "mine", lambda _line: None, FakeBench())
 
 
 def _made(folder):

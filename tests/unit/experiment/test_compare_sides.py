@@ -7,6 +7,7 @@ import pytest
 from pipeprof.errors import RunError, UsageError
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.record.measures import Measures, Repetition
+from pipeprof.verdict.gate.planned import whole_plan
 from pipeprof.verdict.gate.policy import Acknowledgement, Policy
 
 FINGERPRINT = {"cpu_model": "A", "cpu_cores": 2}
@@ -121,7 +122,8 @@ def test_the_order_of_repetitions_changes_nothing():
 
 
 def test_planned_looks_are_reported():
-    content = compare_sides(side(interleaved=True), side(13.0, interleaved=True), Policy(looks=(5, 8)), planned=True)
+    plan = whole_plan(Policy(looks=(5, 8)))
+    content = compare_sides(side(interleaved=True), side(13.0, interleaved=True), plan=plan)
     assert content["looks"] in ([5], [5, 8])
     assert content["next_look"] is None
     assert {"code": "not_interleaved"} not in content["note_facts"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import msgspec
+import numpy as np
 import pytest
 
 from pipeprof.errors import UsageError
@@ -259,9 +260,28 @@ def jobs(values, *names):
 
 
 def test_another_job_is_not_judged_without_enough_past_ones():
-    one = judge({STEP: jobs(BASE, "a", "b")}, {STEP: jobs(times(3), "c")}).metrics[0]
+    one = judge({STEP: jobs(BASE, "a", "b")}, {STEP: jobs(times(1.2), "c")}).metrics[0]
     assert (one.verdict, one.reps_needed) == ("inconclusive", None)
-    assert one.reasons == (note("few_jobs", jobs=2, needed=8),)
+    assert one.reasons == (note("few_jobs", jobs=2, needed=8, limit=0.3),)
+
+
+@pytest.mark.parametrize("past", ["a", "abc", "abcdefg"])
+def test_with_few_past_jobs_only_very_large_changes_count_and_nothing_is_unchanged(past):
+    base = jobs([value for _ in past for value in BASE], *past)
+    same, some, large, faster = (
+        judge({STEP: base}, {STEP: jobs(times(factor), "z")}).metrics[0].verdict for factor in (1.0, 1.2, 1.6, 0.6)
+    )
+    assert (same, some, large, faster) == ("inconclusive", "inconclusive", "regressed", "improved")
+
+
+def test_jobs_that_differ_as_hosted_ones_do_are_not_called_regressed_in_the_warm_up():
+    random, called = np.random.default_rng(7), 0
+    for trial in range(600):
+        levels = np.exp(0.054 * random.standard_normal(1 + trial % 7 + 1))
+        made = [1e8 * level * np.exp(0.027 * random.standard_normal(5)) for level in levels]
+        base = jobs([float(value) for part in made[1:] for value in part], *"abcdefg"[: len(made) - 1])
+        called += judge({STEP: base}, {STEP: jobs(made[0].tolist(), "z")}).verdict == "regressed"
+    assert called <= 3
 
 
 def test_another_job_is_held_against_the_spread_of_the_past_ones():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pipeprof.verdict import Policy, Samples, judge_looks
+from pipeprof.verdict.gate.planned import spending
 from pipeprof.verdict.gate.policy import Rule
-from pipeprof.verdict.gate.statistics import spending
 
 STEP, TAIL = "step_time_median", "data_wait"
 LOOKS = (5, 8, 12, 16, 20)

@@ -1,0 +1,92 @@
+"""What `pipeprof qualify` has measured so far, on disk: `pool.json` is whole at every moment, so it can go on."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeprof.collect import fingerprint
+from pipeprof.collect.probe.redact import without_secrets
+from pipeprof.errors import MeasureError, RunError, UsageError
+from pipeprof.experiment.repetition import refuse_orphans
+from pipeprof.experiment.runs import make_folder, write_json
+from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.plain_file import read_file
+from pipeprof.verdict.gate.fingerprint import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pipeprof.experiment.repetition import Bench
+
+STATE = "pool.json"
+SCHEMA_VERSION = 1
+MOST_BYTES = 1 << 26
+
+
+class Measured(msgspec.Struct, kw_only=True):
+    """One repetition: how long it took, from start to exit (seconds), and its metrics."""
+
+    seconds: float
+    values: dict[str, float]
+
+
+class PoolState(msgspec.Struct, kw_only=True):
+    """What was ordered, where it is measured, and the complete repetitions by the names of their folders."""
+
+    schema_version: int = SCHEMA_VERSION
+    command: list[str]
+    slow_downs: list[float]
+    seed: int
+    machine: dict[str, Any]
+    job: str | None
+    repetitions: dict[str, Measured] = {}
+
+    def keep(self, folder: Path, name: str, seconds: float, values: dict[str, float]) -> None:
+        """Confirm a repetition. Raises MeasureError when it cannot be written."""
+        self.repetitions[name] = Measured(seconds=seconds, values=values)
+        write_json(folder / STATE, msgspec.to_builtins(self))
+
+
+def new_state(command: Sequence[str], slow_downs: Sequence[float], seed: int) -> PoolState:
+    """Nothing is measured yet; of here and now."""
+    return PoolState(
+        command=list(without_secrets(command)), slow_downs=list(slow_downs), seed=seed, machine=fingerprint.machine(),
+        job=fingerprint.job(),
+    )  # fmt: skip
+
+
+def open_state(folder: Path, command: Sequence[str], slow_downs: Sequence[float], seed: int) -> PoolState:
+    """The state in `folder`, with the seed that it began with, or a new one; the folder is made.
+
+    Raises UsageError for a folder that holds something else or another order, RunError for a damaged file, MeasureError
+    for one of another machine or job.
+    """
+    fresh = new_state(command, slow_downs, seed)
+    if not (folder / STATE).is_file():
+        make_folder(folder)
+        write_json(folder / STATE, msgspec.to_builtins(fresh))
+        return fresh
+    try:
+        found = msgspec.json.decode(read_file(folder / STATE, MOST_BYTES), type=PoolState)
+    except (OSError, *BAD_JSON) as error:
+        raise RunError(f"damaged `{folder / STATE}`: {error}", "start over in another folder with -o") from error
+    if (found.command, found.slow_downs) != (fresh.command, fresh.slow_downs):
+        raise UsageError(f"`{folder}` holds the runs of another order", "give another folder with -o")
+    if found.job != fresh.job or any(one["hard"] for one in differences(found.machine, fresh.machine)):
+        raise MeasureError(
+            f"the runs in `{folder}` were made on another machine, in another job, or before its last start",
+            "such times cannot be put together: start over in another folder with -o",
+        )
+    return found
+
+
+def clear(folder: Path, name: str, bench: Bench) -> None:
+    """Remove what a kill left of a repetition. Raises UsageError while a process of it is still running."""
+    if (folder / name).exists():
+        refuse_orphans(folder, [name], bench.still_running)
+        shutil.rmtree(folder / name, ignore_errors=True)
+        (folder / f"{name}.log").unlink(missing_ok=True)

@@ -1,0 +1,67 @@
+"""The looks of a session within what it may cost. Pure, and without numpy: sessions ask between repetitions.
+
+Which looks there are is decided from how long repetitions take, never from what they show: docs/gate.md, Looks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pipeprof.verdict.gate.policy import Policy
+
+LEAST = 4  # of three, "regressed" of identical code is near the promised rate in the measured processes
+
+
+class Look(NamedTuple):
+    """Repetitions per side after which it is judged, and the part of alpha that this look may use."""
+
+    reps: int
+    alpha: float
+
+
+def spending(alpha: float, looks: Sequence[int]) -> list[float]:
+    """Alpha that each look may use; they add up to `alpha` (Lan and DeMets 1983, O'Brien-Fleming-like).
+
+    Spent up to look k of K: 2 (1 - Phi(z_(1 - alpha/2) / sqrt(k/K))).
+    """
+    normal = NormalDist()
+    edge = normal.inv_cdf(alpha / 2)
+    spent = [0.0, *(2 * normal.cdf(edge * math.sqrt(looks[-1] / look)) for look in looks)]
+    return [after - before for before, after in itertools.pairwise(spent)]
+
+
+def whole_plan(policy: Policy) -> tuple[Look, ...]:
+    """The policy's looks, when nothing limits them."""
+    return tuple(map(Look, policy.looks, spending(policy.alpha, policy.looks)))
+
+
+def planned_looks(policy: Policy, made: Iterable[Sequence[float]], most: int | None) -> tuple[Look, ...]:
+    """Looks that were `made` (repetitions, alpha), then those that follow when `most` repetitions per side can be had.
+
+    The last one has all alpha that is left, also when it is one that was made: nothing more follows it. Together they
+    have the policy's alpha (Lan and DeMets 1983). `most` None: no limit.
+    """
+    done = [Look(int(reps), alpha) for reps, alpha in made]
+    if not done and (most is None or most >= policy.looks[-1]):
+        return whole_plan(policy)
+    at, last = done[-1].reps if done else 0, policy.looks[-1] if most is None else min(most, policy.looks[-1])
+    used = math.fsum(look.alpha for look in done)
+    if last <= at:
+        return (*done[:-1], Look(at, done[-1].alpha + policy.alpha - used))
+    reps = [*(look for look in policy.looks if at < look < last), last]
+    for look, upto in zip(reps, itertools.accumulate(spending(policy.alpha, reps)), strict=True):
+        allowed = policy.alpha if look == last else max(used, upto)
+        done.append(Look(look, allowed - used))
+        used = allowed
+    return tuple(done)
+
+
+def least_planned(policy: Policy) -> int:
+    """Repetitions per side with which a budget is worth a look: the first look's, or four."""
+    return min(policy.looks[0], max(policy.least_reps, LEAST))

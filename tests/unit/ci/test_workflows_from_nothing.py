@@ -1,0 +1,89 @@
+"""The workflows of examples/github in a fresh repository: from nothing to green, and red with the cause."""
+
+from __future__ import annotations
+
+import pytest
+from workflow_steps import WORKFLOWS, Forge
+
+BASELINE, AGAINST_IT, IN_TURN, SELF_TEST = (
+    "gate-baseline.yml", "gate-self-hosted.yml", "gate-hosted.yml", "gate-self-test.yml",
+)  # fmt: skip
+FOLD = "<details>"
+
+
+@pytest.fixture
+def forge(tmp_path):
+    return Forge(tmp_path)
+
+
+def above(job):
+    return job.comment().partition(FOLD)[0]
+
+
+def test_each_workflow_is_played_here():
+    assert {path.name for path in WORKFLOWS.glob("*.yml")} == {
+        BASELINE, AGAINST_IT, IN_TURN, SELF_TEST, "gate-comment.yml",  # of the last one: test_gate_comment.py
+    }  # fmt: skip
+
+
+def test_hosted_same_code_is_green_and_slower_code_red_with_its_cause(forge):
+    same = forge.pull_request(IN_TURN, forge.change())
+    assert same.green, same.log
+    assert "no slower than before" in above(same)
+    slower = forge.pull_request(IN_TURN, forge.change(decode=13.0))
+    assert not slower.green
+    assert slower.annotations[0][0] == "error"
+    assert "slower than before" in above(slower)
+    assert "`decode`" in above(slower)
+    assert "at `train.py:3` (before: `train.py:2`)" in above(slower)
+    assert "2 warm-up runs" in above(slower)
+
+
+def test_the_self_test_is_green_because_the_check_is_red_and_red_when_nobody_notices(forge):
+    noticed = forge.push(SELF_TEST)
+    assert noticed.green, noticed.log
+    assert noticed.steps["gate"]["outputs.verdict"] == "regressed"
+    forge.env = {"SHIM_IGNORES_PLANT": "1"}
+    assert not forge.push(SELF_TEST).green
+
+
+@pytest.mark.slow
+def test_self_hosted_from_nothing_through_the_warm_up_to_a_verdict(forge):
+    first = forge.pull_request(AGAINST_IT, forge.change())
+    assert not first.green
+    assert (
+        "error",
+        "",
+        "There is no baseline yet: run the workflow 'Performance baseline' first.",
+    ) in first.annotations
+
+    for _ in range(3):
+        appended = forge.push(BASELINE)
+        assert appended.green, appended.log
+    warm = forge.pull_request(AGAINST_IT, forge.change())
+    assert warm.green, warm.log
+    assert "3 of 8 jobs are collected; until then only changes above 30 % fail" in above(warm)
+    assert not forge.pull_request(AGAINST_IT, forge.change(compute=20.0, decode=15.0)).green
+    assert forge.pull_request(AGAINST_IT, forge.change(decode=12.0)).green
+
+    for _ in range(5):
+        assert forge.push(BASELINE).green
+    same = forge.pull_request(AGAINST_IT, forge.change())
+    assert same.green
+    assert same.steps["gate"]["outputs.verdict"] == "unchanged"
+    slower = forge.pull_request(AGAINST_IT, forge.change(decode=14.0))
+    assert not slower.green
+    assert slower.steps["gate"]["outputs.verdict"] == "regressed"
+    assert "`decode`" in above(slower)
+    assert "`train.py:3` (before: `train.py:2`)" in above(slower)
+    assert "Performance of `train`" in above(slower)
+    assert "compared with 64 stored repetitions" in above(slower)
+
+    forge.env = {"SHIM_MINDSPORE": "3.0"}
+    other = forge.pull_request(AGAINST_IT, forge.change())
+    assert not other.green
+    assert "different conditions (`mindspore`)" in above(other)
+    renewed = forge.push(BASELINE)
+    assert renewed.green
+    assert "started over" in renewed.log
+    assert "1 of 8 jobs are collected" in above(forge.pull_request(AGAINST_IT, forge.change()))

@@ -1,0 +1,178 @@
+"""Runs the jobs of examples/github as a runner would, in a fresh repository, with `pipeprof` as shim_pipeprof.py has it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+from action_steps import ROOT, action, read_annotations, read_outputs
+from git_repository import FIXED, GitRepository
+
+WORKFLOWS = ROOT / "examples" / "github"
+TESTS = ROOT / "tests"
+EXPRESSION = re.compile(r"\$\{\{\s*([\w.-]+)\s*\}\}")
+FILES = ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_ENV", "GITHUB_PATH")
+CONDITIONS = ("always()", "github.event.pull_request.head.repo.full_name == github.repository")
+TRAINING = "COMPUTE_MS = {compute}\nDECODE_MS = {decode}\nraise SystemExit('not for running')\n"
+
+
+@dataclass
+class Job:
+    """What is left of one job."""
+
+    green: bool = True
+    log: str = ""
+    summary: str = ""
+    artifacts: dict = field(default_factory=dict)
+    steps: dict = field(default_factory=dict)
+
+    @property
+    def annotations(self):
+        return read_annotations(self.log)
+
+    def comment(self):
+        return (self.artifacts["pipeprof-gate"] / "comment.md").read_text(encoding="utf-8")
+
+
+class Forge:
+    """A repository on a host of workflows, and its runners."""
+
+    def __init__(self, folder):
+        self.folder, self.runs, self.env = folder, 0, {}
+        self.origin = GitRepository(folder / "origin")
+        self.main = self.origin.commit(
+            {"train.py": TRAINING.format(compute=10.0, decode=10.0), "requirements.txt": ""}, "first"
+        )
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        self._program("pipeprof", f'exec "{sys.executable}" "{TESTS / "unit/ci/shim_pipeprof.py"}" "$@"')
+        real = f'case "$*" in *"-m pip"*) exit 0 ;; esac\nexec "{sys.executable}" "$@"'
+        self._program("python", real)
+        self._program(
+            "python3", f'case "$*" in "-m venv"*) mkdir -p "${{!#}}/bin"; cp "{self.bin}/python" "${{!#}}/bin/" ;; esac'
+        )
+
+    def _program(self, name, text):
+        path = self.bin / name
+        path.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    def change(self, **times):
+        """A pull request's head with other times; main stays."""
+        self.origin.git("checkout", "--quiet", "-B", "change", "main")
+        head = self.origin.commit(
+            {"train.py": "# a comment\n" + TRAINING.format(**({"compute": 10.0, "decode": 10.0} | times))}
+        )
+        self.origin.git("checkout", "--quiet", "main")
+        return head
+
+    def pull_request(self, workflow, head):
+        """The job of a pull request from `head` into main."""
+        event = {"number": 7, "base": {"sha": self.main}, "head": {"sha": head}}
+        return self.run(workflow, head, {"pull_request": event})
+
+    def push(self, workflow):
+        """The job of a push to main, or one that was started by hand."""
+        return self.run(workflow, self.main, {"before": "0" * 40})
+
+    def run(self, workflow, commit, event):
+        """All steps of the only job of a workflow."""
+        self.runs += 1
+        self.temp = self.folder / "temp"  # of a machine of one's own: it outlives the job
+        self.temp.mkdir(exist_ok=True)
+        self.work = self.folder / f"work{self.runs}"
+        (spec,) = yaml.safe_load((WORKFLOWS / workflow).read_text(encoding="utf-8"))["jobs"].values()
+        assert spec.get("if", CONDITIONS[0]) in CONDITIONS
+        (self.folder / "event.json").write_text(json.dumps(event))
+        job, path = Job(), [str(self.bin)]
+        known = {"runner.temp": str(self.temp), "github.token": "t0ken", "github.action_path": str(ROOT / "ci")}
+        base = {name: evaluate(value, known) for name, value in (spec.get("env") or {}).items()}
+        base |= {"GITHUB_SHA": commit, "GITHUB_RUN_ID": str(self.runs), **self.env}
+        for number, step in enumerate(spec["steps"]):
+            if not job.green and step.get("if") != "always()":
+                continue
+            here = known | {
+                f"steps.{name}.{key}": value for name, found in job.steps.items() for key, value in found.items()
+            }
+            ok, outputs = self._step(step, commit, here, base, path, job, number)
+            if step.get("id"):
+                found = {"outcome": "success" if ok else "failure"}
+                job.steps[step["id"]] = found | {f"outputs.{name}": value for name, value in outputs.items()}
+            job.green &= ok or step.get("continue-on-error", False)
+        return job
+
+    def _step(self, step, commit, known, env, path, job, number):
+        uses = step.get("uses", "").partition("@")[0]
+        given = {name: evaluate(value, known) for name, value in (step.get("with") or {}).items()}
+        if uses == "actions/checkout":
+            self._checkout(given, commit)
+        elif uses == "actions/upload-artifact":
+            kept = self.folder / f"artifact{self.runs}"
+            if Path(given["path"]).is_dir():
+                shutil.copytree(given["path"], kept)
+                job.artifacts[given["name"]] = kept
+        elif uses == "OWNER/pipeprof/ci":
+            return self._action(given, known, env, path, job, number)
+        elif uses == "":
+            own = {name: evaluate(value, known) for name, value in (step.get("env") or {}).items()}
+            return self._bash(step["run"], env | own, path, job, str(number))
+        else:
+            assert uses == "actions/setup-python"
+        return True, {}
+
+    def _checkout(self, given, commit):
+        if "repository" in given:
+            assert given["repository"] == "OWNER/pipeprof"
+            return
+        subprocess.run(["git", "clone", "--quiet", str(self.origin.root), str(self.work)], check=True)
+        subprocess.run(["git", "-C", str(self.work), "checkout", "--quiet", "--detach", commit], check=True)
+        if "path" in given:
+            raise AssertionError(given)
+
+    def _action(self, given, known, env, path, job, number):
+        content = action()
+        here = dict(known)
+        assert set(given) <= set(content["inputs"])
+        for name, about in content["inputs"].items():
+            here[f"inputs.{name}"] = given.get(name, about.get("default", ""))
+        outputs, ok = {}, True
+        for at, step in enumerate(content["runs"]["steps"]):
+            own = {name: evaluate(value, here) for name, value in step.get("env", {}).items()}
+            ok, found = self._bash(step["run"], env | own, path, job, f"{number}-{at}")
+            outputs |= found
+            if not ok:
+                break
+        return ok, outputs
+
+    def _bash(self, text, env, path, job, name):
+        assert "${{" not in text, "an expression in a script is how code gets in"
+        files = {each: self.temp / f"{each.lower()}-{self.runs}-{name}" for each in FILES}
+        for each in files.values():
+            each.touch()
+        whole = {
+            "PATH": ":".join([*path, os.environ["PATH"]]), "HOME": str(self.folder), "LANG": "C.UTF-8",
+            "GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "some-one/training", "GITHUB_RUN_ATTEMPT": "1",
+            "GITHUB_EVENT_PATH": str(self.folder / "event.json"), "RUNNER_TEMP": str(self.temp),
+            "SHIM_TESTS": str(TESTS), "PYTHONPATH": f"{ROOT}:{TESTS}", **FIXED, **env,
+        }  # fmt: skip
+        whole |= {each: str(place) for each, place in files.items()}
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", text], env=whole, cwd=self.work, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=600,
+        )  # fmt: skip
+        job.log += done.stdout.decode("utf-8", "replace")
+        job.summary += files["GITHUB_STEP_SUMMARY"].read_text(encoding="utf-8")
+        path[:0] = files["GITHUB_PATH"].read_text(encoding="utf-8").split()
+        return done.returncode == 0, read_outputs(files["GITHUB_OUTPUT"].read_text(encoding="utf-8"))
+
+
+def evaluate(value, known):
+    """A value with the few expressions that the workflows use put in; KeyError for any other."""
+    return EXPRESSION.sub(lambda found: known[found[1]], str(value))

@@ -1,0 +1,129 @@
+"""The comment on a pull request: ten lines that a stranger can read, then a fold with everything."""
+
+from __future__ import annotations
+
+import pytest
+from comparisons import EXIT, HOSTILE, comparison, edit, hostile, metric, setting, trust
+
+from pipeprof.report import compare_comment, compare_github
+
+FOLD = "<details>"
+SESSION = {"seconds": 740.0, "discarded": ["base-000", "new-000"], "stopped": "decided"}
+
+
+def three(verdict, **other):
+    return [
+        metric(verdict=verdict, **other),
+        metric("data_wait", ratio=1.01, ci_low=0.98, ci_high=1.03),
+        metric("peak_memory", unit="bytes", base=2**30, new=2**30, ratio=1.0, ci_low=0.999, ci_high=1.001),
+        metric("step_time_p90", "regressed", family="informing"),
+    ]
+
+
+def shown(content):
+    """What stands before the fold, as lines that a reader sees."""
+    text = compare_github.comment(content)
+    above = text[: text.index(FOLD)].splitlines()[1:]
+    return [line for line in above if line.strip() and not line.startswith("| ---")]
+
+
+def caused(**other):
+    content = comparison(metrics=three("regressed"), session=SESSION, **other)
+    content["explanation"][0] |= {"place_base": "data.py:38", "place_new": "data.py:41"}
+    return content
+
+
+@pytest.mark.parametrize("verdict", sorted(EXIT))
+@pytest.mark.parametrize("edits", [(), [edit(settings=[setting()]), edit("workload", "train.py")]])
+def test_at_most_ten_lines_stand_before_the_fold(verdict, edits):
+    content = comparison(verdict, metrics=three(verdict), session=SESSION, trust=trust(edits))
+    content["explanation"] *= 20
+    lines = shown(content)
+    assert len(lines) <= 10
+    assert sum(line.startswith("| ") for line in lines) == 4
+    assert any(line.startswith("**What to do:**") for line in lines)
+    text = compare_github.comment(content)
+    assert text.count(FOLD) == text.count("</details>")
+    assert "pipeprof" not in " ".join(lines).replace("pipeprof.toml", "")
+
+
+def test_a_regression_says_what_where_and_what_to_do():
+    lines = shown(caused())
+    assert lines[0] == "### Performance of `demo`: slower than before"
+    assert lines[2] == "| one training step | 12.0 ms | 13.0 ms | +8.3 % (+6.9, +9.8) | **worse** |"
+    (cause,) = [line for line in lines if line.startswith("**Cause:**")]
+    assert cause.endswith("; at `data.py:41` (before: `data.py:38`)")
+    assert any("look at `data.py:41` before this is merged" in line for line in lines)
+
+
+def test_the_cost_is_told_in_minutes_and_runs():
+    (line,) = [line for line in shown(caused()) if line.startswith("**Cost:**")]
+    assert "8 times before and 8 times with this change, in turn, after 2 warm-up runs in 12 min 20 s" in line
+    stored = caused()
+    del stored["session"]
+    stored["new"] |= {"seconds": 61.0}
+    (line,) = [line for line in shown(stored) if line.startswith("**Cost:**")]
+    assert "ran 8 times in 1 min 01 s, compared with 8 stored repetitions" in line
+
+
+def test_only_what_is_decided_has_a_cause():
+    for verdict in sorted(EXIT):
+        lines = shown(comparison(verdict, metrics=three(verdict), session=SESSION))
+        assert any("ause:**" in line for line in lines) == (verdict in ("regressed", "improved"))
+    unsure = caused()
+    unsure["explanation"][0]["proven"] = False
+    assert any(line.startswith("**Probable cause:**") for line in shown(unsure))
+
+
+def test_what_cannot_be_told_says_what_it_cannot_exclude_and_what_would_help():
+    open_ = three("inconclusive", reps_needed=31, ci_high=1.09)
+    text = " ".join(shown(comparison("inconclusive", metrics=open_, session=SESSION)))
+    assert "cannot tell yet" in text
+    assert "A difference of up to +9.0 % cannot be excluded" in text
+    assert "About 31 repetitions per side would decide it" in text
+
+
+def test_warm_up_of_a_baseline_is_said_with_its_count():
+    facts = [{"code": "few_jobs", "jobs": 3, "needed": 8, "limit": 0.3}]
+    lines = shown(comparison("inconclusive", metrics=three("inconclusive", reason_facts=facts)))
+    assert any("3 of 8 jobs are collected; until then only changes above 30 % fail" in line for line in lines)
+
+
+def test_other_conditions_are_named():
+    other = {"same": False, "differences": [{"name": "mindspore", "base": "2.3", "new": "2.10", "hard": True}]}
+    lines = shown(comparison("incomparable", metrics=three("incomparable"), fingerprint=other))
+    assert any("different conditions (`mindspore`)" in line for line in lines)
+
+
+def test_an_edit_of_the_policy_is_named_before_the_fold_also_when_nothing_changed():
+    content = comparison("unchanged", metrics=three("unchanged"), trust=trust([edit(settings=[setting()])]))
+    lines = shown(content)
+    assert any(line.startswith("**This change edits what it is judged by:**") and "looser" in line for line in lines)
+    assert "**What to do:** nothing about the speed; look at what this change edits (next line)." in lines
+
+
+def test_the_worst_metric_is_among_the_three():
+    many = [*three("unchanged"), metric("benchmark/load", "regressed"), metric("benchmark/save")]
+    lines = shown(comparison("regressed", metrics=many))
+    assert sum(line.startswith("| ") for line in lines) == 4
+    assert any("`benchmark/load`" in line for line in lines)
+    assert lines[0].endswith("worse than before")
+
+
+def test_everything_else_is_folded_below():
+    text = compare_github.comment(caused())
+    below = text[text.index(FOLD) :]
+    assert "### Why" in below
+    assert "### Notes" in below
+    assert "Metrics that inform" in below
+
+
+def test_names_stay_names_before_the_fold():
+    content = hostile()
+    content["explanation"][0] |= {"place_base": HOSTILE, "place_new": HOSTILE}
+    text = compare_comment.text(content, 5)
+    above = text[: text.index(FOLD)]
+    assert "<img" not in above.replace("\\<img", "").replace("`", "") or "onerror" in above
+    assert "\n::error::" not in above
+    assert "\x1b" not in above
+    assert "\u202e" not in above
