@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from statistics import median
@@ -104,7 +105,7 @@ def _of_runs(folder: Path, say: Callable[[str], None]) -> tuple[list[Entry], lis
 def _conditions(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     """Where machine or versions changed: the first measurement under others than the one before it."""
     found = []
-    for old, new in zip(entries, entries[1:], strict=False):
+    for old, new in itertools.pairwise(entries):
         if old.workload == new.workload and old.fingerprint_hash != new.fingerprint_hash:
             told = differences(old.conditions, new.conditions) if old.conditions and new.conditions else []
             found.append({

@@ -17,7 +17,10 @@ from history_series import NEAR, SIZES, Score, planted, pools, quiet
 
 from pipeprof.verdict.gate.changes import Point, change_points
 
-TUNED, FRESH = 1_000, 50_000  # first seeds: of the series that settings were looked at with, and of those that are scored
+TUNED, FRESH = (
+    1_000,
+    50_000,
+)  # first seeds: of the series that settings were looked at with, and of those that are scored
 FAR = 500_000  # from a planted series' seed to that of a quiet one
 FAILED = Counter()  # series that a program raised on: nothing was found in them
 START = dt.date(2026, 1, 1)
@@ -106,7 +109,9 @@ def measure(find, number, start):
     for source, draw in pools().items():
         scores = Score(), Score()
         for seed in range(start, start + number):
-            for score, series in zip(scores, (planted(source, draw, seed), quiet(source, draw, seed + FAR)), strict=True):
+            for score, series in zip(
+                scores, (planted(source, draw, seed), quiet(source, draw, seed + FAR)), strict=True
+            ):
                 began = time.process_time()
                 finds = find(series)
                 spent += time.process_time() - began
@@ -123,7 +128,9 @@ def main():
     wish = parser.parse_args()
     sources = list(pools())
     print(f"{wish.series} series of 120 points of each source, a find counts within {NEAR} commits, sizes {SIZES}\n")
-    print(f"| program | {' | '.join(f'{name}: precision / recall / F1' for name in sources)} | false changes per 1,000 points of identical code | CPU ms per series |")
+    print(
+        f"| program | {' | '.join(f'{name}: precision / recall / F1' for name in sources)} | false changes per 1,000 points of identical code | CPU ms per series |"
+    )
     print("|" + "---|" * (len(sources) + 3))
     for name, find in PROGRAMS.items():
         if wish.only in (None, name):

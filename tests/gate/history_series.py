@@ -62,7 +62,7 @@ def planted(source, draw, seed):
     """One to three events: a step in two of three, else a drift over 20 to 40 points; up or down."""
     random = np.random.default_rng([seed, 2])
     table, events = draw(POINTS, REPS, seed).copy(), []
-    for number in range(random.integers(1, 4)):
+    for _ in range(random.integers(1, 4)):
         kind = STEP if random.random() < 2 / 3 else DRIFT
         length = 1 if kind == STEP else int(random.integers(20, 41))
         free = [at for at in range(LEAST_APART, POINTS - LEAST_APART - length) if _is_free(at, at + length - 1, events)]

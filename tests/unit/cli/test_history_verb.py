@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import random
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from git_repository import GitRepository
@@ -22,16 +22,18 @@ MANY = 26
 
 def measured(number, revision, slower, **fingerprint):
     """Three repetitions; when slower, the wait for data is longer because the map works longer."""
-    random_ = random.Random(100 + number)
+    noise = np.random.default_rng(100 + number)
     wait = 12 * MS if slower else 4 * MS
-    values = {name: {} for name in ("step_time_median", "peak_memory", "phase/data_wait", "phase/compute", "pipeline/decode")}
+    values = {
+        name: {} for name in ("step_time_median", "peak_memory", "phase/data_wait", "phase/compute", "pipeline/decode")
+    }
     for rep in range(3):
-        near = 1 + random_.gauss(0, 0.01)
+        near = 1 + noise.normal(0, 0.01)
         values["phase/data_wait"][rep] = wait * near
         values["phase/compute"][rep] = 36 * MS * near
         values["pipeline/decode"][rep] = (wait + 30 * MS) * near
         values["step_time_median"][rep] = (wait + 36 * MS) * near
-        values["peak_memory"][rep] = 1e9 * (1 + random_.gauss(0, 0.001))
+        values["peak_memory"][rep] = 1e9 * (1 + noise.normal(0, 0.001))
     return Measures(
         label=f"run{number}", reps={rep: Repetition(order=rep, job=f"job{number}") for rep in range(3)}, values=values,
         facts={"stage decode": "Map, workers 1, feeds the training"}, fingerprint=FINGERPRINT | fingerprint,
