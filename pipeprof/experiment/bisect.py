@@ -156,7 +156,7 @@ class _Running:
         return "budget" if late or sum(counts) >= self.wish.most_runs else None
 
     def _repeat(self, at: int, *, discard: bool) -> None:
-        """One repetition of a commit, confirmed in the state; a commit between the ends whose command fails is broken."""
+        """One repetition of a commit, confirmed in the state. A commit whose command fails is broken; not the ends."""
         state, commit = self.state, self.state.commits[at]
         run = state.enter(at)
         save(self.folder, state)
@@ -186,7 +186,7 @@ class _Running:
         self._tell(at, run.value, discard=discard)
 
     def _remember(self, at: int | None, path: Path) -> float:
-        """The metric of a repetition; what was measured is kept for the cause. Raises MeasureError without the metric."""
+        """The metric of a repetition; the rest is kept for the cause. Raises MeasureError without the metric."""
         found = self.bench.measure(path)
         values = found.values.get(self.wish.metric, {})
         value = next(iter(values.values()), None)

@@ -60,7 +60,8 @@ def result(
 def _commit(state: Bisection, now: Posterior, at: int) -> dict[str, Any]:
     one = state.commits[at]
     return {
-        "revision": one.revision, "subject": one.subject, "probability": float(now.first[at]), "runs": state.counts()[at],
+        "revision": one.revision, "subject": one.subject, "probability": float(now.first[at]),
+        "runs": state.counts()[at],
     }  # fmt: skip
 
 

@@ -97,8 +97,8 @@ def new_bisection(key: str, metric: str, command: tuple[str, ...], commits: list
 def open_bisection(folder: Path, fresh: Bisection, conditions: tuple[Mapping[str, Any], str | None]) -> Bisection:
     """The bisection of a folder, or `fresh`, saved.
 
-    Raises RunError for a damaged one and one that asks something else, MeasureError when it was begun on another machine
-    or in another job.
+    Raises RunError for a damaged one and one that asks something else, MeasureError when it was begun on another
+    machine or in another job.
     """
     known = _load(folder)
     if known is None:

@@ -56,7 +56,8 @@ def _sentences(content: Row) -> Iterator[str]:
         yield f"{_answer(content)}: {metric} {format_change(content['ratio'])}{_because(content)}"
         if content["headline"]:
             yield f"all runs before it against all after it: {content['headline']}"
-    yield f"{format_count(content['runs'], 'run')} over {format_count(content['commits'], 'commit')}, {_minutes(content)}"
+    made, over = format_count(content["runs"], "run"), format_count(content["commits"], "commit")
+    yield f"{made} over {over}, {_minutes(content)}"
     if content["stopped"] == "budget":
         yield "the budget ended before it was decided: the same command with more --budget or --most-runs goes on"
     for one in content["cannot_be_measured"]:

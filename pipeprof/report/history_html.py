@@ -46,7 +46,7 @@ def _cells(row: Sequence[str]) -> str:
 def _picture(series: Row) -> list[str]:
     """A circle per measurement with its revision and time as its title, and a line for each level."""
     points = series["points"]
-    top = max(point["value"] for point in points) * 1.05
+    top = float(max(point["value"] for point in points)) * 1.05
     across = (WIDTH - 2 * EDGE) / max(1, len(points) - 1)
 
     def height(number: float) -> float:

@@ -39,7 +39,7 @@ def title(content: Row) -> str:
 
 def name_of(series: Row) -> str:
     """What people call the metric."""
-    return METRICS.get(series["metric"], series["metric"])
+    return METRICS.get(series["metric"], str(series["metric"]))
 
 
 def value(series: Row, number: float) -> str:
