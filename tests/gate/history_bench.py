@@ -13,7 +13,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
-from history_series import NEAR, SIZES, Score, planted, pools, quiet
+from history_series import NEAR, SIZES, STEP, Score, planted, pools, quiet
 
 from pipeprof.verdict.gate.changes import Point, change_points
 
@@ -28,7 +28,7 @@ BINS = 100
 
 
 def ours(series):
-    return [change.index for change in change_points([Point(float(value)) for value in series.values])]
+    return [change.index for change in change_points([Point(float(value)) for value in series.medians])]
 
 
 def otava(series):
@@ -45,7 +45,7 @@ def _otava(series, least):
     from otava.analysis import compute_change_points
 
     try:
-        found, _ = compute_change_points(series.values.tolist(), window_len=50, max_pvalue=0.001, min_magnitude=least)
+        found, _ = compute_change_points(series.medians.tolist(), window_len=50, max_pvalue=0.001, min_magnitude=least)
     except ValueError:
         FAILED["apache-otava"] += 1
         return []
@@ -56,7 +56,7 @@ def ruptures_l2(series):
     """PELT with least squares, and the penalty of the Bayesian information criterion, as its manual has it."""
     import ruptures
 
-    logs = np.log(series.values)
+    logs = np.log(series.medians)
     penalty = 2 * np.log(len(logs)) * float(np.var(np.diff(logs)) / 2)
     return ruptures.Pelt(model="l2").fit(logs).predict(pen=penalty)[:-1]
 
@@ -65,7 +65,7 @@ def ruptures_rbf(series):
     """PELT with the kernel and the penalty of its first example."""
     import ruptures
 
-    return ruptures.Pelt(model="rbf").fit(np.log(series.values)).predict(pen=10)[:-1]
+    return ruptures.Pelt(model="rbf").fit(np.log(series.medians)).predict(pen=10)[:-1]
 
 
 def mozdetect(series):
@@ -103,6 +103,19 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+def placed(number, start):
+    """Of the steps found by us: the share that lies from `earliest` to `latest`, and how many commits those are."""
+    inside, widths = [], []
+    for source, draw in pools().items():
+        for seed in range(start, start + number):
+            series = planted(source, draw, seed)
+            for change in change_points([Point(float(value)) for value in series.medians]):
+                near = [one for one in series.events if one.kind == STEP and abs(one.first - change.index) <= 2 * NEAR]
+                inside += [change.earliest <= near[0].first <= change.latest] if near else []
+                widths += [change.latest - change.earliest + 1] if near else []
+    return np.mean(inside), np.mean(widths), np.quantile(widths, 0.9), len(inside)
+
+
 def measure(find, number, start):
     """{source: (score of planted series, score of identical code)} and CPU seconds for each series."""
     found, spent = {}, 0.0
@@ -138,6 +151,11 @@ def main():
             cells = [f"{one.precision:.2f} / {one.recall:.2f} / {one.f1:.2f}" for one, _ in scores.values()]
             false = " / ".join(f"{one.false_per_1000:.2f}" for _, one in scores.values())
             print(f"| {name} | {' | '.join(cells)} | {false} | {1000 * cpu_s:.1f} |", flush=True)
+    if wish.only in (None, "pipeprof"):
+        share, mean, most, count = placed(wish.series, TUNED if wish.tuned else FRESH)
+        print(
+            f"\n{count} steps found: {share:.1%} lie in the range that is named; {mean:.1f} points, nine of ten {most:.0f} or fewer"
+        )
     for name, number in FAILED.items():
         print(f"\n{name} failed on {number} series")
 

@@ -34,7 +34,7 @@ class Series:
     events: list[Event] = field(default_factory=list)
 
     @property
-    def values(self):
+    def medians(self):
         return np.median(self.repetitions, axis=1)
 
 

@@ -14,12 +14,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from git_repository import GitRepository
 
-TRAINING = """import mindspore as ms
+TRAINING = """import time
+
+import mindspore as ms
 import numpy as np
 from mindspore import nn
 from mindspore.dataset import GeneratorDataset
 
-ROUNDS = {rounds}  # of the map
+ROUNDS = {rounds}  # of 10 us, in the map
 
 
 class Rows:
@@ -31,10 +33,8 @@ class Rows:
 
 
 def decode(row):
-    found = np.arange(600, dtype=np.float64)
-    for _ in range(ROUNDS):
-        found = np.sqrt(found * found + 1.0)
-    return row + np.float32(found[0] * 0)
+    time.sleep(ROUNDS * 1e-5)  # storage that takes its time
+    return row
 
 
 data = GeneratorDataset(Rows(), ["x", "y"], shuffle=False).map(decode, ["x"], num_parallel_workers=1).batch(8)
