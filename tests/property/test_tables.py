@@ -159,7 +159,11 @@ def test_each_cell_of_a_qualification_is_whole(blocks, width):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_each_cell_of_a_bisection_is_whole(blocks, width):
-    one = {"revision": "3f2a91c4d5" * 4, "subject": "Larger pictures, and another augmentation for those of the night", "runs": 12}
+    one = {
+        "revision": "3f2a91c4d5" * 4,
+        "subject": "Larger pictures, and another augmentation for those of the night",
+        "runs": 12,
+    }
     commits = [one | {"probability": chance} for chance in (0.9999, 0.5, 0.00001)]
     content = {
         "verdict": "range", "stopped": "budget", "metric": "step_time_median", "ratio": 1.052, "range": commits, "candidates": commits,
