@@ -24,7 +24,7 @@ TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 # Each of several targets runs, whatever became of the one before; the exit code is of all of them.
 EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-timeline wheel release-check test-wheel constraints sbom clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-history bench-timeline wheel release-check test-wheel constraints sbom clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -123,6 +123,14 @@ bench-profile: $(READY)  ## what pipeprof.profile costs: waiting (fails when it 
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds steps cycles --triples 3000 --pairs 200 --check
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds cycles --width 64 --pixels 64
 
+bench-history: .venv-history/.installed  ## change points beside apache-otava, mozdetect and ruptures, which need a NumPy of their own (2 hours)
+	.venv-history/bin/python tests/gate/history_bench.py
+
+.venv-history/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-history
+	.venv-history/bin/python -m pip install --quiet -e ".[history,bench-history]"
+	touch $@
+
 bench-timeline: $(READY)  ## a timeline of an hour with 50 million events: CPU time and peak memory (about 6 minutes, 4 GB of disk)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/timeline_bench.py --events 50000000 --check
 
@@ -138,7 +146,7 @@ test-wheel: release-check  ## end-to-end tests on the installed wheel, without t
 	bash tests/e2e/on_wheel.sh "$(abspath $(VENV))" "$(abspath dist)"
 
 clean:
-	rm -rf $(VENV) dist site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-history dist site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 help:
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18

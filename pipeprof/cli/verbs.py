@@ -34,6 +34,8 @@ SECTIONS: dict[str, dict[str, Verb]] = {
         "compare": Verb("compare", "Compare two runs: a verdict per metric, and why"),
         "ab": Verb("ab", "Run old and new code in turn until the verdict is clear"),
         "baseline": Verb("baseline", "Keep runs that later runs are compared with"),
+        "history": Verb("history", "Since when is it slower: changes, their commits, their causes"),
+        "bisect": Verb("bisect", "Find the commit that made it slower, although runs vary"),
         "qualify": Verb("ab", "Measure how often the verdict is wrong on this machine"),
     },
     "Other": {

@@ -10,7 +10,7 @@ import msgspec
 from pipeprof.errors import RunError
 from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.baseline_summary import is_primary
-from pipeprof.record.machine import fingerprint_hash
+from pipeprof.record.machine import fingerprint_hash, hard_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -18,13 +18,18 @@ if TYPE_CHECKING:
     from pipeprof.record.measures import Measures
 
 HISTORY_VERSION = 1
+MOST_OPS = 20
+_EXPLAIN = ("phase/", "pipeline/", "communication/")
 
 
 class Entry(msgspec.Struct, kw_only=True):
     """One write. `medians`: of each primary metric over its repetitions, in the metric's own unit.
 
     `ratios`: those medians over the ones of `anchor`, the base arm measured in turn with them; empty without one.
-    `fingerprint_hash`: points of different ones are never compared.
+    `fingerprint_hash`: points of different ones are never compared; `conditions` are its hard facts.
+
+    `parts` and `facts` say why a level changed: medians of phases, pipeline stages and of the `MOST_OPS` operators with
+    the most time, and the settings of the stages. Lines of before these were kept have none.
     """
 
     schema_version: int = HISTORY_VERSION
@@ -40,6 +45,9 @@ class Entry(msgspec.Struct, kw_only=True):
     medians: dict[str, float]
     anchor: str | None = None
     ratios: dict[str, float] = {}
+    conditions: dict[str, Any] = {}
+    parts: dict[str, float] = {}
+    facts: dict[str, str] = {}
 
 
 class Mark(msgspec.Struct, kw_only=True):
@@ -67,6 +75,8 @@ def entry_of(measures: Measures, machine: str, tag: str | None, anchor: Measures
         revision=git.get("revision"), dirty=git.get("dirty"), tag=tag, label=measures.label, reps=len(measures.reps),
         medians=medians, anchor=_anchor_name(anchor),
         ratios={name: value / base[name] for name, value in medians.items() if base.get(name)},
+        conditions=hard_fields(measures.fingerprint), parts=_parts(measures),
+        facts={name: text for name, text in measures.facts.items() if name.startswith("stage ")},
     )  # fmt: skip
 
 
@@ -131,11 +141,19 @@ def series(known: Sequence[Entry], metric: str) -> list[Mark]:
 
 def _run(entry: Entry) -> bytes:
     """What tells runs apart: when, where and of what they were measured; not where the run lies now."""
-    return msgspec.json.encode(msgspec.structs.replace(entry, label="", tag=None))
+    return msgspec.json.encode(
+        msgspec.structs.replace(entry, label="", tag=None, conditions={}, parts={}, facts={}), order="sorted"
+    )
 
 
 def _medians(measures: Measures) -> dict[str, float]:
     return {name: float(median(found.values())) for name, found in sorted(measures.values.items()) if is_primary(name)}
+
+
+def _parts(measures: Measures) -> dict[str, float]:
+    middle = {name: float(median(found.values())) for name, found in sorted(measures.values.items())}
+    ops = sorted((name for name in middle if name.startswith("op/")), key=lambda name: -middle[name])[:MOST_OPS]
+    return {name: value for name, value in middle.items() if name.startswith(_EXPLAIN) or name in ops}
 
 
 def _anchor_name(anchor: Measures | None) -> str | None:

@@ -26,7 +26,7 @@ from pipeprof.cli import cli
 from pipeprof.inprocess import averages
 from pipeprof.inprocess import table as averages_table
 from pipeprof.read.spool.finish import open_run
-from pipeprof.report import compare_terminal, qualify_text, screen, table
+from pipeprof.report import bisect_text, compare_terminal, qualify_text, screen, table
 from pipeprof.report.sections import Block
 
 WIDTHS = (60, 80, 100, 120, 200)
@@ -48,6 +48,7 @@ CALLS = {
     "compare": ["compare pynative graph", "compare graph ranks"],
     "baseline": ["baseline list --root kept", "baseline show --root kept --workload demo",
                  "baseline show --root kept --workload demo --history"],
+    "history": ["history demo --root kept", "history ."],
     "sweep": ["sweep --table table.csv", "sweep --table table.csv --steps 1000"],
 }  # fmt: skip
 # These print the tables of another verb, which the tests below give content of their own, or sentences only.
@@ -55,7 +56,7 @@ NO_CALL = {
     "ab": "the comparison", "qualify": "its own, below", "whatif": "sentences", "headspace": "sentences",
     "demo": "a story of fixed width", "collect": "sentences", "import": "sentences", "timeline": "a file",
     "stacks": "a file", "render": "Markdown and HTML", "completion": "a script", "verify": "sentences",
-    "status": "sentences", "top": "sentences",
+    "status": "sentences", "top": "sentences", "bisect": "its own, below",
 }  # fmt: skip
 # Texts that are aligned by hand, and always fit: titles of ours beside one text or number, and the demo's own story.
 BY_HAND = {
@@ -152,6 +153,24 @@ def test_each_cell_of_a_qualification_is_whole(blocks, width):
         "sees": [{"change": n / 100, "repetitions": n, "counts": n > 2, "minutes": 1234.5 * n} for n in range(1, 6)],
     }  # fmt: skip
     screen.plain_text(lambda console: qualify_text._print(console, content), width)
+    ((block, drawn, _),) = blocks
+    check(block, drawn, width)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_each_cell_of_a_bisection_is_whole(blocks, width):
+    one = {
+        "revision": "3f2a91c4d5" * 4,
+        "subject": "Larger pictures, and another augmentation for those of the night",
+        "runs": 12,
+    }
+    commits = [one | {"probability": chance} for chance in (0.9999, 0.5, 0.00001)]
+    content = {
+        "verdict": "range", "stopped": "budget", "metric": "step_time_median", "ratio": 1.052, "range": commits, "candidates": commits,
+        "headline": "", "because": "because work of `decode` per batch grew 2.1x", "runs": 44, "commits": 64, "cannot_be_measured": commits,
+        "session": {"seconds": 1234.5, "folder": "pipeprof-bisect-0123456789ab"},
+    }  # fmt: skip
+    screen.plain_text(lambda console: bisect_text._print(content, console), width)
     ((block, drawn, _),) = blocks
     check(block, drawn, width)
 

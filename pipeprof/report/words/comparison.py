@@ -58,7 +58,11 @@ def _moved(one: MetricVerdict, ratio: float) -> str:
 
 
 def _because(one: MetricVerdict, entries: Sequence[Entry]) -> str:
-    found = stated_cause(one, entries)
+    return because(stated_cause(one, entries))
+
+
+def because(found: Mapping[str, Any] | None) -> str:
+    """`, because ...` for a line of an explanation, to end a sentence with; nothing without one."""
     if found is None:
         return ""
     return f", {'because' if found['proven'] else 'probably because'} {_text({**found, 'proven': True})}"

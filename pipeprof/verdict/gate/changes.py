@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 LEAST_SIDE = 5  # points on each side of a change
 PENALTY = 3.0  # x ln(number of points), in units of the variance
+PLACED = 0.95  # of the likelihood lies within `earliest` to `latest`
+FAR = 3.0  # standard deviations: a point that is farther off says no more about the place than one that far
 FALSE_CHANCE = 0.01  # of one change in exchangeable points around it, over all places where it could have been
 
 
@@ -41,7 +43,8 @@ class Change:
     """The level changed at `index` (of the points given; the first one at the new level) from `before` to `after`.
 
     `before` and `after` are medians of the `points_before` and `points_after` points up to the next change; `p_value`
-    is the chance of such a difference anywhere among exchangeable points.
+    is the chance of such a difference anywhere among exchangeable points. The first point at the new level is one from
+    `earliest` to `latest`, in most cases (docs/baselines.md says in how many).
     """
 
     index: int
@@ -53,6 +56,8 @@ class Change:
     points_before: int
     points_after: int
     p_value: float
+    earliest: int
+    latest: int
 
     @property
     def ratio(self) -> float:
@@ -169,6 +174,7 @@ def _changes(points: Sequence[Point], places: list[int], cuts: list[tuple[int, f
         sides = (places[edges[number - 1] : cut], places[cut : edges[number + 1]])
         before, after = (median(points[at].value for at in side) for side in sides)
         first = points[places[cut]]
+        low, high = _place([[math.log(points[at].value) for at in side] for side in sides])
         found.append(
             Change(
                 index=places[cut],
@@ -180,6 +186,31 @@ def _changes(points: Sequence[Point], places: list[int], cuts: list[tuple[int, f
                 points_before=len(sides[0]),
                 points_after=len(sides[1]),
                 p_value=chance,
+                earliest=places[cut + low],
+                latest=places[cut + high],
             )
         )
     return found
+
+
+def _place(sides: Sequence[list[float]]) -> tuple[int, int]:
+    """How far before (0 or less) and after the cut the change may lie: places with `PLACED` of the likelihood.
+
+    Both levels are taken as known, and the spread around them: 1.4826 x the median absolute deviation. The interval
+    grows from the cut towards the likelier neighbour.
+    """
+    levels = [median(side) for side in sides]
+    away = [abs(value - level) for side, level in zip(sides, levels, strict=True) for value in side]
+    spread = 1.4826 * median(away)
+    if spread == 0:
+        return 0, 0
+    values, cut = [*sides[0], *sides[1]], len(sides[0])
+    scores = [[min(FAR, abs(value - level) / spread) ** 2 / 2 for value in values] for level in levels]
+    logs = [sum(scores[0][:at]) + sum(scores[1][at:]) for at in range(1, len(values))]
+    least = min(logs)
+    chances = [math.exp(least - one) for one in logs]
+    low = high = cut - 1
+    while sum(chances[low : high + 1]) < PLACED * sum(chances):
+        lower, upper = (chances[low - 1] if low else -1.0), (chances[high + 1] if high + 1 < len(chances) else -1.0)
+        low, high = (low - 1, high) if lower > upper else (low, high + 1)
+    return low - cut + 1, high - cut + 1

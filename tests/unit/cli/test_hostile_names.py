@@ -68,6 +68,9 @@ CASES = [
     *(("ab", form, f"ab --new-env X=1 --format {form} -- true") for form in ("terminal", "json", "markdown", "junit")),
     *(("whatif", form, f"whatif {{run}} --op 1 --workers 2 --format {form} -- true") for form in ("terminal", "json")),
     *(("headspace", form, f"headspace --format {form} -- true") for form in ("terminal", "json")),
+    *(("history", form, f"history w --root {{baselines}} --format {form}") for form in ("html", "json")),
+    *(("history", form, f"history {{changed}} --format {form}") for form in ("terminal", "html", "json")),
+    *(("bisect", form, f"bisect a b --format {form} -- true") for form in ("terminal", "json")),
     *(("qualify", form, f"qualify --format {form} -- true") for form in ("terminal", "json")),
 ]  # fmt: skip
 SAYS_NO_NAME = (
@@ -257,13 +260,14 @@ def things(make_run, folder):
         return [str(folder)]
 
     makers["folder"] = folder_of_runs
+    makers["changed"] = lambda: ["changed"]
     return lambda name: made.setdefault(name, makers[name]())
 
 
 @pytest.fixture
 def no_runs(monkeypatch):
     """Verbs that run trainings give a result at once, in which every text is hostile."""
-    from pipeprof.experiment import ab, headspace, judged, qualify, whatif
+    from pipeprof.experiment import ab, bisect, headspace, history, judged, qualify, whatif
     from pipeprof.report import status
     from pipeprof.report.words import waiting as words
 
@@ -307,6 +311,35 @@ def no_runs(monkeypatch):
     rate = {"rate": 0.0, "low": 0.0, "high": 0.1, "sessions": 20, "verdicts": {MANY: 3}, "mean_repetitions": 3.0}
     pool = {"repetitions": 6, "rounds": 3, "seconds": 9.0, "seconds_per_repetition": 1.0, "spread": {MANY: 0.1}}
     qualified = {"pool": pool, "false_alarms": rate, "alpha": 0.01, "slow_downs": [], "sees": [], "notes": NAMES}
+    commit = {"revision": MANY, "subject": MANY, "probability": 0.5, "runs": 3}
+    bisected = {
+        "verdict": "found", "exit_code": 0, "stopped": "budget", "metric": MANY, "probability": 0.99, "commit": commit, "range": [commit],
+        "no_change_probability": 0.0, "ratio": 1.1, "candidates": [commit], "headline": MANY, "cause": None, "because": MANY,
+        "good": commit, "bad": commit, "commits": 3, "runs": 9, "cannot_be_measured": [commit],
+        "session": {"seconds": 9.0, "folder": MANY},
+    }  # fmt: skip
+    monkeypatch.setattr(bisect, "run_bisect", lambda *_: bisected)
+    around = {
+        "good": MANY, "bad": MANY, "good_at": MANY, "bad_at": MANY, "same_revision": False, "count": 2,
+        "commits": [{"revision": MANY, "subject": name} for name in NAMES],
+    }  # fmt: skip
+    change = {
+        "position": 1, "at": MANY, "revision": MANY, "ratio": 1.2, "before": 1.0, "after": 1.2, "points_before": 5, "points_after": 5,
+        "p_value": 0.001, "range": around, "cause": None, "because": MANY,
+    }  # fmt: skip
+    point = {"value": 1.0, "at": MANY, "revision": MANY, "tag": MANY, "reps": 3, "label": MANY}
+    ofs = {
+        "workload": MANY, "metric": MANY, "unit": "", "machine": MANY, "conditions": MANY, "anchor": None, "enough": True,
+        "median": 1.0, "points": [point, point], "changes": [change],
+    }  # fmt: skip
+    told = {
+        "schema_version": 1, "source": MANY, "measurements": 2, "series": [ofs], "left_out": [{"path": MANY, "problem": MANY}],
+        "conditions": [{"at": MANY, "differences": [{"name": MANY, "base": MANY, "new": MANY}]}],
+    }  # fmt: skip
+    real_history = history.history_of
+    monkeypatch.setattr(
+        history, "history_of", lambda source, *rest: told if source == "changed" else real_history(source, *rest)
+    )
     monkeypatch.setattr(ab, "run_ab", lambda *_, **__: whole)
     monkeypatch.setattr(judged, "judged_arms", lambda *_: SimpleNamespace(policy=None, trust=None))
     monkeypatch.setattr(whatif, "run_whatif", lambda *_: pairs)

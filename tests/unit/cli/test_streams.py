@@ -21,7 +21,7 @@ a,2,fast,--fast,0,1.0,30.0,2.0,5.0
 """
 ENDS_LIKE_ITS_COMMAND = "collect"
 PRINTS_NOTHING = frozenset(["import", "timeline", "stacks"])  # on stdout
-TRAINS = frozenset(["ab", "demo", "headspace", "qualify", "whatif"])  # prints as the verbs below do
+TRAINS = frozenset(["ab", "bisect", "demo", "headspace", "qualify", "whatif"])  # prints as the verbs below do
 CASES = {
     "report": ["report RUN", "report RUN --full", "report RUN --format json"],
     "runs": ["runs", "runs --format json"],
@@ -33,6 +33,7 @@ CASES = {
     "verify": ["verify RUN", "verify RUN --format json"],
     "compare": ["compare RUN OTHER"],
     "baseline": ["baseline list --root kept", "baseline show --root kept", "baseline check --root kept"],
+    "history": ["history demo --root kept", "history demo --root kept --format json"],
     "sweep": ["sweep --table table.csv", "sweep --table table.csv --format csv"],
     "render": ["render compare.json --to markdown"],
     "completion": ["completion bash"],

@@ -1,0 +1,60 @@
+"""The verb `bisect`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+
+import click
+
+from pipeprof.cli.duration import seconds
+from pipeprof.cli.format_option import format_option
+from pipeprof.cli.redact_option import redact_option
+from pipeprof.cli.streams import StdoutClosed
+from pipeprof.cli.told import say_named
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("good")
+@click.argument("bad")
+@click.option(
+    "--metric", default="step_time_median", show_default=True, metavar="NAME", help="What became larger: a metric of "
+    "`pipeprof compare`.",
+)  # fmt: skip
+@click.option("--budget", metavar="TIME", callback=seconds, help="Time limit for all runs, such as 30m.")
+@click.option("--most-runs", type=click.IntRange(6), default=150, show_default=True, help="Most runs to make.")
+@click.option(
+    "-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-bisect-HASH]"
+)
+@redact_option
+@format_option("json")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def bisect(
+    good: str, bad: str, metric: str, budget: float | None, most_runs: int, folder: Path | None, form: str,
+    command: tuple[str, ...],
+) -> None:  # fmt: skip
+    """Which commit made it slower? Measures commits where it tells most, until one is left.
+
+    \b
+      pipeprof bisect v1.2 HEAD -- python train.py
+      pipeprof bisect v1.2 HEAD --budget 30m -- python train.py
+      pipeprof bisect 3f2a91c main --metric peak_memory -- python train.py
+
+    GOOD is an older commit of the same branch (first parents). Every run is a fresh process in a worktree of its
+    commit; a commit whose command fails is left out. Runs vary, so after each there is a probability for each commit,
+    and no commit is ruled out by one run. The same command again goes on where it was interrupted. Exit codes: 0 the
+    commit was found, 3 there is no change or it could not be judged, 4 only a range is known, 5 the command failed at
+    GOOD or BAD.
+    """  # noqa: D301
+    from pipeprof.experiment import runs
+    from pipeprof.experiment.bisect import BisectWish, run_bisect
+    from pipeprof.report import bisect_text
+
+    content = run_bisect(BisectWish(good, bad, command, metric, budget, most_runs, folder), say_named)
+    with contextlib.suppress(StdoutClosed):
+        if form == "json":
+            click.echo(runs.json_text(content), nl=False)
+        else:
+            bisect_text.show(content)
+    sys.exit(content["exit_code"])

@@ -1,0 +1,47 @@
+"""The verb `history`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pipeprof.cli.format_option import format_option
+from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.told import progress_line
+
+
+@click.command()
+@click.argument("source", metavar="WORKLOAD|FOLDER")
+@click.option(
+    "--root", metavar="FOLDER|URL", default="baselines", show_default=True, envvar="PIPEPROF_BASELINES",
+    show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, file:// URL.",
+)  # fmt: skip
+@click.option("--metric", "names", metavar="NAME", multiple=True, help="Only this metric; may be repeated.")
+@format_option("html", "json")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
+@keeps_files("output")
+def history(source: str, root: str, names: tuple[str, ...], form: str, output: Path | None) -> None:
+    """Since when is it slower? Changes of level over all measurements, their commits and causes.
+
+    \b
+      pipeprof history resnet
+      pipeprof history resnet --root s3://bucket/baselines --metric step_time_median
+      pipeprof history nightly-runs/ --format html -o history.html
+
+    WORKLOAD is the name under which baselines were written, one per commit or job (pipeprof baseline write --append);
+    FOLDER holds runs. Measurements of another machine, or of other versions, make a series of their own. Commits are
+    looked up in the git repository of the current folder. It informs and judges nothing: the exit code is 0.
+    """  # noqa: D301
+    from pipeprof.experiment.history import history_of
+    from pipeprof.report import history_html, history_terminal, json_text
+    from pipeprof.report.history_rows import only
+    from pipeprof.report.output import write_text
+
+    with progress_line("pipeprof: history", quiet=False) as progress:
+        content = only(history_of(source, root, progress), names)
+    if form == "terminal" and output is None:
+        history_terminal.show(content)
+        return
+    forms = {"terminal": history_terminal.text, "html": history_html.text, "json": json_text.text}
+    write_text(forms[form](content), output)

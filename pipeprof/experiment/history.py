@@ -1,0 +1,216 @@
+"""`pipeprof history`: how each metric of a workload moved over its measurements, since when, and because of what."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeprof.errors import PipeprofError, RunError
+from pipeprof.experiment.compare import compare_sides
+from pipeprof.query.measure import open_measures
+from pipeprof.record import baseline
+from pipeprof.record.baseline_summary import unit_of
+from pipeprof.record.git import Repository, git_or_none
+from pipeprof.record.history import Entry, entry_of, metrics, series
+from pipeprof.record.listing import runs_in
+from pipeprof.record.machine import machine_class
+from pipeprof.record.measures import Measures, Repetition
+from pipeprof.report.words.comparison import METRICS, because
+from pipeprof.verdict.gate.causes import OF_STEPS, cause
+from pipeprof.verdict.gate.changes import LEAST_SIDE, Point, change_points
+from pipeprof.verdict.gate.fingerprint import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipeprof.verdict.gate.changes import Change
+
+SCHEMA_VERSION = 1
+LEAST_POINTS = 2 * LEAST_SIDE
+MOST_COMPARED = 20  # measurements on each side of a change that its cause is sought in
+MOST_COMMITS = 50
+_TOGETHER = "history"  # stands for the job of all measurements: they are one side of a comparison each
+
+
+def history_of(source: str, root: str, say: Callable[[str], None]) -> dict[str, Any]:
+    """The content of `pipeprof history --format json`: a series per workload, metric and conditions.
+
+    `source` is the name of a workload with baselines below `root` (all its machines), the folder or URL of a baseline
+    or of a workload's baselines, or a folder of runs. `say` is told what takes long. Commits are looked up in the
+    repository of the working directory.
+
+    Raises RunError when nothing was measured there or a history is damaged, UsageError when ruptures is not installed.
+    """
+    entries, left_out = _entries(source, root, say)
+    if not entries:
+        why = f": {left_out[0]['problem']}" if left_out else ""
+        raise RunError(
+            f"nothing was measured in `{source}`{why}",
+            "give a workload (pipeprof baseline list), or a folder of runs (pipeprof runs FOLDER)",
+        )
+    found = []
+    for name in sorted({entry.workload for entry in entries}):
+        mine = [entry for entry in entries if entry.workload == name]
+        for metric in sorted(metrics(mine), key=_place):
+            found += _all_series(name, metric, mine)
+    return {
+        "schema_version": SCHEMA_VERSION, "source": source, "measurements": len(entries), "series": found,
+        "conditions": _conditions(entries), "left_out": left_out,
+    }  # fmt: skip
+
+
+def _entries(source: str, root: str, say: Callable[[str], None]) -> tuple[list[Entry], list[dict[str, str]]]:
+    """The measurements, oldest first, and what could not be read."""
+    folder = Path(source)
+    if "://" not in source and folder.is_dir() and not _holds_baselines(folder):
+        return _of_runs(folder, say)
+    if "://" in source or folder.is_dir():
+        place = [baseline.parts_of(one) for one in _baselines_at(source)]
+    else:
+        place = [(root, workload, machine) for workload, machine in baseline.names(root, source)]
+    found = [entry for one in place for entry in baseline.read_history(*one)]
+    return sorted(found, key=lambda entry: entry.created_at or ""), []
+
+
+def _holds_baselines(folder: Path) -> bool:
+    return baseline.is_baseline(folder) or any(folder.glob(f"*/{baseline.MANIFEST}"))
+
+
+def _baselines_at(source: str) -> list[str]:
+    if "://" in source or baseline.is_baseline(Path(source)):
+        return [source]
+    return [str(path.parent) for path in sorted(Path(source).glob(f"*/{baseline.MANIFEST}"))]
+
+
+def _of_runs(folder: Path, say: Callable[[str], None]) -> tuple[list[Entry], list[dict[str, str]]]:
+    """Every run of a folder as a line of a history. One that cannot be read is told, not passed over."""
+    found, left_out = [], []
+    listed = sorted(runs_in(folder), key=lambda one: one.began)
+    for number, one in enumerate(listed, 1):
+        say(f"{number} of {len(listed)}")
+        try:
+            measures = open_measures(one.path)
+        except PipeprofError as error:
+            left_out.append({"path": str(one.path), "problem": error.message})
+            continue
+        found.append(entry_of(measures, machine_class(measures.fingerprint), None, None))
+    return found, left_out
+
+
+def _conditions(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Where machine or versions changed: the first measurement under others than the one before it."""
+    found = []
+    for old, new in itertools.pairwise(entries):
+        if old.workload == new.workload and old.fingerprint_hash != new.fingerprint_hash:
+            told = differences(old.conditions, new.conditions) if old.conditions and new.conditions else []
+            found.append({
+                "workload": new.workload, "at": new.created_at, "revision": new.revision, "machine": new.machine,
+                "before": old.fingerprint_hash, "after": new.fingerprint_hash,
+                "differences": [{name: one[name] for name in ("name", "base", "new")} for one in told],
+            })  # fmt: skip
+    return found
+
+
+def _all_series(workload: str, metric: str, entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """The series of a metric, one for each set of conditions, in the order of their first measurements."""
+    marks = series(entries, metric)
+    points = [Point(mark.value, mark.group, mark.created_at, mark.revision, mark.tag) for mark in marks]
+    measured = [entry for entry in entries if _has(entry, metric)]
+    changes = change_points(points)
+    found = []
+    for group in dict.fromkeys(point.group for point in points):
+        here = [at for at, point in enumerate(points) if point.group == group]
+        mine = [(change, [at for at in here if at < change.index]) for change in changes if change.group == group]
+        first = measured[here[0]]
+        found.append({
+            "workload": workload, "metric": metric, "unit": unit_of(metric) if first.anchor is None else "",
+            "machine": first.machine, "conditions": first.fingerprint_hash, "anchor": first.anchor,
+            "enough": len(here) >= LEAST_POINTS, "median": median(points[at].value for at in here),
+            "points": [
+                {
+                    "value": points[at].value, "at": points[at].at, "revision": points[at].revision,
+                    "tag": points[at].tag, "reps": measured[at].reps, "label": measured[at].label,
+                }
+                for at in here
+            ],
+            "changes": [_change(change, before, here, measured, metric) for change, before in mine],
+        })  # fmt: skip
+    return found
+
+
+def _place(metric: str) -> tuple[int, str]:
+    """The metrics of every training first, in their usual order."""
+    known = list(METRICS)
+    return known.index(metric) if metric in known else len(known), metric
+
+
+def _has(entry: Entry, metric: str) -> bool:
+    """As `series` decides it."""
+    value = entry.ratios.get(metric, entry.medians.get(metric)) if entry.anchor else entry.medians.get(metric)
+    return value is not None and value > 0
+
+
+def _change(
+    change: Change, before: Sequence[int], here: Sequence[int], measured: Sequence[Entry], metric: str
+) -> dict[str, Any]:
+    """A change with the commits that it lies among, and its cause as `pipeprof compare` finds it."""
+    old = list(before)[-change.points_before :]
+    new = [at for at in here if at >= change.index][: change.points_after]
+    good = [at for at in here if at < change.earliest][-1:]
+    entry = _cause([measured[at] for at in old], [measured[at] for at in new], metric, change.ratio)
+    return {
+        "position": here.index(change.index), "at": change.at, "revision": change.revision, "ratio": change.ratio,
+        "before": change.before, "after": change.after, "points_before": change.points_before,
+        "points_after": change.points_after, "p_value": change.p_value,
+        "range": _commits(measured[good[0]] if good else None, measured[change.latest]),
+        "cause": entry, "because": because(entry).removeprefix(", "),
+    }  # fmt: skip
+
+
+def _commits(good: Entry | None, bad: Entry) -> dict[str, Any]:
+    """The commits after the last measurement before a change, up to the first one that is surely after it.
+
+    `commits` is None where git does not know them; `count` may be more than the `MOST_COMMITS` that are listed.
+    """
+    one, other = (good.revision if good else None), bad.revision
+    found: dict[str, Any] = {
+        "good": one, "good_at": good.created_at if good else None, "bad": other, "bad_at": bad.created_at,
+        "same_revision": one is not None and one == other, "count": None, "commits": None,
+    }  # fmt: skip
+    around = Repository.around(Path.cwd())
+    if around is None or not one or not other or one == other or one.startswith("-") or other.startswith("-"):
+        return found
+    text = git_or_none(around.root, "log", "--format=%H%x09%s", "--end-of-options", f"{one}..{other}")
+    if text is None:
+        return found
+    commits = [dict(zip(("revision", "subject"), line.split("\t", 1), strict=True)) for line in text.splitlines()]
+    return found | {"count": len(commits), "commits": commits[:MOST_COMMITS]}
+
+
+def _cause(old: Sequence[Entry], new: Sequence[Entry], metric: str, ratio: float) -> dict[str, Any] | None:
+    """The line of `compare`'s explanation that says why; None for a metric that no part of a step explains."""
+    before, after = _side(old[-MOST_COMPARED:], "before"), _side(new[:MOST_COMPARED], "after")
+    if metric not in OF_STEPS or not (before.values and after.values):
+        return None
+    content = compare_sides(before, after)
+    return cause(content["explanation"], grew=ratio > 1)
+
+
+def _side(entries: Sequence[Entry], label: str) -> Measures:
+    """Measurements as the repetitions of one side; facts of the latest."""
+    values: dict[str, dict[int, float]] = {}
+    for number, entry in enumerate(entries):
+        for name, value in (entry.medians | entry.parts).items():
+            if math.isfinite(value):
+                values.setdefault(name, {})[number] = value
+    latest = entries[-1]
+    return Measures(
+        label=label, kind="baseline", workload=latest.workload, values=values, facts=latest.facts,
+        reps={number: Repetition(order=number, job=_TOGETHER) for number in range(len(entries))},
+        fingerprint=msgspec.to_builtins(latest.conditions),
+    )  # fmt: skip

@@ -1,0 +1,96 @@
+"""What a bisection found, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from pipeprof import escape
+from pipeprof.report.screen import print_drawn
+from pipeprof.report.sections import Block
+from pipeprof.report.table import print_block
+from pipeprof.report.words.comparison import METRICS
+from pipeprof.report.wrap import wrap_text
+from pipeprof.units import format_change, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+    Row = dict[str, Any]
+
+SHORT = 10  # digits of a revision
+MOST_ROWS = 5
+HEAD = ("commit", "probability", "runs", "subject")
+
+
+def show(content: Row) -> None:
+    """Print to stdout: the answer, then the likeliest commits."""
+    print_drawn(lambda console: _print(content, console))
+
+
+def _print(content: Row, console: Console) -> None:
+    for number, sentence in enumerate(_sentences(content)):
+        for part in wrap_text(escape.line(sentence), console.width):
+            console.print(Text(part, style="" if number else "bold"), soft_wrap=True)
+    if content["verdict"] != "no_change":
+        console.print()
+        rows = [_row(one) for one in content["candidates"][:MOST_ROWS]]
+        print_block(console, Block(HEAD, rows, frozenset({1, 2}), spare=(2,)), shows_all="--format json")
+
+
+def _row(one: Row) -> list[str]:
+    return [one["revision"][:SHORT], _share(one["probability"]), str(one["runs"]), one["subject"]]
+
+
+def _sentences(content: Row) -> Iterator[str]:
+    metric = METRICS.get(content["metric"], content["metric"])
+    if content["verdict"] == "no_change":
+        yield (
+            f"No change: {metric} is the same at {_named(content['good'])} and at {_named(content['bad'])} "
+            f"(probability {_share(content['no_change_probability'])})"
+        )
+    else:
+        yield f"{_answer(content)}: {metric} {format_change(content['ratio'])}{_because(content)}"
+        if content["headline"]:
+            yield f"all runs before it against all after it: {content['headline']}"
+    made, over = format_count(content["runs"], "run"), format_count(content["commits"], "commit")
+    yield f"{made} over {over}, {_minutes(content)}"
+    if content["stopped"] == "budget":
+        yield "the budget ended before it was decided: the same command with more --budget or --most-runs goes on"
+    for one in content["cannot_be_measured"]:
+        yield f"{_named(one)} could not be measured: its command failed"
+
+
+def _answer(content: Row) -> str:
+    if content["verdict"] == "found":
+        return f"{_named(content['commit'])} made it slower (probability {_share(content['probability'])})"
+    around = content["range"]
+    first, last = (one["revision"][:SHORT] for one in (around[0], around[-1]))
+    sure = _share(sum(one["probability"] for one in around))
+    return f"One of {format_count(len(around), 'commit')} made it slower, {first} to {last} (probability {sure})"
+
+
+def _because(content: Row) -> str:
+    return f", {content['because']}" if content["because"] else ""
+
+
+def _named(one: Row) -> str:
+    return f"{one['revision'][:SHORT]} `{one['subject']}`"
+
+
+def _share(number: float) -> str:
+    """A probability; never 100 %, for it is not."""
+    return (
+        "more than 99.9 %"
+        if number > 0.999
+        else "less than 0.1 %"
+        if number < 0.001
+        else f"{number:.1%}".replace("%", " %")
+    )
+
+
+def _minutes(content: Row) -> str:
+    return f"{content['session']['seconds'] / 60:.1f} minutes, in `{content['session']['folder']}`"

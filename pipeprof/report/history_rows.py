@@ -1,0 +1,126 @@
+"""The sentences and rows of a history, the same on a terminal and on a page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import UsageError, did_you_mean
+from pipeprof.record.baseline_summary import format_value
+from pipeprof.report.words.comparison import METRICS
+from pipeprof.units import format_change, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    Row = dict[str, Any]
+
+HEAD = ("metric", "machine", "measured", "from", "to", "level first", "level now", "changes")
+NUMBERS = frozenset({2, 5, 6})
+SPARE = (1, 3, 4)
+SHORT = 10  # digits of a revision
+MOST_COMMITS = 5
+MOST_DIFFERENCES = 3
+
+
+def only(content: Row, names: Sequence[str]) -> Row:
+    """The series of these metrics; all for none. Raises UsageError for a name that there is not."""
+    known = sorted({one["metric"] for one in content["series"]})
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no metric `{name}` was measured", did_you_mean(name, known))
+    kept = [one for one in content["series"] if not names or one["metric"] in names]
+    return content | {"series": kept}
+
+
+def title(content: Row) -> str:
+    """What it is of, and how much."""
+    return f"History of {content['source']}: {format_count(content['measurements'], 'measurement')}"
+
+
+def name_of(series: Row) -> str:
+    """What people call the metric."""
+    return METRICS.get(series["metric"], str(series["metric"]))
+
+
+def value(series: Row, number: float) -> str:
+    """A value with its unit; a ratio to the anchor as a plain number."""
+    return f"{number:.3f}" if series["anchor"] else format_value(series["metric"], number)
+
+
+def rows(content: Row) -> list[list[str]]:
+    """A row with HEAD for each series."""
+    return [_row(one) for one in content["series"]]
+
+
+def _row(one: Row) -> list[str]:
+    points, changes = one["points"], one["changes"]
+    first = changes[0]["before"] if changes else one["median"]
+    last = changes[-1]["after"] if changes else one["median"]
+    told = str(len(changes)) if one["enough"] else "too few"
+    return [
+        name_of(one), one["machine"], str(len(points)), day(points[0]["at"]), day(points[-1]["at"]), value(one, first),
+        value(one, last), told,
+    ]  # fmt: skip
+
+
+def day(at: str | None) -> str:
+    """The date of a time."""
+    return at[:10] if at else "-"
+
+
+def changes(content: Row) -> Iterator[tuple[str, list[str]]]:
+    """Each change as a sentence and the lines below it, the latest first."""
+    found = [(change, one) for one in content["series"] for change in one["changes"]]
+    for change, one in sorted(found, key=lambda pair: pair[0]["at"] or "", reverse=True):
+        because = f", {change['because']}" if change["because"] else ""
+        levels = f"{value(one, change['before'])} -> {value(one, change['after'])}"
+        several = len({other["workload"] for other in content["series"]}) > 1
+        of = f"{one['workload']}: " if several else ""
+        yield f"{of}{name_of(one)} {format_change(change['ratio'])} ({levels}){because}", list(_range(change["range"]))
+
+
+def _range(found: Row) -> Iterator[str]:
+    if found["good"] is None or found["bad"] is None:
+        yield f"between {found['good_at'] or 'the first measurement'} and {found['bad_at']}; the commits are not known"
+        return
+    good, bad = found["good"][:SHORT], found["bad"][:SHORT]
+    if found["same_revision"]:
+        yield f"{bad} was measured on both sides: no commit, but the data, the machine or its load changed"
+        return
+    if found["commits"] is None:
+        yield f"after {good} ({day(found['good_at'])}), at latest {bad} ({day(found['bad_at'])})"
+        return
+    if found["count"] == 0:
+        yield f"after {good}, at latest {bad}: no commit lies between them, was the branch changed?"
+        return
+    yield f"{format_count(found['count'], 'commit')} after {good} up to {bad}:"
+    for commit in found["commits"][:MOST_COMMITS]:
+        yield f"  {commit['revision'][:SHORT]} {commit['subject']}"
+    if found["count"] > MOST_COMMITS:
+        yield f"  and {found['count'] - MOST_COMMITS} more"
+    if found["count"] > 1:
+        yield f"pipeprof bisect {good} {bad} -- COMMAND finds the one"
+
+
+def notes(content: Row) -> list[str]:
+    """What else to know: where conditions changed, series that are too short, runs that could not be read."""
+    found = [_conditions(one) for one in content["conditions"]]
+    if any(not one["enough"] for one in content["series"]):
+        found.append("changes are looked for in series of 10 measurements and more")
+    elif not any(one["changes"] for one in content["series"]):
+        found.append("no change of level was found")
+    return found + [f"left out: `{one['path']}`: {one['problem']}" for one in content["left_out"]]
+
+
+def _conditions(one: Row) -> str:
+    told = [
+        f"{field['name']} ({_known(field['base'])}, now {_known(field['new'])})"
+        for field in one["differences"][:MOST_DIFFERENCES]
+    ]
+    more = len(one["differences"]) - MOST_DIFFERENCES
+    what = ": " + ", ".join(told) + (f" and {more} more" if more > 0 else "") if told else ""
+    return f"{day(one['at'])}: another machine or other versions, so another series{what}"
+
+
+def _known(told: object) -> object:
+    return "not known" if told is None else told

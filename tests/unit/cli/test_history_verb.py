@@ -1,0 +1,143 @@
+"""`pipeprof history`: a change is dated to commits, has its cause from the record, and no change of machine makes one."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from git_repository import GitRepository
+
+from pipeprof.cli import cli
+from pipeprof.errors import PipeprofError
+from pipeprof.record.baseline import save
+from pipeprof.record.measures import Measures, Repetition
+
+MS = 1e6
+FINGERPRINT = {"cpu_model": "Test CPU", "cpu_cores": 2, "memory_bytes": 8 << 30, "device": "CPU", "mindspore": "2.9"}
+SLOWER_FROM = 14
+MANY = 26
+
+
+def measured(number, revision, slower, **fingerprint):
+    """Three repetitions; when slower, the wait for data is longer because the map works longer."""
+    noise = np.random.default_rng(100 + number)
+    wait = 12 * MS if slower else 4 * MS
+    values = {
+        name: {} for name in ("step_time_median", "peak_memory", "phase/data_wait", "phase/compute", "pipeline/decode")
+    }
+    for rep in range(3):
+        near = 1 + noise.normal(0, 0.01)
+        values["phase/data_wait"][rep] = wait * near
+        values["phase/compute"][rep] = 36 * MS * near
+        values["pipeline/decode"][rep] = (wait + 30 * MS) * near
+        values["step_time_median"][rep] = (wait + 36 * MS) * near
+        values["peak_memory"][rep] = 1e9 * (1 + noise.normal(0, 0.001))
+    return Measures(
+        label=f"run{number}", reps={rep: Repetition(order=rep, job=f"job{number}") for rep in range(3)}, values=values,
+        facts={"stage decode": "Map, workers 1, feeds the training"}, fingerprint=FINGERPRINT | fingerprint,
+        git={"revision": revision, "dirty": False}, created_at=f"2026-11-{number + 1:02d}T10:00:00+00:00",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    found = GitRepository(tmp_path / "code")
+    monkeypatch.chdir(found.root)
+    return found
+
+
+@pytest.fixture
+def call(repository):
+    def run(*words):
+        done = CliRunner().invoke(cli, ["history", *words], env={"COLUMNS": "80"})
+        if isinstance(done.exception, PipeprofError):
+            return done.exception.exit_code, done.exception.message
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.stdout
+
+    return run
+
+
+def written(repository, slower_from=SLOWER_FROM, upgraded_at=None):
+    """A history of one measurement per second commit; the slow commit is one of those that were not measured."""
+    revisions = []
+    for number in range(MANY):
+        repository.commit({"a.py": f"{number} a"}, f"part {number}")
+        revisions.append(repository.commit({"a.py": f"{number} b"}, f"whole {number}"))
+        more = {"mindspore": "2.10"} if upgraded_at is not None and number >= upgraded_at else {}
+        fresh = measured(number, revisions[-1], number >= slower_from, **more)
+        save(fresh, "baselines", "net", append=number > 0 and number != upgraded_at, replace=True)
+    return revisions
+
+
+def test_a_change_is_dated_to_the_commits_between_two_measurements_with_its_cause(repository, call):
+    revisions = written(repository)
+    code, text = call("net", "--format", "json")
+    content = json.loads(text)
+    assert (code, content["schema_version"], content["measurements"]) == (0, 1, MANY)
+    series = {one["metric"]: one for one in content["series"]}
+    assert series["peak_memory"]["changes"] == []
+    (change,) = series["step_time_median"]["changes"]
+    assert change["ratio"] == pytest.approx(48 / 40, rel=0.02)
+    assert (change["range"]["good"], change["range"]["bad"]) == (revisions[SLOWER_FROM - 1], revisions[SLOWER_FROM])
+    assert [commit["subject"] for commit in change["range"]["commits"]] == [
+        f"whole {SLOWER_FROM}",
+        f"part {SLOWER_FROM}",
+    ]
+    assert (change["cause"]["kind"], change["cause"]["name"]) == ("pipeline_op", "decode")
+    assert change["because"].startswith("because work of `decode` per batch grew by 2")
+
+
+def test_the_terminal_says_it_in_eighty_columns(repository, call):
+    revisions = written(repository)
+    code, text = call("net")
+    assert code == 0
+    assert max(map(len, text.splitlines())) <= 80
+    plain = " ".join(text.split())
+    assert "History of net: 26 measurements" in plain
+    assert "because work of `decode` per batch grew" in plain
+    assert f"2 commits after {revisions[SLOWER_FROM - 1][:10]} up to {revisions[SLOWER_FROM][:10]}:" in plain
+    assert f"whole {SLOWER_FROM}" in text
+
+
+def test_another_version_splits_the_series_and_makes_no_change(repository, call):
+    written(repository, slower_from=13, upgraded_at=13)
+    content = json.loads(call("net", "--format", "json")[1])
+    steps = [one for one in content["series"] if one["metric"] == "step_time_median"]
+    assert [len(one["points"]) for one in steps] == [13, 13]
+    assert [one["changes"] for one in steps] == [[], []]
+    (split,) = content["conditions"]
+    assert split["differences"] == [{"name": "mindspore", "base": "2.9", "new": "2.10"}]
+    assert "mindspore (2.9, now 2.10)" in " ".join(call("net")[1].split())
+
+
+def test_the_page_has_a_picture_of_each_series_and_no_script(repository, call, tmp_path):
+    written(repository)
+    code, _ = call("net", "--format", "html", "-o", str(tmp_path / "page.html"))
+    page = (tmp_path / "page.html").read_text()
+    assert code == 0
+    assert page.count("<svg") == 2
+    assert page.count("<circle") == 2 * MANY
+    assert "<script" not in page
+    assert "work of <code>decode</code> per batch grew" in page
+
+
+def test_only_the_named_metric_is_shown_and_a_wrong_name_has_a_near_one(repository, call):
+    written(repository)
+    content = json.loads(call("net", "--metric", "peak_memory", "--format", "json")[1])
+    assert {one["metric"] for one in content["series"]} == {"peak_memory"}
+    assert call("net", "--metric", "peak_memori") == (2, "no metric `peak_memori` was measured")
+
+
+def test_a_short_history_says_that_it_is_too_short(repository, call):
+    for number in range(3):
+        save(measured(number, f"{number:040x}", slower=False), "baselines", "net", append=number > 0)
+    code, text = call("net")
+    assert code == 0
+    assert "changes are looked for in series of 10 measurements and more" in " ".join(text.split())
+
+
+def test_nothing_measured_is_an_error_that_says_what_to_give(call):
+    assert call("net") == (3, "nothing was measured in `net`")

@@ -1,0 +1,163 @@
+"""`pipeprof bisect` with a fake bench in a real repository: the commit, ranges, failures, budgets, kills."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from ab_bench import STEP, FakeBench, Killed
+from git_repository import GitRepository
+
+from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
+from pipeprof.experiment import bisect as room
+from pipeprof.experiment.bisect import BisectWish, run_bisect
+from pipeprof.record.measures import Measures, Repetition
+
+MANY, SLOW = 16, 11
+MS = 1e6
+
+
+class CommitBench(FakeBench):
+    """Takes the step time from the file of the commit that is checked out; its map is what got slower."""
+
+    def __init__(self, seed=1, spread=0.02, **other):
+        super().__init__(**other)
+        self.noise, self.spread = np.random.default_rng(seed), spread
+
+    def run(self, command, env, workdir, path, slow_down=None):  # noqa: ARG002 - as Bench has it
+        self._point()
+        text = (workdir / "step.txt").read_text()
+        path.mkdir()
+        self.time += self.seconds
+        self.ran.append(path.name)
+        if text == "broken":
+            raise WorkloadError("exit code 1; it said `no such layer`", "its output is in a log")
+        (path / "step").write_text(str(float(text) * np.exp(self.noise.normal(0, self.spread))))
+
+    def measure(self, path):
+        step = float((path / "step").read_text())
+        values = {
+            STEP: step,
+            "phase/data_wait": step - 30 * MS,
+            "phase/compute": 30 * MS,
+            "pipeline/decode": step - 5 * MS,
+        }
+        return Measures(
+            label=str(path), workload="train", reps={0: Repetition(order=0)}, fingerprint={"cpu_model": "one"},
+            values={name: {0: value} for name, value in values.items()}, run_ids=[path.name], digests=[path.name],
+        )  # fmt: skip
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    found = GitRepository(tmp_path / "code")
+    monkeypatch.chdir(found.root)
+    monkeypatch.setattr(room.fingerprint, "machine", lambda: {"cpu_model": "one"})
+    monkeypatch.setattr(room.fingerprint, "job", lambda: "boot:1")
+    return found
+
+
+def commits(repository, slow=SLOW, broken=()):
+    return [
+        repository.commit(
+            {"step.txt": "broken" if at in broken else str(40 * MS * (1.08 if at >= slow else 1.0))}, f"commit {at}"
+        )
+        for at in range(MANY + 1)
+    ]
+
+
+def call(revisions, bench, said=None, **wish):
+    asked = {"good": revisions[0], "bad": revisions[-1], "command": ("train",)} | wish
+    return run_bisect(BisectWish(**asked), (said if said is not None else []).append, bench)
+
+
+def test_the_commit_is_named_with_its_subject_and_its_cause(repository):
+    revisions = commits(repository)
+    content = call(revisions, CommitBench())
+    assert (content["verdict"], content["exit_code"]) == ("found", 0)
+    assert (content["commit"]["revision"], content["commit"]["subject"]) == (revisions[SLOW], f"commit {SLOW}")
+    assert content["probability"] >= 0.995
+    assert content["ratio"] == pytest.approx(1.08, abs=0.03)
+    assert content["cause"]["name"] == "decode"
+    assert repository.git("worktree", "list").count("\n") == 0
+
+
+def test_the_first_and_the_last_commit_can_be_the_one(repository):
+    for slow in (1, MANY):
+        revisions = commits(repository, slow)
+        assert call(revisions[-MANY - 1 :], CommitBench(slow))["commit"]["subject"] == f"commit {slow}"
+
+
+def test_a_commit_that_fails_is_left_out_and_its_neighbour_not_blamed_for_it(repository):
+    revisions = commits(repository, broken=(SLOW - 1, SLOW))
+    content = call(revisions, CommitBench())
+    assert (content["verdict"], content["exit_code"]) == ("range", 4)
+    assert [one["revision"] for one in content["range"]] == revisions[SLOW - 1 : SLOW + 2]
+    assert {one["subject"] for one in content["cannot_be_measured"]} == {f"commit {SLOW - 1}", f"commit {SLOW}"}
+
+
+def test_no_change_is_said_and_no_commit_is_named(repository):
+    content = call(commits(repository, slow=99), CommitBench())
+    assert (content["verdict"], content["exit_code"], content["commit"], content["range"]) == ("no_change", 3, None, [])
+
+
+def test_a_budget_that_ends_gives_a_range_and_more_budget_goes_on(repository):
+    revisions = commits(repository)
+    first = call(revisions, CommitBench(spread=0.05), most_runs=10)
+    assert (first["verdict"], first["stopped"], first["runs"]) == ("range", "budget", 10)
+    assert revisions[SLOW] in [one["revision"] for one in first["range"]]
+    second = CommitBench(2)
+    content = call(revisions, second)
+    assert content["commit"]["revision"] == revisions[SLOW]
+    assert content["session"]["starts"] == 2
+    assert content["runs"] == 10 + len(second.ran) - 1  # the first run of each start warms up
+
+
+def test_time_is_a_budget_too(repository):
+    bench = CommitBench(spread=0.05)
+    assert call(commits(repository), bench, budget_s=95.0)["stopped"] == "budget"
+    assert bench.time - 1000 <= 95
+
+
+def test_after_a_kill_at_any_moment_it_goes_on(repository):
+    revisions = commits(repository)
+    for dies_at in range(1, 40, 7):
+        folder = repository.root.parent / f"s{dies_at}"
+        with pytest.raises(Killed):
+            call(revisions, CommitBench(dies_at=dies_at), folder=folder)
+        content = call(revisions, CommitBench(3), folder=folder)
+        assert content["commit"]["revision"] == revisions[SLOW]
+        state = json.loads((folder / "session.json").read_text())
+        assert all(run["state"] in ("counted", "discarded") for run in state["runs"])
+        assert len({run["name"] for run in state["runs"]}) == len(state["runs"])
+
+
+def test_an_end_whose_command_fails_ends_it(repository):
+    with pytest.raises(WorkloadError, match="failed at the good commit"):
+        call(commits(repository, broken=(0,)), CommitBench())
+
+
+def test_a_metric_that_was_not_measured_is_refused_with_those_there_are(repository):
+    with pytest.raises(MeasureError, match="`peak_memory` was not measured") as caught:
+        call(commits(repository), CommitBench(), metric="peak_memory")
+    assert STEP in caught.value.hint
+
+
+def test_another_machine_or_job_cannot_go_on(repository, monkeypatch):
+    revisions = commits(repository)
+    call(revisions, CommitBench(spread=0.05), most_runs=8)
+    monkeypatch.setattr(room.fingerprint, "job", lambda: "boot:2")
+    with pytest.raises(MeasureError, match="in another job"):
+        call(revisions, CommitBench())
+
+
+def test_revisions_in_the_wrong_order_and_a_foreign_folder_are_refused(repository):
+    revisions = commits(repository)
+    with pytest.raises(UsageError, match="not among the first parents"):
+        call(revisions[::-1], CommitBench())
+    with pytest.raises(UsageError, match="the same commit"):
+        call(revisions, CommitBench(), bad=revisions[0])
+    call(revisions, CommitBench(), folder=repository.root / "s")
+    with pytest.raises(RunError, match="something else"):
+        call(revisions, CommitBench(), folder=repository.root / "s", good=revisions[1])
