@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 METRIC = "step_time_median"  # whose rule in the gate the mean step of a run is judged by
 TRIAL = Plan(2, 6)
-LOOKS = (5, 8, 12)  # pairs after which the whole set is judged
+LOOKS = (4, 6, 9, 12)  # pairs after which the whole set is judged
 BUDGET_S = 600.0
 MOST_TRIALS = 24
 
@@ -170,7 +170,7 @@ class Tuning:
             answer = answer_of([b / a for a, b in zip(trial.a, trial.b, strict=True)], CHANGE)
             decided = answer.decided is not None or trial.batches == "other"
             stopped = TRIAL.stop(len(trial.a), 0.0, decided=decided)
-            if self._time_for_pairs() < 1:
+            if self._time_for_pairs() < 1 and len(trial.a) >= TRIAL.least:
                 stopped = stopped or "budget"
         trial.interval, trial.ratio = answer.interval, ratio_of(trial.a, trial.b).ratio
         trial.verdict = self._verdict(trial, answer.decided)

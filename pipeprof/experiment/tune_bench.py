@@ -57,7 +57,7 @@ class Bench(Protocol):
         """Record the training with settings, or read what is recorded already; None: no pipeline fed it."""
 
     def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
-        """One unprofiled run. Raises WorkloadError for one that fails or takes too long, MeasureError for a useless one."""
+        """One unprofiled run. Raises WorkloadError for one that fails or takes too long, MeasureError for others."""
 
 
 class TuneBench:

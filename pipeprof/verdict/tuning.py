@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 from pipeprof.verdict.capacity import CPU_SHARE, PREFETCH, SCALING, SOURCE, Change, Loop, Stage, rate_now, rate_with
 from pipeprof.verdict.predict import MARGIN, Prediction, predict
-from pipeprof.verdict.workers import enough_workers, plan
+from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
 WORTH = 1.02  # a smaller gain is not worth a trial, nor a setting
 DEEP = 64  # the queue that is tried where rare stalls limit
+TIE = 1.15  # times the slowest: operators within it are changed together, too
+MOST_WORKERS = 64
 MOST_UNKNOWN = 3  # candidates of unknown effect that are tried in one round
 CONSUMER_TIE = 1.02  # a loop whose own speed is within this of the pipeline's is limited by itself
 ONE_THREAD: Mapping[str, str] = {
@@ -56,7 +58,9 @@ class Candidate:
 
     @property
     def may_pay(self) -> bool:
-        """Whether its prediction leaves a gain that matters."""
+        """Whether a gain that matters is predicted; without a number, whether its interval has one."""
+        if self.prediction.ratio is not None:
+            return self.prediction.ratio >= WORTH
         return self.is_unknown or (self.prediction.high or 0.0) >= WORTH
 
 
@@ -127,28 +131,41 @@ def _numbers(stage: Stage, loop: Loop) -> list[int]:
     wanted = {enough_workers(loop, stage.op_id), stage.workers + 1, 2 * stage.workers, loop.cpu_count}
     if stage.op_type == SOURCE or (stage.cpu_share or 0.0) >= CPU_SHARE:
         wanted.add(1)
-    return sorted(one for one in wanted if one and 1 <= one <= min(loop.cpu_count, 64) and one != stage.workers)
+    return sorted(
+        one for one in wanted if one and 1 <= one <= min(loop.cpu_count, MOST_WORKERS) and one != stage.workers
+    )
 
 
 def _together(loop: Loop) -> list[Candidate]:
-    """More workers for several operators at once: where two are about equally slow, either alone brings little."""
-    changes = tuple(plan(loop))
+    """New workers for the operators that are about equally slow: either alone brings nothing."""
+    rates = {stage.op_id: rate_now(loop, stage) for stage in loop.stages if stage.rate is not None}
+    consumer = [loop.consumer] if loop.consumer is not None else []
+    before = min([*rates.values(), *consumer], default=0.0)
+    slow = [stage for stage in loop.stages if stage.op_id in rates and rates[stage.op_id] <= TIE * before]
+    if len(slow) < 2 or before <= 0:
+        return []
+    others = [rate for op_id, rate in rates.items() if op_id not in {stage.op_id for stage in slow}]
+    target = min([*others, *consumer], default=math.inf)
+    found = {stage.op_id: _enough(stage, target, loop) for stage in slow}
+    changes = tuple(
+        Change(stage.op_id, workers=found[stage.op_id][1]) for stage in slow if found[stage.op_id][1] != stage.workers
+    )
     if len(changes) < 2:
         return []
-    wanted = {change.op_id: change.workers or 1 for change in changes}
-    before, after = [], []
-    for stage in loop.stages:
-        if stage.rate is None:
-            continue
-        before.append(rate_now(loop, stage))
-        new = rate_with(stage, wanted[stage.op_id]) if stage.op_id in wanted else None
-        after.append(rate_now(loop, stage) if new is None else new)
-    consumer = [loop.consumer] if loop.consumer is not None else []
-    ratio = min(after + consumer) / min(before + consumer)
-    computes = any(stage.computes for stage in loop.stages if stage.op_id in wanted)
-    low = 1.0 if computes else ratio * (1 - MARGIN)
+    ratio = min(target, *(rate for rate, _ in found.values())) / before
+    low = 1.0 if any(stage.computes for stage in slow) else ratio * (1 - MARGIN)
     key = "+".join(_key(change) for change in changes)
     return [Candidate(key, changes, prediction=Prediction(ratio, min(low, ratio), ratio * (1 + MARGIN)))]
+
+
+def _enough(stage: Stage, target: float, loop: Loop) -> tuple[float, int]:
+    """Rate and number of workers: the smallest number that reaches the target, else the one that makes most."""
+    numbers = range(1, min(loop.cpu_count, MOST_WORKERS) + 1)
+    rates = [(rate, number) for number in numbers if (rate := rate_with(stage, number)) is not None]
+    enough = [one for one in rates if one[0] >= target]
+    if enough:
+        return min(enough, key=lambda one: one[1])
+    return max(rates, key=lambda one: (one[0], -one[1]), default=(stage.rate or 0.0, stage.workers))
 
 
 def _key(change: Change) -> str:
