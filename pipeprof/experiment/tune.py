@@ -88,7 +88,7 @@ class Tuning:
 
     def to_the_end(self) -> None:
         """Try candidates as long as one may pay and there is time, then prove the whole set."""
-        if self.state.state == "finished":
+        if self.state.state == "finished" and not self._reopened():
             self.say("this tuning is finished; nothing is run again")
             return
         while self.state.ended is None:
@@ -97,6 +97,16 @@ class Tuning:
             self._prove()
         self.state.state = "finished"
         self._save()
+
+    def _reopened(self) -> bool:
+        """Whether a tuning that ended for want of time goes on: only with a budget that it has not used up."""
+        final = self.state.final
+        undecided = final is not None and final.verdict == "inconclusive" and len(final.a) < LOOKS[-1]
+        if self._time_for_pairs() < TRIAL.least or not (undecided or self.state.ended == "budget"):
+            return False
+        self.state.state = "open"
+        self.state.ended = None if self.state.ended == "budget" else self.state.ended
+        return True
 
     @property
     def left_s(self) -> float:
@@ -155,6 +165,8 @@ class Tuning:
             trial.predicted_wrong = failed(found.prediction, *trial.interval)
         trial.seconds = self.bench.now() - began
         self.state.trials.append(trial)
+        if trial.verdict == "accepted":
+            self.state.final = None  # what an earlier call proved was another set
         self.say(f"  {outcome(trial)}")
         self._save()
 

@@ -64,7 +64,7 @@ def write_files(folder: Path, content: dict[str, Any], paragraph: str) -> list[s
     written = [name for name, text in texts.items() if text]
     try:
         for name in written:
-            with (folder / name).open("w", encoding="utf-8", newline="") as file:
+            with (folder / name).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
                 file.write(texts[name])
     except OSError as error:
         raise MeasureError(f"cannot write into `{folder}`: {error.strerror}", "free some space") from error

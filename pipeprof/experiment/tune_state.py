@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA_VERSION = 1
+PLAIN = 0.6  # of the time of a recording, whose tables are written and read: what a run without takes
 LAST = 12  # runs whose length says how long the next one takes
 HINT = "begin anew in another folder with -o"
 
@@ -94,8 +95,8 @@ class TuneState(msgspec.Struct, kw_only=True):
 
     @property
     def run_s(self) -> float:
-        """Seconds that a run takes at most, as far as is known: the longest of the last ones, else the recording."""
-        return max(self.run_seconds[-LAST:], default=self.look_s)
+        """Seconds that a run takes at most, as far as is known: the longest of the last ones, else of a recording."""
+        return max(self.run_seconds[-LAST:], default=PLAIN * self.look_s)
 
 
 def tune_hash(command: Sequence[str], cwd: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from pipeprof import escape
 from pipeprof.report.wrap import wrap_text
 from pipeprof.units import NS_PER_S, format_count, format_ns
 
@@ -54,7 +55,7 @@ BY_HAND = {
 def text(content: Content, written: Sequence[str] = (), folder: str = "") -> str:
     """The result, at most 80 columns wide."""
     lines = [*_answer(content), "", *_trials(content), *_not_worth(content), *_handed_over(content, written, folder)]
-    return "".join(f"{part}\n" for line in lines for part in wrap_text(line, WIDTH))
+    return "".join(f"{part}\n" for line in lines for part in wrap_text(escape.line(line), WIDTH))
 
 
 def pull_request(content: Content) -> str:

@@ -2,6 +2,7 @@
 
 python tests/accuracy/tuned.py tune map_wait FOLDER    tunes it; at most 4 minutes
 python tests/accuracy/tuned.py grid map_wait FOLDER    then runs its grid, and prints what came out as a line of JSON
+python tests/accuracy/tuned.py recorded               what would be tried first in the stored recordings of whatif.py
 """
 
 from __future__ import annotations
@@ -11,18 +12,27 @@ import itertools
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from statistics import median
 
 import msgspec
+from archive import unpack
 from capture import HERE
 from designed import find
 from pipelines import to_json
+from whatif import CHANGES, CORES, STORED
 
+from pipeprof.experiment.stages import training_pipelines
 from pipeprof.experiment.tune_bench import TuneBench
+from pipeprof.query.engine import Engine
+from pipeprof.record.run import load
 from pipeprof.record.settings_file import OperatorSetting, Settings
+from pipeprof.verdict.loop import loop_of
+from pipeprof.verdict.tuning import candidates, worth_trying
 
-BUDGET = "4m"
+BUDGET = "280s"
+GAIN, LOSS = 1.05, 0.98
 CHANGED = ("MapOp", "GeneratorOp")
 
 
@@ -39,6 +49,50 @@ def grid(seen):
             for workers, processes in forms
         ])  # fmt: skip
     return [Settings(site=seen["site"], operators=chosen) for chosen in itertools.product(*choices)]
+
+
+def first_tried(path, op_id):
+    """The candidate that would be tried first on a stored recording, None for none, and how many may pay."""
+    with tempfile.TemporaryDirectory(prefix="tuned-") as folder:
+        unpack(path, Path(folder))
+        with Engine.open(load(folder)) as engine:
+            pipelines = training_pipelines(engine)
+    chosen = next(one for one in pipelines if any(op["op_id"] == op_id for op in one.ops))
+    found = list(worth_trying(candidates(loop_of(chosen.load, CORES), {}), ()))
+    return (found[0] if found else None), len(found)
+
+
+def recorded():
+    """Rows of (case, measured speed-up of its change, its operator, the first candidate, how many there are)."""
+    known = json.loads((STORED / "measured.json").read_text(encoding="utf-8"))
+    rows = []
+    for name, entry in sorted(known.items()):
+        ratio = median(b / a for a, b in zip(entry["a"], entry["b"], strict=True))
+        first, number = first_tried(STORED / f"{name}.tar.xz", entry["op_id"])
+        rows.append((name, ratio, entry["op_id"], first, number))
+    return rows
+
+
+def has_change(name, op_id, first):
+    """Whether a candidate has the change that was measured: that number of workers for that operator."""
+    if first is None:
+        return False
+    return any(one.op_id == op_id and one.workers == int(CHANGES[name[-2:]][1]) for one in first.changes)
+
+
+def on_recordings(rows):
+    """How often the first candidate is a change that was measured as a gain, and how often as a loss."""
+    gains = [row for row in rows if row[1] >= GAIN]
+    losses = [row for row in rows if row[1] < LOSS]
+    return {
+        "cases": len(rows), "gains": len(gains),
+        "gains_first": sum(has_change(name, op_id, first) for name, _, op_id, first, _ in gains),
+        "gains_same_operator": sum(
+            first is not None and any(one.op_id == op_id for one in first.changes) for _, _, op_id, first, _ in gains),
+        "losses": len(losses),
+        "losses_first": sum(has_change(name, op_id, first) for name, _, op_id, first, _ in losses),
+        "candidates_usual": median(row[4] for row in rows), "candidates_most": max(row[4] for row in rows),
+    }  # fmt: skip
 
 
 def command_of(name):
@@ -78,12 +132,18 @@ def against_grid(name, folder, rounds, most):
 def main():
     """Tune a pipeline, or measure its grid."""
     parser = argparse.ArgumentParser(description="What tune finds, against the whole grid.")
-    parser.add_argument("action", choices=["tune", "grid"])
-    parser.add_argument("name")
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("action", choices=["tune", "grid", "recorded"])
+    parser.add_argument("name", nargs="?")
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("tuned"))
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--most", type=int, default=12, help="settings of the grid at most")
     options = parser.parse_args()
+    if options.action == "recorded":
+        rows = recorded()
+        for name, ratio, _, first, number in rows:
+            print(f"{name}: measured x{ratio:.2f}; first {first.key if first else 'none'} of {number}")
+        print(json.dumps(on_recordings(rows), indent=1))
+        return
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.action == "tune":
         sys.exit(tune(options.name, options.folder))

@@ -150,6 +150,18 @@ def test_a_finished_tuning_runs_nothing_again(tune):
     assert "finished" in said[-1]
 
 
+def test_a_tuning_that_lacked_time_goes_on_with_a_larger_budget(tune, tmp_path):
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    state, _ = tune(FakeBench(loop, by_workers(loop)), 40.0)
+    assert (state.state, state.ended) == ("finished", "budget")
+    assert final_word(state, tmp_path) == "undecided"
+    again, _ = tune(FakeBench(loop, by_workers(loop)), 40.0)
+    assert (again.ended, len(again.trials)) == ("budget", len(state.trials))
+    whole, _ = tune(FakeBench(loop, by_workers(loop)), 3600.0)
+    assert final_word(whole, tmp_path) == "proven"
+    assert whole.final.ratio == pytest.approx(4.0, rel=0.05)
+
+
 def test_a_state_that_is_damaged_or_of_another_command_is_refused(tune, tmp_path):
     loop = pipeline(2, 3, 2, consumer=50.0)
     tune(FakeBench(loop, by_workers(loop)))
@@ -189,7 +201,9 @@ def test_batches_are_compared_with_those_of_every_run():
 
 
 works = st.floats(2.0, 60.0)
-surfaces = st.fixed_dictionaries({"map": st.floats(0.5, 2.2), "source": st.floats(0.5, 2.2), "batch": st.floats(0.5, 2.2)})
+surfaces = st.fixed_dictionaries(
+    {"map": st.floats(0.5, 2.2), "source": st.floats(0.5, 2.2), "batch": st.floats(0.5, 2.2)}
+)
 LIGHT = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture], "derandomize": True}
 
 

@@ -73,7 +73,9 @@ def test_the_diff_applies_and_keeps_the_formatting(tmp_path, case, tool):
 
 
 def test_several_operators_of_a_file_are_changed_together(tmp_path):
-    text = "data = ds.GeneratorDataset(Rows(), ['x'], num_parallel_workers=1)\ndata = data.map(f)\ndata = data.batch(8)\n"
+    text = (
+        "data = ds.GeneratorDataset(Rows(), ['x'], num_parallel_workers=1)\ndata = data.map(f)\ndata = data.batch(8)\n"
+    )
     wanted = [("BatchOp", 3, 2, True), ("MapOp", 2, None, True), ("GeneratorOp", 1, 4, False)]
     after = applied(tmp_path, patch(tmp_path, text, *wanted).diff, "git")
     assert after == (
