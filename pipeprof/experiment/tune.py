@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 METRIC = "step_time_median"  # whose rule in the gate the mean step of a run is judged by
 TRIAL = Plan(2, 6)
+ENOUGH = 3  # pairs that a trial needs to decide anything but the clearest; without time for them none begins
 LOOKS = (4, 6, 9, 12)  # pairs after which the whole set is judged
 BUDGET_S = 600.0
 MOST_TRIALS = 24
@@ -102,10 +103,12 @@ class Tuning:
         """Whether a tuning that ended for want of time goes on: only with a budget that it has not used up."""
         final = self.state.final
         undecided = final is not None and final.verdict == "inconclusive" and len(final.a) < LOOKS[-1]
-        if self._time_for_pairs() < TRIAL.least or not (undecided or self.state.ended == "budget"):
+        if self._time_for_pairs() < ENOUGH or not (undecided or self.state.ended == "budget"):
             return False
         self.state.state = "open"
-        self.state.ended = None if self.state.ended == "budget" else self.state.ended
+        if self.state.ended == "budget":
+            self.state.ended = None
+            self.state.trials = [one for one in self.state.trials if one.stopped != "budget"]
         return True
 
     @property
@@ -126,7 +129,7 @@ class Tuning:
         found = next(worth_trying(candidates(seen.loop, environment()), tried), None)
         if found is None or len(tried) >= MOST_TRIALS:
             self._end("loop_limits" if limits_itself(seen.loop) else "nothing_left")
-        elif self._time_for_pairs() < TRIAL.least:
+        elif self._time_for_pairs() < ENOUGH:
             self._end("budget")
         else:
             self._try(found, seen)
@@ -182,10 +185,10 @@ class Tuning:
             answer = answer_of([b / a for a, b in zip(trial.a, trial.b, strict=True)], CHANGE)
             decided = answer.decided is not None or trial.batches == "other"
             stopped = TRIAL.stop(len(trial.a), 0.0, decided=decided)
-            if self._time_for_pairs() < 1 and len(trial.a) >= TRIAL.least:
+            if self._time_for_pairs() < 1 and len(trial.a) >= ENOUGH:
                 stopped = stopped or "budget"
         trial.interval, trial.ratio = answer.interval, ratio_of(trial.a, trial.b).ratio
-        trial.verdict = self._verdict(trial, answer.decided)
+        trial.verdict, trial.stopped = self._verdict(trial, answer.decided), stopped
 
     def _trial(self, found: Candidate, seen: Seen) -> Trial:
         """The trial of a candidate, before its first pair."""

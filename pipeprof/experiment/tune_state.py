@@ -34,7 +34,7 @@ class Trial(msgspec.Struct, kw_only=True):
     """One candidate on top of what was accepted before: rates in steps/s, pair by pair.
 
     `what`: its changes in facts, for reports. `predicted_wrong`: measured wholly outside the predicted interval.
-    `open`: its pairs are not all made yet.
+    `stopped`: why there were no more pairs; one that the budget stopped is made again when there is more time.
     """
 
     key: str
@@ -48,6 +48,7 @@ class Trial(msgspec.Struct, kw_only=True):
     batches: Batches = "not_seen"
     verdict: Word = "undecided"
     predicted_wrong: bool = False
+    stopped: Literal["decided", "pairs", "budget"] | None = None
     error: str = ""
     seconds: float = 0.0
 
