@@ -171,8 +171,8 @@ def _name_of(call: libcst.Call) -> str:
     import libcst  # noqa: PLC0415
 
     if isinstance(call.func, libcst.Attribute):
-        return call.func.attr.value
-    return call.func.value if isinstance(call.func, libcst.Name) else ""
+        return str(call.func.attr.value)
+    return str(call.func.value) if isinstance(call.func, libcst.Name) else ""
 
 
 def _with_arguments(call: libcst.Call, one: OperatorSetting) -> libcst.Call:
