@@ -14,6 +14,7 @@ from pipeprof.errors import PipeprofError, UsageError
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
+    from pipeprof.record.settings_file import Settings
 
 # Options of `collect` that are written into the manifest.
 KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "fp_point", "bp_point", "keep_spool")
@@ -70,12 +71,19 @@ KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "
 @click.option(
     "--bp-point", metavar="OP", help="Full name of the last operator of the backward pass (or variable BP_POINT)."
 )
+@click.option(
+    "--apply",
+    "apply_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Run with the settings that `pipeprof tune` found (its settings.json); the script is not touched.",
+)
 @click.option("--force", is_flag=True, help="Replace the run if the folder holds one.")
 @redact_option
 @click.option("--keep-spool", is_flag=True, help="Keep the raw files that the tables are made from.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None:  # fmt: skip
+def collect(path: Path | None, apply_file: Path | None, command: tuple[str, ...], **options: Any) -> None:  # fmt: skip
     """Profile a MindSpore training without changing its script.
 
     \b
@@ -99,8 +107,14 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
     quiet, reps = options["quiet"], options["reps"]
     schedule = parse_schedule(options["schedule"]) if options["schedule"] is not None else None
     kept = {name: options[name] for name in KEPT_OPTIONS} | {"schedule": schedule, "reps": reps}
+    settings = _settings(apply_file)
+    if settings is not None:
+        kept["override"] = settings.override()
+        command = tuple(settings.command(command))
     run = create_run(path, command, kept, force=options["force"])
-    probe = ProbeOptions(options["queue_interval"], options["ops"], schedule, options["service"], options["memory"])
+    probe = ProbeOptions(
+        options["queue_interval"], options["ops"], schedule, options["service"], options["memory"], kept.get("override")
+    )
 
     def started(rep: int) -> None:
         if not quiet and (rep or reps > 1):
@@ -121,6 +135,15 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
     if status < 0:
         die_like(status)
     sys.exit(status)
+
+
+def _settings(path: Path | None) -> Settings | None:
+    """The settings of --apply. Raises UsageError."""
+    if path is None:
+        return None
+    from pipeprof.record.settings_file import load_settings
+
+    return load_settings(path)
 
 
 def _tell_warnings(run: Run) -> None:

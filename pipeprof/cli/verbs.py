@@ -29,6 +29,7 @@ SECTIONS: dict[str, dict[str, Verb]] = {
         "whatif": Verb("whatif", "Predict the gain of other dataset settings, then measure it"),
         "headspace": Verb("whatif", "Measure the speed with a perfect data pipeline"),
         "sweep": Verb("sweep", "Measure which options make a command faster"),
+        "tune": Verb("tune", "Find faster dataset settings, prove them, write the patch"),
     },
     "Did a change make it slower?": {
         "compare": Verb("compare", "Compare two runs: a verdict per metric, and why"),

@@ -46,9 +46,9 @@ _TIMING_BLOCK = re.compile(
 class ProbeOptions:
     """What the probe is told. `queue_interval_ms` 0 switches queue samples off; `schedule` None means automatic.
 
-    `override`: settings of one dataset operator (probe/override.py). `cached`: iterators that hand out one batch for
+    `override`: settings of dataset operators (probe/override.py). `cached`: iterators that hand out one batch for
     ever (probe/cached.py). `slow_down`: every step takes that share longer (probe/slow.py). `run_id`: whose record
-    it is.
+    it is. `digest`: of so many first batches the fingerprints are kept (probe/digest.py).
     """
 
     queue_interval_ms: int = 100
@@ -60,6 +60,7 @@ class ProbeOptions:
     cached: Sequence[Mapping[str, Any]] | None = None
     slow_down: float | None = None
     run_id: str | None = None
+    digest: int = 0
 
 
 @dataclass(frozen=True)

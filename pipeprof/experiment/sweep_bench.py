@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import resource
 import signal
 import subprocess
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +20,15 @@ from pipeprof.errors import MeasureError, WorkloadError
 from pipeprof.experiment.repetition import Bench, working_in
 from pipeprof.experiment.runs import changed_probe, last_words, output_to, signals_held
 from pipeprof.experiment.sweep_stages import from_load_and_run, from_run, from_text
+from pipeprof.experiment.time_limit import end_all, time_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipeprof.experiment.sweep_spec import Context, DatasetChange, Spec
 
 HOOK = Path(__file__).parent / "sweep_hook"
 HOST_INTERVAL_S = 1.0
-GRACE_S = 10.0  # from the request to end to the end
 POLL_S = 0.02
 
 
@@ -89,7 +87,7 @@ def _recorded(order: Order) -> dict[str, float]:
     options: dict[str, Any] = {"ops": "off", "queue_interval": 0, "service": False, "memory": True}
     with working_in(order.workdir, env):
         run = create_run(order.path, order.command, options | {"override": change}, force=False)
-        with output_to(order.log), _time_limit(order.timeout_s) as expired:
+        with output_to(order.log), time_limit(order.timeout_s) as expired:
             outcome = record(run, order.command, probe, reps=1, host_interval_s=HOST_INTERVAL_S)[0]
     with signals_held():
         from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
@@ -154,7 +152,7 @@ def _started(order: Order) -> tuple[int, int, bool]:
             )
         note = _note_of(order.path)
         note.write_text(f"{child.pid} {psutil.Process(child.pid).create_time()}\n", encoding="utf-8")
-        with _time_limit(order.timeout_s) as expired:
+        with time_limit(order.timeout_s) as expired:
             try:
                 while True:
                     seen = max(seen, _high_water(child.pid))
@@ -164,7 +162,7 @@ def _started(order: Order) -> tuple[int, int, bool]:
                     time.sleep(pause)
                     pause = min(2 * pause, POLL_S)  # a short command is seen as well
             except BaseException:
-                _end_all(kill=True)
+                end_all(kill=True)
                 child.wait()
                 raise
     child.returncode = os.waitstatus_to_exitcode(status)
@@ -208,38 +206,6 @@ def _check_end(order: Order, status: int, *, expired: bool, interrupted: bool) -
     if status:
         how = f"exit code {status}" if status > 0 else f"signal {-status}"
         raise WorkloadError(f"{how}{last_words(order.log)}", f"its output is in `{order.log}`")
-
-
-@contextlib.contextmanager
-def _time_limit(seconds: float | None) -> Iterator[threading.Event]:
-    """End what was started meanwhile when it takes longer; the event says whether that happened."""
-    expired, over = threading.Event(), threading.Event()
-    if seconds is None:
-        yield expired
-        return
-
-    def watch() -> None:
-        if not over.wait(seconds):
-            expired.set()
-            _end_all(kill=False)
-            if not over.wait(GRACE_S):
-                _end_all(kill=True)
-
-    thread = threading.Thread(target=watch, daemon=True)
-    with signals_held():  # or it would take the signals that are for the launcher
-        thread.start()
-    try:
-        yield expired
-    finally:
-        over.set()
-        thread.join()
-
-
-def _end_all(*, kill: bool) -> None:
-    """End the processes that this one started, and theirs."""
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            process.kill() if kill else process.terminate()
 
 
 def override_of(change: DatasetChange | None) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ EXIT = re.compile(r"#.*\bexit code (\d+)")
 PROMPT = "$ "
 LISTS = {"|", "||", "&&", ";", "&"}
 VERDICTS = {0, 1, 4}
-TRAINS = {"collect", "ab", "whatif", "headspace", "sweep", "qualify", "demo", "bisect"}
+TRAINS = {"collect", "ab", "whatif", "headspace", "sweep", "qualify", "demo", "bisect", "tune"}
 """Verbs that start trainings. The pages' trainings are made in tests/e2e/test_docs_tutorial.py; here they are parsed."""
 
 

@@ -8,6 +8,7 @@ user's training. It writes to the spool and nowhere else.
     imports       calls us when a module has been imported
     dataset       iterators: fetches, trees, queue samples        describe   what a dataset is made of
     override, cached   other settings, or one batch for ever: for runs that measure what a change would buy
+    digest        fingerprints of the first batches: whether a changed pipeline hands out the same
     slow          every step takes a share longer: for runs that measure what the gate sees
     callables, workers   times of the user's Python in the dataset: in threads, and in worker processes
     service       per-operator service times from the dataset's own log lines

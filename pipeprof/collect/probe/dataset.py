@@ -11,7 +11,7 @@ import sys
 import threading
 import weakref
 
-from . import cached, callables, describe, gil, override, recorder, service, smaps, steps, swap, where
+from . import cached, callables, describe, digest, gil, override, recorder, service, smaps, steps, swap, where
 
 GETTERS = frozenset(
     [
@@ -51,6 +51,7 @@ class Tree:
         self.facts = {}
         self.registered = False
         self.nested = False
+        self.digest = None
         self.other_thread = 0 if threading.current_thread() is threading.main_thread() else recorder.OTHER_THREAD
 
     def alive(self):
@@ -182,9 +183,9 @@ def _install_init(iterator):
         _nesting.depth = depth + 1
         quiet = TREES is not None and tree is not None and not tree.registered and _guarded("stderr", SWAP.begin)
         timed = tree is not None and not tree.hidden and recorder.REC.options.get("service", True)
+        wanted = _guarded("override", override.begin, tree, facts, dataset)
         if timed:
             _guarded("callables", callables.begin, tree, facts["graph"])
-        wanted = _guarded("override", override.begin, tree, facts, dataset)
         try:
             original(self, dataset, *args, **kwargs)
         except BaseException:
@@ -257,6 +258,7 @@ def _before_build(iterator, dataset, args, kwargs):
         else:
             facts["queues"] = TREES.register(tree)
         _time_services(tree, facts["graph"])
+        tree.digest = digest.begin(tree.number, site, hidden)
     except Exception:
         recorder.REC.failed("iterator")
         return None, None
@@ -305,10 +307,16 @@ def _install_next(iterator):
             if flag == recorder.ROW:
                 tree.rows += 1
                 tree.last_row = end
+        _digested(tree, row)
         return row
 
     __next__.__wrapped__ = original
     iterator.__next__ = __next__
+
+
+def _digested(tree, row):
+    if tree.digest is not None:
+        _guarded("digest", tree.digest.add, row)
 
 
 def _holds(graph, kind):

@@ -1,4 +1,4 @@
-"""One operator of the executed copy of a dataset is changed: what `pipeprof whatif` and `headspace --op` measure.
+"""Operators of the executed copy of a dataset are changed: what `whatif`, `headspace --op` and `tune` measure.
 
 The user's node is only marked while its iterator is made; MindSpore copies the graph, mark included, and the copy that
 is executed is changed when it is parsed. The prefetch size is global in MindSpore: it is set while the tree is built.
@@ -18,9 +18,10 @@ _hooked = []  # type: list[object]
 class Wanted:
     """What one tree should be built with, and what became of it."""
 
-    def __init__(self, spec, node):
+    def __init__(self, spec, node, number=None):
         self.spec = spec
         self.node = node
+        self.number = number  # in pre-order
         self.thread = threading.get_ident()
         self.applied = False
         self.before = None
@@ -39,6 +40,17 @@ class Wanted:
         if self.spec.get("processes") is not None:
             copied.python_multiprocessing = bool(self.spec["processes"])
         self.after = _settings(copied)
+
+    def redescribe(self, graph):
+        """Let the description of the tree say what is executed."""
+        entry = _entry(graph, self.number)
+        if entry is None:
+            return
+        if self.spec.get("workers") is not None:
+            entry["workers"] = int(self.spec["workers"])
+        if self.spec.get("processes") is not None:
+            alone = entry["type"] == "GeneratorOp" and (entry.get("workers") or 1) < 2
+            entry["processes"] = bool(self.spec["processes"] and entry.get("python") and not alone)
 
     def tell(self, number):
         """Record what was changed."""
@@ -66,6 +78,8 @@ def begin(tree, facts, dataset):
     for wanted in wishes:
         _hook(wanted.node)
         wanted.node.__dict__[MARK] = wanted
+        if isinstance(wanted, Wanted):
+            wanted.redescribe(facts.get("graph"))
     return wishes
 
 
@@ -83,14 +97,31 @@ def end(tree, wishes):
             recorder.REC.event("override_missed", number=tree.number, why="the operator was not parsed")
 
 
-def find(dataset, spec):
-    """The node that is meant, and why there is none: by its number in pre-order, else as the k-th of its type."""
+def _nodes(dataset):
+    """The operators of a dataset in pre-order."""
     nodes = []
     todo = [dataset]
     while todo and len(nodes) < ENOUGH_NODES:
         node = todo.pop()
         nodes.append(node)
         todo.extend(reversed(getattr(node, "children", None) or []))
+    return nodes
+
+
+def _entry(graph, number):
+    """The part of a described graph that is the operator of that number."""
+    todo = [graph] if graph and number is not None else []
+    while todo:
+        entry = todo.pop()
+        if entry.get("node") == number:
+            return entry
+        todo.extend(entry.get("children") or [])
+    return None
+
+
+def find(dataset, spec):
+    """The node that is meant, and why there is none: by its number in pre-order, else as the k-th of its type."""
+    nodes = _nodes(dataset)
     kind = spec.get("op_type")
     number = spec.get("node")
     if number is None:
@@ -109,16 +140,21 @@ def find(dataset, spec):
 
 
 def _settings_wanted(spec, dataset):
-    node, why = find(dataset, spec)
-    if node is None:
-        raise stand_in.CannotError(why)
-    wanted = Wanted(spec, node)
-    if spec.get("prefetch") is not None:
-        from mindspore.dataset import config
+    """What is changed: one operator, or each of `changes`. All are looked for before anything is touched."""
+    wishes = []
+    places = {id(node): number for number, node in enumerate(_nodes(dataset))}
+    for one in spec.get("changes") or [spec]:
+        node, why = find(dataset, one)
+        if node is None:
+            raise stand_in.CannotError(why)
+        wishes.append(Wanted(one, node, places.get(id(node))))
+    for wanted in wishes:
+        if wanted.spec.get("prefetch") is not None:
+            from mindspore.dataset import config
 
-        wanted.prefetch = config.get_prefetch_size()
-        config.set_prefetch_size(int(spec["prefetch"]))
-    return [wanted]
+            wanted.prefetch = config.get_prefetch_size()
+            config.set_prefetch_size(int(wanted.spec["prefetch"]))
+    return wishes
 
 
 def _settings(node):

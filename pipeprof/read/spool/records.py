@@ -260,6 +260,15 @@ class Why(_Event):
     why: str
 
 
+class BatchDigest(_Event):
+    """The fingerprint of one of the first batches that an iterator handed out."""
+
+    number: Id
+    site: str
+    row: Count
+    digest: str
+
+
 class _Process(TypedDict):
     pid: Id
     ppid: Id
@@ -379,7 +388,7 @@ _EVENTS = {
     "window_open": WindowOpen, "window": Window, "user_profile": UserProfile, "service": Service, "calls": CallTimes,
     "lines": Lines, "pass": Pass, "callback": Callback, "compiled": Compiled,
     "workers": Workers, "gil": Gil, "span": Span, "thread": Thread, "warning": Warning_, "override_missed": Why,
-    "stand_in_failed": Why,
+    "stand_in_failed": Why, "batch_digest": BatchDigest,
 }  # fmt: skip
 _event = Reader(Event)
 _other = Reader(dict[str, Any])

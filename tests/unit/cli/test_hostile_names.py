@@ -71,6 +71,7 @@ CASES = [
     *(("history", form, f"history w --root {{baselines}} --format {form}") for form in ("html", "json")),
     *(("history", form, f"history {{changed}} --format {form}") for form in ("terminal", "html", "json")),
     *(("bisect", form, f"bisect a b --format {form} -- true") for form in ("terminal", "json")),
+    *(("tune", form, f"tune -o {{out}} --format {form} -- true") for form in ("terminal", "json")),
     *(("qualify", form, f"qualify --format {form} -- true") for form in ("terminal", "json")),
 ]  # fmt: skip
 SAYS_NO_NAME = (
@@ -267,7 +268,8 @@ def things(make_run, folder):
 @pytest.fixture
 def no_runs(monkeypatch):
     """Verbs that run trainings give a result at once, in which every text is hostile."""
-    from pipeprof.experiment import ab, bisect, headspace, history, judged, qualify, whatif
+    from pipeprof.experiment import ab, bisect, headspace, history, judged, qualify, tune, tune_state, whatif
+    from pipeprof.record.settings_file import OperatorSetting, Settings
     from pipeprof.report import status
     from pipeprof.report.words import waiting as words
 
@@ -340,6 +342,16 @@ def no_runs(monkeypatch):
     monkeypatch.setattr(
         history, "history_of", lambda source, *rest: told if source == "changed" else real_history(source, *rest)
     )
+    tuned = tune_state.TuneState(
+        tune="abc", command=["python", *NAMES], started_at=MANY, ended="nothing_left", seen=[{"not_worth": [], "other_sites": [MANY]}],
+        trials=[tune_state.Trial(
+            key=name, what=[{"op": MANY, "op_id": 1, "name": name, "place": name, "change": {MANY: [MANY, name]}}],
+            prediction={"ratio": None, "low": None, "high": None}, verdict="accepted", ratio=1.2, a=[1.0], b=[1.2], error=name,
+            settings=Settings(operators=(OperatorSetting(node=1, op_type="MapOp", name=name, place=name, workers=2),)),
+        ) for name in NAMES],
+        final=tune_state.Final(a=[1.0], b=[1.2], verdict="improved", ratio=1.2, low=1.1, high=1.3, batches="same", p_value=0.9),
+    )  # fmt: skip
+    monkeypatch.setattr(tune, "run_tune", lambda wish, *_: (wish.folder.mkdir(exist_ok=True), (tuned, wish.folder))[1])
     monkeypatch.setattr(ab, "run_ab", lambda *_, **__: whole)
     monkeypatch.setattr(judged, "judged_arms", lambda *_: SimpleNamespace(policy=None, trust=None))
     monkeypatch.setattr(whatif, "run_whatif", lambda *_: pairs)

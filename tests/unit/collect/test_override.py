@@ -160,3 +160,30 @@ def test_a_build_that_fails_leaves_nothing_behind(override, wish, rec):
     override.end(TREE, wanted)
     assert override.MARK not in vars(dataset.children[0])
     assert events(rec, "override_missed")[0]["why"] == "the operator was not parsed"
+
+
+def test_several_operators_change_together_or_not_at_all(override, wish, rec):
+    wish(changes=[{"node": 1, "op_type": "MapOp", "workers": 2}, {"node": 3, "op_type": "GeneratorOp", "workers": 4}])
+    assert workers(build(override, chain())) == [1, 2, 1, 4]
+    assert [line["node"] for line in events(rec, "override")] == [1, 3]
+    wish(changes=[{"node": 1, "op_type": "MapOp", "workers": 2}, {"node": 2, "op_type": "BatchOp", "workers": 4}])
+    assert workers(build(override, chain())) == [1, 1, 1, 1]
+    assert len(events(rec, "override_missed")) == 1
+
+
+def test_the_description_says_what_is_executed(override, wish):
+    source = {"type": "GeneratorOp", "node": 3, "workers": 1, "python": True, "processes": False}
+    below = {"type": "MapOp", "node": 2, "workers": 1, "python": False, "processes": False, "children": [source]}
+    middle = {"type": "MapOp", "node": 1, "workers": 1, "python": True, "processes": False, "children": [below]}
+    graph = {"type": "BatchOp", "node": 0, "workers": 1, "children": [middle]}
+    changes = [
+        {"node": 1, "workers": 2, "processes": True},
+        {"node": 2, "processes": True},
+        {"node": 3, "processes": True},
+    ]
+    wish(changes=changes)
+    build(override, chain(), VISIBLE | {"graph": graph})
+    assert (middle["workers"], middle["processes"]) == (2, True)
+    assert below["processes"] is False  # runs no Python
+    assert source["processes"] is False  # one worker of a source is a thread
+    assert graph["workers"] == 1

@@ -1,0 +1,63 @@
+"""The verb `tune`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from pipeprof import escape
+from pipeprof.cli.duration import seconds
+from pipeprof.cli.format_option import format_option
+from pipeprof.cli.redact_option import redact_option
+from pipeprof.cli.told import say_named
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.option(
+    "--budget", metavar="TIME", callback=seconds, default="10m", show_default=True, help="Time for all runs together."
+)
+@click.option(
+    "--allow-unchecked",
+    is_flag=True,
+    help="Also take changes whose batches cannot be compared, since two unchanged runs differ already.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Folder of the tuning.  [default: pipeprof-tune-HASH]",
+)
+@redact_option
+@format_option("json")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def tune(budget: float, allow_unchecked: bool, folder: Path | None, form: str, command: tuple[str, ...]) -> None:  # noqa: FBT001
+    """Find settings of the data pipeline that make a training faster, prove them, and write the patch.
+
+    \b
+      pipeprof tune -- python train.py --epochs 1
+      pipeprof tune --budget 30m -o tuned -- python train.py --epochs 1
+      pipeprof collect --apply tuned/settings.json -- python train.py
+
+    Records the training, tries the settings that should bring most (workers, worker processes, queues, threads of NumPy
+    and OpenCV), each in turn with what is known to be best, and holds the whole set against the original at the end.
+    Only what is proven is recommended, and only if the first batches are the same. The command is run many times, so
+    give a short one. The same command again continues a tuning that was interrupted. Exit codes: 0 judged, 3 could not
+    be judged, 4 undecided, 5 the command failed.
+    """  # noqa: D301
+    from pipeprof.experiment.runs import json_text
+    from pipeprof.experiment.tune import TuneWish, run_tune
+    from pipeprof.experiment.tune_bench import TuneBench
+    from pipeprof.experiment.tune_result import content_of, write_files
+    from pipeprof.report import tune_text
+
+    wish = TuneWish(command, Path.cwd(), folder, budget, allow_unchecked)
+    state, place = run_tune(wish, TuneBench(command), say_named)
+    content = content_of(state, wish.workdir, allow_unchecked=allow_unchecked)
+    written = write_files(place, content, tune_text.pull_request(content))
+    shown = place.name if folder is None else str(folder)
+    told = json_text(content) if form == "json" else escape.terminal(tune_text.text(content, written, shown))
+    click.echo(told, nl=False)
+    sys.exit(content["exit_code"])

@@ -1,0 +1,128 @@
+"""A tuning on disk: every trial with what came of it, so that a kill costs at most the runs of one pair."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from pipeprof import __version__
+from pipeprof.errors import RunError
+from pipeprof.experiment.runs import write_json
+from pipeprof.experiment.session import MOST_BYTES, SESSION
+from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.plain_file import read_file
+from pipeprof.record.settings_file import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+SCHEMA_VERSION = 1
+PLAIN = 0.6  # of the time of a recording, whose tables are written and read: what a run without takes
+LAST = 12  # runs whose length says how long the next one takes
+HINT = "begin anew in another folder with -o"
+
+Batches = Literal["same", "other", "not_reproducible", "not_seen"]
+Word = Literal["accepted", "slower", "no_gain", "undecided", "other_data", "unchecked", "failed"]
+Ended = Literal["nothing_left", "loop_limits", "budget", "no_pipeline"]
+
+
+class Trial(msgspec.Struct, kw_only=True):
+    """One candidate on top of what was accepted before: rates in steps/s, pair by pair.
+
+    `what`: its changes in facts, for reports. `predicted_wrong`: measured wholly outside the predicted interval.
+    `stopped`: why there were no more pairs; one that the budget stopped is made again when there is more time.
+    """
+
+    key: str
+    what: list[dict[str, Any]]
+    prediction: dict[str, Any]
+    settings: Settings
+    a: list[float] = []
+    b: list[float] = []
+    interval: tuple[float, float] | None = None
+    ratio: float | None = None
+    batches: Batches = "not_seen"
+    verdict: Word = "undecided"
+    predicted_wrong: bool = False
+    stopped: Literal["decided", "pairs", "budget"] | None = None
+    error: str = ""
+    seconds: float = 0.0
+
+
+class Final(msgspec.Struct, kw_only=True):
+    """The whole set against the original. `verdict` is the gate's word; None while it was not judged."""
+
+    a: list[float] = []
+    b: list[float] = []
+    batches: Batches = "not_seen"
+    verdict: str | None = None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    alpha: float | None = None
+    looks: list[int] = []
+    error: str = ""
+
+
+class TuneState(msgspec.Struct, kw_only=True):
+    """What `session.json` of a tuning holds. `tune` is the hash of the command and the folder it runs in.
+
+    `seen`: facts of each recording, the first one first. `look_s`: of the longest
+    recording; `run_seconds`: of every other run.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    tune: str
+    state: Literal["open", "finished"] = "open"
+    ended: Ended | None = None
+    command: list[str]
+    started_at: str
+    spent_s: float = 0.0
+    look_s: float = 0.0
+    run_seconds: list[float] = []
+    seen: list[dict[str, Any]] = []
+    trials: list[Trial] = []
+    final: Final | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """What was accepted so far."""
+        return next((one.settings for one in reversed(self.trials) if one.verdict == "accepted"), Settings())
+
+    @property
+    def run_s(self) -> float:
+        """Seconds that a run takes at most, as far as is known: the longest of the last ones, else of a recording."""
+        return max(self.run_seconds[-LAST:], default=PLAIN * self.look_s)
+
+
+def tune_hash(command: Sequence[str], cwd: Path) -> str:
+    """What makes two calls the same tuning; the budget only says how far it goes."""
+    text = msgspec.json.encode([list(command), str(cwd), __version__], order="sorted")
+    return hashlib.sha256(text).hexdigest()[:12]
+
+
+def open_state(folder: Path, known_as: str, command: Sequence[str]) -> TuneState:
+    """The tuning in a folder, or a new one. Raises RunError for that of another command, or a damaged one."""
+    path = folder / SESSION
+    if not path.exists():
+        now = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
+        return TuneState(tune=known_as, command=list(command), started_at=now)
+    try:
+        found = msgspec.json.decode(read_file(path, MOST_BYTES), type=TuneState)
+    except OSError as error:
+        raise RunError(f"cannot read `{path}`: {error.strerror or error}", HINT) from error
+    except BAD_JSON as error:
+        raise RunError(f"`{path}` is damaged: {error}", HINT) from error
+    if found.schema_version != SCHEMA_VERSION or found.tune != known_as:
+        raise RunError(f"`{folder}` holds the tuning of another command, folder or version", HINT)
+    return found
+
+
+def save_state(folder: Path, state: TuneState) -> None:
+    """Write it whole. Raises MeasureError when it cannot be written."""
+    write_json(folder / SESSION, msgspec.to_builtins(state))

@@ -1,0 +1,104 @@
+"""Settings of a dataset pipeline as a file: what `tune` recommends, and `collect --apply` runs a script with.
+
+The script is not touched. Its operators are known by their place in the pipeline, so the file fits the script that it
+was made for; where another operator is found at such a place the setting is not applied.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeprof.errors import UsageError
+from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.plain_file import read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+SCHEMA_VERSION = 1
+MOST_BYTES = 1 << 20
+
+
+class OperatorSetting(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """New settings of one operator; None leaves one as it is.
+
+    `node` is its position in the pipeline (0 is nearest the training loop), `place` the file:line that makes it.
+    """
+
+    node: int
+    op_type: str
+    name: str = ""
+    place: str = ""
+    workers: int | None = None
+    processes: bool | None = None
+
+
+class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Changes of one pipeline, that of `site` (file:line of the training's iterator), and of the environment."""
+
+    schema_version: int = SCHEMA_VERSION
+    site: str | None = None
+    operators: tuple[OperatorSetting, ...] = ()
+    prefetch: int | None = None
+    environment: dict[str, str] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is changed."""
+        return not self.operators and self.prefetch is None and not self.environment
+
+    def override(self) -> dict[str, Any] | None:
+        """What the probe is told (collect/probe/override.py); None where the pipeline stays as it is."""
+        changes: list[dict[str, Any]] = [
+            {"node": one.node, "op_type": one.op_type, "workers": one.workers, "processes": one.processes}
+            for one in self.operators
+        ]
+        if self.prefetch is not None:
+            changes = changes or [{"node": 0}]
+            changes[0] = changes[0] | {"prefetch": self.prefetch}
+        return {"site": self.site, "changes": changes} if changes else None
+
+    def command(self, command: tuple[str, ...] | list[str]) -> list[str]:
+        """The command in the changed environment."""
+        words = [f"{name}={value}" for name, value in sorted(self.environment.items())]
+        return ["env", *words, *command] if words else list(command)
+
+
+def merged(settings: Settings, change: Mapping[str, Any]) -> Settings:
+    """The settings with a change on top: `operators` (as OperatorSetting), `prefetch`, `environment`, `site`."""
+    operators = {one.node: one for one in settings.operators}
+    for one in change.get("operators", ()):
+        before = operators.get(one.node)
+        if before is not None:
+            given = {
+                "workers": before.workers if one.workers is None else one.workers,
+                "processes": before.processes if one.processes is None else one.processes,
+            }
+            one = msgspec.structs.replace(one, **given)  # noqa: PLW2901
+        operators[one.node] = one
+    prefetch = change.get("prefetch")
+    return Settings(
+        site=change.get("site") or settings.site,
+        operators=tuple(operators[node] for node in sorted(operators)),
+        prefetch=settings.prefetch if prefetch is None else prefetch,
+        environment={**settings.environment, **change.get("environment", {})},
+    )
+
+
+def load_settings(path: Path) -> Settings:
+    """The settings in a file. Raises UsageError that says what is wrong with it."""
+    hint = "give the settings.json that `pipeprof tune` wrote"
+    try:
+        found = msgspec.json.decode(read_file(path, MOST_BYTES), type=Settings)
+    except OSError as error:
+        raise UsageError(f"cannot read `{path}`: {error.strerror or error}", hint) from error
+    except BAD_JSON as error:
+        raise UsageError(f"`{path}` is no file of settings: {error}", hint) from error
+    if found.schema_version != SCHEMA_VERSION:
+        raise UsageError(
+            f"`{path}` has version {found.schema_version} of the settings, expected {SCHEMA_VERSION}", hint
+        )
+    return found

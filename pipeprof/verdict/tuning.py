@@ -1,0 +1,180 @@
+"""What `tune` tries: candidates with what they should bring, in the order in which they are tried. Pure.
+
+A candidate never changes which rows the network gets: workers, worker processes and queues hand rows on in their order,
+and the number of threads of NumPy and OpenCV is none of the pipeline's. That it holds is checked all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipeprof.verdict.capacity import CPU_SHARE, PREFETCH, SCALING, SOURCE, Change, Loop, Stage, rate_now, rate_with
+from pipeprof.verdict.predict import MARGIN, Prediction, predict
+from pipeprof.verdict.workers import enough_workers
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+WORTH = 1.02  # a smaller gain is not worth a trial, nor a setting
+DEEP = 64  # the queue that is tried where rare stalls limit
+TIE = 1.15  # times the slowest: operators within it are changed together, too
+MOST_WORKERS = 64
+MOST_UNKNOWN = 3  # candidates of unknown effect that are tried in one round
+CONSUMER_TIE = 1.02  # a loop whose own speed is within this of the pipeline's is limited by itself
+ONE_THREAD: Mapping[str, str] = {
+    "MKL_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OPENCV_FOR_THREADS_NUM": "1",
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Changes that are tried together, and what they should bring; `prediction` without a ratio: not known."""
+
+    key: str
+    changes: tuple[Change, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    prediction: Prediction = field(default_factory=lambda: Prediction(None))
+
+    @property
+    def expected(self) -> float:
+        """The speed-up by which candidates are put in order: the prediction, the middle of its interval, else 1."""
+        predicted = self.prediction
+        if predicted.ratio is not None:
+            return predicted.ratio
+        if predicted.low is None or predicted.high is None:
+            return 1.0
+        return math.sqrt(max(predicted.low, 1e-9) * max(predicted.high, 1e-9))
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing could be predicted, not even an interval."""
+        return self.prediction.high is None
+
+    @property
+    def may_pay(self) -> bool:
+        """Whether a gain that matters is predicted; without a number, whether its interval has one."""
+        if self.prediction.ratio is not None:
+            return self.prediction.ratio >= WORTH
+        return self.is_unknown or (self.prediction.high or 0.0) >= WORTH
+
+
+def candidates(loop: Loop, environment: Mapping[str, str]) -> list[Candidate]:
+    """Everything that could be tried on the loop, the most promising first; of equals the smaller change.
+
+    `environment`: the variables that the training has; those that somebody set are left alone.
+    """
+    found = [
+        Candidate(_key(change), (change,), prediction=predict(loop, change))
+        for stage in loop.stages
+        for change in _changes(stage, loop)
+    ]
+    found += _together(loop)
+    if not limits_itself(loop) and (loop.has_no_core or loop.is_contended):
+        free = {name: value for name, value in ONE_THREAD.items() if name not in environment}
+        found += [Candidate("threads=1", environment=free)] if free else []
+    found = [one for one in found if not (one.is_unknown and limits_itself(loop))]
+    return sorted(found, key=lambda one: (one.is_unknown, -round(one.expected, 2), len(one.changes), _size(one)))
+
+
+def worth_trying(found: list[Candidate], tried: Collection[str]) -> Iterator[Candidate]:
+    """Of the candidates in their order those that may pay and were not tried; of unknown effect only a few."""
+    unknown = 0
+    for one in found:
+        if one.key in tried or not one.may_pay:
+            continue
+        if one.is_unknown:
+            unknown += 1
+            if unknown > MOST_UNKNOWN:
+                continue
+        yield one
+
+
+def limits_itself(loop: Loop) -> bool:
+    """Whether the training waits for nothing: no operator of the pipeline is slower than the loop itself."""
+    if loop.consumer is None or loop.is_contended:
+        return False
+    slowest = min((rate_now(loop, stage) for stage in loop.stages if stage.rate is not None), default=None)
+    return slowest is not None and slowest * CONSUMER_TIE >= loop.consumer
+
+
+def failed(prediction: Prediction, low: float, high: float) -> bool:
+    """Whether what was measured (98 % interval) lies wholly outside what was predicted."""
+    if prediction.low is None or prediction.high is None:
+        return False
+    return high < prediction.low or low > prediction.high
+
+
+def _changes(stage: Stage, loop: Loop) -> Iterator[Change]:
+    """Changes of one operator: numbers of workers, worker processes, both, and deeper queues."""
+    if stage.op_type != SOURCE and stage.op_type not in SCALING:
+        return
+    numbers = _numbers(stage, loop)
+    yield from (Change(stage.op_id, workers=number) for number in numbers)
+    if stage.is_python:
+        other = not stage.uses_processes
+        if stage.op_type != SOURCE or stage.workers > 1:
+            yield Change(stage.op_id, processes=other)
+        yield from (Change(stage.op_id, workers=number, processes=other) for number in numbers if number > 1)
+    deep = stage.kind == "burst" or (stage.op_type == SOURCE and stage.uses_processes and stage.workers > 1)
+    if deep and (stage.capacity or PREFETCH) < DEEP:
+        yield Change(stage.op_id, prefetch=DEEP)
+
+
+def _numbers(stage: Stage, loop: Loop) -> list[int]:
+    """Numbers of workers to try: enough by the prediction, one more, twice as many, all; fewer for a source."""
+    wanted = {enough_workers(loop, stage.op_id), stage.workers + 1, 2 * stage.workers, loop.cpu_count}
+    if stage.op_type == SOURCE or (stage.cpu_share or 0.0) >= CPU_SHARE:
+        wanted.add(1)
+    return sorted(
+        one for one in wanted if one and 1 <= one <= min(loop.cpu_count, MOST_WORKERS) and one != stage.workers
+    )
+
+
+def _together(loop: Loop) -> list[Candidate]:
+    """New workers for the operators that are about equally slow: either alone brings nothing."""
+    rates = {stage.op_id: rate_now(loop, stage) for stage in loop.stages if stage.rate is not None}
+    consumer = [loop.consumer] if loop.consumer is not None else []
+    before = min([*rates.values(), *consumer], default=0.0)
+    slow = [stage for stage in loop.stages if stage.op_id in rates and rates[stage.op_id] <= TIE * before]
+    if len(slow) < 2 or before <= 0:
+        return []
+    others = [rate for op_id, rate in rates.items() if op_id not in {stage.op_id for stage in slow}]
+    target = min([*others, *consumer], default=math.inf)
+    found = {stage.op_id: _enough(stage, target, loop) for stage in slow}
+    changes = tuple(
+        Change(stage.op_id, workers=found[stage.op_id][1]) for stage in slow if found[stage.op_id][1] != stage.workers
+    )
+    if len(changes) < 2:
+        return []
+    ratio = min(target, *(rate for rate, _ in found.values())) / before
+    low = 1.0 if any(stage.computes for stage in slow) else ratio * (1 - MARGIN)
+    key = "+".join(_key(change) for change in changes)
+    return [Candidate(key, changes, prediction=Prediction(ratio, min(low, ratio), ratio * (1 + MARGIN)))]
+
+
+def _enough(stage: Stage, target: float, loop: Loop) -> tuple[float, int]:
+    """Rate and number of workers: the smallest number that reaches the target, else the one that makes most."""
+    numbers = range(1, min(loop.cpu_count, MOST_WORKERS) + 1)
+    rates = [(rate, number) for number in numbers if (rate := rate_with(stage, number)) is not None]
+    enough = [one for one in rates if one[0] >= target]
+    if enough:
+        return min(enough, key=lambda one: one[1])
+    return max(rates, key=lambda one: (one[0], -one[1]), default=(stage.rate or 0.0, stage.workers))
+
+
+def _key(change: Change) -> str:
+    parts = {"workers": change.workers, "prefetch": change.prefetch, "processes": change.processes}
+    return f"{change.op_id}:" + ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
+
+
+def _size(candidate: Candidate) -> tuple[int, int, str]:
+    settings = sum(
+        value is not None for one in candidate.changes for value in (one.workers, one.prefetch, one.processes)
+    )
+    return settings, sum(one.workers or 0 for one in candidate.changes), candidate.key

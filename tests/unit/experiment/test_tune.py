@@ -1,0 +1,232 @@
+"""A tuning of known response surfaces: what it accepts, what it never recommends, its budget, and how it goes on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tune_fake import FakeBench, by_workers, pipeline, workers_of
+
+from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
+from pipeprof.experiment.session import SESSION
+from pipeprof.experiment.tune import TuneWish, compared, is_proven, run_tune
+from pipeprof.experiment.tune_result import content_of
+
+COMMAND = ("python", "train.py")
+
+
+@pytest.fixture
+def tune(tmp_path):
+    """`tune(bench, budget_s)`: the state, and what was said."""
+
+    def run(bench, budget_s=3600.0, folder="tuned", **wish):
+        said = []
+        (tmp_path / folder).parent.mkdir(exist_ok=True)
+        state, _ = run_tune(TuneWish(COMMAND, tmp_path, tmp_path / folder, budget_s, **wish), bench, said.append)
+        return state, said
+
+    return run
+
+
+def verdicts(state):
+    return [(one.key, one.verdict) for one in state.trials]
+
+
+def final_word(state, tmp_path, **wish):
+    return content_of(state, tmp_path, **({"allow_unchecked": False} | wish))["verdict"]
+
+
+def test_the_slow_map_gets_the_workers_that_it_needs(tune, tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    state, said = tune(FakeBench(loop, by_workers(loop)))
+    assert workers_of(state.settings, 1) >= 4
+    assert is_proven(state)
+    assert state.final.ratio == pytest.approx(4.0, rel=0.05)
+    assert final_word(state, tmp_path) == "proven"
+    assert state.ended == "loop_limits"
+    assert any("proving" in line for line in said)
+
+
+def test_after_each_accepted_step_it_is_recorded_again(tune):
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    state, _ = tune(bench)
+    accepted = [one for one in state.trials if one.verdict == "accepted"]
+    assert len(bench.looks) == len(accepted) + 1 == len(state.seen)
+    assert bench.looks[-1] == state.settings
+    assert state.final.ratio == pytest.approx(4.0, rel=0.05)
+
+
+def test_a_loop_that_limits_itself_has_nothing_to_gain(tune, tmp_path):
+    loop = pipeline(2, 3, 2, consumer=50.0)
+    bench = FakeBench(loop, by_workers(loop))
+    state, _ = tune(bench)
+    assert (state.trials, state.final, state.ended) == ([], None, "loop_limits")
+    assert bench.runs == []
+    content = content_of(state, tmp_path, allow_unchecked=False)
+    assert (content["verdict"], content["exit_code"]) == ("nothing_to_gain", 0)
+
+
+def test_predictions_that_fail_are_shown_and_cost_no_wrong_advice(tune, tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    state, _ = tune(FakeBench(loop, lambda settings: 25.0 / workers_of(settings, 1)))
+    assert state.trials
+    assert {one.verdict for one in state.trials} <= {"slower", "no_gain"}
+    assert any(one.predicted_wrong for one in state.trials)
+    assert state.settings.is_empty
+    assert final_word(state, tmp_path) == "nothing_to_gain"
+
+
+def test_what_changes_the_batches_is_never_accepted(tune):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.handed = lambda settings, _number: ("one", "two") if settings.is_empty else ("two", "one")
+    state, _ = tune(bench)
+    assert state.trials
+    assert {one.verdict for one in state.trials} <= {"other_data", "no_gain", "slower"}
+    assert state.trials[0].verdict == "other_data"
+    assert len(state.trials[0].a) == 2
+    assert state.settings.is_empty
+
+
+def test_batches_that_no_two_runs_share_are_not_taken_unasked(tune, tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.handed = lambda _settings, number: (f"random {number}",)
+    state, _ = tune(bench)
+    assert state.trials[0].verdict == "unchecked"
+    assert state.settings.is_empty
+    bench = FakeBench(loop, by_workers(loop))
+    bench.handed = lambda _settings, number: (f"random {number}",)
+    state, _ = tune(bench, folder="allowed", allow_unchecked=True)
+    assert state.final.batches == "not_reproducible"
+    assert final_word(state, tmp_path, allow_unchecked=True) == "proven"
+    assert final_word(state, tmp_path) == "not_judged"
+
+
+def test_a_candidate_that_breaks_is_listed_and_the_next_is_tried(tune):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.breaks = lambda settings: any(one.workers == 4 for one in settings.operators)
+    state, _ = tune(bench)
+    broken = [one for one in state.trials if one.verdict == "failed"]
+    assert broken
+    assert all(one.error == "it does not pickle" for one in broken)
+    assert state.final.ratio > 1.5
+
+
+def test_an_unchanged_command_that_fails_ends_it(tune):
+    loop = pipeline(6, 40, 6)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.breaks = lambda settings: settings.is_empty
+    with pytest.raises(WorkloadError):
+        tune(bench)
+
+
+@pytest.mark.parametrize("stop_after", [0, 1, 3, 7, 11, 14])
+def test_an_interrupted_tuning_goes_on_to_the_same_end(tune, stop_after):
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop), noise=0.0)
+    whole, _ = tune(bench, folder="whole")
+    first = FakeBench(loop, by_workers(loop), noise=0.0)
+    first.stop_after = stop_after
+    with pytest.raises(KeyboardInterrupt):
+        tune(first)
+    state, _ = tune(FakeBench(loop, by_workers(loop), noise=0.0))
+    assert verdicts(state) == verdicts(whole)
+    assert state.settings == whole.settings
+    assert state.final.verdict == whole.final.verdict == "improved"
+
+
+def test_a_finished_tuning_runs_nothing_again(tune):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    state, _ = tune(FakeBench(loop, by_workers(loop)))
+    bench = FakeBench(loop, by_workers(loop))
+    again, said = tune(bench)
+    assert (bench.runs, bench.looks) == ([], [])
+    assert again.final.ratio == state.final.ratio
+    assert "finished" in said[-1]
+
+
+def test_a_tuning_that_lacked_time_goes_on_with_a_larger_budget(tune, tmp_path):
+    loop = pipeline(6, 40, 20, consumer=100.0)
+    state, _ = tune(FakeBench(loop, by_workers(loop)), 40.0)
+    assert (state.state, state.ended) == ("finished", "budget")
+    assert final_word(state, tmp_path) == "undecided"
+    again, _ = tune(FakeBench(loop, by_workers(loop)), 40.0)
+    assert (again.ended, len(again.trials)) == ("budget", len(state.trials))
+    whole, _ = tune(FakeBench(loop, by_workers(loop)), 3600.0)
+    assert final_word(whole, tmp_path) == "proven"
+    assert whole.final.ratio == pytest.approx(4.0, rel=0.05)
+
+
+def test_a_state_that_is_damaged_or_of_another_command_is_refused(tune, tmp_path):
+    loop = pipeline(2, 3, 2, consumer=50.0)
+    tune(FakeBench(loop, by_workers(loop)))
+    path = tmp_path / "tuned" / SESSION
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"tune": "another"}))
+    with pytest.raises(RunError, match="another command"):
+        tune(FakeBench(loop, by_workers(loop)))
+    path.write_text("{")
+    with pytest.raises(RunError, match="damaged"):
+        tune(FakeBench(loop, by_workers(loop)))
+
+
+def test_a_training_without_a_pipeline_cannot_be_tuned(tune, tmp_path):
+    loop = pipeline(6, 40, 6)
+    bench = FakeBench(loop, by_workers(loop))
+    bench._seen = lambda _settings: None
+    state, _ = tune(bench)
+    with pytest.raises(MeasureError, match="no dataset pipeline"):
+        content_of(state, tmp_path, allow_unchecked=False)
+
+
+def test_a_command_is_needed(tmp_path):
+    with pytest.raises(UsageError, match="no command"):
+        run_tune(TuneWish((), tmp_path), None, print)
+
+
+def test_batches_are_compared_with_those_of_every_run():
+    same, other = ("a", "b", "c"), ("a", "c", "b")
+    assert compared([same], [same]) == "same"
+    assert compared([same], [same[:2]]) == "same"
+    assert compared([same, same], [other, other]) == "other"
+    assert compared([same, same], [same, other]) == "other"
+    assert compared([same, other], [same, same]) == "not_reproducible"
+    assert compared([same], [other]) == "not_seen"  # a second unchanged run says which of the two it is
+    assert compared([()], [same]) == "not_seen"
+
+
+works = st.floats(2.0, 60.0)
+surfaces = st.fixed_dictionaries(
+    {"map": st.floats(0.5, 2.2), "source": st.floats(0.5, 2.2), "batch": st.floats(0.5, 2.2)}
+)
+LIGHT = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture], "derandomize": True}
+
+
+@settings(max_examples=60, **LIGHT)
+@given(work=st.tuples(works, works, works), surface=surfaces, seed=st.integers(0, 9), budget_s=st.floats(5.0, 900.0))
+def test_it_never_recommends_a_slower_set_and_stays_in_its_budget(tmp_path_factory, work, surface, seed, budget_s):
+    """Whatever the truth is, and however wrong the predictions are."""
+    loop = pipeline(*work, consumer=150.0)
+    effect = dict(zip(range(3), (surface["batch"], surface["map"], surface["source"]), strict=True))
+
+    def truth(changed):
+        rate = loop.rate
+        for one in changed.operators:
+            rate *= effect[one.node] if (one.workers or 1) > 1 else 1.0
+            rate *= 0.9 if one.processes else 1.0
+        return rate
+
+    bench = FakeBench(loop, truth, noise=0.01, seed=seed)
+    folder = tmp_path_factory.mktemp("tune")
+    state, _ = run_tune(TuneWish(COMMAND, folder, folder / "tuned", budget_s), bench, lambda _line: None)
+    assert state.state == "finished"
+    if is_proven(state):
+        assert truth(state.settings) > truth(type(state.settings)())
+    # A recording that was begun, and the runs of one pair, are not cut short.
+    assert bench.clock <= budget_s + 4 * bench.run_s
+    assert state.spent_s == pytest.approx(bench.clock)

@@ -1,0 +1,149 @@
+"""The diff applies, changes nothing but the keywords, and where there is doubt the line is named instead."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+
+import pytest
+
+from pipeprof.experiment.tune_patch import CALLS, patch_of
+from pipeprof.record.settings_file import OperatorSetting, Settings
+
+pytest.importorskip("libcst", reason="the extra `tune`: without it the lines are named")
+NODES = {"MapOp": 1, "GeneratorOp": 2, "BatchOp": 0}
+
+
+def patch(folder, text, *wanted, name="train.py", **more):
+    """The patch of a file for (op_type, line, workers, processes)."""
+    path = folder / name
+    path.write_bytes(text.encode())
+    operators = tuple(
+        OperatorSetting(node=number, op_type=kind, place=f"{path}:{line}", workers=workers, processes=processes)
+        for number, (kind, line, workers, processes) in enumerate(wanted)
+    )
+    return patch_of(Settings(site=f"{path}:1", operators=operators, **more), folder)
+
+
+def applied(folder, diff, tool):
+    """The text of train.py after `git apply` or `patch`."""
+    (folder / "change.diff").write_bytes(diff.encode())
+    words = {"git": ["git", "apply", "change.diff"], "patch": ["patch", "-p1", "-s", "-i", "change.diff"]}[tool]
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"no {words[0]} here")
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return (folder / "train.py").read_bytes().decode()
+
+
+EDITS = {
+    "added": ("data = data.map(f, ['x'])\n", "data = data.map(f, ['x'], num_parallel_workers=2)\n"),
+    "changed": (
+        "data = data.map(f, ['x'],  num_parallel_workers = 1 )  # slow\n",
+        "data = data.map(f, ['x'],  num_parallel_workers = 2 )  # slow\n",
+    ),
+    "none": ("data = data.map(f, num_parallel_workers=None)\n", "data = data.map(f, num_parallel_workers=2)\n"),
+    "bracketed": ("data = data.map((f))\n", "data = data.map((f), num_parallel_workers=2)\n"),
+    "comma": ("data = data.map(f, )\n", "data = data.map(f, num_parallel_workers=2, )\n"),
+    "chain": (
+        "data = data.map(f).batch(4, num_parallel_workers=1)\n",
+        "data = data.map(f, num_parallel_workers=2).batch(4, num_parallel_workers=1)\n",
+    ),
+    "lines": (
+        "data = (data\n    .shuffle(4)\n    .map(\n        f,  # slow\n        ['x'],  # pictures\n    )\n)\n",
+        "data = (data\n    .shuffle(4)\n    .map(\n        f,  # slow\n        ['x'], num_parallel_workers=2,  # pictures\n    )\n)\n",
+    ),
+    "crlf": ("# a\r\ndata = data.map(f)\r\n", "# a\r\ndata = data.map(f, num_parallel_workers=2)\r\n"),
+    "no_newline": ("data = data.map(f)", "data = data.map(f, num_parallel_workers=2)"),
+    "form_feed": ("\x0c# a\ndata = data.map(f)\n", "\x0c# a\ndata = data.map(f, num_parallel_workers=2)\n"),
+}
+
+
+@pytest.mark.parametrize("tool", ["git", "patch"])
+@pytest.mark.parametrize("case", EDITS)
+def test_the_diff_applies_and_keeps_the_formatting(tmp_path, case, tool):
+    before, after = EDITS[case]
+    line = next(number for number, text in enumerate(before.split("\n"), start=1) if "map(" in text)
+    found = patch(tmp_path, before, ("MapOp", line, 2, None))
+    assert found.by_hand == ()
+    if tool == "patch" and case == "crlf":
+        pytest.skip("patch takes the carriage returns of a diff away")
+    assert applied(tmp_path, found.diff, tool) == after
+
+
+def test_several_operators_of_a_file_are_changed_together(tmp_path):
+    text = (
+        "data = ds.GeneratorDataset(Rows(), ['x'], num_parallel_workers=1)\ndata = data.map(f)\ndata = data.batch(8)\n"
+    )
+    wanted = [("BatchOp", 3, 2, True), ("MapOp", 2, None, True), ("GeneratorOp", 1, 4, False)]
+    after = applied(tmp_path, patch(tmp_path, text, *wanted).diff, "git")
+    assert after == (
+        "data = ds.GeneratorDataset(Rows(), ['x'], num_parallel_workers=4, python_multiprocessing=False)\n"
+        "data = data.map(f, python_multiprocessing=True)\n"
+        "data = data.batch(8, num_parallel_workers=2, python_multiprocessing=True)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        ("data = data.map(f, num_parallel_workers=args.workers)\n", 1, "expression"),
+        ("data = data.map(f, **options)\n", 1, "stars"),
+        ("data = data.map(*all)\n", 1, "stars"),
+        ("data = data.map(f, ['x'], ['x'], 1)\n", 1, "positional"),
+        ("data = data.map(f).map(g)\n", 1, "several_calls"),
+        ("data = make(data)\n", 1, "no_call"),
+        ("data = data.map(f)\n", 7, "no_call"),
+        ("data = data.map(f\n", 1, "unreadable"),
+    ],
+)
+def test_where_it_is_not_clear_the_line_is_named(tmp_path, text, line, why):
+    found = patch(tmp_path, text, ("MapOp", line, 2, None))
+    assert found.diff == ""
+    assert [(one.why, one.what) for one in found.by_hand] == [(why, "num_parallel_workers=2")]
+    assert found.by_hand[0].place == f"{tmp_path / 'train.py'}:{line}"
+
+
+def test_a_line_that_makes_two_operators_is_left_alone(tmp_path):
+    text = "for f in (one, two):\n    data = data.map(f)\n"
+    found = patch(tmp_path, text, ("MapOp", 2, 2, None), ("MapOp", 2, 4, None))
+    assert found.diff == ""
+    assert [one.why for one in found.by_hand] == ["same_line", "same_line"]
+
+
+def test_files_of_others_are_not_touched(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "lib.py").write_text("data = data.map(f)\n")
+    one = OperatorSetting(node=1, op_type="MapOp", place=f"{tmp_path / 'lib.py'}:1", workers=2)
+    found = patch_of(Settings(operators=(one,)), tmp_path / "mine")
+    assert (found.diff, [entry.why for entry in found.by_hand]) == ("", ["outside"])
+
+
+def test_what_is_global_or_of_the_environment_is_named(tmp_path):
+    found = patch(tmp_path, "data = 1\n", prefetch=64, environment={"OMP_NUM_THREADS": "1"})
+    assert [(one.why, one.what) for one in found.by_hand] == [
+        ("global", "mindspore.dataset.config.set_prefetch_size(64)"), ("environment", "OMP_NUM_THREADS=1"),
+    ]  # fmt: skip
+
+
+def test_a_line_that_other_pipelines_share_is_said(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text("data = data.map(f)\n")
+    one = OperatorSetting(node=1, op_type="MapOp", place=f"{path}:1", workers=2)
+    found = patch_of(Settings(operators=(one,)), tmp_path, {f"{path}:1"})
+    assert found.shared == (f"{path}:1",)
+
+
+def test_without_the_library_every_line_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "libcst", None)
+    found = patch(tmp_path, "data = data.map(f)\n", ("MapOp", 1, 2, None))
+    assert (found.diff, [one.why for one in found.by_hand]) == ("", ["no_libcst"])
+
+
+def test_every_edit_is_python_with_one_keyword_more(tmp_path):
+    for kind, (names, _) in CALLS.items():
+        text = f"data = data.{next(iter(names))}(f)\n"
+        after = applied(tmp_path, patch(tmp_path, text, (kind, 1, 3, None)).diff, "git")
+        call = ast.parse(after).body[0].value
+        assert [(word.arg, word.value.value) for word in call.keywords] == [("num_parallel_workers", 3)]

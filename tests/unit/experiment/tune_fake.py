@@ -1,0 +1,93 @@
+"""A bench whose runs follow a known response surface, on a clock of its own: tunings without trainings."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from pipeprof.errors import WorkloadError
+from pipeprof.experiment.tune_bench import Ran, Seen
+from pipeprof.verdict.capacity import Loop, Stage
+
+SITE = "train.py:30"
+TYPES = ("BatchOp", "MapOp", "GeneratorOp")
+
+
+def pipeline(*work_ms, consumer=200.0, kinds=("wait", "wait", "wait"), is_python=True):
+    """A loop of batch, map and source, each with one worker that takes so many ms for a batch."""
+    stages = tuple(
+        Stage(
+            number, TYPES[number], workers=1, work_ns=ms * 1e6, rate=1000 / ms, cores=0.05, utilisation=0.9,
+            kind=kinds[number], row_ns=ms * 1e6 / 8, rows=8.0, is_python=is_python, capacity=16, name=f"op{number}",
+        )
+        for number, ms in enumerate(work_ms)
+    )  # fmt: skip
+    rate = min(consumer, *(stage.rate for stage in stages))
+    return Loop(stages, consumer=consumer, rate=rate, free_cores=6.0, process_cores=0.5, cpu_count=8, gil_share=0.05)
+
+
+class FakeBench:
+    """`truth(settings)` is the speed in steps/s; the recording shows `loop`, with the settings that were accepted.
+
+    `noise`: relative spread of a run. `handed(settings, number)`: the fingerprints of the run of that number. `breaks`:
+    settings whose runs fail. `stop_after`: a run after which the process is interrupted, as by Ctrl-C.
+    """
+
+    def __init__(self, loop, truth, noise=0.005, seed=1, run_s=5.0):
+        self.loop, self.truth, self.noise, self.run_s = loop, truth, noise, run_s
+        self.random = random.Random(seed)  # noqa: S311 - reproducible on purpose
+        self.clock, self.runs, self.looks = 0.0, [], []
+        self.handed = lambda _settings, _number: ("one", "two")
+        self.breaks = lambda _settings: False
+        self.stop_after = None
+
+    def now(self):
+        return self.clock
+
+    def look(self, settings, path):
+        if path.exists():
+            return self._seen(settings)
+        path.mkdir(parents=True)
+        self.clock += 2 * self.run_s
+        self.looks.append(settings)
+        return self._seen(settings)
+
+    def run(self, settings, folder, name, longest_s):  # noqa: ARG002 - the real one takes it
+        if self.stop_after is not None and len(self.runs) >= self.stop_after:
+            raise KeyboardInterrupt
+        self.clock += self.run_s
+        self.runs.append((folder.name, name, settings))
+        if self.breaks(settings):
+            raise WorkloadError("it does not pickle")
+        rate = self.truth(settings) * self.random.lognormvariate(0.0, self.noise)
+        return Ran(rate, self.run_s, self.handed(settings, len(self.runs)))
+
+    def _seen(self, settings):
+        new = {one.node: one for one in settings.operators}
+        stages = []
+        for stage in self.loop.stages:
+            one = new.get(stage.op_id)
+            workers = (one and one.workers) or stage.workers
+            processes = stage.uses_processes if one is None or one.processes is None else one.processes
+            rate = stage.rate * workers / stage.workers
+            stages.append(replace(stage, workers=workers, uses_processes=processes, rate=rate))
+        loop = replace(self.loop, stages=tuple(stages), rate=self.truth(settings))
+        ops = [
+            {"op_id": one.op_id, "node": one.op_id, "op_type": one.op_type, "name": one.name, "site": f"train.py:{one.op_id + 9}",
+             "workers": one.workers, "uses_processes": one.uses_processes, "capacity": one.capacity}
+            for one in stages
+        ]  # fmt: skip
+        return Seen(loop, ops, SITE, 2 * self.run_s)
+
+
+def workers_of(settings, node):
+    return next((one.workers or 1 for one in settings.operators if one.node == node), 1)
+
+
+def by_workers(loop):
+    """The truth where the model is right: each stage in proportion to its workers, then the consumer."""
+
+    def truth(settings):
+        return min(loop.consumer, *(one.rate * workers_of(settings, one.op_id) for one in loop.stages))
+
+    return truth

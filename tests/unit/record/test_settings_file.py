@@ -1,0 +1,65 @@
+"""Settings as a file: read back as they were written, and refused with what is wrong."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from pipeprof.errors import UsageError
+from pipeprof.record.settings_file import OperatorSetting, Settings, load_settings, merged
+
+ONE = OperatorSetting(node=1, op_type="MapOp", name="rotate", place="train.py:3", workers=2)
+SETTINGS = Settings(site="train.py:9", operators=(ONE,), prefetch=64, environment={"OMP_NUM_THREADS": "1"})
+
+
+def test_settings_are_read_as_they_were_written(tmp_path):
+    path = tmp_path / "settings.json"
+    path.write_bytes(msgspec.json.encode(SETTINGS))
+    assert load_settings(path) == SETTINGS
+
+
+def test_the_probe_is_told_every_change_and_the_prefetch_size_once():
+    told = SETTINGS.override()
+    assert told == {
+        "site": "train.py:9",
+        "changes": [{"node": 1, "op_type": "MapOp", "workers": 2, "processes": None, "prefetch": 64}],
+    }
+    assert Settings(prefetch=8).override() == {"site": None, "changes": [{"node": 0, "prefetch": 8}]}
+    assert Settings(environment={"A": "1"}).override() is None
+    assert SETTINGS.command(["python", "x.py"]) == ["env", "OMP_NUM_THREADS=1", "python", "x.py"]
+    assert Settings().command(["python"]) == ["python"]
+
+
+def test_a_change_of_an_operator_keeps_its_other_settings():
+    change = {"operators": [OperatorSetting(node=1, op_type="MapOp", processes=True)], "environment": {"B": "2"}}
+    found = merged(SETTINGS, change)
+    assert (found.operators[0].workers, found.operators[0].processes) == (2, True)
+    assert found.prefetch == 64
+    assert found.environment == {"OMP_NUM_THREADS": "1", "B": "2"}
+    assert found.site == "train.py:9"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '{"operators": [{"node": "x", "op_type": "MapOp"}]}', '{"unknown": 1}', '{"schema_version": 2}'],
+)
+def test_what_is_no_file_of_settings_is_refused(tmp_path, text):
+    path = tmp_path / "settings.json"
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load_settings(path)
+    assert "settings.json" in caught.value.message
+    assert "pipeprof tune" in caught.value.hint
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="cannot read"):
+        load_settings(tmp_path / "none.json")
+
+
+def test_an_empty_set_says_so():
+    assert Settings().is_empty
+    assert not SETTINGS.is_empty
+    assert json.loads(msgspec.json.encode(Settings()))["operators"] == []

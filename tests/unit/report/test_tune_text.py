@@ -1,0 +1,89 @@
+"""The result of a tuning for people: what is proven, with figures, in 80 columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.experiment.tune_result import EXIT
+from pipeprof.report import tune_text
+
+WHAT = [{"op": "MapOp 1", "op_id": 1, "name": "rotate", "place": "train.py:9", "change": {"workers": [1, 2]}}]
+
+
+def trial(verdict, **more):
+    return {
+        "key": "1:workers=2", "what": WHAT, "prediction": {"ratio": 1.9, "low": 1.7, "high": 2.1}, "a": [10.0, 10.1],
+        "b": [19.0, 19.3], "interval": [1.8, 2.0], "ratio": 1.9, "verdict": verdict, "predicted_wrong": False, "error": "",
+    } | more  # fmt: skip
+
+
+def content(verdict, final=None, trials=(), **more):
+    return {
+        "verdict": verdict, "exit_code": EXIT[verdict], "command": ["python", "train.py", "--name", "a`b"], "spent_s": 61.0,
+        "ended": "nothing_left", "seen": [{"not_worth": [], "other_sites": []}], "trials": list(trials), "final": final, "patch": None,
+    } | more  # fmt: skip
+
+
+FINAL = {
+    "a": [10.0] * 4, "b": [19.0] * 4, "batches": "same", "verdict": "improved", "ratio": 1.9, "low": 1.85, "high": 1.95,
+    "p_value": 0.99999999, "error": "",
+}  # fmt: skip
+PATCH = {
+    "diff": "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-a = a.map(f)\n+a = a.map(f, num_parallel_workers=2)\n",
+    "by_hand": [{"place": "lib.py:7", "what": "num_parallel_workers=2", "why": "outside"}],
+    "shared": ["train.py:9"],
+}
+
+
+def test_what_is_proven_comes_first_with_its_interval_and_the_change():
+    text = tune_text.text(content("proven", FINAL, [trial("accepted")], patch=PATCH), ["patch.diff"], "tuned")
+    assert text.startswith("proven: x1.90 (1.85 to 1.95) the speed of the original\n")
+    assert "4 pairs of runs, in turn: 10.0 -> 19.0 steps/s" in text
+    assert "the first batches are the same, in the same order" in text
+    assert "MapOp 1 `rotate`: workers 1 -> 2" in text
+    assert "  +a = a.map(f, num_parallel_workers=2)" in text
+    assert "lib.py:7: num_parallel_workers=2 (its file is not below the working directory)" in text
+    assert "note: train.py:9 makes operators of other pipelines, too" in text
+    assert "Written into tuned: patch.diff" in text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "final", "begins"),
+    [
+        ("nothing_to_gain", None, "nothing to gain"),
+        ("undecided", None, "undecided: nothing was proven"),
+        ("undecided", FINAL | {"verdict": "inconclusive"}, "undecided: x1.90"),
+        ("not_faster", FINAL | {"verdict": "regressed", "ratio": 0.9}, "not faster: x0.90"),
+        ("not_judged", FINAL | {"batches": "other"}, "not judged: the first batches are not the same"),
+        ("not_judged", FINAL | {"error": "it broke", "a": [], "b": [], "ratio": None}, "not judged: it broke"),
+    ],
+)
+def test_what_is_not_proven_is_not_recommended(verdict, final, begins):
+    text = tune_text.text(content(verdict, final))
+    assert text.startswith(begins)
+    assert tune_text.pull_request(content(verdict, final)) == ""
+    assert final is None or "nothing is recommended" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("verdict", tune_text.TRIALS)
+def test_every_trial_is_listed_with_what_was_believed_and_what_came_out(verdict):
+    text = tune_text.text(content("nothing_to_gain", None, [trial(verdict, predicted_wrong=True, error="it broke")]))
+    joined = " ".join(text.split())
+    assert "predicted x1.70 to x2.10; measured x1.90 (1.80 to 2.00) in 2 pairs, outside the prediction" in joined
+    assert tune_text.TRIALS[verdict] in joined
+
+
+def test_no_line_is_wider_than_a_terminal():
+    long = [dict(WHAT[0], name="rotate_and_scale_pictures_of_all_sizes_from_storage" * 3)]
+    patch = PATCH | {"by_hand": [dict(one, place="very/" * 30 + "x.py:3") for one in PATCH["by_hand"]]}
+    text = tune_text.text(
+        content("proven", FINAL, [trial("accepted", what=long)], patch=patch), ["patch.diff"], "t" * 90
+    )
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_the_paragraph_for_a_pull_request_has_the_figures():
+    text = tune_text.pull_request(content("proven", FINAL, [trial("accepted"), trial("slower")]))
+    assert "x1.90 the speed (1.85 to 1.95 with 95 % confidence)" in text
+    assert text.count("- `MapOp 1 'rotate': workers 1 -> 2`") == 1
+    assert "4 pairs of interleaved runs of `python train.py --name 'a'b'`: 10.0 to 19.0 steps/s; p = 1e-06" in text
