@@ -130,7 +130,8 @@ def explained(error: duckdb.Error, tables: Sequence[str]) -> QueryError:
     elif isinstance(error, duckdb.PermissionException):
         hint = "only the run's own tables can be read"
     elif isinstance(error, duckdb.OutOfMemoryException):
-        hint = f"ask for fewer rows or columns at once, or set {limits.MEMORY} to allow more"
+        limit = limits.SPILL if "max_temp_directory_size" in str(error) else limits.MEMORY
+        hint = f"ask for fewer rows or columns at once, or set {limit} to allow more"
     elif isinstance(error, duckdb.ParserException) and 'near "fetch"' in message:
         hint = 'fetch is a reserved word of SQL: write "fetch" with double quotes'
     elif isinstance(error, duckdb.ParserException) and not hint:

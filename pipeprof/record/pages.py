@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
 MOST_OF_GROUP = 1 << 20  # rows of a part of a file, which is read as a whole; no writer of ours makes larger ones
@@ -65,6 +66,20 @@ def refuse_wide(found: Sequence[Part], rows: int) -> None:
             ahead, size, first = ahead - found[first].rows, size - found[first].bytes, first + 1
         if size > most:
             raise ValueError(f"{ahead:,} rows of it take more than {most >> 20} MiB; {limits.raised_by(limits.MEMORY)}")
+
+
+def refuse_long_texts(data: pa.Table) -> None:
+    """Raises ValueError when texts that are stored once take too much where each row has its own."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    most, size = limits.most_memory(), 0
+    for column in data.columns:
+        for chunk in column.chunks if pa.types.is_dictionary(column.type) else ():
+            lengths = pc.binary_length(chunk.dictionary).take(chunk.indices).cast(pa.int64())
+            size += pc.sum(lengths).as_py() or 0
+    if size > most:
+        raise ValueError(f"its texts take more than {most >> 20} MiB; {limits.raised_by(limits.MEMORY)}")
 
 
 def _parts(file: pq.FileMetaData, read: Callable[[int, int], bytes], size: int) -> list[Part]:

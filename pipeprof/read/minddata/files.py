@@ -10,6 +10,7 @@ from collections import Counter
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.errors import SourceError
+from pipeprof.record.bad_json import BAD_JSON, refuse_many_values
 from pipeprof.record.plain_file import open_file
 from pipeprof.units import NS_PER_MS
 
@@ -151,8 +152,9 @@ def read_json(path: Path) -> dict[str, Any]:
             raise SourceError(f"`{path}` is larger than {JSON_BYTES >> 20} MiB, which no such file is", "remove it")
         if not data.strip():
             raise SourceError(f"`{path}` is empty, expected a JSON object", "restore the file, or remove it")
+        refuse_many_values(data)
         content = json.loads(data.decode("utf-8-sig"), parse_constant=lambda _name: None)
-    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, *BAD_JSON) as error:
         raise SourceError(
             f"cannot read `{path}`: {error}", "the process may have been killed while writing it"
         ) from error

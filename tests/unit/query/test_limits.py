@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import tempfile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -81,6 +82,19 @@ def test_an_answer_that_fails_in_the_middle_is_not_asked_again(run, monkeypatch)
         monkeypatch.setattr(engine, "_connection", connection)
     assert "PIPEPROF_MAX_MEMORY_MIB" in caught.value.hint
     assert len(asked) == 1
+
+
+def test_what_is_spilled_has_an_end(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("PIPEPROF_MAX_MEMORY_MIB", "64")
+    monkeypatch.setenv("PIPEPROF_MAX_SPILL_MIB", "16")
+    text = "SELECT count(*) AS n FROM (SELECT md5(CAST(range AS VARCHAR)) AS b FROM range(4000000) ORDER BY b OFFSET 1)"
+    with Engine.open(run) as engine, pytest.raises(QueryError, match=r"SQL failed: .*16\.0 MiB") as caught:
+        engine.sql(text)
+    assert "PIPEPROF_MAX_SPILL_MIB" in caught.value.hint
+    monkeypatch.delenv("PIPEPROF_MAX_SPILL_MIB")
+    with Engine.open(run) as engine:
+        assert engine.sql(text).to_pylist() == [{"n": 3_999_999}]
 
 
 class Asked:
