@@ -17,7 +17,7 @@ _SECONDS = 3600
 _MEMORY_MIB = 512
 _SPILL_MIB = 8192
 _FEW_ROWS, _ROWS_PER_BYTE = 1 << 20, 4
-_IMPORTED_ROWS, _KEPT_ROWS = 1 << 28, 1 << 22
+_IMPORTED_ROWS, _KEPT_ROWS = 1 << 28, 1 << 20
 _PACKED_FEW, _PACKED_TIMES = 1 << 30, 100
 _HOLES_FEW = 1 << 26
 
@@ -47,7 +47,7 @@ def most_rows(stored: int) -> int:
 
 
 def most_imported_rows(*, kept: bool = False) -> int:
-    """How many rows of a table a rank's foreign files may become: 2**28, or 2**22 where they are kept in memory."""
+    """How many rows of a table a rank's foreign files may become: 2**28, or 2**20 where they are kept in memory."""
     return _chosen(ROWS) or (_KEPT_ROWS if kept else _IMPORTED_ROWS)
 
 

@@ -123,12 +123,20 @@ def _heads(read: Callable[[int, int], bytes], at: int, end: int, wanted: int) ->
     seen = 0
     while at < end and seen < wanted:
         head, length = _head(read, at)
-        packed = head.get(_PACKED, -1)
-        if packed < 0 or head.get(_SIZE, -1) < 0:
-            raise ValueError("a page of it has no size")
+        _refuse_odd(head)
+        packed = head[_PACKED]
         yield head
         seen += max((head[kind].get(1, 0) for kind in _HEADS if kind in head and kind != _DICTIONARY), default=0)
         at += length + packed
+
+
+def _refuse_odd(head: dict[int, Any]) -> None:
+    """Raises ValueError for the head of a page whose sizes, counts and encodings are not what they have to be."""
+    if any(not isinstance(head.get(field), int) or head[field] < 0 for field in (_SIZE, _PACKED)):
+        raise ValueError("a page of it has no size")
+    for inner in (head[form] for form in _HEADS if form in head):
+        if not isinstance(inner, dict) or any(not isinstance(inner.get(field, 0), int) for field in (1, 2, 4)):
+            raise ValueError("the head of a page of it cannot be read")
 
 
 def _head(read: Callable[[int, int], bytes], at: int) -> tuple[dict[int, Any], int]:

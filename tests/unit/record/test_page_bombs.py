@@ -157,3 +157,25 @@ def test_pages_that_are_none_are_refused(at, fill):
     metadata = pq.ParquetFile(io.BytesIO(bytes(data))).metadata
     with pytest.raises(ValueError, match=r"page of it|lies outside|written in a way"):
         pages.parts_of_bytes(metadata, bytes(data))
+
+
+@pytest.mark.parametrize("head", [{}, {2: 1}, {2: -1, 3: 1}, {2: None, 3: 1}, {2: {}, 3: 1}, {2: 1, 3: 1, 5: 7}, {2: 1, 3: 1, 7: None},
+                                  {2: 1, 3: 1, 8: {1: {}}}, {2: 1, 3: 1, 5: {1: 1, 2: None}}])  # fmt: skip
+def test_a_head_whose_fields_are_something_else_is_refused(head):
+    with pytest.raises(ValueError, match="a page of it"):
+        pages._refuse_odd(head)
+
+
+def test_no_bit_of_the_heads_ends_in_anything_else():
+    data = table_bytes(
+        {"value": [float(number) for number in range(50)], "name": [f"n{number}" for number in range(50)]}
+    )
+    metadata = pq.ParquetFile(io.BytesIO(data)).metadata
+    for at in range(4, len(data) - int.from_bytes(data[-8:-4], "little") - 8):
+        for bit in range(8):
+            changed = bytearray(data)
+            changed[at] ^= 1 << bit
+            try:
+                pages.parts_of_bytes(metadata, bytes(changed))
+            except ValueError:
+                continue
