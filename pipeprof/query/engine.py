@@ -220,6 +220,11 @@ class Engine:
             return _table(self._connection.sql(text, params=params or None))
         except (OSError, ValueError, RuntimeError) as error:
             raise self._explained(_of_stream(error), own=own) from error
+        except MemoryError as error:
+            raise QueryError(
+                "SQL failed: there is not enough memory",
+                f"ask for fewer rows or columns at once, or set {limits.MEMORY} to allow more",
+            ) from error
         except duckdb.Error as error:
             raise self._explained(error, own=own) from error
 

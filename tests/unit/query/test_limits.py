@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 import tempfile
 
 import pyarrow as pa
@@ -156,3 +158,22 @@ def test_what_is_done_something_with_has_a_type(run, name, value):
     run.save()
     with pytest.raises(RunError, match=rf"damaged manifest .*\$\.fingerprint\.{name}"):
         open_run(run.path)
+
+
+ONE_VALUE = """
+import sys
+from pipeprof.cli import main
+sys.argv = ["pipeprof", "sql", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.parametrize("text", ["SELECT length(repeat('x', 4000000000))", "SELECT length(printf('%2000000000d', 1))"])
+def test_one_value_does_not_grow_without_end(run, text):
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_VALUE, str(run.path), text], capture_output=True, text=True, check=False,
+        env={**os.environ, "PIPEPROF_MAX_MEMORY_MIB": "128"},
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "PIPEPROF_MAX_MEMORY_MIB to allow more" in done.stderr
+    assert "Traceback" not in done.stderr
