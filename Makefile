@@ -7,6 +7,7 @@ TORCH ?= torch
 BIN := $(VENV)/bin
 READY := $(VENV)/.pipeprof-installed
 MUTATIONS ?= 5000
+RACES ?= 30
 SBOM ?= sbom/pipeprof.cdx.json
 WORKFLOWS := $(wildcard .github/workflows/*.yml examples/github/*.yml)
 # Not empty: the versions of ci/constraints, with their hashes, and nothing else.
@@ -24,7 +25,7 @@ TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 # Each of several targets runs, whatever became of the one before; the exit code is of all of them.
 EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-history bench-timeline wheel release-check test-wheel constraints sbom clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-history bench-timeline wheel release-check test-wheel constraints sbom clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -66,6 +67,9 @@ fuzz: $(READY)  ## the tests that make up their input, with new input and in a n
 
 mutations: $(READY)  ## MUTATIONS=5000 damaged inputs of every family through the real verbs (an hour)
 	PIPEPROF_MUTATIONS=$(MUTATIONS) $(BIN)/python -m pytest --timeout 36000 -n auto tests/property/test_mutations.py
+
+races: $(READY)  ## RACES=30 times two recordings race for one folder and are killed at random (3 minutes)
+	PIPEPROF_RACES=$(RACES) $(TESTS) -m "not real" tests/e2e/test_races.py
 
 label-real: $(READY)  ## label the real trainings by intervention, those without a label: 90 s each, on a quiet machine
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/real_trainings/label.py

@@ -194,7 +194,9 @@ def judged_by(inputs: Inputs) -> list[str]:
 def git_knows(*words: str) -> bool:
     """Whether `git rev-parse` finds what is asked for; False without git."""
     try:
-        return not subprocess.run(["git", "rev-parse", *words], capture_output=True, check=False).returncode
+        return not subprocess.run(
+            ["git", "--no-replace-objects", "rev-parse", *words], capture_output=True, check=False
+        ).returncode
     except OSError:
         return False
 

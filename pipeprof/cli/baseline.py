@@ -202,7 +202,7 @@ def _tag(git: dict[str, Any] | None) -> str | None:
     """The tag of the measured revision in the repository of this folder; None for a changed tree."""
     if not git or not git.get("revision") or git.get("dirty"):
         return None
-    words = ["git", "tag", "--points-at", str(git["revision"]), "--sort=-creatordate"]
+    words = ["git", "--no-replace-objects", "tag", "--points-at", str(git["revision"]), "--sort=-creatordate"]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):

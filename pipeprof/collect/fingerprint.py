@@ -125,7 +125,9 @@ def _lines(path: str) -> list[str]:
 
 def _git(folder: str, *words: str) -> str | None:
     try:
-        done = subprocess.run(["git", "-C", folder, *words], capture_output=True, timeout=5, check=False)
+        done = subprocess.run(
+            ["git", "--no-replace-objects", "-C", folder, *words], capture_output=True, timeout=5, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else None

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-
 from pipeprof.errors import UsageError
+from pipeprof.record import toml
 from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.git import Repository, git_or_none
 from pipeprof.record.plain_file import read_file
@@ -199,7 +198,7 @@ def _read(path: Path) -> bytes:
 
 def _parsed(data: bytes, where: str) -> dict[str, Any]:
     try:
-        content = msgspec.toml.decode(data)
+        content = toml.decode(data)
     except BAD_JSON as error:
         raise UsageError(f"{where} is no TOML: {error}", "see docs/gate.md for an example") from error
     return _as_table(content, where, "the content")

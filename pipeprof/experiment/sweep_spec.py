@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from pipeprof.errors import UsageError
+from pipeprof.record import toml
 from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.plain_file import read_file
 from pipeprof.verdict.sweep import RULES, STAGES
@@ -124,7 +125,7 @@ class Limits:
 def load_spec(path: Path) -> Spec:
     """The sweep in a file. Raises UsageError that names the file and the key for what is no TOML, unknown or wrong."""
     try:
-        content = msgspec.toml.decode(read_file(path, MOST_BYTES))
+        content = toml.decode(read_file(path, MOST_BYTES))
     except OSError as error:
         raise UsageError(f"cannot read the sweep `{path}`: {error.strerror}", "give a TOML file") from error
     except BAD_JSON as error:

@@ -220,6 +220,11 @@ class Engine:
             return _table(self._connection.sql(text, params=params or None))
         except (OSError, ValueError, RuntimeError) as error:
             raise self._explained(_of_stream(error), own=own) from error
+        except MemoryError as error:
+            raise QueryError(
+                "SQL failed: there is not enough memory",
+                f"ask for fewer rows or columns at once, or set {limits.MEMORY} to allow more",
+            ) from error
         except duckdb.Error as error:
             raise self._explained(error, own=own) from error
 
@@ -280,11 +285,12 @@ def _threads() -> int:
 
 
 def _lock(connection: duckdb.DuckDBPyConnection, folder: Path | None) -> None:
-    """Leave only the run's folder to be reached, or nothing, for good. Spilled data goes to a temporary folder."""
+    """Leave only the run's folder to be reached, or nothing, for good. So much is spilled to a temporary folder."""
     spill = Path(tempfile.gettempdir()) / f"pipeprof-duckdb-{os.getpid()}"
     reached = "" if folder is None else quoted(str(reachable(absolute(folder))) + "/")
     connection.execute(
         f"SET temp_directory = {quoted(spill)};"
+        f"SET max_temp_directory_size = {quoted(f'{limits.most_spilled() >> 20}MiB')};"
         f"SET allowed_directories = [{reached}];"
         "SET autoinstall_known_extensions = false;"
         "SET autoload_known_extensions = false;"

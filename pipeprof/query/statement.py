@@ -14,6 +14,7 @@ import duckdb
 
 from pipeprof.errors import QueryError, did_you_mean
 from pipeprof.record import limits
+from pipeprof.record.text import printable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +45,12 @@ def check(text: str) -> None:
 
     DuckDB counts DESCRIBE, SHOW, SUMMARIZE, VALUES and FROM as SELECT.
     """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise QueryError(
+            f"the SQL is not UTF-8: `{shortened(printable(text))}`", "write `chr(N)` for a character"
+        ) from error
     statements = _parsed(text)
     if len(statements) != 1:
         raise QueryError(f"expected exactly one SQL statement, found {len(statements)}", "ask them one by one")
@@ -130,7 +137,8 @@ def explained(error: duckdb.Error, tables: Sequence[str]) -> QueryError:
     elif isinstance(error, duckdb.PermissionException):
         hint = "only the run's own tables can be read"
     elif isinstance(error, duckdb.OutOfMemoryException):
-        hint = f"ask for fewer rows or columns at once, or set {limits.MEMORY} to allow more"
+        limit = limits.SPILL if "max_temp_directory_size" in str(error) else limits.MEMORY
+        hint = f"ask for fewer rows or columns at once, or set {limit} to allow more"
     elif isinstance(error, duckdb.ParserException) and 'near "fetch"' in message:
         hint = 'fetch is a reserved word of SQL: write "fetch" with double quotes'
     elif isinstance(error, duckdb.ParserException) and not hint:

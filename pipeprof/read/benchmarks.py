@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.bad_json import BAD_JSON, refuse_many_values
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.record.plain_file import read_file
 
@@ -45,7 +45,9 @@ class _File(msgspec.Struct):
 def is_benchmark(path: Path) -> bool:
     """Whether the file is JSON with a list of benchmarks."""
     try:
-        found = msgspec.json.decode(read_file(path, MOST_BYTES))
+        data = read_file(path, MOST_BYTES)
+        refuse_many_values(data)
+        found = msgspec.json.decode(data)
     except (OSError, *BAD_JSON):
         return False
     return isinstance(found, dict) and isinstance(found.get("benchmarks"), list) and "machine_info" in found
@@ -108,7 +110,9 @@ def _digest(file: _File) -> str:
 
 def _decoded(path: Path) -> _File:
     try:
-        return msgspec.json.decode(read_file(path, MOST_BYTES), type=_File)
+        data = read_file(path, MOST_BYTES)
+        refuse_many_values(data)
+        return msgspec.json.decode(data, type=_File)
     except OSError as error:
         raise SourceError(f"cannot read `{path}`: {error.strerror}", HINT) from error
     except BAD_JSON as error:

@@ -1,4 +1,4 @@
-"""Git, asked without hooks, filters or drivers: what a revision holds, byte for byte, whatever is checked out."""
+"""Git, asked without hooks, filters, drivers or replacements: what a revision holds, byte for byte."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ def git_or_none(folder: Path, *words: str) -> str | None:
 
 def git_bytes(folder: Path, *words: str) -> bytes:
     """What git writes. Raises UsageError with its last words when it refuses or cannot be run."""
-    command = ["git", "-C", str(folder), "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", *words]
+    own = ("--no-replace-objects", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+    command = ["git", "-C", str(folder), *own, *words]
     try:
         done = subprocess.run(command, capture_output=True, check=False)
     except OSError as error:

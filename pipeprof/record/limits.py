@@ -12,12 +12,18 @@ BYTES, ROWS, SECONDS, MEMORY = (
     "PIPEPROF_MAX_SECONDS",
     "PIPEPROF_MAX_MEMORY_MIB",
 )
+SPILL = "PIPEPROF_MAX_SPILL_MIB"
 _SECONDS = 3600
 _MEMORY_MIB = 512
+_SPILL_MIB = 8192
 _FEW_ROWS, _ROWS_PER_BYTE = 1 << 20, 4
-_IMPORTED_ROWS, _KEPT_ROWS = 1 << 28, 1 << 22
+_IMPORTED_ROWS, _KEPT_ROWS = 1 << 28, 1 << 20
 _PACKED_FEW, _PACKED_TIMES = 1 << 30, 100
 _HOLES_FEW = 1 << 26
+
+
+class TooManyRows(SourceError):  # noqa: N818 - named as all errors here
+    """Files become more rows than a table may have: none of them is left out instead."""
 
 
 def most_bytes(default: int) -> int:
@@ -41,14 +47,14 @@ def most_rows(stored: int) -> int:
 
 
 def most_imported_rows(*, kept: bool = False) -> int:
-    """How many rows of a table a rank's foreign files may become: 2**28, or 2**22 where they are kept in memory."""
+    """How many rows of a table a rank's foreign files may become: 2**28, or 2**20 where they are kept in memory."""
     return _chosen(ROWS) or (_KEPT_ROWS if kept else _IMPORTED_ROWS)
 
 
 def refuse_rows(table: str, rows: int, most: int) -> None:
-    """Raises SourceError when foreign files become more rows of a table than they may."""
+    """Raises TooManyRows when foreign files become more rows of a table than they may."""
     if rows > most:
-        raise SourceError(f"the files become more than {most:,} rows of the table `{table}`", raised_by(ROWS))
+        raise TooManyRows(f"the files become more than {most:,} rows of the table `{table}`", raised_by(ROWS))
 
 
 def most_seconds() -> int:
@@ -59,6 +65,11 @@ def most_seconds() -> int:
 def most_memory() -> int:
     """Bytes that the query engine keeps in memory. An answer may take twice as much."""
     return (_chosen(MEMORY) or _MEMORY_MIB) << 20
+
+
+def most_spilled() -> int:
+    """Bytes that a query may put into the temporary folder, for want of memory."""
+    return (_chosen(SPILL) or _SPILL_MIB) << 20
 
 
 def raised_by(name: str) -> str:

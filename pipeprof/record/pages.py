@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
 MOST_OF_GROUP = 1 << 20  # rows of a part of a file, which is read as a whole; no writer of ours makes larger ones
@@ -67,6 +68,20 @@ def refuse_wide(found: Sequence[Part], rows: int) -> None:
             raise ValueError(f"{ahead:,} rows of it take more than {most >> 20} MiB; {limits.raised_by(limits.MEMORY)}")
 
 
+def refuse_long_texts(data: pa.Table) -> None:
+    """Raises ValueError when texts that are stored once take too much where each row has its own."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    most, size = limits.most_memory(), 0
+    for column in data.columns:
+        for chunk in column.chunks if pa.types.is_dictionary(column.type) else ():
+            lengths = pc.binary_length(chunk.dictionary).take(chunk.indices).cast(pa.int64())
+            size += pc.sum(lengths).as_py() or 0
+    if size > most:
+        raise ValueError(f"its texts take more than {most >> 20} MiB; {limits.raised_by(limits.MEMORY)}")
+
+
 def _parts(file: pq.FileMetaData, read: Callable[[int, int], bytes], size: int) -> list[Part]:
     most, found = limits.most_memory(), []
     for number in range(file.num_row_groups):
@@ -108,12 +123,20 @@ def _heads(read: Callable[[int, int], bytes], at: int, end: int, wanted: int) ->
     seen = 0
     while at < end and seen < wanted:
         head, length = _head(read, at)
-        packed = head.get(_PACKED, -1)
-        if packed < 0 or head.get(_SIZE, -1) < 0:
-            raise ValueError("a page of it has no size")
+        _refuse_odd(head)
+        packed = head[_PACKED]
         yield head
         seen += max((head[kind].get(1, 0) for kind in _HEADS if kind in head and kind != _DICTIONARY), default=0)
         at += length + packed
+
+
+def _refuse_odd(head: dict[int, Any]) -> None:
+    """Raises ValueError for the head of a page whose sizes, counts and encodings are not what they have to be."""
+    if any(not isinstance(head.get(field), int) or head[field] < 0 for field in (_SIZE, _PACKED)):
+        raise ValueError("a page of it has no size")
+    for inner in (head[form] for form in _HEADS if form in head):
+        if not isinstance(inner, dict) or any(not isinstance(inner.get(field, 0), int) for field in (1, 2, 4)):
+            raise ValueError("the head of a page of it cannot be read")
 
 
 def _head(read: Callable[[int, int], bytes], at: int) -> tuple[dict[int, Any], int]:

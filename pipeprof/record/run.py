@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from pipeprof.errors import RunError, did_you_mean, near_names
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.bad_json import BAD_JSON, refuse_many_values
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
 from pipeprof.record.text import printable_all
@@ -209,6 +209,7 @@ def load(path: str | os.PathLike[str]) -> Run:
     except OSError as error:
         raise RunError(f"cannot read `{manifest}`: {error.strerror}", "restore the file") from error
     try:
+        refuse_many_values(text)
         version = msgspec.json.decode(text, type=_Version).schema_version
         if version > SCHEMA_VERSION:
             raise RunError(

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
+from pipeprof.record import pages
 from pipeprof.record.schema import BY_NAME
 from pipeprof.record.text import printable_all, reachable
 
@@ -70,12 +71,15 @@ def write_arrow(run: Run, table: str, rep: int, rank: int, data: pa.Table, part:
 
 
 def read(run: Run, table: str) -> pa.Table:
-    """All rows of a table with `rep` and `rank`, in file order; an empty table when the run does not have it."""
+    """All rows of a table with `rep` and `rank`, in file order; an empty table when the run does not have it.
+
+    Raises RunError, naming the file, for one that is damaged or becomes more than queries may keep in memory.
+    """
     schema = BY_NAME[table].arrow()
     parts = []
     for path in run.files(table):
         keys = dict(part.split("=") for part in path.parts[-3:-1])
-        data = pq.ParquetFile(reachable(path)).read()
+        data = _checked(path)
         for name in ("rank", "rep"):
             data = data.add_column(
                 0, pa.field(name, pa.int64()), pa.array([int(keys[name])] * data.num_rows, pa.int64())
@@ -83,6 +87,23 @@ def read(run: Run, table: str) -> pa.Table:
         parts.append(data)
     full = pa.schema([pa.field("rep", pa.int64()), pa.field("rank", pa.int64()), *schema])
     return pa.concat_tables(parts) if parts else full.empty_table()
+
+
+def _checked(path: Path) -> pa.Table:
+    """All rows of a file of a run; texts are plain only when they fit in the memory, however often they repeat."""
+    try:
+        with pq.ParquetFile(reachable(path)) as file:
+            found = file.schema_arrow
+            pages.check(file.metadata, path)
+        texts = [field.name for field in found if pa.types.is_string(field.type)]
+        with pq.ParquetFile(reachable(path), read_dictionary=texts) as file:
+            data = file.read()
+        pages.refuse_long_texts(data)
+        return data.cast(found)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise RunError(
+            f"damaged file `{path}`: {error}", "collect or import the run again, or restore the file"
+        ) from error
 
 
 def arrow(table: str, columns: Sequence[Sequence[Any]]) -> pa.Table:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from pipeprof.errors import RunError
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.bad_json import BAD_JSON, refuse_many_values
 
 SCHEMA_VERSION = 1
 
@@ -145,6 +145,7 @@ class Comparison(_Part):
 def read(data: bytes, where: str) -> dict[str, Any]:
     """The content with every key present. Raises RunError that names `where` for a newer version and for damage."""
     try:
+        refuse_many_values(data)
         version = msgspec.json.decode(data, type=_Version).schema_version
         if version > SCHEMA_VERSION:
             raise RunError(

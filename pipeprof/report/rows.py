@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from pipeprof import escape
+from pipeprof.query import process_memory
 from pipeprof.query.engine import Engine
+from pipeprof.record import limits
 from pipeprof.report.screen import print_drawn
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from pipeprof.record.run import Run
 
+_MEMORY_TIMES = 6  # of what queries keep: with an answer, and what allocators set aside
 MOST_ROWS = 100  # on a terminal; files and pipes get all
 SHOWS_ALL = "--format csv"
 _NUMBERS = ("int", "uint", "double", "float", "halffloat", "decimal")
@@ -35,7 +38,9 @@ CONTENTS = (
 def show(run: Run, query: str | None, form: str) -> None:
     """Print the rows of a query over a run; of the list of its tables and views when there is none."""
     with Engine.open(run, lazily=True) as engine:
-        show_rows(engine.sql(query or CONTENTS), form)
+        with process_memory.at_most(_MEMORY_TIMES * limits.most_memory()):
+            found = engine.sql(query or CONTENTS)
+        show_rows(found, form)
 
 
 def show_rows(data: pa.Table, form: str) -> None:

@@ -84,7 +84,12 @@ _SHAPES = re.compile(
     r"(?:sk|pk|rk)[-_](?=[\w-]*\d)[\w-]{16,}|xox[a-z]-[\w-]{10,}|xapp-[\w-]{10,}|eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?|"
     r"AIza[\w-]{30,}|ya29\.[\w-]{16,}|npm_[A-Za-z0-9]{16,}|pypi-[\w-]{16,}|dckr_pat_[\w-]{16,}|SG\.[\w-]{16,}\.[\w-]{16,}|"
     r"gsk_[A-Za-z0-9]{16,}|nvapi-[\w-]{16,}|r8_[A-Za-z0-9]{16,}|hvs\.[\w-]{16,}|dop_v1_[0-9a-f]{16,}|"
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:(?!-----END).)*(?:-----END [A-Z ]*PRIVATE KEY-----|$)|"
+    r"ABSK[\w+/=]{40,}|AGE-SECRET-KEY-1[0-9A-Z]{16,}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{16,}|sbp_[0-9a-f]{16,}|lin_api_\w{16,}|"
+    r"ntn_\w{16,}|dapi[0-9a-f]{32}|ATATT[\w=-]{16,}|pat-(?:na|eu)\d-[\w-]{16,}|PMAK-[\w-]{16,}|key-[0-9a-f]{32}|"
+    r"\d{8,10}:AA[\w-]{33}|[MNO](?=\w*\d)[\w-]{23,26}\.[\w-]{6}\.(?=[\w-]*\d)[\w-]{27,}|sq0[a-z]{3}-[\w-]{16,}|EAAA[\w-]{56,}|tskey-[a-z]+-[\w-]{8,}|"
+    r"wandb_v\d_\w{16,}|pul-[0-9a-f]{40}|rubygems_[0-9a-f]{16,}|glsa_\w{16,}|CCIPAT_\w{16,}|v1\.0-[0-9a-f]{24}-[0-9a-f]{64,}|"
+    r"-{4,5} ?BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}(?:(?!---- ?END).)*"
+    r"(?:-{4,5} ?END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)? ?-{4,5}|$)|PuTTY-User-Key-File-\d:.*|"
     r"(?<=hooks\.slack\.com/services/)[\w/]+|(?<=/api/webhooks/)\d+/[\w-]+"
     r")",
     re.ASCII | re.DOTALL,

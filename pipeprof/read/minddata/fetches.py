@@ -11,6 +11,7 @@ from pipeprof.read.minddata.files import LARGEST_MS, integer
 from pipeprof.read.source.content import lines
 from pipeprof.read.source.notes import Notes
 from pipeprof.read.source.numbers import LARGEST
+from pipeprof.record import limits
 from pipeprof.units import NS_PER_MS, format_count
 
 if TYPE_CHECKING:
@@ -50,8 +51,10 @@ def read_records(path: Path, notes: Notes) -> list[FetchRecord]:
     """Records of a dataset_iterator_profiling or device_queue_profiling file, by batch.
 
     Lines are `type extra batch value [time_ms]`. What is ragged (the last line, when the process was killed), negative
-    or too large is left out and counted in `notes`. The time of a batch is that of its line of type 1.
+    or too large is left out and counted in `notes`. The time of a batch is that of its line of type 1. Raises
+    TooManyRows before more are kept than a table may have.
     """
+    most = limits.most_imported_rows(kept=True)
     batches: dict[int, dict[str, int]] = {}
     ragged = 0
     for line in lines(path):
@@ -65,6 +68,7 @@ def read_records(path: Path, notes: Notes) -> list[FetchRecord]:
             notes.count(path, "impossible batch number")
         else:
             _add_line(path, batches.setdefault(values[2], {}), values, notes)
+            limits.refuse_rows("fetch", len(batches), most)
     if ragged:
         bad = format_count(ragged, "line")
         notes.add("ragged", f"`{path.name}`: left out {bad} without four or five whole numbers")
@@ -76,6 +80,7 @@ def read_device_side(path: Path, unit_ns: int, notes: Notes) -> list[DeviceFetch
 
     In time order. Lines of other names are no dequeues and are passed over. Raises SourceError when there is none.
     """
+    most = limits.most_imported_rows(kept=True)
     found: list[DeviceFetch] = []
     ragged = 0
     for line in lines(path):
@@ -92,6 +97,7 @@ def read_device_side(path: Path, unit_ns: int, notes: Notes) -> list[DeviceFetch
         if not 0 <= depth <= LARGEST:
             notes.count(path, "impossible depth of the device's queue")
         found.append(DeviceFetch(start, end - start, depth if 0 <= depth <= LARGEST else None))
+        limits.refuse_rows("fetch", len(found), most)
     if not found:
         raise SourceError(
             f"no batch in `{path}`, expected lines `GetNext_dequeue_wait start end depth`",

@@ -15,6 +15,7 @@ from pipeprof.read.minddata.graph import Graph, PipelineOp, read_pipeline, read_
 from pipeprof.read.minddata.saved import attach
 from pipeprof.read.minddata.timings import Block, read_blocks
 from pipeprof.read.source.notes import Notes
+from pipeprof.record import limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -72,7 +73,10 @@ def begin_ns(record: FetchRecord, *, sink: bool) -> int | None:
 
 
 def read_rank(paths: Paths) -> RankFiles:
-    """Read one rank's files by kind, at most one of each. Raises nothing: `damage` has what could not be read."""
+    """Read one rank's files by kind, at most one of each. `damage` has what could not be read.
+
+    Raises TooManyRows.
+    """
     found = RankFiles()
     graph = _graph(paths, found)
     found.ops, found.interval_ns = graph.ops, graph.interval_ns
@@ -97,6 +101,8 @@ def _tried(found: RankFiles, path: Path | None, read: Callable[[Path, Notes], T]
         return None
     try:
         return read(path, found.notes)
+    except limits.TooManyRows:
+        raise
     except SourceError as error:
         found.damage.append(error)
         return None

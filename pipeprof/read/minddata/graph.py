@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pipeprof.read.source.notes import Notes
 
 _LARGEST_ID = 1 << 31
+_MOST_OPS = 1 << 16  # no graph is written with as many
 _CSV_COLUMNS = ("op_id", "op_type", "num_workers", "output_queue_size", "output_queue_length", "children_id")
 _USAGE = "output_queue_usage_rate"  # mean fill; the JSON file has the samples alone
 _HINT = "the file was damaged or edited: restore it, or remove it"
@@ -198,10 +200,12 @@ def _interval(value: object) -> int | None:
 
 def _tree(path: Path, ops: Sequence[PipelineOp]) -> list[PipelineOp]:
     """The operators by id. Raises SourceError unless each is the child of at most one other and none of itself."""
+    if len(ops) > _MOST_OPS:
+        raise SourceError(f"damaged `{path}`: {len(ops):,} operators, expected at most {_MOST_OPS:,}", _HINT)
     by_id = {op.op_id: op for op in ops}
     consumer: dict[int, int] = {}
     if len(by_id) != len(ops):
-        twice = next(number for number in by_id if sum(op.op_id == number for op in ops) > 1)
+        twice = Counter(op.op_id for op in ops).most_common(1)[0][0]
         raise SourceError(f"damaged `{path}`: op_id {twice} more than once, expected one operator for each id", _HINT)
     for op in ops:
         for child in op.children:
@@ -216,11 +220,14 @@ def _tree(path: Path, ops: Sequence[PipelineOp]) -> list[PipelineOp]:
                     _HINT,
                 )
             consumer[child] = op.op_id
+    known: set[int] = set()  # to lead to the end
     for number in by_id:
-        seen, at = {number}, consumer.get(number)
-        while at is not None and at not in seen:
-            seen.add(at)
+        way: dict[int, None] = {}
+        at: int | None = number
+        while at is not None and at not in known:
+            if at in way:
+                raise SourceError(f"damaged `{path}`: operator {at} is its own producer, expected a tree", _HINT)
+            way[at] = None
             at = consumer.get(at)
-        if at is not None:
-            raise SourceError(f"damaged `{path}`: operator {at} is its own producer, expected a tree", _HINT)
+        known.update(way)
     return [by_id[number] for number in sorted(by_id)]

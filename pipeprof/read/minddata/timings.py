@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.read.source.content import lines
 from pipeprof.read.source.numbers import LARGEST
+from pipeprof.record import limits
 from pipeprof.units import ns_from_text
 
 if TYPE_CHECKING:
@@ -59,12 +60,14 @@ def read_blocks(path: Path, notes: Notes) -> list[Block]:
     """The blocks of a log in its order. Lines of other output between and inside them are passed over.
 
     A block without a time stamp, without operators, or with an operator twice (two processes wrote over each other)
-    is left out and counted in `notes`.
+    is left out and counted in `notes`. Raises TooManyRows when they are more
+    than a table may have.
     """
     found: list[Block] = []
     header: tuple[int, int] | None = None
     block: Block | None = None
-    since = 0
+    since = rows = 0
+    most = limits.most_imported_rows(kept=True)
     for line in lines(path):
         stamp = _HEADER.search(line)
         if stamp:
@@ -78,7 +81,8 @@ def read_blocks(path: Path, notes: Notes) -> list[Block]:
             block = Block(*header) if header else None
             header, since = None, 0
         elif block is not None:
-            _add_line(block, line)
+            rows += _add_line(block, line)
+            limits.refuse_rows("op_service", rows, most)
             if since > _REACH:
                 _close(path, block, found, notes)
                 block = None
@@ -98,7 +102,8 @@ def _close(path: Path, block: Block | None, found: list[Block], notes: Notes) ->
         found.append(block)
 
 
-def _add_line(block: Block, line: str) -> None:
+def _add_line(block: Block, line: str) -> bool:
+    """Add what a line says; whether it was an operator's."""
     fields = _OP.search(line)
     if fields:
         kind, number, average, largest, smallest, rows, reading = fields.groups()
@@ -106,9 +111,11 @@ def _add_line(block: Block, line: str) -> None:
         avg_ns, max_ns, min_ns, io_ns = times
         if avg_ns is not None:
             block.ops.append(OpTime(int(number), kind, avg_ns, max_ns, min_ns, int(rows), io_ns))
+            return True
     elif not line.startswith(_LEGEND):
         for name, value in _EXTRA.findall(line):
             block.extras.setdefault(name, ns_from_text(value, "ms"))
+    return False
 
 
 def _stamp(found: re.Match[str]) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.source.content import HINT, cannot_read, lines, whole_bytes
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.bad_json import BAD_JSON, refuse_many_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,11 +24,15 @@ def document(path: Path, most: int = BYTES, number: Callable[[str], Any] = str) 
 
     NaN and infinity are None. What has a fraction or an exponent is what `number` makes of its text: by default that
     text, so that nothing is lost. Raises SourceError for a file that is empty, cut off or no JSON, and for one of more
-    than `most` bytes.
+    than `most` bytes, or of more values than memory may hold.
     """
     data = whole_bytes(path, most)
     if not data.strip():
         raise SourceError(f"`{path}` is empty, expected a JSON object", HINT)
+    try:
+        refuse_many_values(data)
+    except msgspec.DecodeError as error:
+        raise cannot_read(path, error) from error
     try:
         return msgspec.json.Decoder(float_hook=number).decode(data)
     except (*BAD_JSON, ValueError) as error:

@@ -13,13 +13,12 @@ class Notes:
     """What was odd, for the user: `add` says it at once, `count` gathers equal oddities of one file into one line."""
 
     def __init__(self) -> None:
-        self._said: list[tuple[str, str]] = []
+        self._said: dict[tuple[str, str], None] = {}
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, code: str, message: str) -> None:
         """Say a thing once."""
-        if (code, message) not in self._said:
-            self._said.append((code, message))
+        self._said[code, message] = None
 
     def count(self, path: Path, what: str, times: int = 1) -> None:
         """One more value of this file that was left out, for this reason."""
@@ -28,7 +27,7 @@ class Notes:
 
     def all(self) -> list[tuple[str, str]]:
         """(code, message) of everything, in the order it was found; left-out values last."""
-        return self._said + [
+        return list(self._said) + [
             ("bad_value", f"`{name}`: {'1 entry was' if times == 1 else f'{times:,} entries were'} left out: {what}")
             for (name, what), times in self._counts.items()
         ]

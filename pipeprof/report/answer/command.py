@@ -10,6 +10,8 @@ from typing import Any
 from pipeprof import escape
 from pipeprof.collect.probe.redact import LEFT_OUT
 
+MOST_COMMAND = 1 << 15  # characters; a longer one is not shown to be pasted
+
 
 def own(run: dict[str, Any], verb: str, *words: str) -> str:
     """`pipeprof VERB RUN WORDS`."""
@@ -43,7 +45,8 @@ def path_from_there(run: dict[str, Any], suffix: str = "") -> str:
 
 def is_repeatable(run: dict[str, Any]) -> bool:
     """Whether there is a command that could be run again."""
-    return bool(run["command"]) and run["source"] == "collect"
+    length = sum(map(len, run["command"]))
+    return 0 < length <= MOST_COMMAND and run["source"] == "collect"
 
 
 def verification(run: dict[str, Any], verify: str) -> str:

@@ -61,6 +61,8 @@ def test_a_pull_request_cannot_configure_its_own_check(tmp_path, recorded):
     write_baseline(recorded(20.5), repository)
     repository.commit({"train.py": "slow()\n", "pipeprof.toml": LOOSE, ".github/workflows/gate.yml": "b\n"})
     runner.event["pull_request"]["base"]["sha"] = base
+    repository.git("replace", base, "HEAD")  # what a runner that outlives its jobs may be left with
+    repository.git("branch", base, "HEAD")
     (runner.bin / "pipeprof").write_text(PIPEPROF.format(python=sys.executable, run=recorded(20)))
 
     outcome = runner.run(mode="baseline", workload="demo", policy="pipeprof.toml")

@@ -14,7 +14,21 @@ SHAPES = [
     "ghp_" + "a1B2" * 9, "gho_" + "a1B2" * 9, "github_pat_" + "a1B2_" * 9, "glpat-" + "a1B2c" * 4, "AKIAIOSFODNN7EXAMPLE",
     "ASIAIOSFODNN7EXAMPLE", "hf_" + "aB3d" * 8, "sk-" + "aB3d" * 8, "sk-proj-" + "aB3d-" * 8, "xoxb-1234567890-abcdef",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc_def", "AIza" + "aB3_" * 9, "npm_" + "a1B2" * 9, "pypi-" + "a1B2" * 9,
+    "shpat_" + "0a1b" * 8, "dapi" + "0a1b" * 8, "ATATT3xFf" + "aB3_" * 9, "PMAK-" + "0a1b" * 9, "key-" + "0a1b" * 8,
+    "123456789:AA" + "aB3" * 11, "M" + "aB3" * 8 + ".aB3_d3." + "aB3" * 10, "tskey-auth-" + "aB3d" * 4, "pul-" + "0a1b" * 10,
+    "AGE-SECRET-KEY-1" + "QP0Z" * 14, "glsa_" + "aB3d" * 8, "lin_api_" + "aB3d" * 9, "sbp_" + "0a1b" * 10,
 ]  # fmt: skip
+BLOCKS = [
+    f"-----BEGIN {kind}-----\nlQOYBGF-{S}\n\n=AbCd\n-----END {kind}-----"
+    for kind in (
+        "PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "DSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "ENCRYPTED PRIVATE KEY",
+        "PGP PRIVATE KEY BLOCK", "ED25519 PRIVATE KEY", "X25519 PRIVATE KEY",
+    )
+]  # fmt: skip
+BLOCKS += [
+    f"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n{S}\n---- END SSH2 ENCRYPTED PRIVATE KEY ----",
+    f"PuTTY-User-Key-File-3: ssh-rsa\nPrivate-Lines: 1\n{S}",
+]
 
 
 @pytest.mark.parametrize(
@@ -135,3 +149,24 @@ def test_the_probe_reads_it_on_its_own():
     """It is loaded by path, in Pythons that have no pipeprof."""
     assert "pipeprof" not in {name.split(".")[0] for name in vars(redact) if not name.startswith("_")} - {"VARIABLE"}
     json.dumps(without_secrets(["a" * 100_000, "a=" * 50_000, "'\"" * 20_000, "-p " * 20_000]))
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.split("\n")[0].strip("- "))
+@pytest.mark.parametrize("ends", ["\n", "\\n"])
+def test_private_keys_are_hidden_as_a_whole_however_they_are_cut(block, ends):
+    text = block.replace("\n", ends)
+    for shown in (text, text[: text.index(S) + len(S)], f"key is {text} and more"):
+        assert S not in redacted(shown)
+        assert S not in "".join(without_secrets(["python", "train.py", shown]))
+        assert S not in redacted_variable("SOME_TEXT", shown)
+
+
+def test_what_is_no_private_key_is_kept():
+    for text in (
+        "-----BEGIN PGP PUBLIC KEY BLOCK-----\nabc\n-----END PGP PUBLIC KEY BLOCK-----",
+        "-----BEGIN CERTIFICATE-----\nabc",
+        "NetworkWithLossAndGradients.blocks.attention_projection_with_bias_0",
+        "MobileNetV2WithLossCells12.layer1.projection_after_everything_else",
+        "key-value", "pat-a", "dapi", "v1.0-beta", "EAAA",
+    ):  # fmt: skip
+        assert redacted(text) == text

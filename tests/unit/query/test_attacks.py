@@ -209,3 +209,8 @@ def test_past_the_check_no_file_can_be_opened(run, attacks):
 @pytest.mark.parametrize("text", READS)
 def test_reading_is_possible(engine, text):
     assert engine.sql(text).num_rows >= 0
+
+
+def test_sql_that_is_no_text_is_refused(make_run):
+    with Engine.open(make_run({})) as engine, pytest.raises(QueryError, match=r"the SQL is not UTF-8: `SELECT '.xff'`"):
+        engine.sql("SELECT '\udcff'")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
+import tempfile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -83,6 +86,19 @@ def test_an_answer_that_fails_in_the_middle_is_not_asked_again(run, monkeypatch)
     assert len(asked) == 1
 
 
+def test_what_is_spilled_has_an_end(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("PIPEPROF_MAX_MEMORY_MIB", "64")
+    monkeypatch.setenv("PIPEPROF_MAX_SPILL_MIB", "16")
+    text = "SELECT count(*) AS n FROM (SELECT md5(CAST(range AS VARCHAR)) AS b FROM range(4000000) ORDER BY b OFFSET 1)"
+    with Engine.open(run) as engine, pytest.raises(QueryError, match=r"SQL failed: .*16\.0 MiB") as caught:
+        engine.sql(text)
+    assert "PIPEPROF_MAX_SPILL_MIB" in caught.value.hint
+    monkeypatch.delenv("PIPEPROF_MAX_SPILL_MIB")
+    with Engine.open(run) as engine:
+        assert engine.sql(text).to_pylist() == [{"n": 3_999_999}]
+
+
 class Asked:
     """A connection that notes what it is asked for rows."""
 
@@ -142,3 +158,22 @@ def test_what_is_done_something_with_has_a_type(run, name, value):
     run.save()
     with pytest.raises(RunError, match=rf"damaged manifest .*\$\.fingerprint\.{name}"):
         open_run(run.path)
+
+
+ONE_VALUE = """
+import sys
+from pipeprof.cli import main
+sys.argv = ["pipeprof", "sql", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.parametrize("text", ["SELECT length(repeat('x', 4000000000))", "SELECT length(printf('%2000000000d', 1))"])
+def test_one_value_does_not_grow_without_end(run, text):
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_VALUE, str(run.path), text], capture_output=True, text=True, check=False,
+        env={**os.environ, "PIPEPROF_MAX_MEMORY_MIB": "128"},
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "PIPEPROF_MAX_MEMORY_MIB to allow more" in done.stderr
+    assert "Traceback" not in done.stderr

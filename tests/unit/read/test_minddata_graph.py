@@ -141,3 +141,17 @@ def test_the_key_is_of_types_and_structure_alone(read):
     other, _ = read(json.dumps({"op_info": [{**entry, "num_workers": 9, "metrics": None} for entry in graph()]}))
     longer, _ = read(pipeline_json([*graph(), op(3, "EpochCtrlOp", None, [0])]))
     assert structure_key(one.ops) == structure_key(other.ops) != structure_key(longer.ops)
+
+
+def test_a_long_chain_is_a_tree_and_read_in_no_time_that_grows_with_its_square(read):
+    chain = [op(number, "MapOp", None, [number + 1] if number < 60_000 else []) for number in range(60_001)]
+    assert len(read(pipeline_json(chain))[0].ops) == 60_001
+    chain[-1]["children"] = [59_990]
+    chain[59_989]["children"] = []
+    with pytest.raises(SourceError, match=r"operator 5999[0-9] is its own producer"):
+        read(pipeline_json(chain))
+    chain[-1]["op_id"] = 59_999
+    with pytest.raises(SourceError, match="op_id 59999 more than once"):
+        read(pipeline_json(chain))
+    with pytest.raises(SourceError, match="70,000 operators, expected at most 65,536"):
+        read(pipeline_json([op(number, "MapOp") for number in range(70_000)]))

@@ -107,3 +107,13 @@ def test_a_revision_is_never_written(repository):
         baseline.save(made(), address(revision, PurePosixPath("baselines")), "resnet")
     with pytest.raises(UsageError, match="no such revision here"):
         open_place("git-revision://main/baselines")
+
+
+def test_an_object_that_stands_in_for_the_revision_is_not_read(tmp_path):
+    made = GitRepository(tmp_path)
+    base = made.commit({"pipeprof.toml": "strict"})
+    made.commit({"pipeprof.toml": "loose"})
+    made.git("replace", base, "HEAD")
+    found = Repository.around(tmp_path)
+    assert found.read(base, PurePosixPath("pipeprof.toml")) == b"strict"
+    assert found.changed(base, "HEAD") == {PurePosixPath("pipeprof.toml"): "M"}

@@ -14,7 +14,7 @@ from pipeprof.errors import PipeprofError
 from pipeprof.query import tables
 from pipeprof.query.engine import Engine
 from pipeprof.read.spool.finish import open_run
-from pipeprof.record import limits, pages
+from pipeprof.record import limits, pages, store
 from pipeprof.record.baseline_files import _read_values
 from pipeprof.record.schema import BY_NAME, TABLES
 from pipeprof.report.timeline_read import Source, groups
@@ -49,8 +49,12 @@ def look_for_damage(path):
         raise ValueError(problem)
 
 
+def read_store(path):
+    store._checked(path)
+
+
 @pytest.mark.parametrize("kind", BOMBS)
-@pytest.mark.parametrize("read", [read_baseline, read_timeline, look_for_damage])
+@pytest.mark.parametrize("read", [read_baseline, read_timeline, look_for_damage, read_store])
 def test_no_reader_unpacks_it(kind, read, tmp_path):
     path = tmp_path / "x.parquet"
     path.write_bytes(BOMBS[kind]())
@@ -78,6 +82,17 @@ def test_a_long_text_that_many_rows_share_is_kept_once(read, tmp_path):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     read(path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 20  # KiB, of 20 GiB and more
+
+
+def test_a_text_of_every_row_is_counted_before_each_has_its_own(tmp_path):
+    path = tmp_path / "x.parquet"
+    path.write_bytes(shared_text(200))
+    before = pa.total_allocated_bytes()
+    with pytest.raises(PipeprofError, match=r"damaged file `.*its texts take more than 32 MiB"):
+        store._checked(path)
+    assert pa.total_allocated_bytes() - before < 1 << 24
+    path.write_bytes(shared_text(5))
+    assert store._checked(path)["metric"].to_pylist() == ["m" * (1 << 20)] * 5
 
 
 def test_a_table_that_is_read_through_arrow_is_the_same(make_run, monkeypatch):
@@ -142,3 +157,25 @@ def test_pages_that_are_none_are_refused(at, fill):
     metadata = pq.ParquetFile(io.BytesIO(bytes(data))).metadata
     with pytest.raises(ValueError, match=r"page of it|lies outside|written in a way"):
         pages.parts_of_bytes(metadata, bytes(data))
+
+
+@pytest.mark.parametrize("head", [{}, {2: 1}, {2: -1, 3: 1}, {2: None, 3: 1}, {2: {}, 3: 1}, {2: 1, 3: 1, 5: 7}, {2: 1, 3: 1, 7: None},
+                                  {2: 1, 3: 1, 8: {1: {}}}, {2: 1, 3: 1, 5: {1: 1, 2: None}}])  # fmt: skip
+def test_a_head_whose_fields_are_something_else_is_refused(head):
+    with pytest.raises(ValueError, match="a page of it"):
+        pages._refuse_odd(head)
+
+
+def test_no_bit_of_the_heads_ends_in_anything_else():
+    data = table_bytes(
+        {"value": [float(number) for number in range(50)], "name": [f"n{number}" for number in range(50)]}
+    )
+    metadata = pq.ParquetFile(io.BytesIO(data)).metadata
+    for at in range(4, len(data) - int.from_bytes(data[-8:-4], "little") - 8):
+        for bit in range(8):
+            changed = bytearray(data)
+            changed[at] ^= 1 << bit
+            try:
+                pages.parts_of_bytes(metadata, bytes(changed))
+            except ValueError:
+                continue
