@@ -1,8 +1,9 @@
 """Operations and traffic of one execution of an operator, from its type, its shapes and its data types.
 
-All formulas are in `FORMULAS`. A multiply-add is two operations and a bias is not counted, as in the other programs whose
-figures stand beside these: torch (torch/csrc/profiler/util.cpp, computeFlops), MegEngine (src/plugin/impl/opr_footprint.cpp) and
-fvcore (fvcore/nn/jit_handles.py). What a row follows is said beside it. A type without a row has no figure: N/A is not 0.
+All formulas are in `FORMULAS`. A multiply-add is two operations and a bias is not counted, as in the other programs
+whose figures stand beside these: torch (torch/csrc/profiler/util.cpp, computeFlops), MegEngine
+(src/plugin/impl/opr_footprint.cpp) and fvcore (fvcore/nn/jit_handles.py). What a row follows is said beside it. A type
+without a row has no figure: N/A is not 0.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def _gradient_of_weight(call: Call) -> int:
 
 
 def _product(call: Call) -> int:
-    """Matrices, or batches of them; transposed or not, since m and k are the last two sizes of the first in some order."""
+    """Matrices, or batches of them, transposed or not: m and k are the last two sizes of the first in some order."""
     one, two = _shape(call.inputs[0]), _shape(call.inputs[1])
     if len(one) == 1 or len(two) == 1:
         inner = one[0] if len(one) == 1 else two[0]
@@ -167,7 +168,7 @@ FORMULAS: dict[str, Callable[[Call], int]] = {
     "MaxPool": _pooling,
     "AvgPool": _pooling,
     **dict.fromkeys(_REDUCTIONS, _each_input),
-    # fvcore: norm_flop_counter and batchnorm_flop_jit
+    # fvcore: what it counts for norms
     "BatchNorm": _batch_norm,
     "LayerNorm": _layer_norm,
 }

@@ -11,7 +11,7 @@ _count = [0]
 
 
 def keep(executor, compiled):
-    """Leave the description of a graph in the spool. `compiled`: what the executor's `compile` gave back, with its phase."""
+    """Leave the description of a graph in the spool. `compiled`: what `compile` of the executor gave back."""
     rec = recorder.REC
     if rec.options.get("ops", "window") == "off" or _count[0] >= MOST:
         return
@@ -23,5 +23,7 @@ def keep(executor, compiled):
     if not isinstance(data, bytes) or not data or len(data) > LARGEST:
         return
     _count[0] += 1
-    with open(os.path.join(rec.folder, "graph-%d.anf" % _count[0]), "xb") as file:
+    path = os.path.join(rec.folder, "graph-%d" % _count[0])
+    with open(path + ".part", "xb") as file:
         file.write(data)
+    os.rename(path + ".part", path + ".anf")

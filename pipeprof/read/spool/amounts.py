@@ -1,4 +1,4 @@
-"""Operations and bytes of the operators of a training: from the compiled graph, the calls of a step, or the launch list."""
+"""Operations and bytes of the operators of a training: from compiled graphs, the calls of a step, or launches."""
 
 from __future__ import annotations
 
@@ -53,14 +53,12 @@ class Amounts:
         return None if listed is None else self._completed(listed)
 
     def _completed(self, listed: Call) -> Call:
-        """A launch with what one call of its shapes, or of the layer that it belongs to, adds; where calls differ, without."""
+        """A launch with what the call of its shapes, or of its layer, adds; as it is where several calls fit."""
         forward = _GRADIENTS.get(listed.type)
         if forward is None:
             calls = {call for call in map(_key, self._calls) if call.type == listed.type and _agree(call, listed)}
             return calls.pop() if len(calls) == 1 else listed
-        layers = {
-            call for call in map(_key, self._calls) if call.type == forward and _is_gradient(listed, call)
-        }
+        layers = {call for call in map(_key, self._calls) if call.type == forward and _is_gradient(listed, call)}
         return _gradient(listed, layers.pop()) if len(layers) == 1 else listed
 
 

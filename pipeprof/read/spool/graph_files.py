@@ -1,7 +1,7 @@
 """Graphs as MindSpore compiled them (`graph-N.anf`): tensors and attributes of each operator, by its full name.
 
-The files are protocol buffers of mindspore/core/proto/anf_ir.proto, of which only the fields below are read. They are decoded here:
-MindSpore's own classes for them come with MindSpore, which need not be installed where a run is read.
+The files are protocol buffers of MindSpore's anf_ir.proto, of which only the fields below are read. They are decoded
+here: the classes for them come with MindSpore, which need not be installed where a run is read.
 """
 
 from __future__ import annotations
@@ -96,9 +96,7 @@ def _typed(message: bytes, depth: int = 0) -> tuple[Tensor, ...]:
 
 def _constant(value: bytes) -> tuple[Tensor, ...]:
     """The tensor that a constant is; plain numbers and tuples are no tensors."""
-    return tuple(
-        Tensor(tuple(_varints(one, 1)), _DTYPES.get(_number(one, 2))) for one in _each(value, _VALUE_TENSOR)
-    )
+    return tuple(Tensor(tuple(_varints(one, 1)), _DTYPES.get(_number(one, 2))) for one in _each(value, _VALUE_TENSOR))
 
 
 def _plain(value: bytes, depth: int = 0) -> Any:
