@@ -13,7 +13,7 @@ PUBLISHED = 8.2e9  # 4.1 billion multiply-adds
 
 @pytest.mark.parametrize("mode", ["graph", "pynative"])
 def test_convolutions_of_resnet_50_have_the_published_operations(recorded, pipeprof, mode):
-    recording = recorded("resnet50.py", mode, options=("--ops", "all"))
+    recording = recorded("resnet50.py", mode, options=("--schedule", "wait=1,active=2,repeat=1"))
     rows = recording.sql("""
         SELECT op.step, count(*) AS calls, sum(flops) AS operations FROM op
         JOIN op_info USING (rep, rank, op_id)

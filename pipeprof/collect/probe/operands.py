@@ -1,7 +1,7 @@
 """What Python calls operators with, in one PyNative step: types, shapes, data types. The op recorder tells few of them.
 
-The classes of operators are watched in the first step of the first op window alone. Operators that MindSpore calls from
-C++ (backward passes, arithmetic of tensors) do not come through here.
+The classes of operators are watched in one step of the first op window alone, never in the first step of a training.
+Operators that MindSpore calls from C++ (backward passes, arithmetic of tensors) do not come through here.
 """
 
 import _thread

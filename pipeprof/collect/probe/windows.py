@@ -117,6 +117,8 @@ class Windows:
             self.ticks.append(recorder.now())
             if done >= self.close_at:
                 self._close()
+            else:
+                self._watch_operands()
         if self.folder is None and done >= self.open_at and recorder.now() >= self.not_before:
             self._open()
 
@@ -158,7 +160,8 @@ class Windows:
 
     def _watch_operands(self):
         try:
-            operands.OPERANDS.start()
+            if self.done:  # what is compiled in the first step is left alone
+                operands.OPERANDS.start()
         except Exception:
             recorder.REC.failed("operands")
 

@@ -7,7 +7,7 @@ import numpy as np
 from mindspore import nn, ops
 
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))  # width, blocks, stride of the first
-STEPS = 2
+STEPS = 4
 
 
 def convolution(channels, out, kernel, stride):
