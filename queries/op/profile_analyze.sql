@@ -32,9 +32,9 @@
 --   exec_ns        double   ns      kernel's start to end; null when there was none
 --   share          double   0..1    self_ns / side_ns
 --   cumulative_ns  double   ns      self_ns of this row and those above it
---   computation    double   operations; null when not known
+--   computation    double   operations of all its executions; null when not known
 --   flops          double   operations per second: computation / self_ns
---   memory         double   bytes read and written; null when not known
+--   memory         double   bytes that all its executions read and wrote; null when not known
 --   bandwidth      double   bytes per second: memory / self_ns
 --   in_shapes      varchar  input shapes as text; null when added up
 --   out_shapes     varchar  output shapes as text; null when added up
@@ -119,8 +119,8 @@ described AS (
     timed.wait_ns,
     timed.exec_ns,
     timed.self_ns,
-    CAST(op_info.flops AS DOUBLE) AS computation,
-    CAST(op_info.bytes AS DOUBLE) AS memory,
+    CAST(op_info.flops AS DOUBLE) * timed.executions AS computation,
+    CAST(op_info.bytes AS DOUBLE) * timed.executions AS memory,
     chosen.place,
     CASE WHEN $by = 'op' THEN timed.op_id END AS member_op,
     CASE $by WHEN 'type' THEN op_info.type WHEN 'all' THEN 'all' END AS member_type

@@ -7,7 +7,7 @@ import atexit
 import sys
 import types
 
-from . import around, numpy_two, recorder, sections, windows
+from . import around, graphs, numpy_two, recorder, sections, windows
 
 OPTIMIZER, GRAPH, JIT, GRADIENT = 0, 1, 2, 3  # flags of UPDATE and CALL; GRADIENT: a PyNative forward begins
 SEARCH_LIMIT = 400
@@ -282,6 +282,10 @@ def _install_compile(executor, cache):
                 around.tell_compiled(self, args, begin, end)
             except Exception:
                 rec.failed("compile")
+            try:
+                graphs.keep(self, result)
+            except Exception:
+                rec.failed("graph")
         return result
 
     compiled.__wrapped__ = original

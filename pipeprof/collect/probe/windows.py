@@ -6,7 +6,7 @@ closes between two steps, after everything launched before has finished, so that
 
 import os
 
-from . import lines, recorder, sections
+from . import lines, operands, recorder, sections
 
 AUTO_SHARE = 0.01  # of the training time may go into recording
 QUIET_TIMES = 19  # after a window, this many times its length without one: most steps stay as they are
@@ -113,9 +113,12 @@ class Windows:
         if self.folder is not None:
             self._sync()
             lines.LINES.stop()
+            operands.OPERANDS.step_done()
             self.ticks.append(recorder.now())
             if done >= self.close_at:
                 self._close()
+            else:
+                self._watch_operands()
         if self.folder is None and done >= self.open_at and recorder.now() >= self.not_before:
             self._open()
 
@@ -153,11 +156,20 @@ class Windows:
         self.ticks = [recorder.now()]
         if by_line:
             lines.LINES.start(self._sync)
+        self._watch_operands()
+
+    def _watch_operands(self):
+        try:
+            if self.done:  # what is compiled in the first step is left alone
+                operands.OPERANDS.start()
+        except Exception:
+            recorder.REC.failed("operands")
 
     def _close(self):
         folder, self.folder = self.folder, None
         sections.SECTIONS.close()
         lines.LINES.stop()
+        operands.OPERANDS.stop()
         begin = recorder.now()
         self.profiler.stop()
         end = recorder.now()

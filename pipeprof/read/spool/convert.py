@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.spool import host, operators, pipelines, sections, spans
 from pipeprof.read.spool.account import add_account
+from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.call_sites import CallSites, by_line
 from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
@@ -162,7 +163,8 @@ def _add_process(
     _tell_passes(manifest, out, sections.repeated_passes(known, {int(e["number"]): e for e in process.all("pass")}))
     step_of = {mark: first + index for index, step in enumerate(found.steps) for mark in step.fetches}
     pipelines.add_fetches(process, out, tree, step_of)
-    _add_operators(out, placed, CallSites(process, recorded.led).of(placed), first)
+    sites = CallSites(process, recorded.led).of(placed)
+    _add_operators(out, placed, sites, Amounts(process, placed), first)
     _add_pool(out, process, recorded)
     _add_lock(out, process)
     _add_stages(out, process, found.steps)
@@ -249,14 +251,22 @@ def _tell_passes(manifest: Manifest, out: RankRows, passes: Sequence[Mapping[str
 
 
 def _add_operators(
-    out: RankRows, placed: Sequence[operators.Placed], sites: Sequence[str | None], first_step: int
+    out: RankRows,
+    placed: Sequence[operators.Placed],
+    sites: Sequence[str | None],
+    amounts: Amounts,
+    first_step: int,
 ) -> None:
     for item, site in zip(placed, sites, strict=True):
         execution = item.execution
         kind = execution.type or op_type(execution.name)
         step = None if item.step is None else first_step + item.step
         stack = out.stack_id([site] if site else ())
-        op_id = out.op_id(item.name, item.phase, type=kind, device="CPU", in_shapes=execution.shapes, stack_id=stack)
+        flops, moved = amounts.of(item)
+        op_id = out.op_id(
+            item.name, item.phase, type=kind, device="CPU", in_shapes=execution.shapes, stack_id=stack, flops=flops,
+            bytes=moved,
+        )  # fmt: skip
         start = out.at(execution.start_ns)
         out.add(
             "op", op_id=op_id, step=step, start_ns=start, dur_ns=execution.dur_ns, self_ns=execution.dur_ns, track="CPU"

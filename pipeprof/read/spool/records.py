@@ -140,6 +140,21 @@ class Lines(_Event):
     rows: list[tuple[At, Id]]
 
 
+Size = Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)]
+TensorForm = tuple[str, list[Size]]  # data type and shape
+Operand = tuple[str, list[TensorForm], list[TensorForm], list[tuple[str, At | list[At]]]]
+
+
+class Operands(_Event):
+    """What one PyNative step called operators with, in order: `calls` are positions in `kinds`.
+
+    A kind is the operator's type, its inputs, its outputs, and attributes.
+    """
+
+    kinds: list[Operand]
+    calls: list[Id]
+
+
 class _Pass(_Event):
     number: Id
 
@@ -386,7 +401,7 @@ class Now(_Now, total=False):
 _EVENTS = {
     "process": About, "iterator": Iterator, "import": Import, "context": Context, "closed": Closed,
     "window_open": WindowOpen, "window": Window, "user_profile": UserProfile, "service": Service, "calls": CallTimes,
-    "lines": Lines, "pass": Pass, "callback": Callback, "compiled": Compiled,
+    "lines": Lines, "operands": Operands, "pass": Pass, "callback": Callback, "compiled": Compiled,
     "workers": Workers, "gil": Gil, "span": Span, "thread": Thread, "warning": Warning_, "override_missed": Why,
     "stand_in_failed": Why, "batch_digest": BatchDigest,
 }  # fmt: skip

@@ -1,0 +1,147 @@
+"""Operations and bytes of the operators of a training: from compiled graphs, the calls of a step, or launches."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pipeprof.read.flops import Call, Tensor, bytes_of, flops_of
+from pipeprof.read.mindspore_ops import op_type
+from pipeprof.read.spool.graph_files import load_graphs
+from pipeprof.read.spool.lines import Notes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeprof.read.spool.operators import Placed
+    from pipeprof.read.spool.process import Process
+
+_ORDINAL = re.compile(r"([^/]+)#(\d+)")
+_GRADIENTS = {
+    "Conv2DBackpropInput": "Conv2D", "Conv2DBackpropFilter": "Conv2D",
+    "Conv3DBackpropInput": "Conv3D", "Conv3DBackpropFilter": "Conv3D",
+}  # fmt: skip
+
+
+class Amounts:
+    """Operations and bytes of each operator of a process."""
+
+    def __init__(self, process: Process, placed: Sequence[Placed]) -> None:
+        notes = Notes()
+        self._graphs = load_graphs(process.folder, notes)
+        for note in notes.damage:
+            process.damaged(note)
+        self._calls = [call for event in process.all("operands") for call in _called(event)]
+        self._numbered = _numbered(self._calls, placed)
+        self._known: dict[tuple[str, str | None], tuple[int | None, int | None]] = {}
+
+    def of(self, item: Placed) -> tuple[int | None, int | None]:
+        """Operations and bytes of one execution; None for what cannot be told."""
+        key = (item.name, item.execution.shapes)
+        if key not in self._known:
+            call = self._call(item)
+            self._known[key] = (None, None) if call is None else (flops_of(call), bytes_of(call))
+        return self._known[key]
+
+    def _call(self, item: Placed) -> Call | None:
+        listed = _listed(item)
+        found = self._graphs.get(item.name) or self._numbered.get(item.name)
+        if found is not None:
+            return found if listed is None or _agree(found, listed) else listed
+        return None if listed is None else self._completed(listed)
+
+    def _completed(self, listed: Call) -> Call:
+        """A launch with what the call of its shapes, or of its layer, adds; as it is where several calls fit."""
+        forward = _GRADIENTS.get(listed.type)
+        if forward is None:
+            calls = {call for call in map(_key, self._calls) if call.type == listed.type and _agree(call, listed)}
+            return calls.pop() if len(calls) == 1 else listed
+        layers = {call for call in map(_key, self._calls) if call.type == forward and _is_gradient(listed, call)}
+        return _gradient(listed, layers.pop()) if len(layers) == 1 else listed
+
+
+class _HashableCall(Call):
+    """A call that can be in a set."""
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.inputs, self.outputs))
+
+
+def _key(call: Call) -> _HashableCall:
+    return _HashableCall(call.type, call.inputs, call.outputs, call.attributes)
+
+
+def _called(event: Mapping[str, object]) -> list[Call]:
+    """The calls of the recorded step, in order."""
+    kinds = [
+        Call(name, _tensors(inputs), _tensors(outputs), {key: _value(value) for key, value in attributes})
+        for name, inputs, outputs, attributes in event["kinds"]  # type: ignore[attr-defined]
+    ]
+    return [kinds[number] for number in event["calls"] if number < len(kinds)]  # type: ignore[attr-defined]
+
+
+def _tensors(forms: Sequence[tuple[str, Sequence[int]]]) -> tuple[Tensor, ...]:
+    return tuple(Tensor(tuple(shape), dtype) for dtype, shape in forms)
+
+
+def _value(value: int | Sequence[int]) -> int | tuple[int, ...]:
+    return value if isinstance(value, int) else tuple(value)
+
+
+def _numbered(calls: Sequence[Call], placed: Sequence[Placed]) -> dict[str, Call]:
+    """Calls by the name of their operator, for types of which every forward pass launched as many as Python called."""
+    launched: dict[str, set[int]] = defaultdict(set)
+    for item in placed:
+        found = _ORDINAL.fullmatch(item.name)
+        if found and item.phase == "forward":
+            launched[found[1]].add(int(found[2]))
+    called = Counter(call.type for call in calls)
+    seen: Counter[str] = Counter()
+    named = {}
+    for call in calls:
+        seen[call.type] += 1
+        if launched.get(call.type) == set(range(1, called[call.type] + 1)):
+            named[f"{call.type}#{seen[call.type]}"] = call
+    return named
+
+
+def _listed(item: Placed) -> Call | None:
+    """An execution as the launch list has it: shapes of inputs, the last of which may be attributes."""
+    if item.execution.shapes is None:
+        return None
+    inputs = []
+    for text in item.execution.shapes.split("; "):
+        sizes = text.strip("[]").split(", ") if text.startswith("[") and text != "[]" else []
+        if not sizes or not all(size.isdigit() and len(size) < 16 for size in sizes):
+            break
+        inputs.append(Tensor(tuple(map(int, sizes))))
+    kind = item.execution.type or op_type(item.execution.name)
+    listed = Call(kind, tuple(inputs))
+    return replace(listed, outputs=listed.inputs[:1]) if kind in _AS_ITS_INPUT and inputs else listed
+
+
+_AS_ITS_INPUT = frozenset({"BiasAdd", "ReLU", "ReluGrad"})  # the output has the shape of the first input
+
+
+def _agree(call: Call, listed: Call) -> bool:
+    """Whether the tensors that both know have the same shapes."""
+    return all(one.shape == two.shape for one, two in zip(call.inputs, listed.inputs, strict=False))
+
+
+def _is_gradient(listed: Call, layer: Call) -> bool:
+    """Whether a launch is one of a layer's: the gradient of its output, and its weight or its input."""
+    other = 1 if listed.type.endswith("Input") else 0
+    return (
+        len(listed.inputs) > 1 < len(layer.inputs)
+        and bool(layer.outputs)
+        and listed.inputs[0].shape == layer.outputs[0].shape
+        and listed.inputs[1].shape == layer.inputs[other].shape
+    )
+
+
+def _gradient(listed: Call, layer: Call) -> Call:
+    result = 0 if listed.type.endswith("Input") else 1
+    inputs = (layer.outputs[0], layer.inputs[1 - result])
+    return Call(listed.type, inputs, (layer.inputs[result],))

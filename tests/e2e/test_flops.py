@@ -1,0 +1,33 @@
+"""Operations of one's own training of ResNet-50 on an image of 224 x 224: the published figure, in a graph and in PyNative."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytestmark = [pytest.mark.mindspore, pytest.mark.real]
+
+PUBLISHED = 8.2e9  # 4.1 billion multiply-adds
+
+
+@pytest.mark.parametrize("mode", ["graph", "pynative"])
+def test_convolutions_of_resnet_50_have_the_published_operations(recorded, pipeprof, mode):
+    recording = recorded("resnet50.py", mode, options=("--schedule", "wait=1,active=2,repeat=1"))
+    rows = recording.sql("""
+        SELECT op.step, count(*) AS calls, sum(flops) AS operations FROM op
+        JOIN op_info USING (rep, rank, op_id)
+        JOIN step USING (rep, rank, step)
+        WHERE op_info.type = 'Conv2D'
+        GROUP BY op.step ORDER BY op.step
+    """)
+    assert rows
+    for row in rows:
+        assert row["calls"] == 53
+        assert row["operations"] == pytest.approx(PUBLISHED, rel=0.01)
+    done = pipeprof.run(
+        "ops", str(recording.path), "--order-by", "FLOPS", "--type", "Conv2D", "--format", "json", "-t", "0"
+    )
+    table = json.loads(done.stdout)["rows"]
+    assert sum(row["computation"] for row in table) == pytest.approx(PUBLISHED * len(rows), rel=0.01)
+    assert [row["flops"] for row in table] == sorted((row["flops"] for row in table), reverse=True)

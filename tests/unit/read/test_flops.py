@@ -1,0 +1,110 @@
+"""Operations and bytes of operators, beside the figures that other programs print for the same layers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pipeprof.read.flops import FORMULAS, Call, Tensor, bytes_of, flops_of
+from pipeprof.read.kineto import flops as torch_flops
+from pipeprof.read.kineto.kinds import Info
+
+
+def call(kind, *shapes, out=(), **attributes):
+    tensors = [Tensor(shape, "float32") for shape in shapes]
+    return Call(kind, tuple(tensors), tuple(Tensor(shape, "float32") for shape in out), attributes)
+
+
+def convolution(image, weight, out):
+    return call("Conv2D", image, weight, out=[out])
+
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("layer", "mega", "mebibytes"),
+    [
+        (convolution((1, 3, 224, 224), (64, 3, 7, 7), (1, 64, 112, 112)), 236.03, 3.67),
+        (convolution((1, 512, 14, 14), (512, 512, 3, 3), (1, 512, 7, 7)), 231.21, 9.48),
+        (convolution((1, 512, 7, 7), (512, 512, 3, 3), (1, 512, 7, 7)), 231.21, 9.19),
+    ],
+)
+def test_a_convolution_has_the_figures_that_megengine_prints(layer, mega, mebibytes):
+    assert round(flops_of(layer) / 1e6, 2) == mega
+    assert round(bytes_of(layer) / MIB, 2) == mebibytes
+
+
+@pytest.mark.parametrize(
+    ("name", "dims", "values", "ours"),
+    [
+        (
+            "aten::conv2d", [[2, 8, 14, 14], [16, 2, 3, 3]], ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "4"],
+            convolution((2, 8, 14, 14), (16, 2, 3, 3), (2, 16, 7, 7)),
+        ),
+        ("aten::mm", [[8, 16], [16, 10]], [], call("MatMul", (8, 16), (16, 10), out=[(8, 10)])),
+        ("aten::bmm", [[4, 8, 16], [4, 16, 10]], [], call("BatchMatMul", (4, 8, 16), (4, 16, 10), out=[(4, 8, 10)])),
+        ("aten::mul", [[8, 3, 5], [1]], [], call("Mul", (8, 3, 5), (1,), out=[(8, 3, 5)])),
+    ],
+)  # fmt: skip
+def test_a_layer_has_the_operations_that_torch_counts(name, dims, values, ours):
+    info = Info("cpu_op", name, json.dumps(dims).encode(), b"", b"", json.dumps(values).encode())
+    assert flops_of(ours) == torch_flops.flops_of(info)
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (call("MatMul", (16, 8), (16, 10), out=[(8, 10)]), 2 * 8 * 10 * 16),  # transposed
+        (call("MatMul", (8, 16), (10, 16), out=[(8, 10)]), 2 * 8 * 10 * 16),
+        (call("MatMulExt", (8, 16), (16,), out=[(8,)]), 2 * 8 * 16),
+        (call("BatchMatMul", (2, 3, 8, 16), (16, 10), out=[(2, 3, 8, 10)]), 2 * 6 * 8 * 10 * 16),
+        (call("Conv2DBackpropInput", (1, 64, 7, 7), (64, 3, 3, 3), out=[(1, 3, 7, 7)]), 2 * 64 * 49 * 27),
+        (call("Conv2DBackpropFilter", (1, 64, 7, 7), (1, 3, 7, 7), out=[(64, 3, 3, 3)]), 2 * 64 * 49 * 27),
+        (call("Conv2DTranspose", (1, 8, 7, 7), (8, 4, 2, 2), out=[(1, 4, 14, 14)]), 2 * 8 * 49 * 16),
+        (call("BiasAdd", (4, 10), (10,), out=[(4, 10)]), 40),
+        (call("AddN", (4,), (4,), (4,), out=[(4,)]), 8),
+        (call("ReduceSum", (4, 10), out=[(4,)]), 40),
+        (call("MaxPool", (1, 8, 8, 8), out=[(1, 8, 4, 4)], kernel_size=(1, 1, 3, 2)), 8 * 16 * 6),
+        (call("AvgPool", (1, 8, 8, 8), out=[(1, 8, 4, 4)], kernel_size=3), 8 * 16 * 9),
+        (call("BatchNorm", (2, 8, 4, 4), (8,), out=[(2, 8, 4, 4)], is_training=1), 5 * 256),
+        (call("BatchNorm", (2, 8, 4, 4), (8,), out=[(2, 8, 4, 4)], is_training=0), 2 * 256),
+        (call("LayerNorm", (2, 8), (8,), (8,), out=[(2, 8)]), 80),
+    ],
+)
+def test_formulas(one, expected):
+    assert flops_of(one) == expected
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        call("Reshape", (4, 10), out=[(40,)]),
+        call("Conv2D", (1, 3, 8, 8), (8, 3, 3, 3)),
+        call("Conv2D", (1, 3, 8, 8), (8, 3, 3, 3), out=[None]),
+        call("Conv2D", (1, 3, 8, 8), (8, 3, 3, 3), out=[(1, 8, -1, -1)]),
+        call("Conv2D", (1, 3, 8, 8), (0, 3, 3, 3), out=[(1, 0, 8, 8)]),
+        call("MaxPool", (1, 8, 8, 8), out=[(1, 8, 4, 4)]),
+        call("MaxPool", (1, 8, 8, 8), out=[(1, 8, 4, 4)], kernel_size="large"),
+        call("Add", (2**40,), out=[(2**40, 2**40)]),
+        call("Add"),
+    ],
+)
+def test_what_is_not_known_has_no_figure(one):
+    assert flops_of(one) is None
+
+
+@pytest.mark.parametrize("kind", FORMULAS)
+def test_no_formula_makes_up_a_figure(kind):
+    assert flops_of(call(kind)) is None
+
+
+@pytest.mark.parametrize(
+    "tensor", [Tensor(None, "float32"), Tensor((4,)), Tensor((4,), "string"), Tensor((-1,), "int8")]
+)
+def test_bytes_need_every_shape_and_type(tensor):
+    known = Tensor((4,), "float16")
+    assert bytes_of(Call("Add", (known, known), (known,))) == 24
+    assert bytes_of(Call("Add", (known, tensor), (known,))) is None
+    assert bytes_of(Call("Add", (known, known))) is None
