@@ -1,7 +1,7 @@
 """Which rank the others wait for, if any. Pure: rows of diagnose/rank_imbalance in, a dict out.
 
 Ranks that train in step have steps of one length, whatever each of them does: the slow rank is the one with the
-longest time of its own and the least waiting in communication.
+longest time of its own, beside those that do the same work, and the least waiting in communication.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def standard_error(low: float, high: float, count: int) -> float:
 
 
 def _of_rep(rows: Sequence[Row]) -> dict[str, Any] | None:
-    own = [row for row in rows if row["part"] == "own"]
+    own = [row for row in rows if row["part"] == "own" and row["diff_ns"] is not None]
     if not own or own[0]["steps"] < LEAST_STEPS:
         return None
     slow = max(own, key=lambda row: (row["diff_ns"], -row["rank"]))
@@ -66,14 +66,14 @@ def _of_rep(rows: Sequence[Row]) -> dict[str, Any] | None:
         "excess_error_ns": error,
         "ratio": slow["median_ns"] / others if others > 0 else None,
         "phase_excess_ns": mine[phase]["diff_ns"],
-        "wait_caused_ns": _wait_caused(rows, slow["rank"]),
+        "wait_caused_ns": _wait_caused([row for row in rows if row["peers"] == slow["peers"]], slow["rank"]),
         "steps": slow["steps"],
         "ranks": slow["ranks"],
     }
 
 
 def _wait_caused(rows: Sequence[Row], rank: int) -> float:
-    """How much longer than the slow rank the others are in communication, median of the other ranks."""
+    """How much longer than the slow rank its peers are in communication, median of them; `rows` are of these ranks."""
     times = {row["rank"]: row["median_ns"] for row in rows if row["part"] == "communication"}
     longer: float = median(time for other, time in times.items() if other != rank) - times[rank]
     return max(0.0, longer)

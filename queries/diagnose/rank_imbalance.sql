@@ -1,12 +1,14 @@
--- How much longer each rank works than the others, part by part, in the steps that every rank recorded operators in.
+-- How much longer each rank works than the others that do the same work, part by part, in the steps that every rank
+-- recorded operators in.
 --
 -- Ranks that train in step have steps of one length: the slow rank is the one with the longest own time (everything but
 -- exposed communication) and the least communication. Differences are taken within a step, so that what all ranks have
 -- in common, such as a long step, cancels. Of the exposed communication of a step, the least of all ranks is taken for
 -- the transfer; what a rank has beyond it is waiting. `other` holds the work on gradients and behind the optimizer.
--- Empty when fewer than two ranks have a step in common.
+-- Pipeline stages differ by design: ranks of different ones are not compared, see rank_peer. Empty when fewer than two
+-- ranks have a step in common.
 --
--- Reads: step_part
+-- Reads: rank_peer, step_part
 -- Gives, one row per (rep, rank, part), in that order:
 --   rep           bigint   repetition
 --   rank          bigint   process rank
@@ -17,9 +19,10 @@
 --   step_ns       double   ns    median length of the rank's step
 --   median_ns     double   ns    of the part, over the steps
 --   mean_ns       double   ns    of the part, over the steps
---   diff_ns       double   ns    median of (this rank - mean of the other ranks)
+--   diff_ns       double   ns    median of (this rank - mean of its peers); null when it has none
 --   diff_low_ns   double   ns    lower quartile of that difference
 --   diff_high_ns  double   ns    upper quartile of that difference
+--   peers         bigint   group of ranks that do the same work, see rank_peer
 WITH part_name AS (
   SELECT 'backward' AS part
   UNION ALL
@@ -64,6 +67,7 @@ piece AS (
     met.dur_ns,
     part_name.part,
     rank_count.ranks,
+    rank_peer.peers,
     CASE part_name.part
       WHEN 'backward' THEN met.backward_ns
       WHEN 'communication' THEN met.exposed_ns + met.tail_ns
@@ -77,6 +81,7 @@ piece AS (
     END AS part_ns
   FROM met
   INNER JOIN rank_count ON met.rep = rank_count.rep AND met.present = rank_count.ranks
+  INNER JOIN rank_peer ON met.rep = rank_peer.rep AND met.rank = rank_peer.rank
   INNER JOIN part_name ON met.dur_ns IS NOT NULL
   WHERE rank_count.ranks > 1
 ),
@@ -84,7 +89,8 @@ piece AS (
 compared AS (
   SELECT
     *,
-    part_ns - (sum(part_ns) OVER (PARTITION BY rep, kind_step, part) - part_ns) / nullif(ranks - 1, 0) AS diff_ns
+    part_ns - (sum(part_ns) OVER (PARTITION BY rep, kind_step, part, peers) - part_ns)
+    / nullif(count(*) OVER (PARTITION BY rep, kind_step, part, peers) - 1, 0) AS diff_ns
   FROM piece
 )
 
@@ -99,7 +105,8 @@ SELECT
   avg(part_ns) AS mean_ns,
   median(diff_ns) AS diff_ns,
   percentile_cont(0.25e0) WITHIN GROUP (ORDER BY diff_ns) AS diff_low_ns,
-  percentile_cont(0.75e0) WITHIN GROUP (ORDER BY diff_ns) AS diff_high_ns
+  percentile_cont(0.75e0) WITHIN GROUP (ORDER BY diff_ns) AS diff_high_ns,
+  max(peers) AS peers
 FROM compared
 GROUP BY rep, rank, part
 ORDER BY rep, rank, part

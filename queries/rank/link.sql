@@ -1,9 +1,10 @@
 -- Links between two ranks by kind: how much they moved, how fast, and how fast beside comparable ones. Slowest first.
 --
 -- A link is compared with the other links of its kind in the same operator and step that moved about as much (within a
--- tenth): small messages are slow on every link. A rank's copies to itself are left out.
+-- tenth): small messages are slow on every link. A rank's copies to itself are left out. Numbers that count only within
+-- a communication group are replaced by ranks of the job, see link_move.
 --
--- Reads: rank_link
+-- Reads: link_move
 -- Takes:
 --   $top  bigint  how many of each repetition and kind
 -- Gives, one row per (rep, transport, place), in that order:
@@ -21,21 +22,23 @@
 --   ratio        double   median of (rate / median rate of the comparable ones); null when there is none
 --   ratio_low    double   lower quartile of that
 --   ratio_high   double   upper quartile of that
+--   local_group  varchar  the group within which the two ranks count; empty when they are ranks of the job
 WITH usable AS (
   SELECT
     rep,
     src_rank,
     dst_rank,
+    local_group,
     coalesce(transport, 'unknown') AS transport,
     coalesce(step, -1) AS step,
     coalesce(name, '') AS name,
     coalesce(group_name, '') AS group_name,
     CAST(sum(bytes) AS BIGINT) AS moved_bytes,
     CAST(sum(dur_ns) AS BIGINT) AS moving_ns
-  FROM rank_link
+  FROM link_move
   WHERE src_rank <> dst_rank AND bytes > 0 AND dur_ns > 0
   GROUP BY
-    rep, src_rank, dst_rank, coalesce(transport, 'unknown'), coalesce(step, -1), coalesce(name, ''),
+    rep, src_rank, dst_rank, local_group, coalesce(transport, 'unknown'), coalesce(step, -1), coalesce(name, ''),
     coalesce(group_name, '')
 ),
 
@@ -69,6 +72,7 @@ link AS (
     transport,
     src_rank,
     dst_rank,
+    local_group,
     count(*) AS moves,
     CAST(sum(moved_bytes) AS BIGINT) AS moved_bytes,
     CAST(sum(moving_ns) AS BIGINT) AS moving_ns,
@@ -80,7 +84,7 @@ link AS (
     percentile_cont(0.75e0) WITHIN GROUP (ORDER BY CASE WHEN others > 1 THEN rate / nullif(usual_rate, 0) END)
       AS ratio_high
   FROM beside
-  GROUP BY rep, transport, src_rank, dst_rank
+  GROUP BY rep, transport, src_rank, dst_rank, local_group
 ),
 
 placed AS (
@@ -89,7 +93,8 @@ placed AS (
     count(*) OVER (PARTITION BY rep, transport) AS links,
     row_number() OVER (
       PARTITION BY rep, transport
-      ORDER BY CASE WHEN ratio IS NULL THEN 1 ELSE 0 END ASC, ratio ASC, rate ASC, src_rank ASC, dst_rank ASC
+      ORDER BY
+        CASE WHEN ratio IS NULL THEN 1 ELSE 0 END ASC, ratio ASC, rate ASC, src_rank ASC, dst_rank ASC, local_group ASC
     ) AS place
   FROM link
 )
@@ -108,7 +113,8 @@ SELECT
   compared,
   ratio,
   ratio_low,
-  ratio_high
+  ratio_high,
+  local_group
 FROM placed
 WHERE place <= $top
 ORDER BY rep, transport, place

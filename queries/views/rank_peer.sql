@@ -1,8 +1,10 @@
 -- Which ranks do the same work, and so can be compared with each other: those of one pipeline stage.
 --
--- Stages as the profiler names them (a stage goes from its first rank to the next stage's). Without names, ranks that
--- send and receive alike: which of the two their step begins with, and how often at most. Without sending and
--- receiving, all ranks of a repetition.
+-- Stages as the profiler names them (a stage goes from its first rank to the next stage's). Without names, the stages
+-- that follow from sending and receiving: a rank whose step begins with sending is of the first one, any other of the
+-- one behind the rank that it receives from first, the nearest other member of that event's group. Where these groups
+-- are not named, ranks that send and receive alike: which of the two their step begins with, and how often at most.
+-- Without sending and receiving, all ranks of a repetition.
 --
 -- Reads: collective, step, step_split
 -- Gives, one row per (rep, rank):
@@ -10,7 +12,8 @@
 --   rank   bigint   process rank
 --   peers  bigint   number of the group, from 0
 --   basis  varchar  stage | send_receive | all
-WITH rank_row AS (
+WITH RECURSIVE
+rank_row AS (
   SELECT
     rep,
     rank
@@ -55,6 +58,7 @@ between_two AS (
     rank,
     step,
     kind,
+    group_name,
     row_number() OVER (PARTITION BY rep, rank, step ORDER BY start_ns ASC, dur_ns ASC, kind ASC) AS place,
     count(*) OVER (PARTITION BY rep, rank, step) AS events
   FROM collective
@@ -72,16 +76,84 @@ pattern AS (
   GROUP BY rep, rank
 ),
 
+-- The group of a rank's first event; of several steps the one that most begin with.
+opening AS (
+  SELECT
+    rep,
+    rank,
+    kind,
+    group_name,
+    row_number() OVER (PARTITION BY rep, rank ORDER BY count(*) DESC, kind ASC, group_name ASC) AS place
+  FROM between_two
+  WHERE place = 1
+  GROUP BY rep, rank, kind, group_name
+),
+
+two_way AS (
+  SELECT
+    rep,
+    rank,
+    group_name
+  FROM between_two
+  WHERE group_name IS NOT NULL
+  GROUP BY rep, rank, group_name
+),
+
+-- Of the other members the next lower one, else the next higher one.
+sender AS (
+  SELECT
+    opening.rep,
+    opening.rank,
+    coalesce(
+      max(CASE WHEN two_way.rank < opening.rank THEN two_way.rank END),
+      min(CASE WHEN two_way.rank > opening.rank THEN two_way.rank END)
+    ) AS sender
+  FROM opening
+  INNER JOIN two_way
+    ON opening.rep = two_way.rep AND opening.group_name = two_way.group_name AND opening.rank <> two_way.rank
+  WHERE opening.place = 1 AND opening.kind = 'receive'
+  GROUP BY opening.rep, opening.rank
+),
+
+chain AS (
+  SELECT
+    rep,
+    rank,
+    0 AS depth
+  FROM opening
+  WHERE place = 1 AND kind = 'send'
+  UNION ALL
+  SELECT
+    sender.rep,
+    sender.rank,
+    chain.depth + 1 AS depth
+  FROM chain
+  INNER JOIN sender ON chain.rep = sender.rep AND chain.rank = sender.sender
+),
+
+-- Only when every rank that sends or receives has its place.
+chained AS (
+  SELECT opening.rep
+  FROM opening
+  LEFT JOIN chain ON opening.rep = chain.rep AND opening.rank = chain.rank
+  WHERE opening.place = 1
+  GROUP BY opening.rep
+  HAVING count(chain.rank) = count(*)
+),
+
 known AS (
   SELECT
     staged.rep,
     staged.rank,
     staged.begun,
     pattern.events,
+    CASE WHEN chained.rep IS NOT NULL THEN coalesce(chain.depth, -1) END AS depth,
     coalesce(pattern.sends_first, -1) AS sends_first,
     max(staged.begun) OVER (PARTITION BY staged.rep) AS stages
   FROM staged
   LEFT JOIN pattern ON staged.rep = pattern.rep AND staged.rank = pattern.rank
+  LEFT JOIN chain ON staged.rep = chain.rep AND staged.rank = chain.rank
+  LEFT JOIN chained ON staged.rep = chained.rep
 )
 
 SELECT
@@ -89,6 +161,7 @@ SELECT
   rank,
   CASE
     WHEN stages > 0 THEN greatest(begun - 1, 0)
+    WHEN depth IS NOT NULL THEN dense_rank() OVER (PARTITION BY rep ORDER BY depth ASC) - 1
     ELSE dense_rank() OVER (PARTITION BY rep ORDER BY sends_first DESC, coalesce(events, 0) ASC) - 1
   END AS peers,
   CASE

@@ -133,7 +133,8 @@ def add_other_profiler(add, chance, here):
         at = {"step": chance.choice([2, 3, None]), "name": chance.choice("ab"), **here}
         ends = {"src_rank": chance.choice([0, 1, None]), "dst_rank": chance.choice([0, 1, 2])}
         times = {"bytes": chance.choice([0, 8, 8, None]), "dur_ns": chance.choice([0, 5, 5, 10])}
-        add("rank_link", transport=chance.choice(["HCCS", "RDMA", None]), **ends, **times, **at)
+        group = {"group_name": "pair" if at["name"] == "a" else None}
+        add("rank_link", transport=chance.choice(["HCCS", "RDMA", None]), **group, **ends, **times, **at)
         add("collective_cost", transit_ns=chance.choice([0, 5, None]), wait_ns=chance.choice([0, 5]), **at)
         kinds = {"type": chance.choice(["Add", "MatMul", None]), "device": chance.choice(["AI_CORE", "host", None])}
         amounts = {"count": chance.choice([None, 1, 2]), "total_ns": chance.choice([None, 0, 9, 9])}

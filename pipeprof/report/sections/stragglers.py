@@ -81,9 +81,15 @@ def _suggestions(found: Row) -> list[str]:
 
 def _slow_link(link: Row) -> str:
     return (
-        f"slow link: {link['src_rank']} to {link['dst_rank']} ({link['transport']}) moves equal amounts "
+        f"slow link: {_ends(link)} ({link['transport']}) moves equal amounts "
         f"{link['ratio']:.2f}x as fast as links like it ({link['compared']} moves; query rank/link)"
     )
+
+
+def _ends(link: Row) -> str:
+    """The two ranks; with their group when they are numbered within it."""
+    group = f" of group {short_name(link['local_group'])}" if link["local_group"] else ""
+    return f"{link['src_rank']} to {link['dst_rank']}{group}"
 
 
 def _stages(section: Section, rows: Sequence[Row]) -> None:
@@ -154,7 +160,7 @@ def _waits(section: Section, rows: Sequence[Row], communication: Sequence[Row]) 
 def _links(section: Section, rows: Sequence[Row]) -> None:
     listed = [
         [
-            row["transport"], f"{row['src_rank']} to {row['dst_rank']}", str(row["moves"]), format_rate(row["rate"]),
+            row["transport"], _ends(row), str(row["moves"]), format_rate(row["rate"]),
             "-" if row["ratio"] is None else f"{row['ratio']:.2f}x",
         ]
         for row in rows

@@ -54,3 +54,27 @@ def test_quartiles_and_means(ask):
 @pytest.mark.parametrize("times", [{0: [10, 10]}, {0: [10, None], 1: [None, 10]}])
 def test_one_rank_or_no_common_step_gives_nothing(ask, times):
     assert ask("diagnose/rank_imbalance", tables(times)) == []
+
+
+def stages_of_two(times):
+    """As `tables`, of ranks whose steps send first (0 and 1) or receive first (2 and 3)."""
+    found = tables(times)
+    found["collective"] = [
+        {"rank": rank, "step": number, "kind": kind, "name": kind, "start_ns": 100 * number + place, "dur_ns": 0}
+        for rank in times
+        for number in range(len(times[rank]))
+        for place, kind in enumerate(("send", "receive") if rank < 2 else ("receive", "send"))
+    ]
+    return found
+
+
+def test_ranks_of_different_stages_are_not_compared(ask):
+    even = stages_of_two({0: [20, 20], 1: [20, 20], 2: [80, 80], 3: [80, 80]})
+    assert [row[3] for row in ask("diagnose/rank_imbalance", even, give=GIVE) if row[1] == "own"] == [0.0] * 4
+    slow = stages_of_two({0: [20, 20], 1: [30, 30], 2: [80, 80], 3: [80, 80]})
+    assert of(ask("diagnose/rank_imbalance", slow, give=GIVE), "own")[1] == (1, 30.0, 10.0, 10.0, 10.0)
+
+
+def test_the_only_rank_of_its_stage_has_nothing_to_be_compared_with(ask):
+    alone = stages_of_two({1: [20, 20], 2: [80, 80]})
+    assert [row[2:] for row in of(ask("diagnose/rank_imbalance", alone, give=GIVE), "own")] == [(None, None, None)] * 2

@@ -41,3 +41,25 @@ def test_kinds_are_apart_and_own_memory_and_sums_are_left_out(ask):
 def test_what_moved_nothing_or_took_no_time_is_left_out(ask):
     rows = [link(0, 1, 0, 10), link(0, 1, 10, 0), link(0, 1, None, 10)]
     assert ask("rank/link", {"rank_link": rows}, top=9) == []
+
+
+def test_numbers_of_a_group_are_replaced_by_ranks_of_the_job(ask):
+    pairs = {"front": (4, 5), "back": (6, 7)}
+    rows = [
+        link(src, dst, 100, 10 if group == "front" else 40, group_name=group, rank=rank)
+        for group, members in pairs.items() for rank in members for src, dst in ((0, 1), (1, 0))
+    ]  # fmt: skip
+    found = ask("rank/link", {"rank_link": rows}, give="src_rank dst_rank moves moving_ns local_group", top=9)
+    assert sorted(found) == [(4, 5, 1, 20, ""), (5, 4, 1, 20, ""), (6, 7, 1, 80, ""), (7, 6, 1, 80, "")]
+
+
+def test_links_of_groups_whose_members_are_not_known_are_not_added_up(ask):
+    rows = [link(0, 1, 100, 10 * place, group_name=group, rank=9) for place, group in enumerate("ab", 1)]
+    found = ask("rank/link", {"rank_link": rows}, give="src_rank dst_rank moving_ns local_group", top=9)
+    assert sorted(found) == [(0, 1, 10, "a"), (0, 1, 20, "b")]
+
+
+def test_ranks_of_the_job_stay_whatever_group_they_are_in(ask):
+    rows = [link(src, dst, 100, 10, group_name="pair", rank=rank) for rank in (1, 2) for src, dst in ((1, 2), (2, 1))]
+    found = ask("rank/link", {"rank_link": rows}, give="src_rank dst_rank moves local_group", top=9)
+    assert sorted(found) == [(1, 2, 1, ""), (2, 1, 1, "")]

@@ -42,6 +42,38 @@ def test_ranks_that_send_and_receive_alike_are_peers(look):
     assert len({groups[0], groups[2], groups[3]}) == 3
 
 
+def pipeline(*chains):
+    """Rows of `collective` in which each chain's ranks pass a batch down and its gradients up, in groups of two."""
+    rows = []
+    for chain in chains:
+        for place, rank in enumerate(chain):
+            before, behind = chain[place - 1 : place], chain[place + 1 : place + 2]
+            calls = [("receive", other) for other in before if place] + [("send", other) for other in behind]
+            calls += [("receive", other) for other in behind] + [("send", other) for other in before if place]
+            rows += [
+                {"rank": rank, "step": 0, "name": kind, "kind": kind, "start_ns": number, "dur_ns": 1,
+                 "group_name": "pair-{}-{}".format(*sorted((rank, other)))}
+                for number, (kind, other) in enumerate(calls)
+            ]  # fmt: skip
+    return rows
+
+
+@pytest.mark.parametrize(
+    "chains", [((0, 2, 4, 6), (1, 3, 5, 7)), ((7, 5, 3, 1), (6, 4, 2, 0)), ((0, 1, 2, 3), (4, 5, 6, 7))]
+)
+def test_stages_in_the_middle_are_told_apart_by_what_they_receive_from(look, chains):
+    found = look(PEERS, {"step": [step(rank) for rank in range(8)], "collective": pipeline(*chains)})
+    assert {rank: peers for rank, peers, _basis in found} == {
+        rank: stage for chain in chains for stage, rank in enumerate(chain)
+    }
+
+
+def test_without_every_sender_ranks_are_compared_by_how_they_send_and_receive(look):
+    rows = [row for row in pipeline((0, 1, 2, 3)) if row["rank"] != 0]
+    found = look(PEERS, {"step": [step(rank) for rank in range(1, 4)], "collective": rows})
+    assert [(rank, peers) for rank, peers, _basis in found] == [(1, 1), (2, 1), (3, 0)]
+
+
 def test_the_division_of_a_rank_leaves_out_stages_and_warm_up(look):
     common = {"source": "step_trace_time", "computing_ns": 50, "exposed_ns": 30}
     tables = {

@@ -23,7 +23,7 @@ def phases(steps=20, rank=0, kind="train", inside=1.0, outside=1.0, overlapped=0
 
 def imbalance(rank, own, diff, part="host_gap", half_width=0.0, steps=16, ranks=2, communication=None, rep=0):
     """Rows of one rank that differs from the others in one part; `half_width` is that of the quartiles."""
-    base = {"rep": rep, "rank": rank, "ranks": ranks, "steps": steps, "step_ns": float(STEP)}
+    base = {"rep": rep, "rank": rank, "peers": 0, "ranks": ranks, "steps": steps, "step_ns": float(STEP)}
     waits = STEP - own if communication is None else communication
     spread = {"diff_low_ns": diff - half_width, "diff_high_ns": diff + half_width}
     rows = [{**base, **spread, "part": "own", "median_ns": own, "mean_ns": own, "diff_ns": diff}]
@@ -157,6 +157,16 @@ def test_a_difference_of_ranks_must_exceed_noise_and_two_percent(diff, half_widt
 def test_mindinsights_example_of_0_44_ms_in_180_ms_is_no_imbalance():
     rows = imbalance(0, 500.0, -0.44 / 180 * STEP) + imbalance(1, 500.0, 0.44 / 180 * STEP)
     assert slowest_rank(rows) is None
+
+
+def test_the_only_rank_of_a_pipeline_stage_is_never_the_slow_one():
+    """Stages differ by design: without a peer a rank has no difference."""
+    rows = imbalance(0, 0.2 * STEP, 0.0) + imbalance(1, 0.8 * STEP, 0.0)
+    alone = [row | {"peers": row["rank"], "diff_ns": None, "diff_low_ns": None, "diff_high_ns": None} for row in rows]
+    assert slowest_rank(alone) is None
+    assert (
+        slowest_rank(alone + imbalance(2, 0.5 * STEP, -0.3 * STEP) + imbalance(3, 0.8 * STEP, 0.3 * STEP))["rank"] == 3
+    )
 
 
 def test_more_ranks_need_a_larger_difference():

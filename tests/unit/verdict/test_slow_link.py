@@ -7,12 +7,13 @@ from pipeprof.verdict.slow_link import slow_links
 
 def link(**more):
     return {"rep": 0, "transport": "HCCS", "src_rank": 0, "dst_rank": 1, "rate": 1e9, "ratio": 0.5, "ratio_high": 0.6,
-            "compared": 30, **more}  # fmt: skip
+            "compared": 30, "local_group": "", **more}  # fmt: skip
 
 
 def test_a_link_that_is_slower_in_most_moves_is_named():
     assert slow_links([link(), link(dst_rank=2, ratio=1.0, ratio_high=1.02)]) == [
-        {"rep": 0, "transport": "HCCS", "src_rank": 0, "dst_rank": 1, "ratio": 0.5, "ratio_high": 0.6, "compared": 30, "rate": 1e9}
+        {"rep": 0, "transport": "HCCS", "src_rank": 0, "dst_rank": 1, "ratio": 0.5, "ratio_high": 0.6, "compared": 30, "rate": 1e9,
+         "local_group": ""}
     ]  # fmt: skip
 
 
