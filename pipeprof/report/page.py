@@ -1,7 +1,9 @@
-"""An HTML page that stands alone: no script, nothing fetched, readable on paper, light and dark."""
+"""An HTML page that stands alone: nothing fetched, readable on paper, light and dark; no script but that of charts."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from typing import TYPE_CHECKING
 
 from pipeprof.escape import html as escape
@@ -21,19 +23,32 @@ code { overflow-wrap: anywhere; }
 """
 
 
-def page(title: str, body: Iterable[str], style: str = "") -> str:
-    """The whole page. `title` is text; `body` and `style` are HTML and CSS."""
+def page(title: str, body: Iterable[str], style: str = "", script: str = "") -> str:
+    """The whole page. `title` is text; `body`, `style` and `script` are HTML, CSS and JavaScript.
+
+    With a script, the page's policy allows that script and this style by their hashes, and nothing else.
+    """
     name = escape(title)
+    css = _STYLE + style
+    policy = "default-src 'none'; style-src " + (digest(css) if script else "'unsafe-inline'")
+    if script:
+        policy += f"; script-src {digest(script)}"
     parts = [
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{name}</title>\n<style>{_STYLE}{style}</style>\n</head>\n<body>\n<h1>{name}</h1>",
+        f"<title>{name}</title>\n<style>{css}</style>\n</head>\n<body>\n<h1>{name}</h1>",
         *body,
+        *([f"<script>{script}</script>"] if script else []),
         "</body>",
         "</html>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def digest(text: str) -> str:
+    """The source `'sha256-...'` of a Content-Security-Policy that allows this script or style."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def table(head: Sequence[str], body: Iterable[str], right: Iterable[int] = ()) -> list[str]:
