@@ -68,6 +68,7 @@ class Inputs:
     policy: str
     reps: str
     fail_on: frozenset[str]
+    asked_base: str  # the input `base-ref` itself
 
 
 def read_inputs(env: dict[str, str]) -> Inputs:
@@ -96,7 +97,8 @@ def read_inputs(env: dict[str, str]) -> Inputs:
             raise GateError(text, USAGE)
     root, mark, query = (given["BASELINE_ROOT"] or "baselines").partition("?")  # an address may have a query
     baseline = "/".join(filter(None, (root.rstrip("/"), workload, given["MACHINE"]))) + mark + query
-    return Inputs(command, mode, base_ref, baseline, given["BUDGET"], given["POLICY"], given["REPS"] or "5", fail_on)
+    reps, asked = given["REPS"] or "5", given["BASE_REF"]
+    return Inputs(command, mode, base_ref, baseline, given["BUDGET"], given["POLICY"], reps, fail_on, asked)
 
 
 def default_base(env: dict[str, str]) -> str:
@@ -132,16 +134,59 @@ def measure(inputs: Inputs, folder: Path) -> tuple[int, bytes, str]:
             ["ab", f"--base-ref={inputs.base_ref}", "--new-ref=HEAD", "-o", str(folder / "session"), *budget, *policy,
              "--format=json", "--", *inputs.command], out)  # fmt: skip
     else:
+        base = judged_by(inputs)
         new = folder / "run"
         code, tail = run(["collect", "-o", str(new), f"--reps={inputs.reps}", "--", *inputs.command], None)
         if code:
             raise GateError(f"`pipeprof collect` exited with {code}", WORKLOAD_FAILED, tail)
-        base = f"--base-ref={inputs.base_ref}"
-        code, tail = run(["compare", "--format=json", base, *policy, "--", inputs.baseline, str(new)], out)
+        code, tail = run(["compare", "--format=json", *base, *policy, "--", inputs.baseline, str(new)], out)
     with out.open("rb") as stream:
         data = stream.read(MOST_JSON + 1)
     out.unlink()
     return code, data, tail
+
+
+def judged_by(inputs: Inputs) -> list[str]:
+    """The options of `compare` that say which revision judges; none outside of git, where named files do.
+
+    Raises GateError, before anything is measured, when the revision is not there, or the change itself would judge.
+    """
+    if git_knows("--git-dir"):
+        if not git_knows("--verify", "--quiet", inputs.base_ref + "^{commit}"):
+            raise GateError(
+                f"the base revision `{inputs.base_ref}` is not in this checkout: "
+                "give `fetch-depth: 0` to actions/checkout, or correct `base-ref`",
+                USAGE,
+            )
+        return [f"--base-ref={inputs.base_ref}"]
+    if inputs.asked_base:
+        raise GateError(f"`base-ref` is `{inputs.asked_base}`, and there is no git repository here", USAGE)
+    for name, given in (("policy", inputs.policy), ("baseline-root", inputs.baseline)):
+        if not given or lies_here(given):
+            raise GateError(
+                f"there is no git repository here, so `{name}` has to name what the change cannot write: "
+                "an absolute path outside of the working folder" + (" or an address" if name != "policy" else ""),
+                USAGE,
+            )
+    return []
+
+
+def git_knows(*words: str) -> bool:
+    """Whether `git rev-parse` finds what is asked for; False without git."""
+    try:
+        return not subprocess.run(["git", "rev-parse", *words], capture_output=True, check=False).returncode
+    except OSError:
+        return False
+
+
+def lies_here(path: str) -> bool:
+    """Whether a path, with the links in it, leads into the working folder. An address does not."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path):
+        return path.lower().startswith("file:")
+    here = os.path.realpath(Path.cwd())
+    named = Path(here, path)
+    ways = (os.path.normpath(named), os.path.realpath(named))
+    return any(os.path.commonpath([here, way]) == here for way in ways)
 
 
 def run(words: list[str], out: Path | None) -> tuple[int, str]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.told import progress_line, say, tell_error, tell_summary
 from pipeprof.errors import PipeprofError, UsageError
+
+if TYPE_CHECKING:
+    from pipeprof.record.run import Run
 
 # Options of `collect` that are written into the manifest.
 KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "fp_point", "bp_point", "keep_spool")
@@ -113,12 +116,20 @@ def collect(path: Path | None, command: tuple[str, ...], **options: Any) -> None
             tell_summary(run)
     except PipeprofError as error:  # ours, not the command's: its exit code stands
         tell_error(error.message, error.hint)
-    cure = next((warning.message for warning in run.manifest.warnings if warning.code == "numpy"), None)
-    if cure is not None:
-        say(f"hint: {cure}")
-    for missed in dict.fromkeys(item.message for item in run.manifest.warnings if item.code == "point_not_found"):
-        say(f"warning: {missed}")
+    _tell_warnings(run)
     status = next((outcome.status for outcome in outcomes if outcome.status), 0)
     if status < 0:
         die_like(status)
     sys.exit(status)
+
+
+def _tell_warnings(run: Run) -> None:
+    """Those that are to be known at once: the others stand in the report."""
+    from pipeprof.record.run import LAUNCHER
+
+    warnings = run.manifest.warnings
+    cure = next((warning.message for warning in warnings if warning.code == "numpy"), None)
+    if cure is not None:
+        say(f"hint: {cure}")
+    for told in dict.fromkeys(item.message for item in warnings if item.code in ("point_not_found", LAUNCHER)):
+        say(f"warning: {told}")

@@ -51,7 +51,9 @@ class _Command(click.Command):
 )
 @click.option("--order-by", "--sort-by", metavar="COL", help="Sort by a column, largest first; +COL: smallest first.")
 @click.option("--opr-name", metavar="REGEX", help="Operators whose name matches, from its start.")
+@click.option("--search", metavar="TEXT", help="Operators with this text in their name or type, in any case.")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Operators of exactly this type (repeatable).")
+@click.option("--exclude-type", "exclude_types", multiple=True, metavar="TYPE", help="None of this type (repeatable).")
 @click.option("--input-dtype", metavar="TYPE", help="Operators with an input of exactly this data type.")
 @click.option("--aggregate-by", type=click.Choice(["type"]), help="Add up operators of one type; needs --aggregate.")
 @click.option("--aggregate", type=click.Choice(["max", "min", "sum", "mean"]), help="How operators are added up.")
@@ -80,6 +82,7 @@ def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_
       pipeprof ops RUN --group-by name --top 50 --order-by count
       pipeprof ops profile.json -t 5 --opr-name "conv.*" --order-by FLOPS
       pipeprof ops profile.json --aggregate-by type --aggregate sum
+      pipeprof ops RUN --search conv --exclude-type Variable
       pipeprof ops RUN --format csv > ops.csv
     """  # noqa: D301
     from pipeprof.report.ops import show

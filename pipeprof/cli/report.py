@@ -23,6 +23,7 @@ _SQL = re.compile(  # what only reads, and what is refused with its reason
 SECTIONS = (
     "run",
     "diagnosis",
+    "whole-run",
     "steps",
     "profiler-steps",
     "ranks",

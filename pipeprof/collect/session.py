@@ -19,7 +19,7 @@ from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import lock
 from pipeprof.record.launcher import being_recorded
-from pipeprof.record.run import MANIFEST, Manifest, Run, new_run_id
+from pipeprof.record.run import LAUNCHER, MANIFEST, Manifest, Run, new_run_id
 from pipeprof.record.text import printable, printable_all, shortened
 
 if TYPE_CHECKING:
@@ -97,13 +97,14 @@ def record(
 ) -> list[Outcome]:
     """Run the command `reps` times, or until it fails or is interrupted; returns how each ended.
 
-    No repetition begins in a folder that was deleted or replaced meanwhile.
+    No repetition begins in a folder that was deleted or replaced meanwhile; a warning of the run says so.
     """
     _make_reserve(run)
     probe = replace(probe, run_id=run.manifest.run_id)
     outcomes: list[Outcome] = []
     for rep in range(reps):
         if rep and not lock.is_mine(run.path, run.manifest.run_id):
+            run.manifest.warn(LAUNCHER, _ended_early(run, rep, reps))
             break
         spool = run.spool / f"rep={rep}"
         spool.mkdir(parents=True)
@@ -112,6 +113,11 @@ def record(
         if outcomes[-1].status != 0 or outcomes[-1].interrupted:
             break
     return outcomes
+
+
+def _ended_early(run: Run, done: int, wished: int) -> str:
+    what = f"the file `{lock.LOCK}`" if run.path.joinpath(MANIFEST).is_file() else "the folder of the run"
+    return f"only {done} of {wished} repetitions were made: {what} was removed or replaced meanwhile"
 
 
 def parse_schedule(text: str) -> dict[str, int]:

@@ -43,17 +43,21 @@ def run_headspace(command: Sequence[str], plan: Plan, folder: Path, say: Callabl
             wishes.extend(training_iterators(done[0].processes))
         return changed_probe(cached=wishes)
 
-    series = measure_pairs(folder, command, (plan, GAIN), probe_of, say)
-    if not all(run.events("cached") for run in series.runs if run.side == "b"):
-        raise MeasureError(
-            "the dataset iterators of the first run were not found in the second",
-            "does the script make them at random?",
-        )
+    series = measure_pairs(folder, command, (plan, GAIN), probe_of, _check_cached, say)
     content = {"schema_version": SCHEMA_VERSION} | measured_facts(series, command=command)
     content["measured"]["verdict"] = verdict(content["measured"])
     content |= noted(notes(series.runs))
     write_json(folder / "headspace.json", content)
     return content
+
+
+def _check_cached(runs: Sequence[Measured]) -> None:
+    """Raises MeasureError when a changed run waited for data as the unchanged one does."""
+    if not all(run.events("cached") for run in runs if run.side == "b"):
+        raise MeasureError(
+            "the dataset iterators of the first run were not found in the second",
+            "does the script make them at random?",
+        )
 
 
 def training_iterators(processes: Sequence[Process]) -> list[dict[str, Any]]:

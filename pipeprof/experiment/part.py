@@ -77,8 +77,10 @@ def run_part(
                 found.append(target_of(part, described(done[0].path)))
         return changed_probe(override=found[0].spec(source_rows(done)))
 
-    series = measure_pairs(folder, words, (plan, GAIN), probe_of, say)
-    _check_replaced(series.runs, found[0])
+    def check(runs: Sequence[Measured]) -> None:
+        _check_replaced(runs, found[0])
+
+    series = measure_pairs(folder, words, (plan, GAIN), probe_of, check, say)
     content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "part": _facts(part, found[0], series.runs)}
     content |= measured_facts(series, command=words)
     content["measured"]["verdict"] = verdict(content["measured"])

@@ -193,7 +193,8 @@ def _read(path: Path) -> bytes:
     try:
         return read_file(path, MOST_BYTES)
     except OSError as error:
-        raise UsageError(f"cannot read the policy `{path}`: {error.strerror}", "give a TOML file") from error
+        hint = "write its content into a file and name that" if path.is_fifo() else "give a TOML file"
+        raise UsageError(f"cannot read the policy `{path}`: {error.strerror}", hint) from error
 
 
 def _parsed(data: bytes, where: str) -> dict[str, Any]:

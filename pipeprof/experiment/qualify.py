@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 CHANGES = (0.02, 0.05, 0.10)
+MINUTES = (5, 10, 30)
+MOST_PERCENT = 50
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ def evaluate(order: Order, pool: Pool, sessions: int, policy: Policy) -> dict[st
         "false_alarms": evaluated(draws, sessions, policy),
         "slow_downs": [_slow_down(draws, sessions, policy, share) for share in order.slow_downs],
         "sees": [sees(pool, change, policy) for change in CHANGES],
+        "within": [within(pool, minutes, policy) for minutes in MINUTES],
         **noted([*pool.notes, *_notes(pool, policy)]),
     }
 
@@ -123,9 +126,9 @@ def sees(pool: Pool, change: float, policy: Policy) -> dict[str, Any]:
     import numpy as np  # noqa: PLC0415 - slow to import
 
     from pipeprof.verdict.gate.decision import scaled as on_scale  # noqa: PLC0415
+    from pipeprof.verdict.gate.judge import family_size  # noqa: PLC0415
     from pipeprof.verdict.gate.statistics import MOST_REPS, repetitions_needed  # noqa: PLC0415
 
-    primary = sum(rule.family == "primary" for rule in policy.metrics.values())
     values = np.asarray([one[name][STEP] for one in pool.rounds for name in SAME])
     least, effect, spread = (
         float(on_scale(values, values, policy.rule(STEP)).least),
@@ -134,11 +137,23 @@ def sees(pool: Pool, change: float, policy: Policy) -> dict[str, Any]:
     )
     needed, counts = None, effect > least
     if counts:
-        sure = repetitions_needed(spread, effect, policy.alpha / max(1, primary), policy.power)
+        sure = repetitions_needed(spread, effect, policy.alpha / family_size(policy, "primary", {}), policy.power)
         large = 2 * (NormalDist().inv_cdf(policy.power) * spread / (effect - least)) ** 2
         needed = None if sure is None or large > MOST_REPS else max(sure, math.ceil(large), policy.least_reps)
     minutes = None if needed is None else (2 * needed + 2) * pool.pace / 60
     return {"change": change, "counts": counts, "repetitions": needed, "minutes": minutes}
+
+
+def within(pool: Pool, minutes: float, policy: Policy) -> dict[str, Any]:
+    """The least change of the step time, in whole percents, that is found in so many minutes with the policy's power.
+
+    `change` is None where not even 50 % is found. The policy's last look ends a session, however many minutes are left.
+    """
+    for percent in range(1, MOST_PERCENT + 1):
+        row = sees(pool, percent / 100, policy)
+        if row["minutes"] is not None and row["minutes"] <= minutes and row["repetitions"] <= policy.looks[-1]:
+            return {"minutes": minutes, "change": percent / 100}
+    return {"minutes": minutes, "change": None}
 
 
 def wilson(count: int, total: int) -> tuple[float, float]:

@@ -76,11 +76,13 @@ def measure_pairs(
     command: Sequence[str],
     sought: tuple[Plan, Band],
     probe_of: Callable[[Side, Sequence[Measured]], ProbeOptions],
+    check: Callable[[Sequence[Measured]], None],
     say: Callable[[str], None],
 ) -> Series:
     """Run both sides in turn, a b b a ..., until the plan ends or their speed-up is known to be in or outside the band.
 
-    `probe_of` gives the options of a side and sees the runs so far, the marks only of the first pair's. Raises
+    `probe_of` gives the options of a side and sees the runs so far, the marks only of the first pair's. `check` sees
+    the runs of each pair before the next one begins, and raises when they are not what they should be. Raises
     WorkloadError when the command fails, MeasureError when a run has too few steps, KeyboardInterrupt when it was
     interrupted.
     """
@@ -94,6 +96,7 @@ def measure_pairs(
             run = run_once(folder, command, side, pairs, probe_of(side, done))
             say(f"  {run.rate.per_second:.2f} steps/s over {run.rate.steps} steps")
             done.append(run if pairs == 0 else run.without_marks())
+        check(done[-2:])
         pairs, spent_s = pairs + 1, time.monotonic() - began
         ratios = [changed / plain for plain, changed in zip(rates_of(done, "a"), rates_of(done, "b"), strict=True)]
         answer = answer_of(ratios, band)

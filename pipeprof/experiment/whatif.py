@@ -72,8 +72,7 @@ def run_whatif(
     def probe_of(side: Side, _done: Sequence[Measured]) -> ProbeOptions:
         return changed_probe(override=target.spec) if side == "b" else changed_probe()
 
-    series = measure_pairs(folder, words, (plan, CHANGE), probe_of, say)
-    _check_applied(series.runs)
+    series = measure_pairs(folder, words, (plan, CHANGE), probe_of, _check_applied, say)
     content = _facts(run, target) | measured_facts(series, command=words)
     content["measured"]["verdict"] = verdict(content["measured"])
     predicted, measured = target.prediction.ratio, content["measured"]["ratio"]

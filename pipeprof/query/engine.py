@@ -217,10 +217,9 @@ class Engine:
 
     def _fetch(self, text: str, params: Mapping[str, Any] | None, *, own: bool = True) -> pa.Table:
         try:
-            try:
-                return _table(self._connection.sql(text, params=params or None))
-            except (OSError, ValueError, RuntimeError):  # Arrow's, in the middle of a stream: let DuckDB say what it is
-                return self._connection.sql(text, params=params or None).to_arrow_table()
+            return _table(self._connection.sql(text, params=params or None))
+        except (OSError, ValueError, RuntimeError) as error:
+            raise self._explained(_of_stream(error), own=own) from error
         except duckdb.Error as error:
             raise self._explained(error, own=own) from error
 
@@ -260,6 +259,13 @@ def _table(found: duckdb.DuckDBPyRelation) -> pa.Table:
             )
         batches.append(batch)
     return pa.Table.from_batches(batches, schema=reader.schema)
+
+
+def _of_stream(error: Exception) -> duckdb.Error:
+    """DuckDB's error that Arrow hands on, in the middle of a stream, as its text: `Conversion Error: ...`."""
+    kind = str(error).partition(" Error:")[0].replace(" ", "").lower() + "exception"
+    found = next((known for name, known in vars(duckdb).items() if name.lower() == kind), duckdb.Error)
+    return found(str(error)) if issubclass(found, duckdb.Error) else duckdb.Error(str(error))
 
 
 def _config() -> dict[str, str | bool | int | float | list[str]]:

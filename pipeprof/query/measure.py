@@ -32,6 +32,7 @@ STEP_METRICS = {
     "data_wait": "data_wait_ns",
     "first_step_time": "first_step_ns",
 }
+COMMUNICATION_METRICS = {"communication/exposed": "exposed_ns", "communication/tail": "tail_ns"}
 _NUMBER = re.compile(r"-op[0-9]+$")  # MindSpore counts all operators of a process; the count says nothing
 
 
@@ -174,10 +175,11 @@ def workload_of(manifest: Manifest) -> str:
 
 def _values(engine: Engine, ops: Sequence[Row], stages: Sequence[Row]) -> dict[str, dict[int, float]]:
     values: dict[str, dict[int, float]] = defaultdict(dict)
-    for row in engine.rows("compare/rep_step"):
-        for metric, column in STEP_METRICS.items():
-            if row[column] is not None:
-                values[metric][row["rep"]] = float(row[column])
+    for query, metrics in (("rep_step", STEP_METRICS), ("rep_communication", COMMUNICATION_METRICS)):
+        for row in engine.rows(f"compare/{query}"):
+            for metric, column in metrics.items():
+                if row[column] is not None:
+                    values[metric][row["rep"]] = float(row[column])
     for row in engine.rows("compare/rep_memory"):
         if row["peak_bytes"] is not None:
             values["peak_memory"][row["rep"]] = float(row["peak_bytes"])

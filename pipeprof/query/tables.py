@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from pipeprof.errors import RunError
-from pipeprof.record import limits
+from pipeprof.record import limits, pages
 from pipeprof.record.schema import PARTITIONS, TABLES, Table
 from pipeprof.record.text import reachable
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pipeprof.record.run import Run
 
-MOST_OF_GROUP = 1 << 20  # rows of a part of a file, which is read as a whole; no writer of ours makes larger ones
+READ_AHEAD = 1 << 21  # rows that Arrow reads before they are asked for: 16 batches of 2**17
 MEMORY_BYTES = 1 << 20  # of Parquet: a table of at most so many is read once, for opening its files takes longest
 
 
@@ -76,15 +76,36 @@ def _make_arrow_view(connection: duckdb.DuckDBPyConnection, run: Run, table: Tab
     import pyarrow as pa  # noqa: PLC0415 - slow to import
     import pyarrow.dataset as ds  # noqa: PLC0415
 
+    texts = [column.name for column in table.columns if column.type == "varchar"]
+    _refuse_wide(paths)
     folders = pa.schema([(name, pa.int64()) for name in PARTITIONS])
-    schema = pa.unify_schemas([folders, table.arrow()])
+    text = pa.dictionary(pa.int32(), pa.string())  # a long one may be that of every row
+    stored = [pa.field(field.name, text if field.name in texts else field.type) for field in table.arrow()]
+    schema = pa.schema([*folders, *stored])
     source = ds.dataset(
         [str(reachable(absolute(path))) for path in paths],
         schema=schema,
+        format=ds.ParquetFileFormat(dictionary_columns=texts),
         partitioning=ds.partitioning(folders, flavor="hive"),
         partition_base_dir=str(reachable(absolute(run.path / table.name))),
     )
     connection.register(table.name, source)
+
+
+def _refuse_wide(paths: Sequence[Path]) -> None:
+    """Raises RunError, naming the file, when Arrow would need too much memory for the rows that it reads ahead."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    found: list[pages.Part] = []
+    for path in paths:
+        try:
+            found += pages.check(pq.read_metadata(reachable(path)), path)
+            pages.refuse_wide(found, READ_AHEAD)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise RunError(
+                f"damaged file `{path}`: {error}", "collect or import the run again, or restore the file"
+            ) from error
 
 
 def _are_small(files: Sequence[Path]) -> bool:
@@ -144,12 +165,13 @@ def _problem(path: Path, table: Table | None) -> str:
 
     try:
         with pq.ParquetFile(reachable(path)) as file:
-            for group in range(file.num_row_groups):
-                if file.metadata.row_group(group).num_rows > MOST_OF_GROUP:
-                    return f"a part of it holds more than {MOST_OF_GROUP:,} rows"
-                file.read_row_group(group)
             found = file.schema_arrow
-    except (OSError, pa.ArrowException) as error:
+        pages.check(file.metadata, path)
+        texts = [field.name for field in found if pa.types.is_string(field.type)]
+        with pq.ParquetFile(reachable(path), read_dictionary=texts) as file:  # a long one may be that of every row
+            for group in range(file.num_row_groups):
+                file.read_row_group(group)
+    except (OSError, ValueError, pa.ArrowException) as error:
         return str(error).splitlines()[0]
     for field in table.arrow() if table is not None else ():
         at = found.get_field_index(field.name)

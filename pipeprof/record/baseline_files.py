@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from pipeprof import __version__
 from pipeprof.errors import MeasureError, RunError
+from pipeprof.record import pages
 from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.baseline_summary import summary_text
 from pipeprof.record.machine import fingerprint_hash, machine_class
@@ -34,6 +35,7 @@ FACTS = "facts.json"
 PACKED_FACTS = "facts.json.zst"
 SUMMARY = "summary.md"
 _MOST_FACTS = 64 << 20  # unpacked; a damaged length must not fill the memory
+_MOST_VALUES = 64 << 20  # the same
 _TEXT = (".json", ".md")
 _SCHEMA = pa.schema(
     [
@@ -240,19 +242,35 @@ def _read_values(data: bytes) -> tuple[dict[int, Repetition], dict[str, dict[int
     reps: dict[int, Repetition] = {}
     values: dict[str, dict[int, float]] = {}
     # without threads: those of pyarrow abort a process that ends right after such a small file
-    file = pq.ParquetFile(io.BytesIO(data))
-    if file.metadata.num_rows > MOST_BYTES:
-        raise ValueError(f"`{VALUES}` has {file.metadata.num_rows:,} rows, expected at most {MOST_BYTES:,}")
+    metadata = pq.read_metadata(io.BytesIO(data))
+    if metadata.num_rows > MOST_BYTES:
+        raise ValueError(f"`{VALUES}` has {metadata.num_rows:,} rows, expected at most {MOST_BYTES:,}")
+    if sum(part.bytes for part in pages.parts_of_bytes(metadata, data)) > _MOST_VALUES:
+        raise ValueError(f"`{VALUES}` unpacks to more than {_MOST_VALUES:,} bytes")
+    there = metadata.schema.to_arrow_schema()
+    texts = [field.name for field in there if field.type == pa.string()]
+    file = pq.ParquetFile(io.BytesIO(data), read_dictionary=texts)  # a long text may be that of every row
     table = file.read(use_threads=False).select(_SCHEMA.names)
     for field, found in zip(_SCHEMA, table.schema, strict=True):
-        if found.type != field.type or (not field.nullable and table.column(field.name).null_count):
-            raise ValueError(
-                f"column `{field.name}` of `{VALUES}` holds {found.type}, or nothing, expected {field.type}"
-            )
-    for row in table.to_pylist():
-        reps.setdefault(row["rep"], Repetition(order=row["order"], job=row["job"]))
-        values.setdefault(row["metric"], {})[row["rep"]] = row["value"]
+        kind = found.type.value_type if pa.types.is_dictionary(found.type) else found.type
+        if kind != field.type or (not field.nullable and table.column(field.name).null_count):
+            raise ValueError(f"column `{field.name}` of `{VALUES}` holds {kind}, or nothing, expected {field.type}")
+    columns = [_unpacked(table.column(name)) for name in _SCHEMA.names]
+    for metric, rep, order, job, value in zip(*columns, strict=True):
+        reps.setdefault(rep, Repetition(order=order, job=job))
+        values.setdefault(metric, {})[rep] = value
     return dict(sorted(reps.items())), values
+
+
+def _unpacked(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column; texts that are the same share their memory."""
+    if not pa.types.is_dictionary(column.type):
+        return list(column.to_pylist())
+    found: list[Any] = []
+    for chunk in column.chunks:
+        texts = chunk.dictionary.to_pylist()
+        found += [None if index is None else texts[index] for index in chunk.indices.to_pylist()]
+    return found
 
 
 def _facts_bytes(measures: Measures) -> dict[str, bytes]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipeprof.record.measures import Measures
 
 # Prefixes of metrics that explain; the others are the primary ones, which a comparison can fail on.
-SECONDARY = ("op/", "pipeline/", "phase/", "count/", "bytes/")
+SECONDARY = ("op/", "pipeline/", "phase/", "communication/", "count/", "bytes/")
 MOST_ROWS = 40
 _NS = ("step_time_median", "step_time_p90", "data_wait", "first_step_time")
 
@@ -26,7 +26,7 @@ def is_primary(metric: str) -> bool:
 
 def unit_of(metric: str) -> str:
     """`ns`, `bytes`, `s`, or `` for a plain number."""
-    if metric in _NS or metric.startswith(("op/", "pipeline/", "phase/")):
+    if metric in _NS or metric.startswith(("op/", "pipeline/", "phase/", "communication/")):
         return "ns"
     if metric == "peak_memory" or metric.startswith("bytes/"):
         return "bytes"

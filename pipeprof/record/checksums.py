@@ -1,7 +1,7 @@
 """Whether the Parquet files of a run are those that its manifest was written for.
 
-`seal` notes size, footer and SHA-256 of every file; `refuse_changed` looks at size and footer when a run is opened, and
-`changes` reads everything.
+`seal` notes size, footer and SHA-256 of every file; `refuse_changed` looks at size and footer when a run is opened, or
+at sizes alone when it is listed, and `changes` reads everything.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import stat
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pipeprof.errors import RunError
+from pipeprof.record import limits
 from pipeprof.record.plain_file import open_handle, refuse_outside
 from pipeprof.record.run import Part
 from pipeprof.record.schema import TABLES
@@ -28,6 +29,7 @@ Code = Literal["missing", "unknown", "unreadable", "size", "footer", "content"]
 _TAIL = 8  # bytes at the end of a Parquet file: the footer's length, and a mark
 _LONGEST_FOOTER = 1 << 26  # bytes; a longer one is read no further
 _CHUNK = 1 << 20
+_BLOCK = 512  # bytes; a file with holes has fewer than its size says
 
 
 class Change(NamedTuple):
@@ -65,17 +67,18 @@ def forget(run: Run, reps: Collection[int]) -> None:
         run.manifest.parts = {name: part for name, part in parts if not any(key in name for key in gone)}
 
 
-def refuse_changed(run: Run) -> None:
+def refuse_changed(run: Run, *, footers: bool = True) -> None:
     """Raises RunError that names a file which was rewritten, added or removed, as far as size and footer show it.
 
     So does one that is no regular file, or that a link out of the run leads to; also in a run without checksums.
+    Without `footers` the sizes alone are looked at, and no file is opened but in a run without checksums.
     """
     found = stored(run)
     for folder in {path.parent for path in found.values()}:
         _refused(run, folder, "a link out of the run", refuse_outside)
     for path in found.values() if run.manifest.parts is None else ():
         _refused(run, path, "no regular file", _refuse_other_kinds)
-    for change in _changes(run, found, everything=False):
+    for change in _changes(run, found, _glance if footers else _size):
         raise RunError(
             f"damaged file `{run.path / change.file}`: {_WORDS[change.code]}: found {change.found}, "
             f"expected {change.expected}",
@@ -88,7 +91,7 @@ def changes(run: Run, *, everything: bool = True) -> Iterator[Change]:
 
     Nothing for a run without checksums: an older pipeprof wrote it.
     """
-    yield from _changes(run, stored(run), everything=everything)
+    yield from _changes(run, stored(run), _part if everything else _glance)
 
 
 def stored(run: Run) -> dict[str, Path]:
@@ -96,7 +99,7 @@ def stored(run: Run) -> dict[str, Path]:
     return {path.relative_to(run.path).as_posix(): path for table in TABLES for path in run.files(table.name)}
 
 
-def _changes(run: Run, found: Mapping[str, Path], *, everything: bool) -> Iterator[Change]:
+def _changes(run: Run, found: Mapping[str, Path], look: Callable[[Path], Part]) -> Iterator[Change]:
     noted = run.manifest.parts
     if noted is None:
         return
@@ -106,7 +109,7 @@ def _changes(run: Run, found: Mapping[str, Path], *, everything: bool) -> Iterat
         elif name not in noted:
             yield Change(name, "unknown", "a file", "none")
         else:
-            change = _change(name, found[name], noted[name], everything=everything)
+            change = _change(name, found[name], noted[name], look)
             if change is not None:
                 yield change
 
@@ -134,19 +137,29 @@ _WORDS = {
 }  # fmt: skip
 
 
-def _change(name: str, path: Path, noted: Part, *, everything: bool) -> Change | None:
+def _change(name: str, path: Path, noted: Part, look: Callable[[Path], Part]) -> Change | None:
+    """How a file differs, as far as `look` sees it: what it leaves empty is not compared."""
     try:
-        found = _part(path) if everything else _glance(path)
+        found = look(path)
     except OSError as error:
         found_instead = "a link" if error.errno == errno.ELOOP else str(error.strerror)
         return Change(name, "unreadable", found_instead, f"a file of {noted.bytes:,} bytes")
     if found.bytes != noted.bytes:
         return Change(name, "size", f"{found.bytes:,} bytes", f"{noted.bytes:,} bytes")
-    if found.footer != noted.footer:
+    if found.footer and found.footer != noted.footer:
         return Change(name, "footer", f"footer {found.footer}", f"footer {noted.footer}")
-    if everything and found.sha256 != noted.sha256:
+    if found.sha256 and found.sha256 != noted.sha256:
         return Change(name, "content", f"SHA-256 {found.sha256}", f"SHA-256 {noted.sha256}")
     return None
+
+
+def _size(path: Path) -> Part:
+    """Size alone; opens nothing."""
+    facts = path.lstat()
+    if not stat.S_ISREG(facts.st_mode):
+        number = errno.ELOOP if stat.S_ISLNK(facts.st_mode) else errno.EINVAL
+        raise OSError(number, "not a regular file", str(path))
+    return Part(bytes=facts.st_size, footer="", sha256="")
 
 
 def _glance(path: Path) -> Part:
@@ -161,6 +174,9 @@ def _glance(path: Path) -> Part:
 def _part(path: Path) -> Part:
     handle, size = _opened(path)
     try:
+        most = limits.most_unpacked(_BLOCK * os.fstat(handle).st_blocks)
+        if size > most:
+            raise OSError(errno.EFBIG, f"it has {size:,} bytes, most of them holes", str(path))
         footer, digest = _footer(handle, size), hashlib.sha256()
         at = 0
         while chunk := os.pread(handle, _CHUNK, at):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pipeprof.errors import UsageError
+from pipeprof.errors import SourceError, UsageError
 
 BYTES, ROWS, SECONDS, MEMORY = (
     "PIPEPROF_MAX_BYTES",
@@ -15,7 +15,9 @@ BYTES, ROWS, SECONDS, MEMORY = (
 _SECONDS = 3600
 _MEMORY_MIB = 512
 _FEW_ROWS, _ROWS_PER_BYTE = 1 << 20, 4
+_IMPORTED_ROWS, _KEPT_ROWS = 1 << 28, 1 << 22
 _PACKED_FEW, _PACKED_TIMES = 1 << 30, 100
+_HOLES_FEW = 1 << 26
 
 
 def most_bytes(default: int) -> int:
@@ -28,9 +30,25 @@ def most_unpacked(packed: int) -> int:
     return _chosen(BYTES) or max(_PACKED_FEW, _PACKED_TIMES * packed)
 
 
+def most_with_holes(stored: int) -> int:
+    """How many bytes of a file that is read whole and stores so many: 64 MiB, or 100 times as many as are stored."""
+    return _chosen(BYTES) or max(_HOLES_FEW, _PACKED_TIMES * stored)
+
+
 def most_rows(stored: int) -> int:
     """How many rows the Parquet files of a table may have: 2**20, or 4 for each byte. Ours need bytes for each row."""
     return _chosen(ROWS) or max(_FEW_ROWS, _ROWS_PER_BYTE * stored)
+
+
+def most_imported_rows(*, kept: bool = False) -> int:
+    """How many rows of a table a rank's foreign files may become: 2**28, or 2**22 where they are kept in memory."""
+    return _chosen(ROWS) or (_KEPT_ROWS if kept else _IMPORTED_ROWS)
+
+
+def refuse_rows(table: str, rows: int, most: int) -> None:
+    """Raises SourceError when foreign files become more rows of a table than they may."""
+    if rows > most:
+        raise SourceError(f"the files become more than {most:,} rows of the table `{table}`", raised_by(ROWS))
 
 
 def most_seconds() -> int:

@@ -86,12 +86,21 @@ def read_file(path: Path, most: int, *, inside: Path | None = None) -> bytes:
 
 def cut_file(path: Path, most: int, *, inside: Path | None = None, whole: bool = False) -> tuple[bytes, bool]:
     """The first `most` bytes of a file (or what the user allows), and if that is all. Raises OSError."""
-    most = limits.most_bytes(most)
     with os.fdopen(open_handle(path, inside), "rb") as file:
+        stored = _BLOCK * os.fstat(file.fileno()).st_blocks
+        most = min(limits.most_bytes(most), limits.most_with_holes(stored))
         data = file.read(most + 1)
     if whole and len(data) > most:
         raise _too_many(path, most, "")
     return data[:most], len(data) <= most
+
+
+def file_end(path: Path, most: int, *, inside: Path | None = None) -> tuple[bytes, int]:
+    """The last `most` bytes of a file, and where they begin in it. Raises OSError."""
+    with os.fdopen(open_handle(path, inside), "rb") as file:
+        begin = max(0, os.fstat(file.fileno()).st_size - most)
+        file.seek(begin)
+        return file.read(most), begin
 
 
 def open_file(path: Path, *, packed: bool | None = None) -> BinaryIO:

@@ -19,7 +19,9 @@ from pipeprof.record.text import printable_all
 
 MANIFEST = "run.json"
 SPOOL = "spool"
+LAUNCHER = "launcher"  # code of warnings about the recording itself, which no conversion of its spool takes back
 MOST_BYTES = 1 << 25  # of `run.json`; one of 1,000 ranks has a quarter of that
+_REP = re.compile("rep=(0|[1-9][0-9]{0,8})")
 _PART = re.compile(r"rep=[0-9]{1,9}/rank=[0-9]{1,9}/part-[0-9]{1,9}\.parquet")
 
 Ns = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
@@ -149,6 +151,11 @@ class Run:
     def reserve(self) -> Path:
         """A file that holds space for `run.json` and the exit status when the disk is full; removed to use it."""
         return self.spool / "reserve"
+
+    def spooled_reps(self) -> list[int]:
+        """Repetitions that the spool holds, in order; folders of other names, and links, are none of ours."""
+        found = (path for path in self.spool.glob("rep=*") if _REP.fullmatch(path.name))
+        return sorted(int(path.name.partition("=")[2]) for path in found if path.is_dir() and not path.is_symlink())
 
     def files(self, table: str) -> list[Path]:
         """The Parquet files of a table, in a stable order; empty when the run does not have it."""

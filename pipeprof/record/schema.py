@@ -378,6 +378,30 @@ TABLES: tuple[Table, ...] = (
         ("dur_ns", "bigint", "ns", "duration"),
     ),
     _table(
+        "run_part",
+        "part of a rank's run; its rows add up to the time from the launch to the end of the command",
+        (
+            "part",
+            "varchar",
+            "",
+            (
+                "start (until Python runs) | import | set_up (until the first step) | dataset_build | compile | "
+                "compile_eval | recompile | first_steps (warm-up) | training | evaluation | checkpoint | callback | "
+                "epoch_gap | between_steps | ending (after the last step) | not_recorded"
+            ),
+        ),
+        ("detail", "varchar", "", "callback: its class; compiling: the network or function; null for others"),
+        (
+            "cause",
+            "varchar",
+            "",
+            "recompile: short_batch | changed_shapes | again | new_object (the network was made anew); null for others",
+        ),
+        ("count", "bigint", "", "how often, such as steps, evaluations, graphs"),
+        ("start_ns", "bigint", "ns", "start of the first"),
+        ("dur_ns", "bigint", "ns", "all of them, without what another part has of that time"),
+    ),
+    _table(
         "step_split",
         "step as its profiler split it; the parts are that program's own and need not add up",
         ("step", "bigint", "", "the step; null when it is not known, or for the whole run"),

@@ -11,6 +11,7 @@ from pipeprof.report.account import account_of
 from pipeprof.report.answer import answer_of
 from pipeprof.report.diagnosis import complete_commands, diagnosis_of
 from pipeprof.report.ranks import ranks_of
+from pipeprof.report.run_account import run_account_of
 from pipeprof.report.sections.block import focus_of
 from pipeprof.verdict.decision import with_kinds, with_stages
 from pipeprof.verdict.drift import BLOCKS, judge_course
@@ -70,6 +71,7 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
         rep, rank = focus_of(content)
         steps["curve"] = engine.rows("step/curve", points=CURVE_POINTS, rep=rep, rank=rank)
         several = len({row["rank"] for row in (*steps["summary"], *steps["split"])}) > 1
+        content["run_account"] = run_account_of(engine, run, content["diagnosis"], steps["drift"])
         content["ranks"] = ranks_of(engine, top=top, several=several)
     complete_commands(content["run"], content["diagnosis"])
     content["first_screen"] = answer_of(content).as_dict()

@@ -43,17 +43,28 @@ def annotation_lines(content: dict[str, Any]) -> list[str]:
     level = _level(content["exit_code"], content["verdict"])
     edits = compare_trust.edits(content) if compare_trust.loosens(content) else []
     lines = [command("warning", compare_trust.EDITS, line) for line in edits[:ANNOTATED_EDITS]]
-    if level is None:
-        return lines
-    lines.insert(0, command(level, rows.title(content), content.get("headline") or content["verdict"]))
+    if level is not None:
+        lines.insert(0, command(level, rows.title(content), content.get("headline") or content["verdict"]))
     for metric in content["metrics"]:
-        if metric.get("family") != "secondary" and metric["verdict"] in (*rows.FAILURES, "inconclusive"):
+        weight = _weight(metric, level)
+        if weight is not None:
             _, base, new, change, verdict, _ = rows.cells(metric)
             reason = f" ({rows.reason(metric)})" if rows.reason(metric) else ""
             about = f"{rows.clean(metric['name'], rows.LONGEST_NAME)} {verdict}: {base} -> {new}, {change}{reason}"
-            lines.append(command("error" if verdict in rows.FAILURES else "warning", verdict, about))
-    lines += [command("notice", why.title(content), one.text) for one in why.lines(content)]
+            lines.append(command(weight, verdict, about))
+    if level is not None:
+        lines += [command("notice", why.title(content), one.text) for one in why.lines(content)]
     return lines[:ANNOTATIONS]
+
+
+def _weight(metric: dict[str, Any], level: str | None) -> str | None:
+    """How a metric is annotated, if at all: one that informs warns, also in a comparison that passes."""
+    family, verdict = metric.get("family"), metric["verdict"]
+    if family == "informing":
+        return "warning" if verdict == "regressed" else None
+    if family == "secondary" or level is None:
+        return None
+    return "error" if verdict in rows.FAILURES else "warning" if verdict == "inconclusive" else None
 
 
 def command(level: str, title: str, message: str) -> str:

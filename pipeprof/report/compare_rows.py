@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 FAMILIES = {
     "primary": "Primary metrics",
+    "informing": "Metrics that inform",
     "deterministic": "Counts and sizes",
     "secondary": "Secondary metrics",
 }
@@ -118,7 +119,7 @@ def sides(content: dict[str, Any]) -> list[str]:
         parts += [f"workload {words(about['workload'])}"] if about.get("workload") else []
         parts += [f"revision {revision(about['git'])}"] if about.get("git") else []
         parts += [f"measured {words(about['created_at'])}"] if about.get("created_at") else []
-        if about.get("reps"):
+        if isinstance(about.get("reps"), int) and about["reps"]:
             parts.append(format_count(about["reps"], "repetition"))
         lines.append(f"{side}: {', '.join(parts)}")
     return lines

@@ -15,7 +15,7 @@ from pipeprof.report.table import print_block
 from pipeprof.units import format_change, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -46,6 +46,9 @@ def _print(content: Content, console: Console) -> None:
     primary = [metric for metric in content["metrics"] if metric["family"] == "primary"]
     if primary:
         print_block(console, _metrics(primary), styles=STYLES)
+    informing = [metric for metric in content["metrics"] if metric["family"] == "informing"]
+    if informing:
+        _titled(console, "They inform, and do not decide", _metrics(informing), styles=STYLES)
     if content["fingerprint"]["differences"]:
         _differences(content["fingerprint"]["differences"], console)
     if content["explanation"]:
@@ -121,7 +124,7 @@ def _differences(found: Sequence[Content], console: Console) -> None:
         console.print(f"and {len(found) - MOST_DIFFERENCES} more")
 
 
-def _titled(console: Console, title: str, block: Block) -> None:
+def _titled(console: Console, title: str, block: Block, styles: Mapping[str, str] | None = None) -> None:
     console.print()
     console.print(Text(title, style="bold"))
-    print_block(console, block)
+    print_block(console, block, styles=styles)

@@ -12,8 +12,16 @@ from pipeprof.record.text import printable_all
 
 def text(content: dict[str, Any]) -> str:
     """Indented JSON with a final newline."""
+    return escape.json(msgspec.json.format(_encoded(content), indent=2).decode()) + "\n"
+
+
+def line(content: dict[str, Any]) -> str:
+    """JSON on one line, with a final newline."""
+    return escape.json(_encoded(content).decode()) + "\n"
+
+
+def _encoded(content: dict[str, Any]) -> bytes:
     try:
-        encoded = msgspec.json.encode(content)
+        return msgspec.json.encode(content)
     except UnicodeEncodeError:  # the name of a run that is bytes and no text
-        encoded = msgspec.json.encode(printable_all(content))
-    return escape.json(msgspec.json.format(encoded, indent=2).decode()) + "\n"
+        return msgspec.json.encode(printable_all(content))

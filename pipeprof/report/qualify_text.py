@@ -12,7 +12,7 @@ from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -35,6 +35,8 @@ def _print(console: Console, content: Mapping[str, Any]) -> None:
     console.print(Text("What can be found on this machine", style="bold"))
     block = Block(("change", "runs per side", "minutes"), [_sees(row) for row in content["sees"]], frozenset(range(3)))
     print_block(console, block, shows_all="--format json")
+    if content.get("within"):
+        console.print(Text(_within(content["within"])))
     for note in content["notes"]:
         console.print(Text(escape.line(f"note: {note}")))
 
@@ -72,6 +74,16 @@ def _sees(row: Mapping[str, Any]) -> list[str]:
     reps = reps if row["counts"] else "too small to count"
     minutes = "-" if row["minutes"] is None else f"{row['minutes']:.1f}"
     return [f"{row['change'] * 100:.0f} %", reps, minutes]
+
+
+def _within(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What the gate finds in so many minutes, in one sentence."""
+    found = [
+        f"in {row['minutes']:g} minutes "
+        + ("no slow-down up to 50 %" if row["change"] is None else f"slow-downs of {row['change'] * 100:.0f} % or more")
+        for row in rows
+    ]
+    return f"Here `pipeprof ab` is estimated to find {', '.join(found)}."
 
 
 def _details(facts: Mapping[str, Any]) -> str:

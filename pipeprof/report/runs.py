@@ -55,7 +55,7 @@ def _row(one: Listed) -> dict[str, Any]:
     if manifest.state == "running":
         return row if launcher_alive(one.run) else row | {"state": "partial", "problem": CUT_OFF}
     try:
-        refuse_changed(one.run)
+        refuse_changed(one.run, footers=False)
     except PipeprofError as error:
         return row | {"state": "damaged", "problem": error.message}
     found = overview(one.run)

@@ -49,7 +49,7 @@ def show(content: dict[str, Any], *, stacks: bool) -> None:
 
 
 def _draw(console: Console, content: dict[str, Any], *, stacks: bool) -> None:
-    lines = [] if content["ranks"] else [_run_sentence(content)]
+    lines = [] if content["ranks"] else [run_sentence(content)]
     for row in content["ranks"]:
         lines.append(row["text"])
         lines += [f"  {line}" for line in words.details(row)]
@@ -59,7 +59,8 @@ def _draw(console: Console, content: dict[str, Any], *, stacks: bool) -> None:
         console.print(Text(escape.line(line)), soft_wrap=True)
 
 
-def _run_sentence(content: dict[str, Any]) -> str:
+def run_sentence(content: dict[str, Any]) -> str:
+    """The run in words where no rank of it is known."""
     path, state = content["run"]["path"], content["state"]
     if state == RECORDING:
         return f"`{path}` is being recorded: no process of it has begun to use MindSpore"

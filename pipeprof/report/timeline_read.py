@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
-from pipeprof.query.tables import MOST_OF_GROUP
+from pipeprof.record import pages
 from pipeprof.record.text import reachable
 from pipeprof.report.timeline_clock import FIRST, LAST
 from pipeprof.report.timeline_text import Slices
@@ -38,7 +38,10 @@ class Source(NamedTuple):
 
 
 class Group(NamedTuple):
-    """One row group of a file, with the first and last time in it, and one that nothing in it reaches beyond."""
+    """One row group of a file, with the first and last time in it, and one that nothing in it reaches beyond.
+
+    `texts` are read as dictionaries: a long one may be that of every row.
+    """
 
     source: Source
     path: Path
@@ -47,6 +50,7 @@ class Group(NamedTuple):
     first: int
     last: int
     reach: int
+    texts: Sequence[str]
 
     def read(self) -> pa.Table:
         """The columns, each in one piece; texts as dictionaries. A column that the file does not have is null.
@@ -54,7 +58,7 @@ class Group(NamedTuple):
         Raises RunError, naming the file, when it is damaged.
         """
         try:
-            with pq.ParquetFile(reachable(self.path)) as file:
+            with pq.ParquetFile(reachable(self.path), read_dictionary=self.texts) as file:
                 return _columns(file, self.number, self.source.columns)
         except (pa.ArrowException, OSError) as error:
             raise _damaged(self.path, error) from error
@@ -66,17 +70,18 @@ def groups(source: Source) -> list[Group]:
     for path in source.files:
         try:
             with pq.ParquetFile(reachable(path)) as file:
-                metadata, names = file.metadata, file.schema_arrow.names
-        except (pa.ArrowException, OSError) as error:
+                metadata, schema = file.metadata, file.schema_arrow
+            pages.check(metadata, path)
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(path, error) from error
+        names = schema.names
+        texts = [field.name for field in schema if pa.types.is_string(field.type)]
         for number in range(metadata.num_row_groups):
             about = metadata.row_group(number)
-            if about.num_rows > MOST_OF_GROUP:
-                raise _damaged(path, ValueError(f"a part of it holds more than {MOST_OF_GROUP:,} rows"))
             first, last = _extent(about, names, source.columns[0])
             lasting = source.columns[1] if source.columns[1] in _LENGTHS else None
             reach = LAST if lasting is None else last + _extent(about, names, lasting)[1]
-            found.append(Group(source, path, number, about.num_rows, first, last, min(reach, LAST)))
+            found.append(Group(source, path, number, about.num_rows, first, last, min(reach, LAST), texts))
     return found
 
 
@@ -193,8 +198,7 @@ def _columns(file: pq.ParquetFile, number: int, wanted: Sequence[str]) -> pa.Tab
             arrays.append(pa.chunked_array([pa.nulls(table.num_rows, pa.int64())]))
             continue
         column = table.column(name)
-        text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        arrays.append(column.dictionary_encode().unify_dictionaries() if text else column)
+        arrays.append(column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column)
     return pa.table(arrays, names=list(wanted)).combine_chunks()
 
 

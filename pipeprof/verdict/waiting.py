@@ -24,8 +24,8 @@ _CALLBACK = "callback"
 def judge(ranks: Sequence[Live]) -> list[dict[str, Any]]:
     """A row for each rank: `code`, `for_s`, where (`site`, `function`, `line`, `stack`), and what the code needs.
 
-    `queue`: depth and capacity of the queue of batches. `stuck`: threads and workers that are in one thing. `missing`:
-    the ranks that have not come to a call, with their own codes.
+    `queue`: depth and capacity of the queue of batches; `queues`: of its whole pipeline, with `op_type`. `stuck`:
+    threads and workers that are in one thing. `missing`: the ranks that have not come to a call, with their own codes.
     """
     rows = [_row(rank) for rank in ranks]
     for rank, row in zip(ranks, rows, strict=True):
@@ -42,7 +42,7 @@ def judge(ranks: Sequence[Live]) -> list[dict[str, Any]]:
 def _row(rank: Live) -> dict[str, Any]:
     row: dict[str, Any] = {"rep": rank.rep, "rank": rank.rank, "pid": rank.pid, "code": _state(rank)}
     row |= {"for_s": None, "site": None, "function": None, "line": None, "in_callback": False, "queue": None}
-    row |= {"stack": [], "stuck": [], "missing": [], "call": None}
+    row |= {"stack": [], "stuck": [], "missing": [], "call": None, "queues": _queues(rank)}
     if rank.ended or not rank.alive or rank.age_s is None:
         return row
     place, call = _place(rank.stack)
@@ -102,9 +102,21 @@ def _site(stack: Sequence[Frame]) -> Frame | None:
 
 def _queue(rank: Live, call: Any) -> dict[str, int] | None:
     """The queue that the loop takes its batches from: of the iterator that it waits for, else of the newest."""
-    number = (call or {}).get("tree", max((tree for tree, found in rank.queues.items() if found), default=None))
+    number = (call or {}).get("tree", _newest(rank))
     found = rank.queues.get(number) if number is not None else None
     return {"depth": found[0].depth, "capacity": found[0].capacity} if found else None
+
+
+def _newest(rank: Live) -> int | None:
+    """The newest iterator with samples of its queues."""
+    return max((tree for tree, found in rank.queues.items() if found), default=None)
+
+
+def _queues(rank: Live) -> list[dict[str, Any]]:
+    """All queues of the newest iterator, from the training loop towards the sources."""
+    number = _newest(rank)
+    found = [] if number is None else rank.queues[number]
+    return [{"op_type": one.op_type, "depth": one.depth, "capacity": one.capacity} for one in found]
 
 
 def _stuck_row(one: Stuck) -> dict[str, Any]:

@@ -57,6 +57,8 @@ def hung(pipeprof_in):
         for place in PLACES:
             content = standing(launcher, pipeprof, out, lambda rows, place=place: is_at(place, rows))
             found[place] = content["ranks"][0], pipeprof.run("status", out).stdout
+            if place == "script":
+                found["top"] = [pipeprof.run("top", out, "--once", "--format", form) for form in ("json", "terminal")]
             if place == "gil":
                 pipeprof.folder.joinpath("gil").write_bytes(b"x")
             else:
@@ -68,6 +70,18 @@ def hung(pipeprof_in):
         launcher.communicate()
     found["end"] = asked(pipeprof, out), pipeprof.run("status", out).stdout
     return found
+
+
+def test_a_look_at_the_running_training_has_its_pace_its_queues_and_a_verdict(hung):
+    as_json, as_text = hung["top"]
+    (row,) = json.loads(as_json.stdout)["ranks"]
+    assert row["pace"]["steps"] >= 2
+    assert row["queues"][0] == {"op_type": "BatchOp"} | row["queue"]
+    verdict = json.loads(as_json.stdout)["verdict"]
+    assert verdict["training_steps"] >= 1
+    assert f"{row['pace']['steps_per_second']:.4g} steps/s" in as_text.stdout
+    assert " of " in as_text.stdout
+    assert "So far (" in as_text.stdout
 
 
 def line_of(name, text):

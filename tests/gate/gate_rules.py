@@ -32,21 +32,35 @@ def decided(pairs, rules, alpha, family, logs=None):
 
 
 def sessions(table, names, policy):
-    """All planned looks: codes and deciding looks, both (trials, metrics). `table`: (trials, 2, metrics, reps)."""
+    """All planned looks: codes and deciding looks, both (trials, metrics). `table`: (trials, 2, metrics, reps).
+
+    Looks end when the metrics that decide are decided; those that inform have look 0.
+    """
     code = np.full((len(table), len(names)), INCONCLUSIVE, dtype=np.int8)
-    made = np.full(code.shape, policy.looks[-1])
-    rules, family = [policy.rule(name) for name in names], family_size(policy, "primary", dict.fromkeys(names))
+    decides = deciding(names, policy)
+    made = np.where(decides, policy.looks[-1], 0) * np.ones(code.shape, dtype=int)
     open_ = np.ones(len(table), dtype=bool)
     for look, alpha in zip(policy.looks, spending(policy.alpha, policy.looks), strict=True):
         here = table[open_, :, :, :look]
-        now = decided((here[:, 0], here[:, 1]), rules, alpha, family)
+        now = np.empty((len(here), len(names)), dtype=np.int8)
+        for family, part in (("primary", decides), ("informing", ~decides)):
+            rules = [policy.rule(name) for name, chosen in zip(names, part, strict=True) if chosen]
+            if rules:
+                size = family_size(policy, family, dict.fromkeys(names))
+                now[:, part] = decided((here[:, 0, part], here[:, 1, part]), rules, alpha, size)
         before = code[open_]
-        made[open_] = np.where((before == INCONCLUSIVE) & (now != INCONCLUSIVE), look, made[open_])
+        newly = (before == INCONCLUSIVE) & (now != INCONCLUSIVE) & decides
+        made[open_] = np.where(newly, look, made[open_])
         code[open_] = np.where(before == INCONCLUSIVE, now, before)
-        open_ = (code == INCONCLUSIVE).any(axis=1)
+        open_ = (code[:, decides] == INCONCLUSIVE).any(axis=1)
         if not open_.any():
             break
     return code, made
+
+
+def deciding(names, policy):
+    """Which of the metrics decide."""
+    return np.array([policy.rule(name).family == "primary" for name in names])
 
 
 def shares(table, names, policy):

@@ -18,7 +18,7 @@ HEAD = """# The gate's numbers
 
 Written by `python tests/gate/simulate.py --write docs/gate-numbers.md` on {date}: pipeprof {pipeprof}, Python {python},
 NumPy {numpy}, SciPy {scipy}; fixed seeds. `make test-slow` holds the goals. The simulations call the functions that judge
-(`pipeprof/verdict/gate/`), with the default policy: five primary metrics, looks at 5, 8, 12, 16 and 20 repetitions per side.
+(`pipeprof/verdict/gate/`), with the default policy: three metrics that decide and two that inform, looks at 5, 8, 12, 16 and 20 repetitions per side.
 
 A repetition is a process. In every trial base and new are drawn from the same source; then the step times of the new side
 are multiplied. The sources:
@@ -81,7 +81,7 @@ def goals(found):
 def _first(rates):
     worst = max(rates, key=lambda name: rates[name][0.0].bound)
     one = rates[worst][0.0]
-    text = 'false "regressed" per comparison, five metrics, all looks: upper 95 % bound at most 1 % in every source'
+    text = 'false "regressed" per comparison, all metrics that decide, all looks: upper 95 % bound at most 1 % in every source'
     return "G1", text, f"{percent(one.any_regressed)}, bound {percent(one.bound)} ({worst})", one.bound <= 0.01
 
 
@@ -107,14 +107,14 @@ def _sessions(found):
     for name, effects in found["sessions"].items():
         none, five, ten = (effects[effect] for effect in (0.0, 0.05, 0.10))
         rows.append([
-            name, f"{percent(none.any_regressed)} (<= {percent(none.bound)})",
+            name, f"{percent(none.any_regressed)} (<= {percent(none.bound)})", percent(none.decided),
             " / ".join(percent(part) for part in (none.regressed, none.improved, none.unchanged)),
             f"{none.reps:.1f} / {none.reps_all:.1f}", f"{percent(five.regressed)}, {five.reps:.1f}",
             f"{percent(ten.regressed)}, {ten.reps:.1f}",
         ])  # fmt: skip
     head = [
-        "source", "identical code: any of five metrics regressed", "step time regressed / improved / unchanged",
-        "repetitions: step time / all metrics", "+5 %: regressed, repetitions", "+10 %",
+        "source", "identical code: any that decides regressed", "identical code: decided as a whole", "step time regressed / improved / unchanged",
+        "repetitions: step time / all that decide", "+5 %: regressed, repetitions", "+10 %",
     ]  # fmt: skip
     trials = next(iter(found["sessions"].values()))[0.0].trials
     text = (

@@ -13,7 +13,7 @@ import gate_measured
 import gate_noise
 import gate_table
 import numpy as np
-from gate_rules import RULES, sessions, shares
+from gate_rules import RULES, deciding, sessions, shares
 from scipy import stats
 
 from pipeprof.verdict import Policy
@@ -30,17 +30,19 @@ SLOWED = slice(0, 2)  # a slow-down takes the median and the p90 of the step alo
 REPS = 20
 OPERATORS, STATISTICS = 41, 5
 POLICY = Policy()
+DECIDING = deciding(gate_noise.NAMES, POLICY)
 
 
 @dataclass(frozen=True)
 class Sessions:
-    """Shares (0..1) of one regime at one effect; `reps` are means over sessions, per side."""
+    """Shares (0..1) of one regime at one effect, of the metrics that decide; `reps` are means over sessions, per side."""
 
     trials: int
     any_regressed: float
     per_metric: float  # share of "regressed", mean over the metrics
     worst_metric: float  # of the metric with most
     inconclusive: float  # no metric regressed, at least one inconclusive
+    decided: float  # none inconclusive
     regressed: float  # step time, median
     improved: float
     unchanged: float
@@ -75,12 +77,18 @@ def planted(table, effect):
     return slower
 
 
+def any_regressed(table):
+    """Which sessions call any of the metrics that decide regressed."""
+    return (sessions(table, gate_noise.NAMES, POLICY)[0][:, DECIDING] == REGRESSED).any(axis=1)
+
+
 def session_rates(table, policy=POLICY):
     code, made = sessions(table, gate_noise.NAMES, policy)
+    code = code[:, deciding(gate_noise.NAMES, policy)]
     false, step = (code == REGRESSED), code[:, 0]
     return Sessions(
         len(table), false.any(axis=1).mean(), false.mean(), false.mean(axis=0).max(),
-        (~false.any(axis=1) & (code == INCONCLUSIVE).any(axis=1)).mean(), (step == REGRESSED).mean(),
+        (~false.any(axis=1) & (code == INCONCLUSIVE).any(axis=1)).mean(), (code != INCONCLUSIVE).all(axis=1).mean(), (step == REGRESSED).mean(),
         (step == IMPROVED).mean(), (step == UNCHANGED).mean(), made[:, 0].mean(), made.max(axis=1).mean(),
     )  # fmt: skip
 
@@ -138,8 +146,8 @@ def reruns(trials=AGAIN_TRIALS, times=5):
         joined, fresh = np.zeros(trials, dtype=bool), np.zeros(trials, dtype=bool)
         for run in range(times):
             grown = np.concatenate(parts[: run + 1], axis=-1)
-            joined |= (sessions(grown, gate_noise.NAMES, POLICY)[0] == REGRESSED).any(axis=1)
-            fresh |= (sessions(parts[run], gate_noise.NAMES, POLICY)[0] == REGRESSED).any(axis=1)
+            joined |= any_regressed(grown)
+            fresh |= any_regressed(parts[run])
         out[name] = (float(joined.mean()), float(fresh.mean()), trials)
     return out
 

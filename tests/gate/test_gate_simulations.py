@@ -105,7 +105,8 @@ def test_the_simulation_judges_as_the_library_does(regime):
     code, made = sessions(table, gate_noise.NAMES, simulate.POLICY)
     for at in range(len(table)):
         verdict = judge_looks(*sides(table, at))
-        assert [one.verdict for one in verdict.metrics] == [WORDS[one] for one in code[at]]
+        said = {one.name: one.verdict for one in verdict.metrics}
+        assert [said[name] for name in gate_noise.NAMES] == [WORDS[one] for one in code[at]]
         assert verdict.looks[-1] == made[at].max()
 
 

@@ -55,11 +55,12 @@ NO_CALL = {
     "ab": "the comparison", "qualify": "its own, below", "whatif": "sentences", "headspace": "sentences",
     "demo": "a story of fixed width", "collect": "sentences", "import": "sentences", "timeline": "a file",
     "stacks": "a file", "render": "Markdown and HTML", "completion": "a script", "verify": "sentences",
-    "status": "sentences",
+    "status": "sentences", "top": "sentences",
 }  # fmt: skip
 # Texts that are aligned by hand, and always fit: titles of ours beside one text or number, and the demo's own story.
 BY_HAND = {
     "report/ops/terminal.py", "report/notebook.py", "report/answer/screen.py", "cli/verbs.py", "experiment/demo.py",
+    "report/top.py",
 }  # fmt: skip
 
 

@@ -143,6 +143,14 @@ def add_other_profiler(add, chance, here):
 def add_account(add, chance, here):
     for stage, start, dur in (("start", 0, 4), ("warmup", 4, 9), ("steady", 13, 20)):
         add("stage", stage=stage, start_ns=start, dur_ns=dur, **here)
+    for number in range(6):
+        cause = chance.choice(["again", "short_batch", None])
+        part = {
+            "part": chance.choice(["training", "recompile"]),
+            "detail": chance.choice(["Net", None]),
+            "cause": cause,
+        }
+        add("run_part", count=1, start_ns=8 * number, dur_ns=chance.choice([0, 8, 8]), **part, **here)
     for number in range(6):  # intervals of 8, so that their parts are exact
         times = {"start_ns": 8 * number, "end_ns": 8 * number + 8, **here}
         amounts = {name: chance.choice([None, 0, 5]) for name in ("idle_ns", "throttled_ns", "steal_ns", "pressure_ns")}

@@ -12,6 +12,7 @@ user's training. It writes to the spool and nowhere else.
     callables, workers   times of the user's Python in the dataset: in threads, and in worker processes
     service       per-operator service times from the dataset's own log lines
     steps         step ends, optimizer updates, graph calls, compilation; tells windows when a step is over
+    around        evaluations, checkpoints, callbacks, and what was compiled
     windows       operator executions in windows                  profiler_guard   keeps the user's profiler whole
     live          where the process is, once a second, for who asks whether it hangs
     forks         which line made each process        threads   which threads are Python's

@@ -13,6 +13,8 @@ HOOKS = {
     "mindspore.dataset.engine.datasets_user_defined": ("callables", "install_sources"),
     "mindspore.dataset.transforms.py_transforms_util": ("callables", "install_functions"),
     "mindspore.train.callback._callback": ("steps", "install_callbacks"),
+    "mindspore.train.model": ("around", "install_model"),
+    "mindspore.train.serialization": ("around", "install_serialization"),
     "mindspore.nn.cell": ("steps", "install_cell"),
     "mindspore.nn.optim.optimizer": ("steps", "install_optimizer"),
     "mindspore.experimental.optim.optimizer": ("steps", "install_optimizer"),

@@ -7,7 +7,7 @@ import atexit
 import sys
 import types
 
-from . import numpy_two, recorder, sections, windows
+from . import around, numpy_two, recorder, sections, windows
 
 OPTIMIZER, GRAPH, JIT, GRADIENT = 0, 1, 2, 3  # flags of UPDATE and CALL; GRADIENT: a PyNative forward begins
 SEARCH_LIMIT = 400
@@ -140,6 +140,8 @@ def _callback(original, kind):
         rec = recorder.REC
         if rec.off:
             return original(self, run_context)
+        if kind == recorder.TRAIN_BEGIN:
+            around.time_callbacks(self)
         begin = recorder.now()
         try:
             return original(self, run_context)
@@ -275,7 +277,9 @@ def _install_compile(executor, cache):
         if fresh:
             try:
                 rec.open()
-                rec.mark(recorder.COMPILE, 0, 0, 0, begin, recorder.now())
+                end = recorder.now()
+                rec.mark(recorder.COMPILE, 0, 0, 0, begin, end)
+                around.tell_compiled(self, args, begin, end)
             except Exception:
                 rec.failed("compile")
         return result

@@ -18,7 +18,7 @@ from pipeprof.errors import RunError
 from pipeprof.read.ascend.steps import Steps
 from pipeprof.read.ascend.values import phase_of
 from pipeprof.read.minddata.files import Notes
-from pipeprof.record import store
+from pipeprof.record import limits, store
 from pipeprof.record.schema import BY_NAME
 from pipeprof.record.text import reachable
 
@@ -56,6 +56,7 @@ class Out:
         self._rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self._columns: dict[str, list[pa.Table]] = defaultdict(list)
         self._writers: dict[str, tuple[pq.ParquetWriter, Any, Any]] = {}
+        self._most = limits.most_imported_rows()
         self._ops: dict[tuple[str | None, str | None, str | None, str | None], int] = {}
         self._op_text = 0
         self._odd: dict[tuple[str, str], str] = {}
@@ -181,6 +182,7 @@ class Out:
             self._write(table, pa.concat_tables(waiting))
 
     def _write(self, table: str, data: pa.Table) -> None:
+        limits.refuse_rows(table, self.counts.get(table, 0) + data.num_rows, self._most)
         try:
             if table not in self._writers:
                 folder = store.partition(self.run, table, 0, self.rank)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
 from pipeprof.read.kineto.arrow import numbers
-from pipeprof.record import store
+from pipeprof.record import limits, store
 from pipeprof.record.schema import BY_NAME
 from pipeprof.record.text import reachable
 
@@ -30,6 +30,8 @@ class TableWriter:
 
     def __init__(self, run: Run, table: str, rep: int, rank: int) -> None:
         self.rows = 0
+        self._table = table
+        self._most = limits.most_imported_rows()
         self._schema = BY_NAME[table].arrow()
         self._final = store.partition(run, table, rep, rank) / store.part_name(0)
         self._temporary = self._final.with_name(f".{self._final.stem}.{os.getpid()}.tmp")
@@ -40,11 +42,13 @@ class TableWriter:
     def add(self, columns: Mapping[str, Any]) -> None:
         """Append rows: arrays or sequences of one length; columns that are not given are null.
 
-        Integers may be NumPy arrays, anything else is an Arrow array. Raises RunError when the disk is full.
+        Integers may be NumPy arrays, anything else is an Arrow array. Raises RunError when the disk is full,
+        SourceError when there are too many rows.
         """
         length = len(next(iter(columns.values())))
         if not length:
             return
+        limits.refuse_rows(self._table, self.rows + length, self._most)
         arrays = [_array(columns.get(field.name), field.type, length) for field in self._schema]
         self._waiting.append(pa.Table.from_arrays(arrays, schema=self._schema))
         self._waiting_rows += length

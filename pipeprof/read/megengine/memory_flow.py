@@ -16,6 +16,7 @@ from pipeprof.errors import SourceError
 from pipeprof.read.megengine.outcome import Outcome
 from pipeprof.read.megengine.unpacked import Unpacked
 from pipeprof.read.spool.rank import RankRows
+from pipeprof.record import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,7 @@ def read_memory_flow(path: Path, first_op: int = 0, later_ns: int = 0) -> Outcom
 
     Raises SourceError when no tensor is in the file.
     """
-    out = Outcome(RankRows(0, 0, -later_ns, first_op))
+    out = Outcome(RankRows(0, 0, -later_ns, first_op, most=limits.most_imported_rows(kept=True)))
     for text in _rectangles(path):
         tags = dict(_TAG.findall(text))
         if tags.get("type") == "tensor":

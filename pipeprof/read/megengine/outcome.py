@@ -6,16 +6,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.spool.rank import RankRows
+from pipeprof.record import limits
 
 if TYPE_CHECKING:
     from pipeprof.errors import SourceError
+
+
+def _kept() -> RankRows:
+    return RankRows(0, 0, 0, most=limits.most_imported_rows(kept=True))
 
 
 @dataclass
 class Outcome:
     """Rows per table in schema order; times are ns since the file's own zero, which is `zero_ns` since the epoch."""
 
-    kept: RankRows = field(default_factory=lambda: RankRows(0, 0, 0))
+    kept: RankRows = field(default_factory=_kept)
     zero_ns: int | None = None
     end_ns: int = 0
     problems: dict[str, int] = field(default_factory=dict)

@@ -22,7 +22,8 @@ from pipeprof.read.megengine.unpacked import Unpacked
 from pipeprof.record.bad_json import BAD_JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from array import array
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
 _NAN = math.nan
@@ -65,6 +66,7 @@ class _Operator(msgspec.Struct, gc=False):
     name: str = ""
     type: str = ""
     input: msgspec.Raw = _NO_SHAPES
+    output: msgspec.Raw = _NO_SHAPES
 
 
 class _Layout(msgspec.Struct, gc=False):
@@ -81,6 +83,7 @@ class _Var(msgspec.Struct, gc=False):
 
 class _Chunk(msgspec.Struct, gc=False):
     size: int | float | str | None = None
+    owner_var: int | float | str | None = None
     dev_ptr: int | float | str | None = None
 
 
@@ -184,15 +187,22 @@ def _read_operators(scan: Scan, profile: Profile) -> None:
         del kept.name_end[-len(names) - 1]
         kept.name += b"".join(names)
         kept.type.extend([types.setdefault(one.type, len(types)) for one in found])
-        ids = [bytes(one.input).translate(None, _NOT_IDS) for one in found]
-        kept.inputs_count.extend([text.count(b",") + 1 if text else 0 for text in ids])
-        given = [text for text in ids if text]
-        kept.inputs += b",".join([*given, b""])
+        kept.inputs += _ids([bytes(one.input) for one in found], kept.inputs_count)
+        kept.outputs += _ids([bytes(one.output) for one in found], kept.outputs_count)
         if len(kept.name) > _TEXT_AT_MOST:
             raise SourceError(f"more than 2 GiB of names in `{profile.path}`", "it is damaged")
 
 
-def _var_id(value: str | int) -> int:
+def _ids(lists: Iterable[bytes], counts: array[int]) -> bytes:
+    """Ids of variables out of lists as JSON, each with a comma behind it; `counts` is told how many each list has."""
+    ids = [text.translate(None, _NOT_IDS) for text in lists]
+    counts.extend([text.count(b",") + 1 if text else 0 for text in ids])
+    return b",".join([*filter(None, ids), b""])
+
+
+def _var_id(value: float | str | None) -> int:
+    if isinstance(value, float) or value is None:
+        return UNKNOWN
     try:
         number = int(value)
     except ValueError:
@@ -224,6 +234,7 @@ def _read_chunks(scan: Scan, profile: Profile) -> None:
         found = list(_as_map(batch).values())
         profile.chunk_bytes.extend([_count(one.size) for one in found])
         profile.chunk_address.extend([_count(one.dev_ptr) for one in found])
+        profile.chunk_owner.extend([_var_id(one.owner_var) for one in found])
 
 
 def _read_sequence(scan: Scan, profile: Profile) -> None:

@@ -39,6 +39,8 @@ class Operators:
         self.type = array("q")
         self.inputs = bytearray()  # ids of variables as text, each with a comma behind it
         self.inputs_count = array("q")
+        self.outputs = bytearray()  # as `inputs`
+        self.outputs_count = array("q")
 
 
 class DTypes:
@@ -77,7 +79,7 @@ class Profile:
         self.texts: dict[bytes, int] = {}
         self.footprint_op = array("q")
         self.footprint = [array("q") for _ in range(5)]  # computation, memory; texts: in_shapes, out_shapes, in_layouts
-        self.chunk_bytes, self.chunk_address = array("q"), array("q")
+        self.chunk_bytes, self.chunk_address, self.chunk_owner = array("q"), array("q"), array("q")
         self.compat = False
         self.damage: SourceError | None = None
         self.problems: dict[str, int] = {}

@@ -33,6 +33,7 @@ class Tables:
         self.problems: dict[str, int] = {}
         self._profile = profile
         self._ids = _execution_order(profile)
+        self._owner = self._owners()
 
     def op(self) -> Iterator[Columns]:
         """Executions on the device, then on the host, in file order, in pieces."""
@@ -78,22 +79,43 @@ class Tables:
         }
 
     def allocation(self) -> Iterator[Columns]:
-        """Blocks of the memory plan that have a size, in file order, in pieces."""
+        """Blocks of the memory plan that have a size, in file order, in pieces, with the operator that writes them."""
         sizes = np.asarray(self._profile.chunk_bytes, dtype=np.int64)
         addresses = np.asarray(self._profile.chunk_address, dtype=np.int64)[sizes != UNKNOWN]
+        owners = self._owner[sizes != UNKNOWN]
         sizes = sizes[sizes != UNKNOWN]
         for begin in range(0, len(sizes), PIECE):
             piece = slice(begin, begin + PIECE)
             known = addresses[piece] != UNKNOWN
-            yield {"bytes": integers(sizes[piece]), "address": integers(addresses[piece], known)}
+            owned = owners[piece] != UNKNOWN
+            yield {
+                "bytes": integers(sizes[piece]),
+                "address": integers(addresses[piece], known),
+                "op_id": _picked(self._ids, owners[piece], owned),
+            }
+
+    def _owners(self) -> Any:
+        """Number of the operator whose output lies in each planned block; UNKNOWN where the file does not tell."""
+        found, blocks = self._profile.operators, np.asarray(self._profile.chunk_owner, dtype=np.int64)
+        outputs = _numbers(found.outputs)
+        owners = np.full(len(blocks), UNKNOWN, dtype=np.int64)
+        if outputs is None or not len(outputs):
+            return owners
+        makers = np.repeat(np.asarray(found.op, dtype=np.int64), np.asarray(found.outputs_count, dtype=np.int64))
+        order = np.argsort(outputs, kind="stable")
+        at = np.minimum(np.searchsorted(outputs[order], blocks), len(outputs) - 1)
+        made = outputs[order][at] == blocks
+        owners[made] = makers[order][at[made]]
+        return owners
 
     def op_info(self) -> Iterator[Columns]:
-        """Operators that were executed, in the order of execution, in pieces. Constants of the graph are left out."""
+        """Operators that were executed or own a planned block, in the order of execution, in pieces."""
         profile = self._profile
         numbers = np.argsort(self._ids)
         executed = np.zeros(len(self._ids), dtype=bool)
         for ops in (profile.device.op, profile.host.op, profile.order, profile.footprint_op):
             executed[np.asarray(ops, dtype=np.int64)] = True
+        executed[self._owner[self._owner != UNKNOWN]] = True
         numbers = numbers[executed[numbers]]
         ids = texts(profile.number)
         parts = (self._devices(), self._footprints(), self._described())

@@ -11,7 +11,7 @@ from pipeprof.read.minddata import files
 from pipeprof.read.minddata.folder import RankFiles, read_rank
 from pipeprof.read.minddata.rows import add_rows
 from pipeprof.read.spool.rank import RankRows
-from pipeprof.record import store
+from pipeprof.record import limits, store
 from pipeprof.record.run import NotMeasured, Rank, Rep
 from pipeprof.units import format_count
 
@@ -112,7 +112,7 @@ def _place_log(ranks: dict[int, dict[str, Path]], item: Found, found: Sequence[F
 
 
 def _write(run: Run, rank: int, found: RankFiles, zero: int) -> bool:
-    out = RankRows(0, rank, zero)
+    out = RankRows(0, rank, zero, most=limits.most_imported_rows(kept=True))
     add_rows(found, out)
     if not any(out.rows.get(table) for table in MEASURED):
         return False

@@ -16,6 +16,7 @@ from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.rank import RankRows
 from pipeprof.read.spool.steps import Step, Steps, find_steps
+from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.record import store
 from pipeprof.record.run import Manifest, Rank, Rep, Run
 from pipeprof.units import format_count
@@ -71,10 +72,12 @@ def convert_rep(run: Run, rep: int, progress: Callable[[str], None] = lambda _te
     for rank, members in sorted(ranks.items()):
         progress(f"rep {rep} rank {rank}: {format_count(len(members), 'process')}")
         out = RankRows(rep, rank, zero)
+        steps_of = []
         for process in members:
-            _add_process(run.manifest, process, out, points)
+            steps_of.append((process, _add_process(run.manifest, process, out, points)))
             last = _unseen_until(process, end, known="monotonic" in ended)
             entry.ranks.append(_rank_entry(process, rank, entry, last))
+        add_whole_run(steps_of, out, end)
         mine = {int(process.about["pid"]) for process in members}
         others = {int(process.about["pid"]) for process in processes} - mine
         host.add_host(samples, out, mine, others)
@@ -139,7 +142,10 @@ def user_points(manifest: Manifest) -> dict[str, str | None]:
     return chosen
 
 
-def _add_process(manifest: Manifest, process: Process, out: RankRows, points: Mapping[str, str | None]) -> None:
+def _add_process(
+    manifest: Manifest, process: Process, out: RankRows, points: Mapping[str, str | None]
+) -> Sequence[Step]:
+    """Add the rows of one process; its steps come back."""
     for warning in process.all("warning"):
         manifest.warn(warning["code"], warning["message"], rep=out.rep, rank=out.rank)
     hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
@@ -166,6 +172,7 @@ def _add_process(manifest: Manifest, process: Process, out: RankRows, points: Ma
         manifest.warn("spool", note, rep=out.rep, rank=out.rank)
     for note in notes:
         manifest.warn("source", note, rep=out.rep, rank=out.rank)
+    return found.steps
 
 
 def _points(

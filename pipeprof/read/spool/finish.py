@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import math
-import re
 import shutil
 import signal
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from pipeprof.read.spool.convert import UNSEEN_NS, Converted, convert_rep
 from pipeprof.read.spool.owner import refuse_another_run, refuse_anothers_spool
 from pipeprof.record import checksums, lock
 from pipeprof.record.launcher import launcher_alive, processes_alive
-from pipeprof.record.run import MANIFEST, NotMeasured, Run, load
+from pipeprof.record.run import LAUNCHER, MANIFEST, NotMeasured, Run, load
 from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     from pipeprof.record.run import Manifest, Rank
 
-_REP = re.compile("rep=(0|[1-9][0-9]{0,8})")
 UNFINISHED = "unfinished"  # option of the manifest: the spool holds more than the tables
 _EXPECTED = {
     "step": "no training step was seen",
@@ -46,7 +44,7 @@ def finish(run: Run, *, keep_spool: bool = False, progress: Callable[[str], None
     """
     try:
         there = refuse_another_run(run)
-        if not _reps(run):
+        if not run.spooled_reps():
             if there is not None and _is_settled(there):
                 return there  # the conversion failed before, and another process has recovered it since
             return _deleted(run)
@@ -107,10 +105,10 @@ def _recovered(run: Run, progress: Callable[[str], None]) -> Run:
 
 def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> Run:
     """Convert every repetition of the spool, decide the state, save the manifest, and remove the spool."""
-    reps = _reps(run)
+    reps = run.spooled_reps()
     refuse_anothers_spool(run, reps)
     manifest = run.manifest
-    manifest.warnings = [warning for warning in manifest.warnings if warning.code == "launcher"]
+    manifest.warnings = [warning for warning in manifest.warnings if warning.code == LAUNCHER]
     try:
         results = [convert_rep(run, rep, progress) for rep in reps]
         manifest.tables = {}
@@ -171,12 +169,6 @@ def _remove_tables(run: Run, reps: Sequence[int]) -> None:
             shutil.rmtree(run.path / table / f"rep={rep}", ignore_errors=True)
     run.manifest.tables = {}
     checksums.forget(run, reps)
-
-
-def _reps(run: Run) -> list[int]:
-    """Folders of other names, and links, are none of ours."""
-    found = (path for path in run.spool.glob("rep=*") if _REP.fullmatch(path.name))
-    return sorted(int(path.name.partition("=")[2]) for path in found if path.is_dir() and not path.is_symlink())
 
 
 def _describe(run: Run, results: Sequence[Converted]) -> None:

@@ -92,12 +92,12 @@ class Live:
 
 def read_live(run: Run) -> list[Live]:
     """The processes of the newest repetition that use MindSpore, by rank; empty when none has begun to."""
-    reps = sorted(run.spool.glob("rep=*"), key=lambda path: int(path.name.partition("=")[2]))
+    reps = run.spooled_reps()
     if not reps:
         return []
     alive, recording = processes_alive(run), bool(is_held(run.path))
-    number = int(reps[-1].name.partition("=")[2])
-    found = [_process(folder, number, alive, recording=recording) for folder in reps[-1].glob("proc-*")]
+    folders = (run.spool / f"rep={reps[-1]}").glob("proc-*")
+    found = [_process(folder, reps[-1], alive, recording=recording) for folder in folders]
     return sorted((one for one in found if one is not None), key=lambda one: (one.rank, one.pid))
 
 

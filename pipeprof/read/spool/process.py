@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pipeprof.read.spool import records
 from pipeprof.read.spool.lines import Notes, content, shown
 from pipeprof.read.spool.lines import records as records_of
+from pipeprof.record.plain_file import file_end
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _MARK = struct.Struct("<BBIIqq")
+_MARKS = "marks.bin"
 OTHER_THREAD = 0x80
 LATEST = 1 << 61  # ns
 
@@ -22,8 +24,8 @@ class Kind:
     """Kinds of marks, as the probe numbers them."""
 
     FETCH, TRAIN_STEP, TRAIN_BEGIN, TRAIN_END, EPOCH_BEGIN, EPOCH_END = 1, 2, 3, 4, 5, 6
-    EVAL_BEGIN, EVAL_END, EVAL_STEP, UPDATE, CALL, COMPILE, STEP, SECTION = 7, 8, 9, 10, 11, 12, 13, 14
-    ALL = range(1, 15)
+    EVAL_BEGIN, EVAL_END, EVAL_STEP, UPDATE, CALL, COMPILE, STEP, SECTION, PART = 7, 8, 9, 10, 11, 12, 13, 14, 15
+    ALL = range(1, 16)
 
 
 class Mark(NamedTuple):
@@ -89,7 +91,7 @@ def load(folder: Path, notes: Notes | None = None) -> Process | None:
         notes.all += mine.all
         notes.damage += mine.damage
         return None
-    marks = _read_marks(folder / "marks.bin", mine)
+    marks = _read_marks(folder / _MARKS, mine)
     return Process(folder, about, marks, events, mine.all, mine.damage)
 
 
@@ -98,13 +100,27 @@ def events_of(folder: Path, notes: Notes) -> list[dict[str, Any]]:
     return records_of(folder / "events.jsonl", records.event, notes)
 
 
+def newest_marks(folder: Path, most: int) -> list[Mark]:
+    """The last `most` marks of a process that goes on writing them; none when it has written none."""
+    try:
+        data, begin = file_end(folder / _MARKS, (most + 1) * _MARK.size, inside=folder.parent)
+    except OSError:
+        return []
+    skipped = -begin % _MARK.size
+    return _sound(data[skipped : len(data) - (len(data) - skipped) % _MARK.size])
+
+
+def _sound(data: bytes) -> list[Mark]:
+    marks = (Mark(*fields) for fields in _MARK.iter_unpack(data))
+    return [mark for mark in marks if mark.kind in Kind.ALL and -LATEST <= mark.begin <= mark.end <= LATEST]
+
+
 def _read_marks(path: Path, notes: Notes) -> list[Mark]:
     data = content(path, notes)
     whole = len(data) - len(data) % _MARK.size
     if whole != len(data):
         notes.cut(f"{shown(path)} ends in the middle of a record, which was left out")
-    marks = [Mark(*fields) for fields in _MARK.iter_unpack(data[:whole])]
-    good = [mark for mark in marks if mark.kind in Kind.ALL and -LATEST <= mark.begin <= mark.end <= LATEST]
-    if len(good) != len(marks):
-        notes.damaged(f"{len(marks) - len(good)} damaged records in {shown(path)} were left out")
+    good = _sound(data[:whole])
+    if damaged := whole // _MARK.size - len(good):
+        notes.damaged(f"{damaged} damaged records in {shown(path)} were left out")
     return good

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.record import limits
 from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
@@ -15,10 +17,10 @@ class RankRows:
     """Rows per table, in schema order, with the rank's running numbers. `zero` is ns of the monotonic clock.
 
     Operators are numbered from `first_op` on. `workers` says by process id which pipeline's operator a worker process
-    of the dataset belongs to: (pipeline_id, op_id).
+    of the dataset belongs to: (pipeline_id, op_id). `most`: rows that a table may have.
     """
 
-    def __init__(self, rep: int, rank: int, zero: int, first_op: int = 0) -> None:
+    def __init__(self, rep: int, rank: int, zero: int, first_op: int = 0, *, most: int | None = None) -> None:
         self.rep = rep
         self.rank = rank
         self.zero = zero
@@ -28,18 +30,25 @@ class RankRows:
         self.pipelines = 0
         self.workers: dict[int, tuple[int, int]] = {}
         self._first_op = first_op
+        self._most = sys.maxsize if most is None else most
         self._ops: dict[tuple[str | None, str | None, str | None], int] = {}
         self._names: dict[str, dict[str, None]] = {}  # columns of each table
         self._stacks: dict[tuple[int | None, str], int] = {}
 
     def add(self, table: str, **values: Any) -> None:
-        """Append a row; columns that are not given are null. Raises KeyError for an unknown column."""
+        """Append a row; columns that are not given are null.
+
+        Raises KeyError for an unknown column, SourceError when there are too many rows.
+        """
         names = self._names.get(table)
         if names is None:
             names = self._names[table] = dict.fromkeys(BY_NAME[table].column_names)
         if not values.keys() <= names.keys():
             raise KeyError(f"{table}: {sorted(values.keys() - names.keys())}")
-        self.rows[table].append(tuple(map(values.get, names)))
+        rows = self.rows[table]
+        rows.append(tuple(map(values.get, names)))
+        if len(rows) > self._most:
+            limits.refuse_rows(table, len(rows), self._most)
 
     @property
     def counts(self) -> dict[str, int]:

@@ -218,6 +218,23 @@ class Span(_Span, total=False):
     stack: list[str] | None
 
 
+class Callback(_Event):
+    """A class of callbacks that took long, by its number in the marks."""
+
+    number: Id
+    label: str
+
+
+class Compiled(_Event):
+    """A graph was compiled. `owner` tells the objects of one name apart; a size that is not fixed is below 0."""
+
+    label: str
+    owner: str
+    shapes: list[list[At]]
+    begin: At
+    end: At
+
+
 class _Thread(_Event):
     tid: Id
 
@@ -360,7 +377,7 @@ class Now(_Now, total=False):
 _EVENTS = {
     "process": About, "iterator": Iterator, "import": Import, "context": Context, "closed": Closed,
     "window_open": WindowOpen, "window": Window, "user_profile": UserProfile, "service": Service, "calls": CallTimes,
-    "lines": Lines, "pass": Pass,
+    "lines": Lines, "pass": Pass, "callback": Callback, "compiled": Compiled,
     "workers": Workers, "gil": Gil, "span": Span, "thread": Thread, "warning": Warning_, "override_missed": Why,
     "stand_in_failed": Why,
 }  # fmt: skip

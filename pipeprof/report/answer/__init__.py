@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer import command, data, ended, process, step, unknown
+from pipeprof.report.answer import around, command, data, ended, process, step, unknown
 from pipeprof.report.answer.shape import Answer
 
 __all__ = ["Answer", "answer_of"]
@@ -27,6 +27,8 @@ def _chosen(content: dict[str, Any]) -> Answer:
         return ended.answer(content)
     if process.can_say(content):
         return process.answer(content)
+    if around.can_say(content):
+        return around.answer(content)
     if diagnosis["verdict"] in ("input_bound", "balanced"):
         return data.answer(content)
     network = diagnosis["network"]

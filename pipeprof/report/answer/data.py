@@ -147,7 +147,7 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
         given.gain = f"The training becomes about {faster(best['gain'])}{apart}"
         given.then = _then(content, best["then"])
     elif bound is not None and found["op_id"] is not None:
-        given.gain = f"{capital(at_most(bound['gain_high']))}, if {_label(found)} cost nothing at all"
+        given.gain = capital(_bounded(found, bound["gain_high"]))
         given.then = _then(content, bound["then"])
     elif found["data_wait_share"] < 1:
         given.gain = f"{capital(at_most(1 / (1 - found['data_wait_share'])))}, if the training never waits"
@@ -159,6 +159,14 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
     else:
         part = ["--section", "pipeline"] if content["pipeline"]["pipelines"] else ["--full"]
         given.next_command = command.own(run, "report", *part)
+
+
+def _bounded(found: dict[str, Any], most: float) -> str:
+    """What could be gained at most; where the cores are shared also what CPU times alone say."""
+    freed = next((item["value"] for item in found["rule_facts"] if item["fact"] == "freed"), None)
+    if freed is None or freed > most:
+        return f"{at_most(most)}, if {_label(found)} cost nothing at all"
+    return f"{at_most(most)} without the data pipeline; by the CPU it takes, about {freed:.3g} times"
 
 
 def _then(content: dict[str, Any], then: int | str | None) -> str:

@@ -15,6 +15,7 @@ KINDS = {
     "ZipOp": "zip", "FilterOp": "filter",
 }  # fmt: skip
 TRAINING = "the training itself"
+LONG_NAME = 30  # letters of an operator's name that lists transforms
 
 
 @dataclass
@@ -53,7 +54,13 @@ def op_label(op: dict[str, Any] | None) -> str:
         return TRAINING
     if not op["name"]:
         return f"{op['op_type']} {op['op_id']}"
-    return f"`{op['name']}`"
+    return f"`{_short(op['name'])}`"
+
+
+def _short(name: str) -> str:
+    """Of a long list of transforms the first ones, and how many there are besides."""
+    first, *others = name.split(", ")
+    return f"{first} (+{len(others)})" if others and len(name) > LONG_NAME else name
 
 
 def with_kind(op: dict[str, Any]) -> str:

@@ -10,11 +10,14 @@ from pipeprof.report.ops import groups, python_functions, single
 from pipeprof.report.ops.totals import has_totals
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipeprof.record.run import Run
     from pipeprof.report.ops.content import Content
     from pipeprof.report.ops.question import Question
 
-TRACES = ("import:kineto", "import:megengine")
+TORCH = "import:kineto"
+TRACES = (TORCH, "import:megengine")
 
 
 def answer(run: Run, question: Question) -> Content:
@@ -26,8 +29,18 @@ def answer(run: Run, question: Question) -> Content:
         if groups.is_single(run, question):
             if (question.one_by_one or question.aggregate) or not has_totals(engine):
                 return single.build(engine, question, either_side=groups.PROFILE not in run.manifest.options)
-            question = replace(question, group_by="type" if question.types and not question.opr_name else "name")
+            question = replace(question, group_by="type" if question.by_type and not question.by_name else "name")
         counted = replace(question, python_functions=python_functions.are_counted(run, question))
         content = groups.build(engine, counted, training=not run.manifest.source.startswith(TRACES))
         content.notes += python_functions.notes(run, question)
+        if run.manifest.source.startswith(TORCH):
+            content.footer = torch_footer(content.total)
         return content
+
+
+def torch_footer(total: Mapping[str, float | None]) -> dict[str, float | None]:
+    """The lines below the table of torch's `key_averages()`, in ns: the device's where anything ran on one."""
+    lines = {"Self CPU time total": total["self_ns"]}
+    if total.get("device_self_ns"):
+        lines["Self device time total"] = total["device_self_ns"]
+    return lines

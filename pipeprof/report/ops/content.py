@@ -30,11 +30,12 @@ class Part:
 
 @dataclass
 class Content:
-    """What is printed: `summary` are the lines above the tables, `total` their numbers and more for programs."""
+    """What is printed: `summary` and `footer` are the lines above and below the tables, `total` is for programs."""
 
     kind: str
     parts: list[Part] = field(default_factory=list)
     summary: dict[str, float | None] = field(default_factory=dict)
+    footer: dict[str, float | None] = field(default_factory=dict)
     total: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     aggregated: bool = False

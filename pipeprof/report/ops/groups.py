@@ -53,7 +53,7 @@ def build(engine: Engine, question: Question, *, training: bool) -> Content:
 
     `training`: the run was recorded from a training, not imported from a profiler's trace.
 
-    Raises UsageError for an unknown column, and for --type with groups that have no type.
+    Raises UsageError for an unknown column, and for --type and --exclude-type with groups that have no type.
     """
     group = question.group_by or ("type" if training else "name")
     order = parse_order(question.order_by, COLUMNS) if question.order_by else None
@@ -136,15 +136,11 @@ def _complete(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _filtered(rows: list[dict[str, Any]], question: Question, group: str) -> list[dict[str, Any]]:
-    pattern = question.pattern()
-    if question.types and any("type" not in row for row in rows):
-        raise UsageError(f"groups by {group} have no type", "leave out --type, or use --group-by type")
-    return [
-        row
-        for row in rows
-        if (pattern is None or pattern.match(row.get("name") or row.get("type") or ""))
-        and (not question.types or row["type"] in question.types)
-    ]
+    if question.by_type and any("type" not in row for row in rows):
+        option = "--type" if question.types else "--exclude-type"
+        raise UsageError(f"groups by {group} have no type", f"leave out {option}, or use --group-by type")
+    is_meant = question.matcher()
+    return [row for row in rows if is_meant(row.get("name") or row.get("type"), row.get("type"))]
 
 
 def _usual(rows: Sequence[dict[str, Any]]) -> Order:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pipeprof.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 GROUPS = ("name", "shape", "stack", "type", "scope", "phase")
 AGGREGATES = ("max", "min", "sum", "mean")
@@ -24,7 +27,9 @@ class Question:
 
     top: int | None = None
     opr_name: str | None = None
+    search: str | None = None
     types: tuple[str, ...] = ()
+    exclude_types: tuple[str, ...] = ()
     input_dtype: str | None = None
     order_by: str | None = None
     aggregate_by: Literal["type"] | None = None
@@ -79,6 +84,34 @@ class Question:
                 "it is matched from the start of the name; write \\[ for a bracket and .* for anything",
             ) from error
 
+    def matcher(self) -> Callable[[str | None, str | None], bool]:
+        """Whether an operator of this name and type is meant, by `opr_name`, `search`, `types` and `exclude_types`.
+
+        Raises UsageError when `opr_name` is no regular expression.
+        """
+        pattern, types, excluded = self.pattern(), frozenset(self.types), frozenset(self.exclude_types)
+        text = self.search.casefold() if self.search else ""
+
+        def is_meant(name: str | None, kind: str | None) -> bool:
+            return (
+                (not types or kind in types)
+                and kind not in excluded
+                and (pattern is None or pattern.match(name or "") is not None)
+                and (not text or any(text in (part or "").casefold() for part in (name, kind)))
+            )
+
+        return is_meant
+
+    @property
+    def by_name(self) -> bool:
+        """Whether operators are chosen by something that only a name has."""
+        return bool(self.opr_name or self.search)
+
+    @property
+    def by_type(self) -> bool:
+        """Whether operators are chosen by their type."""
+        return bool(self.types or self.exclude_types)
+
     @property
     def grouping(self) -> str | None:
         """The option that asks for groups of executions, if one was given."""
@@ -100,7 +133,7 @@ class Question:
     def single(self) -> bool:
         """Whether the options ask for the table of single operators, also where groups are the default."""
         return not (self.grouping or self.groups) and bool(
-            self.one_by_one or self.aggregate or self.opr_name or self.types
+            self.one_by_one or self.aggregate or self.by_name or self.by_type
         )
 
     def shown(self, count: int) -> int:

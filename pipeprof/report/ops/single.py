@@ -60,19 +60,18 @@ def _sides(question: Question) -> list[str]:
 
 def _is_chosen(question: Question, order: Order) -> bool:
     """Whether something is asked that only Python can tell."""
-    return bool(question.opr_name or question.types or question.input_dtype or order.column in PLACED)
+    return bool(question.by_name or question.by_type or question.input_dtype or order.column in PLACED)
 
 
 def _chosen(engine: Engine, question: Question, order: Order, kind: str | None = None) -> pa.Table:
     """Operators that pass the filters on names, types and data types, with their place in the order."""
-    pattern, types, dtype = question.pattern(), frozenset(question.types), question.input_dtype
+    is_meant, dtype = question.matcher(), question.input_dtype
     kept: list[tuple[int, ...]] = []
     values: list[str | None] = []
     for row in engine.each(INFOS):
         if (
-            (not types or row["type"] in types)
+            is_meant(row["name"], row["type"])
             and (kind is None or row["type"] == kind)
-            and (pattern is None or pattern.match(row["name"] or ""))
             and (dtype is None or dtype in listed(row["in_types"]))
         ):
             kept.append(tuple(row[name] for name in _CHOSEN[:-1]))

@@ -51,6 +51,8 @@ def show(console: Console, content: Content) -> None:
         print_block(console, block, shows_all=SHOWS_ALL)
         if part.hidden:
             console.print(f"{part.hidden} more: --top 0 shows all")
+    for title, value in content.footer.items():
+        console.print(Text(f"{title}: {cells.time(value)}"))
 
 
 def _place(row: dict[str, Any], *, several: bool) -> str:

@@ -21,6 +21,7 @@ from pipeprof.report.sections.run import run_section
 from pipeprof.report.sections.split import split_section
 from pipeprof.report.sections.steps import steps_section
 from pipeprof.report.sections.stragglers import stragglers_section
+from pipeprof.report.sections.whole_run import whole_run_section
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def _not_measured(content: dict[str, Any], _focus: tuple[int, int]) -> Section:
 _SECTIONS: dict[str, Callable[[dict[str, Any], tuple[int, int]], Section]] = {
     "run": run_section,
     "diagnosis": lambda content, _: diagnosis_section(content),
+    "whole-run": whole_run_section,
     "steps": steps_section,
     "profiler-steps": lambda content, _: split_section(content),
     "ranks": lambda content, _: ranks_section(content),

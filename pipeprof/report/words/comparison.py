@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 METRICS = {
     "step_time_median": "step time", "step_time_p90": "step time p90", "data_wait": "wait for data",
     "first_step_time": "time to first step", "peak_memory": "peak memory",
+    "communication/exposed": "exposed communication",
+    "communication/tail": "exposed communication behind the backward pass",
 }  # fmt: skip
 OTHERS = "(others)"
 
@@ -37,7 +39,15 @@ def headline(verdict: Verdict, entries: Sequence[Entry]) -> str:
     if one.ratio is None:
         return f"{word}: {name}" + (f": {reason}" if reason else "")
     more = {"incomparable": reason, "missing": reason, "inconclusive": _needed(one)}.get(one.verdict)
-    return f"{word}: {name} {_moved(one, one.ratio)}{_because(one, entries)}" + (f"; {more}" if more else "")
+    said = [f"{word}: {name} {_moved(one, one.ratio)}{_because(one, entries)}", more, _beside(verdict)]
+    return "; ".join(part for part in said if part)
+
+
+def _beside(verdict: Verdict) -> str:
+    """What is worse without deciding."""
+    worse = [one for one in verdict.metrics if one.family == "informing" and one.verdict == "regressed"]
+    names = " and ".join(METRICS.get(one.name, one.name) for one in worse)
+    return f"{names} regressed, but decide{'' if len(worse) > 1 else 's'} nothing" if worse else ""
 
 
 def _moved(one: MetricVerdict, ratio: float) -> str:

@@ -19,7 +19,7 @@ _LARGER: dict[str, Effect] = {
     "floor": "looser", "margin": "looser",
 }  # fmt: skip
 _OPPOSITE: dict[Effect, Effect] = {"looser": "stricter", "stricter": "looser", "other": "other"}
-_WEIGHT = {"secondary": 0, "deterministic": 0, "primary": 1}  # only primary metrics fail a comparison
+_WEIGHT = {"secondary": 0, "deterministic": 0, "informing": 1, "primary": 2}  # only primary metrics fail a comparison
 
 
 class Departure(msgspec.Struct, kw_only=True, frozen=True):

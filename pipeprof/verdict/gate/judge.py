@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pipeprof.verdict.gate.statistics import Array, Change
 
 Sides = tuple[Samples, Samples]
+_FIRST = ("primary", "informing")
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,10 @@ def judge(
 ) -> Verdict:
     """The verdict on `new` against `base`: metric name to one value per repetition, in the metric's unit.
 
-    Every metric of `base` gets a verdict: primary ones in the policy's order, then the others by name. The verdict of
-    the whole is the worst primary one. The order of repetitions plays no role. `policy` may be a table, as in a policy
-    file. Raises UsageError for values that are no finite numbers, and for a policy that cannot be.
+    Every metric of `base` gets a verdict: primary ones in the policy's order, then those that inform, then the others
+    by name. The verdict of the whole is the worst primary one. The order of repetitions plays no role. `policy` may be
+    a table, as in a policy file. Raises UsageError for values that are no finite numbers, and for a policy that cannot
+    be.
     """
     policy = usable(policy)
     return judged(taken(base, "base"), taken(new, "new"), policy, policy.alpha)
@@ -80,7 +82,7 @@ def judged(base: Mapping[str, Samples], new: Mapping[str, Samples], policy: Poli
             else:
                 cases.append(case)
     places = {name: _place(policy, name) for name in measured}
-    for family in ("primary", "secondary"):
+    for family in ("primary", "informing", "secondary"):
         here = sorted((case for case in cases if case.rule.family == family), key=lambda case: places[case.name])
         found.update(_family(here, policy, alpha, family_size(policy, family, measured)))
     metrics = tuple(found[name] for name in sorted(found, key=places.__getitem__))
@@ -88,11 +90,15 @@ def judged(base: Mapping[str, Samples], new: Mapping[str, Samples], policy: Poli
 
 
 def family_size(policy: Policy, family: str, measured: Mapping[str, object]) -> int:
-    """Metrics that share alpha; primary ones at least as many as the policy has: leaving one out buys nothing."""
-    here = sum(policy.rule(name).family == family for name in measured)
-    if family != "primary":
+    """Metrics that share alpha; of those that decide or inform at least as many as the policy has.
+
+    Leaving one out, or having one only inform, makes no test easier.
+    """
+    together = _FIRST if family in _FIRST else (family,)
+    here = sum(policy.rule(name).family in together for name in measured)
+    if family == "secondary":
         return max(1, here)
-    return max(1, here, sum(rule.family == "primary" for rule in policy.metrics.values()))
+    return max(1, here, sum(rule.family in together for rule in policy.metrics.values()))
 
 
 def overall(metrics: Sequence[MetricVerdict]) -> Word:
@@ -103,9 +109,10 @@ def overall(metrics: Sequence[MetricVerdict]) -> Word:
 
 
 def _place(policy: Policy, name: str) -> tuple[int, int, str]:
-    primary = policy.rule(name).family == "primary"
-    listed = list(policy.metrics)
-    return (0, listed.index(name) if name in listed else len(listed), name) if primary else (1, 0, name)
+    family, listed = policy.rule(name).family, list(policy.metrics)
+    if family in _FIRST:
+        return _FIRST.index(family), listed.index(name) if name in listed else len(listed), name
+    return len(_FIRST), 0, name
 
 
 def _case(

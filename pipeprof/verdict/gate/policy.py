@@ -14,9 +14,10 @@ from pipeprof.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Family = Literal["primary", "secondary", "deterministic"]
+Family = Literal["primary", "informing", "secondary", "deterministic"]
 Direction = Literal["lower", "higher"]
 MOST_PRIMARY = 5
+SWITCHES: dict[object, Family] = {"decides": "primary", "informs": "informing", False: "secondary"}
 HINT = "see docs/gate.md for the keys and their meaning"
 _Kind = TypeVar("_Kind")
 
@@ -52,9 +53,9 @@ class Acknowledgement(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, 
 def _rules() -> dict[str, Rule]:
     return {
         "step_time_median": Rule(unit="ns", floor=50e3),
-        "step_time_p90": Rule(unit="ns", floor=50e3),
+        "step_time_p90": Rule(family="informing", unit="ns", floor=50e3),
         "data_wait": Rule(unit="ns", min_effect=0.05, floor=50e3, margin=0.05),
-        "first_step_time": Rule(unit="ns", min_effect=0.05, floor=50e6, margin=0.10),
+        "first_step_time": Rule(family="informing", unit="ns", min_effect=0.05, floor=50e6, margin=0.10),
         "peak_memory": Rule(unit="bytes", floor=2**20),
     }
 
@@ -64,6 +65,7 @@ PREFIXES: dict[str, Rule] = {
     "op/": Rule(family="secondary", unit="ns", min_effect=0.05, share=True),
     "pipeline/": Rule(family="secondary", unit="ns", min_effect=0.05, floor=50e3),
     "phase/": Rule(family="secondary", unit="ns", min_effect=0.05, floor=50e3),
+    "communication/": Rule(family="secondary", unit="ns", min_effect=0.05, floor=50e3),
     "count/": Rule(family="deterministic", min_effect=0.0, margin=0.0),
     "bytes/": Rule(family="deterministic", unit="bytes", min_effect=0.0, margin=0.0),
     "benchmark/": Rule(unit="s"),
@@ -99,7 +101,9 @@ class Policy(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
 
 
 def read_policy(content: Mapping[str, Any], where: str) -> Policy:
-    """A policy from a parsed table; metrics that it does not name keep their defaults, and `false` makes one secondary.
+    """A policy from a parsed table; metrics that it does not name keep their defaults.
+
+    In place of a table a metric may have "decides", "informs", or `false` (secondary).
 
     Raises UsageError that names `where` and the key for unknown keys and wrong values.
     """
@@ -125,10 +129,14 @@ def usable(policy: Policy | Mapping[str, Any] | None) -> Policy:
 
 def _rule(name: str, entry: object, where: str) -> Rule:
     default = Policy().rule(name)
-    if entry is False:
-        return msgspec.structs.replace(default, family="secondary")
+    if entry is False or isinstance(entry, str):
+        if entry not in SWITCHES:
+            said = f'policy in {where}: `metrics.{name}` is {entry!r}, expected "decides", "informs", false or a table'
+            raise UsageError(said, HINT)
+        return msgspec.structs.replace(default, family=SWITCHES[entry])
     if not isinstance(entry, dict):
-        raise UsageError(f"policy in {where}: `metrics.{name}` is {entry!r}, expected a table, or false", HINT)
+        said = f'policy in {where}: `metrics.{name}` is {entry!r}, expected a table, "decides", "informs" or false'
+        raise UsageError(said, HINT)
     return _converted(msgspec.to_builtins(default) | entry, Rule, f"{where}, `metrics.{name}`")
 
 

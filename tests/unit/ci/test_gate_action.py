@@ -16,7 +16,12 @@ BASE = "b" * 40
 
 @pytest.fixture
 def runner(tmp_path):
-    return Runner(tmp_path)
+    """A job whose git knows every revision."""
+    made = Runner(tmp_path)
+    git = made.bin / "git"
+    git.write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
+    git.chmod(0o755)
+    return made
 
 
 def says(content, **other):

@@ -78,3 +78,67 @@ def test_a_pull_request_cannot_configure_its_own_check(tmp_path, recorded):
     kinds = [edit["kind"] for edit in json.loads(runner.artifact("compare.json").read_text())["trust"]["edits"]]
     assert kinds == ["policy", "baseline", "ci", "workload"]
     assert runner.run(mode="baseline", workload="demo", base_ref="HEAD").exit_code == 0  # merged, it would pass
+
+
+def refused(runner, **inputs):
+    """The one error of a check that is set up wrongly; nothing was measured for it."""
+    outcome = runner.run(mode="baseline", workload="demo", **inputs)
+    assert (outcome.exit_code, outcome.outputs["verdict"]) == (2, "error"), outcome.log
+    assert runner.calls() == []
+    ((level, title, message),) = outcome.annotations
+    assert (level, title) == ("error", "pipeprof: the check is set up wrongly")
+    return message
+
+
+def test_a_base_that_was_not_fetched_is_told_before_anything_is_measured(tmp_path):
+    runner = Runner(tmp_path)
+    full = GitRepository(tmp_path / "full")
+    base = full.commit({"train.py": "fast()\n"})
+    full.commit({"train.py": "slow()\n"})
+    runner.work.rmdir()
+    full.git("clone", "--quiet", "--depth", "1", full.root.as_uri(), str(runner.work))
+    runner.event["pull_request"]["base"]["sha"] = base
+    message = refused(runner)
+    assert f"the base revision `{base}` is not in this checkout" in message
+    assert "`fetch-depth: 0`" in message
+
+
+OUTSIDE = "there is no git repository here, so `{}` has to name what the change cannot write"
+
+
+@pytest.mark.parametrize(
+    "policy",
+    ["", "gate.toml", "../work/gate.toml", "link/gate.toml", "{work}/gate.toml", "{work}/out.toml", "../in.toml"],
+)
+def test_without_git_the_change_cannot_bring_its_settings(tmp_path, policy):
+    runner = Runner(tmp_path)
+    runner.work.joinpath("gate.toml").write_text(LOOSE, encoding="utf-8")
+    runner.work.joinpath("link").symlink_to(runner.work)
+    runner.work.joinpath("out.toml").symlink_to(tmp_path / "own.toml")
+    tmp_path.joinpath("in.toml").symlink_to(runner.work / "gate.toml")
+    message = refused(runner, policy=policy.format(work=runner.work), baseline_root=str(tmp_path / "baselines"))
+    assert OUTSIDE.format("policy") in message
+
+
+@pytest.mark.parametrize("root", ["baselines", "../work", "file://{work}/baselines", "{work}/a/../baselines"])
+def test_without_git_the_change_cannot_bring_its_baseline(tmp_path, root):
+    runner = Runner(tmp_path)
+    own = tmp_path / "own.toml"
+    own.write_text("", encoding="utf-8")
+    message = refused(runner, policy=str(own), baseline_root=root.format(work=runner.work))
+    assert OUTSIDE.format("baseline-root") in message
+    assert "there is no git repository" in refused(runner, policy=str(own), base_ref="main")
+
+
+def test_without_git_files_outside_of_the_change_judge(tmp_path, recorded):
+    runner = Runner(tmp_path)
+    own, root = tmp_path / "own.toml", tmp_path / "baselines"
+    own.write_text("[metrics.step_time_median]\nmin_effect = 0.03\n", encoding="utf-8")
+    runner.work.joinpath("pipeprof.toml").write_text(LOOSE, encoding="utf-8")
+    cli.main(["baseline", "write", recorded(10), "--workload", "demo", "--root", str(root)], standalone_mode=False)
+    (runner.bin / "pipeprof").write_text(PIPEPROF.format(python=sys.executable, run=recorded(20)))
+
+    outcome = runner.run(mode="baseline", workload="demo", policy=str(own), baseline_root=str(root))
+
+    assert (outcome.exit_code, outcome.outputs["verdict"]) == (1, "regressed"), outcome.log
+    assert json.loads(runner.artifact("compare.json").read_text())["trust"]["policy"]["path"] == str(own)

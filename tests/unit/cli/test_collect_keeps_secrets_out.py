@@ -54,7 +54,8 @@ def test_a_pattern_that_cannot_be_meant_is_refused(tmp_path, pattern):
 
 
 def test_what_a_command_to_paste_lacks_is_named(tmp_path):
-    collected(tmp_path, "--", sys.executable, "-c", FAILS, "--token", SECRET, "--url=https://x@host/y")
+    short = "raise ValueError"  # a longer command is not shown where other lines need its place
+    collected(tmp_path, "--", sys.executable, "-c", short, "--token", SECRET, "--url=https://x@host/y")
     content = build(load(tmp_path / "run"))
     for text in (terminal.text(content, full=False), markdown.text(content), html.text(content)):
         assert "# put in what was left out (***): --token, --url=https://***@host/y" in text

@@ -252,7 +252,7 @@ def test_at_a_desk_the_file_of_the_working_tree_counts_and_is_named(repository, 
     out = verb("compare", slow, slower)[1]
     revision = repository.git("rev-parse", "HEAD")
     assert f"policy: `pipeprof.toml` of the working tree at revision {revision[:10]}\n" in out
-    assert "`metrics.first_step_time.family` is secondary instead of primary (looser)" in out
+    assert "`metrics.first_step_time.family` is secondary instead of informing (looser)" in out
     repository.write({"pipeprof.toml": "alpha = 0.01\n"})
     assert f"revision {revision[:10]}, not as committed" in verb("compare", slow, slower)[1]
     repository.write({"pipeprof.toml": None})

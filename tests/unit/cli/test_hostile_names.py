@@ -51,6 +51,7 @@ CASES = [
     *(("sql", form, f"sql {{run}} {{select}} --format {form}") for form in ("terminal", "csv", "json")),
     *(("runs", form, f"runs {{folder}} --format {form}") for form in ("terminal", "csv", "json")),
     *(("status", form, f"status {{run}} --stacks --format {form}") for form in ("terminal", "json")),
+    *(("top", form, f"top {{run}} --once --format {form}") for form in ("terminal", "json")),
     *(("verify", form, f"verify {{run}} --format {form}") for form in ("terminal", "json")),
     *(("compare", form, f"compare {{run}} {{other}} --format {form}") for form in ("terminal", "json", "markdown", "junit")),
     *(("render", form, f"render {{comparison}} --to {form}") for form in
@@ -270,7 +271,7 @@ def no_runs(monkeypatch):
     stuck = {"pid": 9, "for_s": 300.0, "op_type": "MapOp", "name": MANY, **place}
     waiting = {
         "rep": 0, "rank": 0, "pid": 42, "code": "script", "for_s": 12.0, "in_callback": False, "queue": None, "call": None,
-        "missing": [], "stuck": [stuck], **place,
+        "missing": [], "stuck": [stuck], "queues": [{"op_type": MANY, "depth": 1, "capacity": 2}], **place,
     }  # fmt: skip
     ranks = [{**waiting, "text": words.sentence(waiting)}]
     monkeypatch.setattr(

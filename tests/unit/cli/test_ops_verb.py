@@ -76,7 +76,23 @@ def test_a_row_has_its_time_share_and_what_it_computed(call):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--opr-name", "py"], "--opr-name py matches the beginning of no operator's name"),
+        (
+            ["--opr-name", "conv(A)[2]"],
+            "--opr-name conv(A)[2] matches the beginning of no operator's name; did you mean `conv(a)[2]` or `conv(b)[4]`?",
+        ),
+        (
+            ["--search", "reshpae"],
+            "--search reshpae is in no operator's name or type; did you mean `Reshape` or `reshape[6]`?",
+        ),
+        (
+            ["--exclude-type", "Copy", "--exclude-type", "Reshape", "--exclude-type", "ConvolutionForward"],
+            "--exclude-type leaves out all 3 types",
+        ),
+        (
+            ["--type", "Copy", "--search", "conv", "--min-time", "1e-6"],
+            "no operator that was timed passes --search conv and --type Copy and --min-time 1e-06",
+        ),
+        (["--min-time", "5"], "no operator that was timed passes --min-time 5.0"),
         (["--type", "copy"], "--type copy matches no operator; did you mean `Copy`?"),
         (["--type", "copy", "--group-by", "type"], "--type copy matches no operator; did you mean `Copy`?"),
         (["--input-dtype", "Int"], "--input-dtype Int matches no operator; did you mean `Int8`?"),
@@ -102,6 +118,12 @@ def test_totals_are_of_both_sides(call):
         (["--opr-name", "conv*"], ["4", "2"]),
         (["--opr-name", "co"], ["4", "2", "8"]),
         (["--type", "Copy", "--type", "Reshape"], ["8", "6"]),
+        (["--search", "FORWARD"], ["4", "2"]),
+        (["--search", "PE["], ["6"]),
+        (["--search", "o", "--opr-name", "c.*y"], ["8"]),
+        (["--exclude-type", "ConvolutionForward"], ["8", "6"]),
+        (["--exclude-type", "ConvolutionForward", "--exclude-type", "Copy"], ["6"]),
+        (["--exclude-type", "Copy", "--type", "Copy", "--type", "Reshape"], ["6"]),
         (["--input-dtype", "Int8"], ["4"]),
         (["--min-time", "1.9e-6"], ["4", "2", "8"]),
         (["--max-time", "1.5e-6"], ["6"]),
@@ -376,3 +398,22 @@ def test_python_functions_are_refused_where_there_can_be_none(file, tmp_path, wo
     trace = write_trace(tmp_path / "x.pt.trace.json", PYTHON)
     with pytest.raises(UsageError, match=f"{words[0]} is about groups"):
         CliRunner().invoke(ops, [str(trace), *words, "--copy-time"], catch_exceptions=False)
+
+
+def test_the_lines_below_torchs_table_stand_below_the_groups_of_its_trace(call, tmp_path):
+    host = trace_op("aten::mm", 0, 9, **{"External id": 1}), trace_op("aten::add", 10, 2)
+    kernel = trace_op("gemm", 20, 5, cat="kernel", pid=0, tid=7, correlation=3, **{"External id": 1})
+    shown = call("--group-by", "name", "--search", "add", path=write_trace(tmp_path / "host.pt.trace.json", host))
+    assert shown.splitlines()[-1] == "Self CPU time total: 11.0 us"
+    both = call(path=write_trace(tmp_path / "both.pt.trace.json", [*host, kernel])).splitlines()
+    assert both[-2:] == ["Self CPU time total: 11.0 us", "Self device time total: 5.00 us"]
+    assert "time total" not in call("--group-by", "name")
+
+
+def test_search_and_excluded_types_choose_groups_too(call):
+    assert {row["name"] for row in rows(call, "--group-by", "type", "--search", "co")} == {"ConvolutionForward", "Copy"}
+    assert {row["name"] for row in rows(call, "--group-by", "type", "--exclude-type", "Copy")} == {
+        "ConvolutionForward", "Reshape",
+    }  # fmt: skip
+    with pytest.raises(UsageError, match="groups by name have no type"):
+        call("--group-by", "name", "--exclude-type", "Copy")

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from pipeprof.cli import cli
 from pipeprof.errors import RunError, UsageError
+from pipeprof.record import checksums
 from pipeprof.report import overview
 from pipeprof.report.build import build
 
@@ -115,6 +116,19 @@ def test_a_run_is_asked_once_and_again_when_it_changes(recorded, monkeypatch):
     assert len(asked) == 1
     table = run.files("step")[0]
     table.write_bytes(table.read_bytes()[:-20])
+    assert listed()[0]["state"] == "damaged"
+
+
+def test_a_run_that_was_listed_before_is_listed_without_opening_its_tables(recorded, monkeypatch):
+    run = recorded("run", 1)
+    checksums.seal(run)
+    run.save()
+    before = listed()
+    monkeypatch.setattr(checksums, "_opened", None)
+    monkeypatch.setattr(overview.Engine, "open", None)
+    assert listed() == before
+    table = run.files("step")[0]
+    table.rename(table.with_name("part-00001.parquet"))
     assert listed()[0]["state"] == "damaged"
 
 

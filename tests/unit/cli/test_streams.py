@@ -29,6 +29,7 @@ CASES = {
     "ops": ["ops RUN", "ops RUN --format markdown", "ops RUN --dump-only-opr"],
     "memory": ["memory RUN", "memory RUN --format json"],
     "status": ["status RUN", "status RUN --format json"],
+    "top": ["top RUN", "top RUN --format json"],
     "verify": ["verify RUN", "verify RUN --format json"],
     "compare": ["compare RUN OTHER"],
     "baseline": ["baseline list --root kept", "baseline show --root kept", "baseline check --root kept"],

@@ -14,7 +14,7 @@ from pipeprof.collect.launch import Outcome, ProbeOptions, command_path
 from pipeprof.collect.session import claim_folder, create_run, default_name, record
 from pipeprof.errors import UsageError
 from pipeprof.record import lock
-from pipeprof.record.run import load
+from pipeprof.record.run import LAUNCHER, load
 
 COMMAND = [sys.executable, "train.py"]
 
@@ -207,6 +207,9 @@ def test_no_repetition_begins_in_a_folder_that_is_no_longer_ours(tmp_path, outco
             run.path.joinpath(lock.LOCK).unlink()
 
     assert record(run, COMMAND, ProbeOptions(), reps=2, host_interval_s=1.0, started=take_away) == [GOOD]
+    (warning,) = run.manifest.warnings
+    assert warning.code == LAUNCHER
+    assert warning.message == "only 1 of 2 repetitions were made: the file `lock` was removed or replaced meanwhile"
 
 
 def test_a_default_name_is_never_one_that_exists(tmp_path, monkeypatch):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from pipeprof.errors import UsageError
@@ -65,7 +68,7 @@ def test_a_named_file_of_any_name_is_read(tmp_path):
         ("pyproject.toml", "[project\n", "is no TOML"),
         ("pyproject.toml", "[tool.pipeprof.gate]\nlooks = [8, 5]\n", "looks"),
         ("pipeprof.toml", "[metrics]\nstep_time_p90 = true\n", "`metrics.step_time_p90` is True, expected a table"),
-        ("pipeprof.toml", '[metrics]\nstep_time_p90 = "x"\n', "`metrics.step_time_p90` is 'x', expected a table"),
+        ("pipeprof.toml", '[metrics]\nstep_time_p90 = "x"\n', "`metrics.step_time_p90` is 'x', expected \"decides\""),
         ("pipeprof.toml", "[metrics.data_wait]\nmin_efect = 1\n", "`metrics.data_wait`: .*min_efect"),
         ("pipeprof.toml", "[metrics.data_wait]\nmin_effect = nan\n", "min_effect of `data_wait` is nan"),
         ("pipeprof.toml", "[metrics.data_wait]\nmargin = inf\n", "margin of `data_wait` is inf"),
@@ -86,6 +89,20 @@ def test_what_is_wrong_is_named_with_its_file(tmp_path, name, text, message):
     with pytest.raises(UsageError, match=message) as caught:
         load_policy(path)
     assert str(path) in caught.value.message
+
+
+def test_a_pipe_is_refused_with_what_to_do_instead(tmp_path):
+    # as bash makes one for `--policy <(...)`
+    reader, writer = os.pipe()
+    os.mkfifo(tmp_path / "policy.toml")
+    try:
+        for path in (Path(f"/dev/fd/{reader}"), tmp_path / "policy.toml"):
+            with pytest.raises(UsageError, match=rf"cannot read the policy `{path}`: it is a pipe, expected") as caught:
+                load_policy(path)
+            assert caught.value.hint == "write its content into a file and name that"
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def test_a_missing_file_is_named(tmp_path):

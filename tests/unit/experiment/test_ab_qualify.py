@@ -14,7 +14,7 @@ from ab_bench import STEP, FakeBench
 from pipeprof.errors import MeasureError, WorkloadError
 from pipeprof.experiment.draws import Draws
 from pipeprof.experiment.pool import Order, Pool, collect_pool
-from pipeprof.experiment.qualify import evaluate, exit_code, run_qualify, sees, wilson
+from pipeprof.experiment.qualify import evaluate, exit_code, run_qualify, sees, wilson, within
 from pipeprof.report import qualify_text
 from pipeprof.verdict.gate.policy import Policy, Rule
 
@@ -192,3 +192,22 @@ def test_the_result_is_written_and_says_what_the_intervals_leave_out(tmp_path):
     assert "false alarms" in text
     assert "how typical these runs were" in " ".join(text.split())
     assert "What can be found on this machine" in text
+
+
+def test_more_minutes_find_smaller_changes_until_the_last_look_ends_it():
+    policy, pool = Policy(looks=(5, 20), metrics={STEP: Rule(unit="ns")}), pool_of(0.03)
+    short, long, endless = (within(pool, minutes, policy)["change"] for minutes in (1.5, 4, 1e6))
+    assert short > long >= endless
+    for minutes, change in ((1.5, short), (4, long)):
+        assert sees(pool, change, policy)["minutes"] <= minutes
+    assert sees(pool, endless, policy)["repetitions"] <= 20
+    smaller = sees(pool, endless - 0.01, policy)
+    assert not smaller["counts"] or smaller["repetitions"] is None or smaller["repetitions"] > 20
+
+
+def test_what_is_found_in_so_many_minutes_is_one_sentence():
+    content = evaluate(order(), pool_of(0.01), 5, POLICY)
+    content["within"] = [{"minutes": 5, "change": None}, {"minutes": 10, "change": 0.06}]
+    said = " ".join(qualify_text.text(content).split())
+    assert "find in 5 minutes no slow-down up to 50 %, in 10 minutes slow-downs of 6 % or more." in said
+    assert [row["minutes"] for row in evaluate(order(), pool_of(0.01), 5, POLICY)["within"]] == [5, 10, 30]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeprof.cli.whatif import HEADSPACE_PAIRS, plan_of
-from pipeprof.errors import UsageError
+from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment import runs
 from pipeprof.experiment.pair_facts import measured_facts
 from pipeprof.experiment.pair_words import speed_lines
@@ -25,7 +25,7 @@ PARTS = {"even": (10.0,) * 8, "changed": (10.0,) * 4 + (20.0,) * 4}
 def series(monkeypatch, tmp_path):
     """`series(a, b, plan)`: sides of these rates in turn; the last one of a side goes on."""
 
-    def measure(a, b, plan=PLAN, band=GAIN, parts="even"):
+    def measure(a, b, plan=PLAN, band=GAIN, parts="even", check=None):
         rates, made = {"a": a, "b": b}, []
 
         def run_once(folder, _command, side, pair, _probe):
@@ -36,7 +36,8 @@ def series(monkeypatch, tmp_path):
 
         monkeypatch.setattr(runs, "run_once", run_once)
         said = []
-        found = measure_pairs(tmp_path, ["train"], (plan, band), lambda _side, _done: None, said.append)
+        sides = (lambda _side, _done: None, check or (lambda _runs: None))
+        found = measure_pairs(tmp_path, ["train"], (plan, band), *sides, said.append)
         return found, made, said
 
     return measure
@@ -59,6 +60,20 @@ def test_pairs_that_contradict_each_other_are_followed_by_more(series):
 def test_pairs_that_never_decide_end_undecided(series):
     found, made, _ = series([10.0], [5.5, 15.3] * 2, Plan(2, 4))
     assert (len(made), found.stopped, found.answer.decided) == (8, "pairs", None)
+
+
+@pytest.mark.parametrize("pair", [0, 1])
+def test_a_pair_that_is_not_what_it_should_be_is_the_last_one(series, pair):
+    seen = []
+
+    def check(runs):
+        seen.append([run.name for run in runs])
+        if runs[0].pair == pair:
+            raise MeasureError("not applied")
+
+    with pytest.raises(MeasureError, match="not applied"):
+        series([10.0], [5.5, 15.3], check=check)
+    assert seen == [["a0", "b0"], ["b1", "a1"]][: pair + 1]
 
 
 def test_only_the_first_pair_keeps_what_takes_memory_for_each_step(series):

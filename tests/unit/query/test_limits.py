@@ -70,6 +70,33 @@ def test_what_does_not_fit_in_a_stream_is_still_said_by_duckdb(run):
         )
 
 
+def test_an_answer_that_fails_in_the_middle_is_not_asked_again(run, monkeypatch):
+    monkeypatch.setenv("PIPEPROF_MAX_MEMORY_MIB", "64")
+    asked = []
+    with Engine.open(run, files=False) as engine:
+        connection = engine._connection
+        monkeypatch.setattr(engine, "_connection", Asked(connection, asked))
+        with pytest.raises(QueryError, match=r"SQL failed: failed to .*64\.0 MiB used") as caught:
+            engine.sql("SELECT range AS a, md5(CAST(range AS VARCHAR)) AS b FROM range(10000000) ORDER BY b")
+        monkeypatch.setattr(engine, "_connection", connection)
+    assert "PIPEPROF_MAX_MEMORY_MIB" in caught.value.hint
+    assert len(asked) == 1
+
+
+class Asked:
+    """A connection that notes what it is asked for rows."""
+
+    def __init__(self, connection, asked):
+        self._connection, self._asked = connection, asked
+
+    def sql(self, text, **words):
+        self._asked.append(text)
+        return self._connection.sql(text, **words)
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+
 @pytest.mark.parametrize("sealed", [True, False])
 @pytest.mark.parametrize("kind", ["pipe", "device", "out", "folder out"])
 def test_what_is_no_file_of_the_run_is_not_opened(run, tmp_path, kind, sealed):

@@ -52,6 +52,21 @@ def test_step_metrics_of_every_repetition(recorded):
     assert [found.reps[rep].order for rep in (0, 1)] == [1000, 1001]
 
 
+def test_exposed_communication_is_a_metric_where_it_is_known(recorded):
+    there = {
+        "collective": [{"step": step, "start_ns": step * 10 + 6, "dur_ns": 3} for step in range(4)],
+        "op": [{"op_id": 0, "step": step, "start_ns": step * 10 + 2, "dur_ns": 5, "track": "0"} for step in range(4)],
+        "op_info": [{"op_id": 0, "phase": "forward"}],
+    }
+    seen = [dict(row, bp_ns=row["start_ns"] + 8) for row in steps()]
+    values = measure(recorded({"step": seen, **there})).values
+    assert (values["communication/exposed"], values["communication/tail"]) == ({0: 2.0}, {0: 1.0})
+
+
+def test_without_communication_there_is_no_metric_of_it(recorded):
+    assert not [name for name in measure(recorded({"step": steps()})).values if name.startswith("communication/")]
+
+
 def test_a_failed_repetition_is_left_out_and_said_so(recorded):
     found = measure(recorded({"step": steps() + steps(1, 20)}, (0, 1), state="failed", reason="exit code 1"))
     assert found.values["step_time_median"] == {0: 10.0}

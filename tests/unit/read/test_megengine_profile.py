@@ -83,6 +83,7 @@ def test_planned_memory_has_a_size_and_no_time(imported):
         "chk2": {"id": "chk2", "size": 4096, "owner_var": "3", "dev_ptr": 94106063605632},
         "chk3": {"id": "chk3", "size": None, "dev_ptr": 7},
         "chk4": {"id": "chk4", "size": -1, "dev_ptr": 7},
+        "chk5": {"id": "chk5", "size": 8, "owner_var": "101", "dev_ptr": 9},
     }
     run, rows = imported(content)
     assert run.manifest.state == "complete"
@@ -94,10 +95,12 @@ def test_planned_memory_has_a_size_and_no_time(imported):
             "bytes": size,
             "produced_ns": None,
             "released_ns": None,
-            "op_id": None,
+            "op_id": owner,
         }
-        for address, size in ((None, 12), (94106063605632, 4096))
+        for address, size, owner in ((None, 12, None), (94106063605632, 4096, 0), (9, 8, 4))
     ]
+    (owner,) = (row for row in rows["op_info"] if row["op_id"] == 4)
+    assert (owner["name"], owner["type"]) == ("const[100]", "SharedDeviceTensor")
 
 
 def test_times_that_are_text_are_unknown_and_counted(imported):

@@ -103,6 +103,14 @@ def test_a_changed_byte_of_the_footer_is_found_when_the_run_is_opened(run):
     assert codes(run, everything=False) == [(STEP, "footer")]
 
 
+def test_a_file_of_holes_is_not_read_to_its_end(run):
+    with run.path.joinpath(STEP).open("wb") as file:
+        file.truncate(1 << 40)
+    assert codes(run) == [(STEP, "unreadable")]
+    with pytest.raises(RunError, match="most of them holes"):
+        checksums.seal(run)
+
+
 def test_files_that_were_removed_or_added_are_found(run):
     other = run.path / "step/rep=1/rank=0/part-00000.parquet"
     other.rename(other.with_name("part-00007.parquet"))

@@ -12,7 +12,7 @@ import pytest
 import pipeprof
 from pipeprof.errors import UsageError
 from pipeprof.record import limits, plain_file
-from pipeprof.record.plain_file import RefusedError, TooLargeError, is_plain, open_file, read_file
+from pipeprof.record.plain_file import RefusedError, TooLargeError, cut_file, is_plain, open_file, read_file
 
 ALLOWED = {  # what is ours (a template, the process table) or was opened through the one door
     "query/header.py", "record/plain_file.py", "record/lock.py", "experiment/runs.py", "experiment/sweep_bench.py",
@@ -90,6 +90,18 @@ def test_a_file_with_holes_is_no_longer_than_a_packed_one(tmp_path, monkeypatch)
     with open_file(path) as file, pytest.raises(TooLargeError, match="1,048,576 bytes"):  # noqa: PT012
         while file.read1(1 << 18):
             pass
+
+
+def test_of_a_file_with_holes_that_is_read_whole_little_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    data, whole = cut_file(path, 1 << 30)
+    assert (len(data), whole) == (1 << 26, False)
+    with pytest.raises(TooLargeError, match="67,108,864 bytes"):
+        read_file(path, 1 << 30)
+    monkeypatch.setenv("PIPEPROF_MAX_BYTES", str(1 << 27))
+    assert len(cut_file(path, 1 << 30)[0]) == 1 << 27
 
 
 def test_what_stands_in_front_of_damage_is_read(tmp_path):

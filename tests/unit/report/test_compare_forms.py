@@ -279,3 +279,9 @@ def test_secondary_metrics_of_a_comment_are_cut_to_the_worst():
     text = compare_github.comment(comparison(metrics=[metric(), *many]))
     assert text.count("op/") == compare_github.COMMENT_ROWS
     assert "70 more are in the full report" in text
+
+
+def test_a_number_of_repetitions_that_is_none_is_left_out():
+    content = comparison()
+    content["base"] |= {"reps": "/dev/zero"}
+    assert "/dev/zero" not in compare_rows.sides(content)[0]

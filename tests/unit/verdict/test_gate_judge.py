@@ -130,19 +130,42 @@ def test_a_missing_secondary_metric_is_shown_and_decides_nothing():
 
 def test_regressed_wins_over_missing_and_missing_over_inconclusive():
     noisy = (1e8, 2e8, 0.5e8)
-    base = {"step_time_median": BASE, "step_time_p90": BASE, "data_wait": noisy}
+    base = {"step_time_median": BASE, "peak_memory": BASE, "data_wait": noisy}
     assert judge(base, {"step_time_median": times(2), "data_wait": noisy}).verdict == "regressed"
     assert judge(base, {"step_time_median": BASE, "data_wait": noisy}).verdict == "missing"
-    assert judge(base, {**base, "step_time_p90": times(0.8)}).verdict == "inconclusive"
-    assert judge(base, {**base, "data_wait": times(1.0), "step_time_p90": times(0.8)}).verdict == "inconclusive"
+    assert judge(base, {**base, "peak_memory": times(0.8)}).verdict == "inconclusive"
+    assert judge(base, {**base, "data_wait": times(1.0), "peak_memory": times(0.8)}).verdict == "inconclusive"
     del base["data_wait"]
-    assert judge(base, {**base, "step_time_p90": times(0.8)}).verdict == "improved"
+    assert judge(base, {**base, "peak_memory": times(0.8)}).verdict == "improved"
+
+
+NOISY = (1e8, 2e8, 0.5e8)
+
+
+@pytest.mark.parametrize("new", [NOISY, times(1.5), times(0.5), ()])
+def test_what_informs_is_judged_and_stands_in_no_ones_way(new):
+    base = {STEP: BASE, "step_time_p90": NOISY if new is NOISY else BASE}
+    verdict = judge(base, {STEP: BASE, "step_time_p90": new})
+    one = verdict.metric("step_time_p90")
+    assert (verdict.verdict, verdict.exit_code, one.family) == ("unchanged", 0, "informing")
+    assert one.verdict == {NOISY: "inconclusive", times(1.5): "regressed", times(0.5): "improved", (): "missing"}[new]
+    if one.alpha is not None:
+        assert one.alpha == pytest.approx(0.008 / 5)  # as strictly as if it decided as well
+
+
+def test_a_switch_makes_a_metric_decide_or_inform():
+    policy = read_policy({"metrics": {"step_time_p90": "decides", "data_wait": "informs"}}, "here")
+    side, slower = dict.fromkeys((STEP, "step_time_p90", "data_wait"), BASE), times(2)
+    assert judge(side, {**side, "step_time_p90": slower}, policy).verdict == "regressed"
+    assert judge(side, {**side, "data_wait": slower}, policy).verdict == "unchanged"
+    with pytest.raises(UsageError, match='expected "decides", "informs", false or a table'):
+        read_policy({"metrics": {"step_time_p90": "decide"}}, "here")
 
 
 def test_what_is_only_in_new_is_noted():
     verdict = judge({STEP: BASE}, {STEP: BASE, **dict.fromkeys("abcd", (1.0,)), "op/e": (1.0,), "count/e": (1.0,)})
     assert note("only_in_new", metrics=["a", "b", "c", "d"]) in verdict.notes
-    assert "step_time_p90" in next(one for one in verdict.notes if one["code"] == "on_neither_side")["metrics"]
+    assert "data_wait" in next(one for one in verdict.notes if one["code"] == "on_neither_side")["metrics"]
 
 
 def test_one_metric_alone_is_held_against_its_share_of_five():
@@ -156,10 +179,10 @@ def test_more_primary_metrics_than_the_policy_names_share_alpha():
 
 
 def test_primary_metrics_come_first_in_the_order_of_the_policy():
-    names = ("op/z", "step_time_p90", "count/a", "benchmark/b", "step_time_median", "op/a")
+    names = ("op/z", "step_time_p90", "count/a", "benchmark/b", "step_time_median", "op/a", "peak_memory")
     verdict = judge(dict.fromkeys(names, BASE), dict.fromkeys(names, BASE))
     found = [one.name for one in verdict.metrics]
-    assert found == ["step_time_median", "step_time_p90", "benchmark/b", "count/a", "op/a", "op/z"]
+    assert found == ["step_time_median", "peak_memory", "benchmark/b", "step_time_p90", "count/a", "op/a", "op/z"]
 
 
 def ops(slow=1.0, everything=1.0):
@@ -285,12 +308,12 @@ def test_a_verdict_can_be_written_as_json():
 
 
 def test_a_metric_that_the_policy_switches_off_cannot_fail():
-    policy = read_policy({"metrics": {"first_step_time": False}}, "here")
-    base = {STEP: BASE, "first_step_time": [value * 100 for value in BASE]}
-    new = {STEP: BASE, "first_step_time": [value * 200 for value in BASE]}
+    policy = read_policy({"metrics": {"data_wait": False}}, "here")
+    base = {STEP: BASE, "data_wait": [value * 100 for value in BASE]}
+    new = {STEP: BASE, "data_wait": [value * 200 for value in BASE]}
     verdict = judge(base, new, policy)
     assert verdict.exit_code == 0
-    assert verdict.metric("first_step_time").family == "secondary"
+    assert verdict.metric("data_wait").family == "secondary"
     assert judge(base, new).verdict == "regressed"
 
 

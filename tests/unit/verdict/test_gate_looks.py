@@ -9,7 +9,7 @@ from pipeprof.verdict import Policy, Samples, judge_looks
 from pipeprof.verdict.gate.policy import Rule
 from pipeprof.verdict.gate.statistics import spending
 
-STEP, TAIL = "step_time_median", "step_time_p90"
+STEP, TAIL = "step_time_median", "data_wait"
 LOOKS = (5, 8, 12, 16, 20)
 
 

@@ -1,0 +1,103 @@
+"""What runs around the steps: evaluations, checkpoints, callbacks of Model, and what is compiled. Times alone."""
+
+import functools
+import threading
+
+from . import recorder
+
+CALLBACK, CHECKPOINT, EVALUATION = 0, 1, 2  # flags of PART
+SHORTEST_NS = 100_000  # a callback that is faster is left in its step
+MOST_SHAPES = 16
+
+_classes = {}  # type: dict[type, int]
+
+
+def install_serialization(module):
+    """Hook the function that writes a checkpoint, before other modules import it."""
+    module.save_checkpoint = _timed(module.save_checkpoint, CHECKPOINT)
+
+
+def install_model(module):
+    """Hook the evaluations of Model: what they prepare belongs to them."""
+    for name in ("eval", "_eval_in_fit"):
+        original = getattr(module.Model, name, None)
+        if original is not None:
+            setattr(module.Model, name, _timed(original, EVALUATION))
+
+
+def _timed(original, flag):
+    @functools.wraps(original)
+    def called(*args, **kwargs):
+        rec = recorder.REC
+        if rec.off:
+            return original(*args, **kwargs)
+        begin = recorder.now()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _mark(rec, flag, 0, begin)
+
+    return called
+
+
+def _mark(rec, flag, number, begin):
+    if threading.current_thread() is not threading.main_thread():
+        return  # beside the training, not instead of it
+    try:
+        rec.open()
+        rec.mark(recorder.PART, flag, number, 0, begin, recorder.now())
+    except Exception:
+        rec.failed("around")
+
+
+class TimedCallbacks(list):  # type: ignore[type-arg]
+    """The callbacks of a manager. Whoever goes through them one by one calls each, and is timed between two."""
+
+    def __iter__(self):
+        for callback in list.__iter__(self):
+            begin = recorder.now()
+            yield callback
+            if recorder.now() - begin >= SHORTEST_NS:
+                _callback_done(callback, begin)
+
+
+def _callback_done(callback, begin):
+    rec = recorder.REC
+    if rec.off:
+        return
+    try:
+        kind = type(callback)
+        number = _classes.get(kind)
+        if number is None:
+            number = _classes[kind] = len(_classes)
+            rec.line("callback", number=number, label=kind.__name__)
+        rec.mark(recorder.PART, CALLBACK, number, 0, begin, recorder.now())
+    except Exception:
+        rec.failed("around")
+
+
+def time_callbacks(manager):
+    """From now on, time each callback of this manager."""
+    callbacks = getattr(manager, "_callbacks", None)
+    if type(callbacks) is list:
+        manager._callbacks = TimedCallbacks(callbacks)
+
+
+def tell_compiled(executor, args, begin, end):
+    """Record what was compiled, and the shapes that it was compiled for."""
+    function = getattr(executor, "fn", None)
+    if function is None:
+        owner, args = args[0], args[1:]
+        label, key = type(owner).__name__, id(owner)
+    else:
+        owner = getattr(executor, "obj", None)
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        label, key = getattr(function, "__qualname__", "function"), hash((id(code), id(owner)))
+    shapes = [shape for shape in map(_shape, args[:MOST_SHAPES]) if shape is not None]
+    owner = "%x" % (key & (1 << 64) - 1)
+    recorder.REC.line("compiled", label=label, owner=owner, shapes=shapes, begin=begin, end=end)
+
+
+def _shape(item):
+    shape = getattr(item, "shape", None)
+    return [int(size) if isinstance(size, int) else -1 for size in shape] if isinstance(shape, tuple) else None

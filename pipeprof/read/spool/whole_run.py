@@ -1,0 +1,215 @@
+"""Divides the whole run of a rank into parts that add up to its wall time exactly.
+
+Where parts overlap, the one that comes first in `ORDER` has the time; below all of them is what lies between the steps.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pipeprof.read.spool.process import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeprof.read.spool.process import Process
+    from pipeprof.read.spool.rank import RankRows
+    from pipeprof.read.spool.steps import Step
+
+CALLBACK, EVALUATION = 0, 2  # flags of Kind.PART; 1: a checkpoint
+WRITES = "Checkpoint"  # in the name of a callback's class: it writes checkpoints
+ORDER = {
+    "recompile": 7, "compile_eval": 7, "compile": 7, "checkpoint": 6, "evaluation": 5, "callback": 4,
+    "dataset_build": 3, "import": 3, "first_steps": 2, "training": 2,
+}  # fmt: skip
+
+
+class Stretch(NamedTuple):
+    """One stretch of time that a part asks for; `times`: how often the part happens in it. ns, monotonic clock."""
+
+    begin: int
+    end: int
+    part: str
+    detail: str | None = None
+    cause: str | None = None
+    times: int = 1
+
+
+def add_whole_run(members: Sequence[tuple[Process, Sequence[Step]]], out: RankRows, end: int) -> None:
+    """Add the rank's rows of `run_part`, from the repetition's zero to `end`; `members`: its processes in order."""
+    members = sorted(members, key=lambda member: int(member[0].about["started"]))
+    for key, (count, first, length) in sorted(divide(_stretches(members, out.zero, end), out.zero, end).items()):
+        part, detail, cause = key
+        out.add(
+            "run_part", part=part, detail=detail or None, cause=cause or None, count=count, start_ns=out.at(first),
+            dur_ns=length,
+        )  # fmt: skip
+
+
+def divide(stretches: Sequence[Stretch], begin: int, end: int) -> dict[tuple[str, str, str], tuple[int, int, int]]:
+    """Count, first start and length of each (part, detail, cause); what no stretch covers is not_recorded."""
+    clipped = [one._replace(begin=max(begin, one.begin), end=min(end, one.end)) for one in stretches]
+    bounded = [one for one in clipped if one.begin < one.end]
+    edges = [(one.begin, 1, number) for number, one in enumerate(bounded)]
+    edges += [(one.end, 0, number) for number, one in enumerate(bounded)]
+    edges.sort()
+    active: dict[int, dict[int, None]] = {level: {} for level in sorted({*ORDER.values(), 0}, reverse=True)}
+    lengths: dict[tuple[str, str, str], int] = defaultdict(int)
+    starts: dict[tuple[str, str, str], int] = {}
+    seen: set[int] = set()  # stretches that have some time
+    before = begin
+    for time, opens, number in [*edges, (end, 0, -1)]:
+        if time > before:
+            holder = next((level for level in active.values() if level), None)
+            last = next(reversed(holder)) if holder else None
+            key = ("not_recorded", "", "") if last is None else _key(bounded[last])
+            seen |= set() if last is None else {last}
+            lengths[key] += time - before
+            starts.setdefault(key, before)
+            before = time
+        if number >= 0:
+            level = active[ORDER.get(bounded[number].part, 0)]
+            if opens:
+                level[number] = None
+            else:
+                level.pop(number, None)
+    counts: dict[tuple[str, str, str], int] = defaultdict(int)
+    for index in seen:
+        counts[_key(bounded[index])] += bounded[index].times
+    return {key: (counts.get(key, 1), starts[key], length) for key, length in lengths.items()}
+
+
+def _key(one: Stretch) -> tuple[str, str, str]:
+    return one.part, one.detail or "", one.cause or ""
+
+
+def _stretches(members: Sequence[tuple[Process, Sequence[Step]]], zero: int, end: int) -> list[Stretch]:
+    found: list[Stretch] = []
+    free = zero  # until here no process of the rank ran
+    for process, steps in members:
+        started = int(process.about["started"])
+        if started > free:
+            found.append(Stretch(free, started, "start"))
+        followers = [int(other.about["started"]) for other, _ in members if int(other.about["started"]) > started]
+        last = min([end, *followers])
+        free = last if process.ended_normally else min(last, process.last_ns)
+        found += _between(steps, started, free)
+        found += [_counted_once(one, process) for one in _of_steps(steps)]
+        found += _of_process(process, steps)
+    return found
+
+
+def _counted_once(one: Stretch, process: Process) -> Stretch:
+    """Steps of an evaluation that was recorded as a whole are no evaluation of their own."""
+    return one._replace(times=0) if one.part == "evaluation" and _evaluations(process) else one
+
+
+def _between(steps: Sequence[Step], started: int, last: int) -> Iterator[Stretch]:
+    """What lies before, between and after the steps."""
+    if not steps:
+        yield Stretch(started, last, "set_up")
+        return
+    training = [step for step in steps if step.kind != "eval"] or list(steps)
+    yield Stretch(started, training[0].start, "set_up")
+    for step, following in pairwise(training):
+        if following.start > step.end:
+            part = "between_steps" if step.epoch == following.epoch else "epoch_gap"
+            yield Stretch(step.end, following.start, part)
+    yield Stretch(training[-1].end, last, "ending")
+
+
+def _of_steps(steps: Sequence[Step]) -> Iterator[Stretch]:
+    """The steps; those that follow each other without a gap are one stretch."""
+    parts = {"warmup": "first_steps", "train": "training", "eval": "evaluation"}
+    run: Stretch | None = None
+    for step in steps:
+        part = parts[step.kind]
+        if run is not None and run.part == part and run.end == step.start:
+            run = run._replace(end=step.end, times=run.times + 1)
+            continue
+        if run is not None:
+            yield run
+        run = Stretch(step.start, step.end, part)
+    if run is not None:
+        yield run
+
+
+def _of_process(process: Process, steps: Sequence[Step]) -> Iterator[Stretch]:
+    """What the process did besides its steps."""
+    imported = process.first("import") or {}
+    if imported.get("begin") and imported.get("end"):
+        yield Stretch(int(imported["begin"]), int(imported["end"]), "import")
+    for event in process.all("iterator"):
+        if not event.get("again"):
+            yield Stretch(int(event["begin"]), int(event["end"]), "dataset_build")
+    names = {int(event["number"]): event["label"] for event in process.all("callback")}
+    evaluations = _evaluations(process)
+    yield from (Stretch(begin, end, "evaluation") for begin, end in evaluations)
+    for mark in process.marks:
+        if mark.kind == Kind.PART and mark.flag != EVALUATION:
+            yield _told(mark.flag, mark.begin, mark.end, names.get(mark.subject))
+    evaluations += [(step.start, step.end) for step in steps if step.kind == "eval"]
+    yield from _compiled(process, steps, evaluations)
+
+
+def _told(flag: int, begin: int, end: int, name: str | None) -> Stretch:
+    if flag == CALLBACK and WRITES not in (name or ""):
+        return Stretch(begin, end, "callback", name)
+    # what a callback does around a checkpoint, such as writing the graph, is no further checkpoint
+    return Stretch(begin, end, "checkpoint", times=int(flag != CALLBACK))
+
+
+def _evaluations(process: Process) -> list[tuple[int, int]]:
+    """The evaluations of Model; of older recordings from their first callback to their last."""
+    told = [(mark.begin, mark.end) for mark in process.marks if mark.kind == Kind.PART and mark.flag == EVALUATION]
+    if told:
+        return told
+    begins = [mark.begin for mark in process.marks if mark.kind == Kind.EVAL_BEGIN]
+    ends = [mark.end for mark in process.marks if mark.kind == Kind.EVAL_END]
+    return [(begin, end) for begin, end in zip(begins, ends, strict=False) if begin < end]
+
+
+def _compiled(process: Process, steps: Sequence[Step], evaluations: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
+    """Each graph that was compiled: the first of its network, or again and why."""
+    events = process.all("compiled")
+    told = {(int(event["begin"]), int(event["end"])) for event in events}
+    for mark in process.marks:  # recorded before compilations were named
+        if mark.kind == Kind.COMPILE and (mark.begin, mark.end) not in told:
+            yield Stretch(mark.begin, mark.end, _role(mark.begin, evaluations))
+    first = next((step.end for step in steps if step.kind != "eval"), None)
+    known: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for event in sorted(events, key=lambda event: int(event["begin"])):
+        cause = why_again(event, known[event["label"]], first)
+        known[event["label"]].append(event)
+        part = "recompile" if cause else _role(int(event["begin"]), evaluations)
+        yield Stretch(int(event["begin"]), int(event["end"]), part, event["label"], cause)
+
+
+def _role(at: int, evaluations: Sequence[tuple[int, int]]) -> str:
+    return "compile_eval" if any(begin <= at < end for begin, end in evaluations) else "compile"
+
+
+def why_again(event: Mapping[str, Any], known: Sequence[Mapping[str, Any]], first_step: int | None) -> str | None:
+    """Why a network is compiled once more; None when it is not. `known`: compilations of that name before.
+
+    The same name is another network while the first step has not ended (`first_step`), or for other shapes.
+    """
+    own = [other for other in known if other["owner"] == event["owner"]]
+    if not own:
+        late = first_step is not None and int(event["begin"]) >= first_step
+        return "new_object" if late and any(other["shapes"] == event["shapes"] for other in known) else None
+    if any(other["shapes"] == event["shapes"] for other in own):
+        return "again"
+    return "short_batch" if any(_shorter(event["shapes"], other["shapes"]) for other in own) else "changed_shapes"
+
+
+def _shorter(new: Sequence[Sequence[int]], old: Sequence[Sequence[int]]) -> bool:
+    """Whether inputs differ in their first size alone, and have less of it."""
+    pairs = [(one, other) for one, other in zip(new, old, strict=False) if one != other]
+    return (
+        len(new) == len(old)
+        and bool(pairs)
+        and all(len(one) == len(other) and one[1:] == other[1:] and one[0] < other[0] for one, other in pairs)
+    )

@@ -1,0 +1,59 @@
+"""The answer where what interrupts the training costs more than its steps could save, or the steps become slower."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.answer import command
+from pipeprof.report.answer.shape import Answer, at_most, capital, faster, percent
+from pipeprof.report.words import drift, run_account
+from pipeprof.units import format_ns
+
+_CURES = {
+    "memory_growth": "Look for what the loop keeps: losses or outputs that are collected as tensors.",
+    "neighbour": "Keep other programs off the machine while the training runs.",
+    "throttling": "Give the job a larger CPU quota.",
+    "recompilation": "Give the network inputs of the same shapes, so that no graph is compiled again.",
+}
+
+
+def can_say(content: dict[str, Any]) -> bool:
+    """Whether such a part, or such a drift, is the answer."""
+    account = content.get("run_account") or {}
+    return bool(account.get("leading") or account.get("slower"))
+
+
+def answer(content: dict[str, Any]) -> Answer:
+    """Of whichever of both costs more."""
+    account = content["run_account"]
+    part, late = account["leading"], account["slower"]
+    if late is None or (part is not None and part["loop_share"] >= late["cost_share"]):
+        return _of_part(content, part)
+    return _of_drift(content, late)
+
+
+def _of_part(content: dict[str, Any], part: dict[str, Any]) -> Answer:
+    share = part["loop_share"]
+    given = Answer(run_account.sentence(part, percent(share)), confidence="high")
+    given.cause = f"{capital(run_account.name(part))}: {run_account.numbers(part)}, of {format_ns(part['loop_ns'])}."
+    given.action = run_account.advice(part)
+    if share < 1:
+        given.gain = f"The training becomes {at_most(1 / (1 - share))}, if it cost nothing at all"
+    given.confidence_reason = "it was timed from its beginning to its end"
+    given.next_command = command.own(content["run"], "report", "--section", "whole-run")
+    return given
+
+
+def _of_drift(content: dict[str, Any], late: dict[str, Any]) -> Answer:
+    given = Answer(f"The training gets slower as it runs: {drift.sentence(late)}.")
+    given.confidence = "medium" if late["causes"] else "low"
+    given.action = next(
+        (_CURES[code] for code in late["causes"]),
+        "Look at what else changed at that time: `--section steps` and `--section cpu`.",
+    )
+    given.gain = f"The training becomes about {faster(1 / (1 - late['cost_share']))}, if no step were slower"
+    given.confidence_reason = (
+        "both changed at the same time, which is no proof" if late["causes"] else "no cause was recorded"
+    )
+    given.next_command = command.own(content["run"], "report", "--section", "steps", "--section", "cpu")
+    return given

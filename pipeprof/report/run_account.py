@@ -1,0 +1,37 @@
+"""The part `run_account` of a report: the whole run in parts, the large ones, and what of it is the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.verdict import run_account
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeprof.query.engine import Engine
+    from pipeprof.record.run import Run
+
+
+def run_account_of(
+    engine: Engine, run: Run, diagnosis: dict[str, Any], course: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """`parts`: rows of run/account; `large`: verdicts on parts; `leading`, `slower`: the answer, null without one.
+
+    `course`: verdicts of verdict/drift.
+    """
+    parts = engine.rows("run/account")
+    if not parts and run.manifest.source == "collect":
+        parts = [
+            run_account.unrecorded(rep.rep, rank.rank, rep.dur_ns)
+            for rep in run.manifest.reps
+            for rank in rep.ranks
+            if rep.dur_ns is not None
+        ]
+    large = run_account.judge_run(parts)
+    return {
+        "parts": parts,
+        "large": large,
+        "leading": run_account.leading(large, diagnosis, run_account.middle_training_ns(parts)),
+        "slower": run_account.slower(course, diagnosis, run_account.training_ns(parts)),
+    }

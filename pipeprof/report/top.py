@@ -1,0 +1,162 @@
+"""How a run does while it is recorded: pace, queues, CPU, memory, what each rank is in, and the verdict so far."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from pipeprof import escape
+from pipeprof.errors import PipeprofError
+from pipeprof.record.run import load
+from pipeprof.report import json_text, status
+from pipeprof.report.build import build
+from pipeprof.report.screen import print_drawn
+from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeprof.record.run import Run
+
+TOP_VERSION = 1
+EVERY_S = 1.0
+VERDICT_S = 10.0  # between two verdicts, at least
+SHARE = 0.02  # of the time that looking, and that judging, may take: both need CPU that the training could use
+BAR = 20
+_LABELS = {
+    "Cause": "cause", "Where": "place", "Do": "action", "Gain": "gain", "Confidence": "confidence",
+    "Because": "confidence_reason",
+}  # fmt: skip
+
+
+class Watch:
+    """Looks at a run again and again, at most so often that it costs little."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._verdict: dict[str, Any] | None = None
+        self._judge_at = 0.0
+
+    def looks(self) -> Iterator[dict[str, Any]]:
+        """One dict after the other as long as the run is recorded, and one more when it has ended."""
+        while True:
+            began = time.monotonic()
+            content = self.look()
+            took = time.monotonic() - began
+            content["verdict"] = self._judged() if content["state"] == status.RECORDING else None
+            yield content
+            if content["state"] != status.RECORDING:
+                return
+            time.sleep(max(EVERY_S - took, took / SHARE if took > SHARE * EVERY_S else 0.0))
+
+    def look(self) -> dict[str, Any]:
+        """What is known now: {run, state, ranks, machine}, and `verdict` from `looks`; times in ns, shares of 1."""
+        from pipeprof.read.spool import recent  # noqa: PLC0415 - slow to import; a run that has ended needs none
+
+        self._run = load(self._run.path)
+        content = status.build(self._run)
+        newest = [self._run.spool / f"rep={rep}" for rep in self._run.spooled_reps()[-1:]]
+        folders = {path.name.split("-")[1]: path for spool in newest for path in spool.glob("proc-*")}
+        for row in content["ranks"]:
+            folder = folders.get(str(row["pid"]))
+            found = None if folder is None else recent.pace(folder)
+            row["pace"] = None if found is None else {
+                "steps": found.steps, "over_ns": found.over_ns, "steps_per_second": found.per_second,
+                "median_ns": found.median_ns, "data_wait_share": found.wait_share,
+            }  # fmt: skip
+        machine = next((recent.usage(spool) for spool in newest), None)
+        content["machine"] = None if machine is None else vars(machine)
+        content["schema_version"] = TOP_VERSION
+        return content
+
+    def _judged(self) -> dict[str, Any] | None:
+        """The verdict on what was recorded so far; made anew after 10 s, or 50 times as long as it took."""
+        from pipeprof.read.spool.snapshot import snapshot  # noqa: PLC0415
+
+        began = time.monotonic()
+        if began < self._judge_at:
+            return self._verdict
+        try:
+            with snapshot(self._run) as taken:
+                content = build(taken)
+        except (PipeprofError, OSError):
+            return self._verdict
+        finally:
+            self._judge_at = time.monotonic() + max(VERDICT_S, (time.monotonic() - began) / SHARE)
+        trained = sum(row["steps"] for row in content["steps"]["summary"] if row["kind"] == "train")
+        self._verdict = {"training_steps": trained, "first_screen": content["first_screen"]}
+        return self._verdict
+
+
+def show(content: dict[str, Any], form: str) -> None:
+    """Print one look to stdout: for people, or as a line of JSON."""
+    if form == "json":
+        sys.stdout.write(json_text.line(content))
+    else:
+        print_drawn(lambda console: draw(console, content))
+
+
+def draw(console: Console, content: dict[str, Any]) -> None:
+    """One look for people."""
+    console.print(_screen(content))
+
+
+def watch(looks: Iterator[dict[str, Any]]) -> None:
+    """Each look in the place of the one before, on a terminal; Ctrl-C ends it."""
+    with Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="crop") as shown:
+        try:
+            for content in looks:
+                shown.update(_screen(content), refresh=True)
+        except KeyboardInterrupt:
+            return
+
+
+def _screen(content: dict[str, Any]) -> Group:
+    return Group(*(Text(escape.line(line)) for line in lines(content)))
+
+
+def lines(content: dict[str, Any]) -> list[str]:
+    """A line for the run, one or two for each rank, its queues as bars, the machine, and the verdict so far."""
+    if not content["ranks"]:
+        return [status.run_sentence(content)]
+    found = []
+    for row in content["ranks"]:
+        found += [row["text"], *_pace(row["pace"]), *(_bar(queue) for queue in row["queues"])]
+    return found + _machine(content["machine"]) + _verdict(content["verdict"])
+
+
+def _pace(pace: dict[str, Any] | None) -> list[str]:
+    if pace is None:
+        return ["  no pace yet: fewer than two steps were recorded"]
+    share = pace["data_wait_share"]
+    waiting = "" if share is None else f", {format_ratio(share)} of it waiting for data"
+    rate = f"{pace['steps_per_second']:.4g} steps/s, median step {format_ns(pace['median_ns'])}{waiting}"
+    return [f"  {rate} ({format_count(pace['steps'], 'step')} in {format_ns(pace['over_ns'])})"]
+
+
+def _bar(queue: dict[str, Any]) -> str:
+    filled = round(BAR * min(1.0, queue["depth"] / queue["capacity"]))
+    return f"  {'#' * filled}{'.' * (BAR - filled)} {queue['depth']:>4} of {queue['capacity']:<4} {queue['op_type']}"
+
+
+def _machine(machine: dict[str, Any] | None) -> list[str]:
+    if machine is None:
+        return []
+    job = f"{format_count(machine['processes'], 'process')} of this job: {machine['job_cores']:.2f} cores"
+    return ["", f"machine: {format_ratio(machine['idle_share'])} idle; {job}, {format_bytes(machine['rss_bytes'])}"]
+
+
+def _verdict(verdict: dict[str, Any] | None) -> list[str]:
+    if verdict is None:
+        return []
+    screen = verdict["first_screen"]
+    return [
+        "",
+        f"So far ({format_count(verdict['training_steps'], 'training step')}): {screen['sentence']}",
+        *(f"  {label}: {screen[name]}" for label, name in _LABELS.items() if screen[name]),
+    ]

@@ -1,0 +1,88 @@
+"""The parts of a whole run in words: what each is, what a large one means, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.units import format_count, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Row = Mapping[str, Any]
+
+PARTS = {
+    "start": "until Python runs",
+    "import": "import of MindSpore",
+    "set_up": "script, until the first step",
+    "dataset_build": "building data pipelines",
+    "compile": "graph compilation",
+    "compile_eval": "graph compilation of evaluations",
+    "recompile": "graphs compiled again",
+    "first_steps": "warm-up steps",
+    "training": "training steps",
+    "evaluation": "evaluation",
+    "checkpoint": "checkpoints",
+    "callback": "callback",
+    "epoch_gap": "between epochs",
+    "between_steps": "between steps",
+    "ending": "after the last step",
+    "not_recorded": "not recorded",
+}
+CAUSES = {
+    "short_batch": "the last batch is shorter",
+    "changed_shapes": "shapes of the inputs change",
+    "again": "the same shapes once more",
+    "new_object": "the network is made anew",
+}
+_SENTENCES = {
+    "recompile": "Graphs are compiled again in the middle of the training: that takes",
+    "compile_eval": "Compiling graphs for evaluations takes",
+    "evaluation": "Evaluation takes",
+    "checkpoint": "Writing checkpoints takes",
+    "callback": "The callback `{detail}` takes",
+    "epoch_gap": "The gaps between epochs take",
+}
+_ADVICE = {
+    "recompile": "Give the network inputs of the same shapes, or let it take any (`set_inputs` with None sizes).",
+    "compile_eval": "Evaluate with one network object and one batch size, so that its graph is compiled once.",
+    "evaluation": (
+        "Evaluate less often or on fewer rows; where reading its rows takes the time, cache them "
+        "(`dataset.cache()`, or arrays in memory)."
+    ),
+    "checkpoint": "Write checkpoints less often (`CheckpointConfig(save_checkpoint_steps=...)`), or with `async_save`.",
+    "callback": "Call what it does less often, or not in the training's own thread.",
+    "epoch_gap": "Make one iterator for all epochs, so that the data pipeline is not started anew.",
+    "compile": "Keep compiled graphs: `set_context(enable_compile_cache=True)`.",
+}
+_ADVICE_BY_CAUSE = {
+    "short_batch": "Drop the short last batch: `dataset.batch(..., drop_remainder=True)`.",
+    "new_object": "Make the network once, and call that object in each epoch.",
+}
+
+
+def name(row: Row) -> str:
+    """A part for a table: "callback `LossMonitor`", "graphs compiled again (the last batch is shorter): `Net`"."""
+    text: str = PARTS.get(row["part"]) or row["part"]
+    if row["cause"]:
+        text += f" ({CAUSES.get(row['cause'], row['cause'])})"
+    return f"{text} `{row['detail']}`" if row["detail"] else text
+
+
+def sentence(row: Row, share: str) -> str:
+    """The first sentence about a part that interrupts the training; `share` of it in words."""
+    begin = _SENTENCES[row["part"]].format(detail=row["detail"])
+    cause = f", because {CAUSES[row['cause']]}" if row["cause"] in CAUSES else ""
+    return f"{begin} {share} of the time from the first step on{cause}."
+
+
+def numbers(row: Row) -> str:
+    """How often and how long: "5 times, 4.10 s in all, 820 ms each"."""
+    times = format_count(row["count"], "time")
+    each = f", {format_ns(row['dur_ns'] / row['count'])} each" if row["count"] > 1 else ""
+    return f"{times}, {format_ns(row['dur_ns'])} in all{each}"
+
+
+def advice(row: Row) -> str:
+    """What to do about it; empty where nothing can be said."""
+    return _ADVICE_BY_CAUSE.get(row["cause"]) or _ADVICE.get(row["part"], "")

@@ -1,0 +1,26 @@
+-- The whole run of each rank in parts that exclude each other and add up to its wall time.
+--
+-- Reads: run_part
+-- Gives, one row per (rep, rank, part, detail, cause), in that order:
+--   rep       bigint   repetition
+--   rank      bigint   process rank
+--   part      varchar  see run_part
+--   detail    varchar  callback: its class; compiling: the network or function; empty for others
+--   cause     varchar  recompile: short_batch | changed_shapes | again | new_object; empty for others
+--   count     bigint   how often, such as steps, evaluations, graphs
+--   start_ns  bigint   ns    start of the first
+--   dur_ns    bigint   ns    time of all of them
+--   share     double   0..1  of the rank's run
+SELECT
+  rep,
+  rank,
+  part,
+  coalesce(detail, '') AS detail,
+  coalesce(cause, '') AS cause,
+  CAST(sum(count) AS BIGINT) AS count,
+  min(start_ns) AS start_ns,
+  CAST(sum(dur_ns) AS BIGINT) AS dur_ns,
+  sum(dur_ns) / nullif(sum(sum(dur_ns)) OVER (PARTITION BY rep, rank), 0) AS share
+FROM run_part
+GROUP BY rep, rank, part, coalesce(detail, ''), coalesce(cause, '')
+ORDER BY rep, rank, part, detail, cause

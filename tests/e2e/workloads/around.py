@@ -1,0 +1,82 @@
+"""A training that something interrupts: `around.py none|checkpoint|callback|eval|short`."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import mindspore as ms
+import parts
+from mindspore import dataset as ds
+from mindspore import nn
+from mindspore.train import Callback, Model
+
+WHO, EPOCHS, STEPS = sys.argv[1], 3, 60
+PAUSE_S = 0.5
+
+
+class SlowSave(Callback):
+    """Writes the weights to a slow place after each epoch."""
+
+    def on_train_epoch_end(self, run_context):
+        ms.save_checkpoint(Slow(run_context.original_args().train_network), "weights.ckpt")
+
+
+class Slow(list):
+    """Parameters that take their time to be read."""
+
+    def __init__(self, network):
+        super().__init__({"name": one.name, "data": one} for one in network.trainable_params())
+
+    def __iter__(self):
+        time.sleep(PAUSE_S)
+        return super().__iter__()
+
+
+class Watcher(Callback):
+    """Looks at something for long, in some steps."""
+
+    def on_train_step_end(self, run_context):
+        if run_context.original_args().cur_step_num % STEPS == STEPS // 2:
+            time.sleep(PAUSE_S)
+
+
+class Narrow(nn.Cell):
+    """Many layers, so that compiling takes longer than all its steps."""
+
+    def __init__(self):
+        super().__init__()
+        layers = [nn.SequentialCell(nn.Dense(8, 8), nn.ReLU(), nn.LayerNorm((8,))) for _ in range(12)]
+        self.layers = nn.SequentialCell(*layers, nn.Dense(8, 2))
+
+    def construct(self, x):
+        return self.layers(x)
+
+
+def slow_row(x):
+    """A row of the evaluation's dataset."""
+    time.sleep(PAUSE_S / 5)
+    return x
+
+
+def short_rows():
+    source = ds.GeneratorDataset(parts.Rows(20), ["x", "y"], shuffle=False, num_samples=20 * parts.BATCH - 1)
+    return source.batch(parts.BATCH)
+
+
+def train():
+    net = Narrow() if WHO == "short" else parts.network()
+    model = Model(
+        net, parts.loss_function(), nn.Momentum(net.trainable_params(), 0.01, 0.9), metrics={"accuracy": nn.Accuracy()}
+    )
+    callbacks = {"checkpoint": [SlowSave()], "callback": [Watcher()]}.get(WHO, [])
+    if WHO == "eval":
+        model.fit(EPOCHS, parts.rows(STEPS), parts.rows(5).map(slow_row, "x", num_parallel_workers=1), dataset_sink_mode=False,
+                  valid_dataset_sink_mode=False)  # fmt: skip
+    else:
+        rows = short_rows() if WHO == "short" else parts.rows(STEPS)
+        model.train(EPOCHS, rows, callbacks=callbacks, dataset_sink_mode=False)
+
+
+ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
+train()

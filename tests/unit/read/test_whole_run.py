@@ -1,0 +1,113 @@
+"""The parts of a whole run exclude each other and add up to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeprof.read.spool.process import Kind, Mark, Process
+from pipeprof.read.spool.rank import RankRows
+from pipeprof.read.spool.steps import Step
+from pipeprof.read.spool.whole_run import ORDER, Stretch, add_whole_run, divide, why_again
+
+
+def test_the_part_that_comes_first_in_the_order_has_the_time():
+    found = divide(
+        [
+            Stretch(0, 100, "ending"), Stretch(10, 90, "training", times=8), Stretch(20, 60, "callback", "Save"),
+            Stretch(30, 50, "checkpoint"), Stretch(35, 40, "recompile", "Net", "again"),
+        ],
+        0, 110,
+    )  # fmt: skip
+    assert {key[0]: length for key, (_, _, length) in found.items()} == {
+        "ending": 20, "training": 40, "callback": 20, "checkpoint": 15, "recompile": 5, "not_recorded": 10,
+    }  # fmt: skip
+    assert found["training", "", ""][:2] == (8, 10)
+
+
+def test_what_is_hidden_by_another_part_is_not_counted():
+    found = divide([Stretch(0, 50, "evaluation"), Stretch(10, 20, "dataset_build")], 0, 50)
+    assert found == {("evaluation", "", ""): (1, 0, 50)}
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-20, 120), st.integers(0, 60), st.sampled_from([*ORDER, "set_up", "epoch_gap"])),
+        max_size=30,
+    )
+)
+def test_the_parts_add_up_whatever_overlaps(items):
+    found = divide([Stretch(begin, begin + length, part) for begin, length, part in items], 0, 100)
+    assert sum(length for _, _, length in found.values()) == 100
+    assert all(length > 0 for _, _, length in found.values())
+
+
+def event(owner="a", shapes=((8, 4), (8,)), begin=100, label="Net"):
+    return {"e": "compiled", "t": begin, "label": label, "owner": owner, "shapes": [list(s) for s in shapes],
+            "begin": begin, "end": begin + 5}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("new", "known", "cause"),
+    [
+        (event(), [], None),
+        (event(shapes=((3, 4), (3,))), [event()], "short_batch"),
+        (event(shapes=((8, 5), (8,))), [event()], "changed_shapes"),
+        (event(shapes=((9, 4), (9,))), [event()], "changed_shapes"),
+        (event(), [event()], "again"),
+        (event("b"), [event()], "new_object"),
+        (event("b", shapes=((8, 5),)), [event()], None),
+        (event("b", begin=10), [event()], None),
+    ],
+)
+def test_why_a_graph_is_compiled_again(new, known, cause):
+    assert why_again(new, known, 50) == cause
+
+
+def process(marks=(), *events, bye=True):
+    told = [{"e": "import", "t": 20, "begin": 10, "end": 20}, *events]
+    told += [{"e": "bye", "t": 190}] if bye else []
+    return Process(Path(), {"pid": 1, "started": 5}, list(marks), told)
+
+
+def parts(member, end=200):
+    out = RankRows(0, 0, 0)
+    add_whole_run([member], out, end)
+    return {(row[0], row[1], row[2]): row[3:] for row in out.rows["run_part"]}
+
+
+def test_a_run_from_its_launch_to_its_end():
+    steps = [Step("warmup", 50, 60, 0), Step("train", 60, 70, 0), Step("train", 70, 80, 0), Step("train", 100, 110, 1)]
+    marks = [
+        Mark(Kind.PART, 1, 0, 0, 85, 90), Mark(Kind.PART, 0, 3, 0, 72, 75), Mark(Kind.PART, 2, 0, 0, 91, 95),
+        Mark(Kind.COMPILE, 0, 0, 0, 51, 55),
+    ]  # fmt: skip
+    found = parts((process(marks, {"e": "callback", "t": 1, "number": 3, "label": "Watcher"}), steps))
+    assert found == {
+        ("start", None, None): (1, 0, 5), ("set_up", None, None): (1, 5, 35), ("import", None, None): (1, 10, 10),
+        ("first_steps", None, None): (1, 50, 6), ("compile", None, None): (1, 51, 4), ("training", None, None): (3, 60, 27),
+        ("callback", "Watcher", None): (1, 72, 3), ("epoch_gap", None, None): (1, 80, 11),
+        ("checkpoint", None, None): (1, 85, 5), ("evaluation", None, None): (1, 91, 4), ("ending", None, None): (1, 110, 90),
+    }  # fmt: skip
+
+
+def test_steps_of_a_recorded_evaluation_are_no_further_evaluations():
+    steps = [Step("train", 50, 60, 0), Step("eval", 70, 74), Step("eval", 75, 79)]
+    whole = parts((process([Mark(Kind.PART, 2, 0, 0, 65, 80)]), steps))
+    assert whole["evaluation", None, None] == (1, 65, 15)
+    assert parts((process(), steps))["evaluation", None, None] == (2, 70, 8)
+
+
+def test_after_the_last_sign_of_a_killed_process_nothing_was_recorded():
+    found = parts((process([Mark(Kind.UPDATE, 0, 0, 0, 100, 150)], bye=False), [Step("train", 50, 150, 0)]))
+    assert found["not_recorded", None, None] == (1, 150, 50)
+
+
+def test_a_checkpoint_callback_writes_one_checkpoint_however_it_does_it():
+    marks = [Mark(Kind.PART, 1, 0, 0, 55, 58), Mark(Kind.PART, 0, 3, 0, 54, 59)]
+    name = {"e": "callback", "t": 1, "number": 3, "label": "ModelCheckpoint"}
+    found = parts((process(marks, name), [Step("train", 50, 60, 0)]))
+    assert found["checkpoint", None, None] == (1, 54, 5)

@@ -1,0 +1,78 @@
+"""The words for what interrupts a training, and for one that becomes slower."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.report.answer import answer_of
+from pipeprof.report.answer.screen import height, lines
+from pipeprof.report.sections.whole_run import whole_run_section
+from pipeprof.report.words import run_account as words
+from pipeprof.verdict.run_account import ONCE, RECURRING
+
+S = 1_000_000_000
+PART = {"rep": 0, "rank": 0, "part": "checkpoint", "detail": "", "cause": "", "count": 5, "dur_ns": 4 * S, "share": 0.2,
+        "loop_share": 0.4, "loop_ns": 10 * S}  # fmt: skip
+LATE = {"rep": 0, "rank": 0, "verdict": "step", "steps": 100, "at_step": 50, "at_ns": 7 * S, "before_ns": 1e7,
+        "after_ns": 3e7, "phase": "work", "causes": ["neighbour"], "cost_share": 0.5}  # fmt: skip
+RUN = {"path": "r", "state": "complete", "reason": None, "source": "collect", "command": ["python", "train.py"],
+       "workdir": None, "git": None, "reps": []}  # fmt: skip
+
+
+def answer(part=PART, late=None):
+    account = {"parts": [], "large": [], "leading": part, "slower": late}
+    return answer_of({"run": RUN, "diagnosis": {"process": None}, "run_account": account})
+
+
+@pytest.mark.parametrize(
+    ("more", "begin"),
+    [
+        ({}, "Writing checkpoints takes 40 % of the time from the first step on."),
+        ({"part": "evaluation"}, "Evaluation takes 40 %"),
+        ({"part": "callback", "detail": "Watcher"}, "The callback `Watcher` takes 40 %"),
+        ({"part": "epoch_gap"}, "The gaps between epochs take 40 %"),
+        (
+            {"part": "recompile", "detail": "Net", "cause": "short_batch"},
+            (
+                "Graphs are compiled again in the middle of the training: that takes 40 % of the time from the first step on, "
+                "because the last batch is shorter."
+            ),
+        ),
+    ],
+)
+def test_the_first_sentence_names_the_part_and_its_share(more, begin):
+    assert answer(PART | more).sentence.startswith(begin)
+
+
+def test_numbers_gain_and_action_follow():
+    given = answer(PART | {"part": "recompile", "detail": "Net", "cause": "short_batch", "count": 1})
+    assert given.cause == "Graphs compiled again (the last batch is shorter) `Net`: 1 time, 4.00 s in all, of 10.0 s."
+    assert "drop_remainder=True" in given.action
+    assert given.gain == "The training becomes at most 1.67 times as fast, if it cost nothing at all"
+    assert height(lines(given, "r: 64 training steps.", "More: --full.")) <= 20
+
+
+def test_slower_steps_are_the_answer_with_what_changed():
+    given = answer(None, LATE)
+    assert given.sentence.startswith("The training gets slower as it runs: the steps become slower at about step 50, ")
+    assert "other programs take more CPU" in given.sentence
+    assert (given.confidence, answer(None, LATE | {"causes": []}).confidence) == ("medium", "low")
+    assert answer(PART, LATE).sentence == given.sentence
+    assert answer(PART, LATE | {"cost_share": 0.3}).sentence.startswith("Writing checkpoints")
+
+
+def test_every_part_has_words():
+    assert {*ONCE, *RECURRING, "training", "not_recorded"} == set(words.PARTS)
+    for part in RECURRING:
+        row = PART | {"part": part}
+        assert words.sentence(row, "40 %")
+        assert words.advice(row)
+
+
+def test_the_section_lists_the_parts_in_order_and_their_sum():
+    rows = [PART | {"part": "training", "start_ns": 5}, PART | {"part": "import", "start_ns": 1}]
+    content = {"run_account": {"parts": rows, "large": [PART], "leading": None, "slower": None}}
+    section = whole_run_section(content, (0, 0))
+    assert [row[0] for row in section.blocks[0].rows] == ["import of MindSpore", "training steps", "the whole run"]
+    assert section.blocks[0].rows[-1][2] == "8.00 s"
+    assert section.notes[0].startswith("Checkpoints: 20.0 % of the run (5 times, 4.00 s in all, 800 ms each). Write")

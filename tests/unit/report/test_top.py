@@ -1,0 +1,98 @@
+"""`top`: what a look shows, and when the next one is."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from pipeprof.record.run import Manifest, Run
+from pipeprof.report import status, top
+
+RANK = {
+    "text": "rank 0 (process 9) is training",
+    "pid": 9,
+    "queues": [{"op_type": "BatchOp", "depth": 8, "capacity": 16}, {"op_type": "MapOp", "depth": 0, "capacity": 16}],
+    "pace": {"steps": 742, "over_ns": 10_000_000_000, "steps_per_second": 74.2, "median_ns": 10_600_000,
+             "data_wait_share": 0.116},
+}  # fmt: skip
+SCREEN = {
+    "sentence": "Input-bound.", "cause": "it computes", "place": "a.py:3", "action": "More workers.", "gain": None,
+    "confidence": "low", "confidence_reason": "few batches",
+}  # fmt: skip
+LOOK = {
+    "run": {"path": "r", "run_id": "x", "repetitions": 0},
+    "state": status.RECORDING,
+    "ranks": [RANK],
+    "machine": {"idle_share": 0.25, "job_cores": 1.5, "rss_bytes": 3 << 20, "processes": 2},
+    "verdict": {"training_steps": 100, "first_screen": SCREEN},
+}
+
+
+def test_a_look_shows_pace_queues_machine_and_verdict():
+    assert top.lines(LOOK) == [
+        "rank 0 (process 9) is training",
+        "  74.2 steps/s, median step 10.6 ms, 11.6 % of it waiting for data (742 steps in 10.0 s)",
+        "  ##########..........    8 of 16   BatchOp",
+        "  ....................    0 of 16   MapOp",
+        "",
+        "machine: 25.0 % idle; 2 processes of this job: 1.50 cores, 3.00 MiB",
+        "",
+        "So far (100 training steps): Input-bound.",
+        "  Cause: it computes",
+        "  Where: a.py:3",
+        "  Do: More workers.",
+        "  Confidence: low",
+        "  Because: few batches",
+    ]
+
+
+def test_what_is_not_known_yet_is_said():
+    shown = top.lines(LOOK | {"ranks": [RANK | {"pace": None, "queues": []}], "machine": None, "verdict": None})
+    assert shown == [RANK["text"], "  no pace yet: fewer than two steps were recorded"]
+    assert "no process of it has begun" in top.lines(LOOK | {"ranks": []})[0]
+
+
+def test_a_text_of_many_lines_cannot_leave_its_line():
+    buffer = io.StringIO()
+    top.draw(Console(file=buffer, width=200), LOOK | {"ranks": [RANK | {"text": "a\nb\x1b[2Jc"}]})
+    assert "a b\\x1b[2Jc" in buffer.getvalue()
+
+
+@pytest.fixture
+def watch(tmp_path, monkeypatch):
+    """A watch whose run is recorded for three looks; the seconds that it slept are in `watch.slept`."""
+    states = [status.RECORDING, status.RECORDING, status.RECORDING, "complete"]
+    run = Run(tmp_path, Manifest(run_id="x", started_at="", pipeprof_version="0"))
+    run.save()
+    monkeypatch.setattr(status, "build", lambda _run: {"state": states.pop(0), "ranks": [], "run": {}})
+    made = top.Watch(run)
+    made.slept = []
+    monkeypatch.setattr(top.time, "sleep", made.slept.append)
+    return made
+
+
+def test_it_looks_until_the_run_has_ended(watch):
+    states = [content["state"] for content in watch.looks()]
+    assert states == [status.RECORDING] * 3 + ["complete"]
+    assert len(watch.slept) == 3
+
+
+def test_a_look_that_takes_long_is_followed_by_a_pause_that_keeps_its_share_small(watch, monkeypatch):
+    clock = iter([number * 0.25 for number in range(100)])
+    monkeypatch.setattr(top.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(watch, "_judged", lambda: [next(clock) for _ in range(9)])  # has a pause of its own
+    list(watch.looks())
+    assert watch.slept == [0.25 / top.SHARE] * 3
+
+
+def test_the_verdict_is_not_made_anew_at_each_look(watch, monkeypatch):
+    made = []
+    monkeypatch.setattr(top, "build", lambda _run: made.append(1) or {
+        "steps": {"summary": [{"kind": "train", "steps": 5}, {"kind": "warmup", "steps": 1}]}, "first_screen": SCREEN,
+    })  # fmt: skip
+    *looks, last = watch.looks()
+    assert len(made) == 1
+    assert [look["verdict"]["training_steps"] for look in looks] == [5, 5, 5]
+    assert last["verdict"] is None

@@ -1,0 +1,85 @@
+"""Which part of a run costs much, and when it is the answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.verdict.run_account import drift_share, judge_run, leading, slower, step_brings
+
+S = 1_000_000_000
+COMPUTING = {"verdict": "consumer_bound", "data_wait_share": 0.02, "network": {"limit": "compute", "limit_share": 0.9}}
+
+
+def part(name, seconds, detail="", cause="", rep=0, rank=0, count=1):
+    return {"rep": rep, "rank": rank, "part": name, "detail": detail, "cause": cause, "count": count, "start_ns": 0,
+            "dur_ns": int(seconds * S), "share": None}  # fmt: skip
+
+
+def named(rows):
+    return [(one["part"], one["detail"], one["cause"]) for one in judge_run(rows)]
+
+
+def test_parts_above_a_tenth_are_told_largest_first():
+    rows = [part("import", 3), part("training", 10), part("evaluation", 5), part("checkpoint", 1)]
+    assert named(rows) == [("evaluation", "", ""), ("import", "", "")]
+    found = judge_run(rows)[0]
+    assert (found["share"], found["loop_share"]) == (pytest.approx(5 / 19), pytest.approx(5 / 16))
+
+
+def test_little_time_is_nothing_whatever_its_share():
+    assert named([part("training", 0.4), part("evaluation", 0.29)]) == []
+
+
+def test_the_rank_that_spends_most_counts_and_the_repetition_in_the_middle():
+    rows = [part("training", 10, rank=rank, rep=rep) for rep in range(3) for rank in range(2)]
+    rows += [part("checkpoint", length, rank=1, rep=rep) for rep, length in enumerate((5, 0.1, 7))]
+    (found,) = judge_run(rows)
+    assert (found["rep"], found["rank"], found["dur_ns"]) == (0, 1, 5 * S)
+
+
+def lead(rows, diagnosis=COMPUTING, training=10 * S):
+    found = leading(judge_run(rows), diagnosis, training)
+    return found and found["part"]
+
+
+def test_what_recurs_leads_and_what_happens_once_does_not():
+    assert lead([part("import", 30), part("compile", 20), part("training", 10)]) is None
+    assert lead([part("import", 30), part("training", 10), part("checkpoint", 3)]) == "checkpoint"
+    assert lead([part("training", 10), part("callback", 0.9, "LossMonitor")]) is None
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "expected"),
+    [
+        ({"verdict": "input_bound", "data_wait_share": 0.8, "network": None}, None),
+        ({"verdict": "input_bound", "data_wait_share": 0.2, "network": None}, "evaluation"),
+        ({"verdict": "consumer_bound", "network": {"limit": "communication", "limit_share": 0.6}}, None),
+        ({"verdict": "not_measured", "data_wait_share": None, "network": None}, "evaluation"),
+    ],
+)
+def test_it_leads_only_where_the_step_could_bring_less(diagnosis, expected):
+    assert lead([part("training", 10), part("evaluation", 5)], diagnosis) == expected
+
+
+def course(verdict="step", **more):
+    return {"rep": 0, "rank": 0, "verdict": verdict, "steps": 100, "at_step": 50, "before_ns": 10, "after_ns": 30,
+            "causes": []} | more  # fmt: skip
+
+
+def test_what_slower_steps_cost():
+    assert drift_share(course()) == pytest.approx(0.5)
+    assert drift_share(course("drift")) == pytest.approx(0.5)
+    assert drift_share(course("steady")) == 0.0
+
+
+def test_slower_steps_are_the_answer_in_long_trainings_of_which_every_repetition_has_them():
+    assert slower([course()], COMPUTING, {(0, 0): 11 * S})["cost_share"] == pytest.approx(0.5)
+    assert slower([course()], COMPUTING, {(0, 0): 9 * S}) is None
+    waiting = {"verdict": "input_bound", "data_wait_share": 0.7}
+    assert slower([course()], waiting, {(0, 0): 11 * S}) is None
+    both = {(0, 0): 11 * S, (1, 0): 11 * S}
+    assert slower([course(), course("steady", rep=1)], COMPUTING, both) is None
+
+
+def test_computing_is_what_a_training_is_for():
+    assert step_brings(COMPUTING, 10 * S) == 0
