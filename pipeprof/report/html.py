@@ -36,7 +36,15 @@ td.tree { white-space: pre; }
 figure { margin: 1em 0; } figcaption { font-size: .9em; }
 figure > svg { max-width: 100%; height: auto; }
 .chart { overflow-x: auto; }
+.vega-bindings { display: flex; flex-wrap: wrap; gap: .3em 1.5em; }
+.vega-bind label { display: flex; align-items: center; gap: .5em; }
+.wide { overflow-x: auto; }
+th button { all: unset; cursor: pointer; text-decoration: underline dotted; }
+th button:focus-visible { outline: 2px solid; }
+th[aria-sort=ascending] button::after { content: " \\25b4"; } th[aria-sort=descending] button::after { content: " \\25be"; }
+@media print { .vega-bindings, .search { display: none; } figure { break-inside: avoid; } }
 """ + "".join(f"span.{phase} {{ color: {colour}; }}\n" for phase, colour in _COLOURS.items())
+_ROW = '<tr><th scope="row">'
 
 
 def text(content: dict[str, Any], charts: Sequence[Chart] = (), note: str = "") -> str:
@@ -65,13 +73,13 @@ def _first(content: dict[str, Any]) -> list[str]:
     """The first screen's answer."""
     answer = answer_of(content)
     lines = [f'<p class="headline"><strong>{words(answer.sentence)}</strong></p>']
-    body = [f"<tr><th>{escape(label)}</th><td>{words(said)}</td></tr>" for label, said in labelled(answer)]
+    body = [f"{_ROW}{escape(label)}</th><td>{words(said)}</td></tr>" for label, said in labelled(answer)]
     if answer.extra:
-        body.append(f"<tr><th>Its last words</th><td><pre>{chr(10).join(map(escape, answer.extra))}</pre></td></tr>")
+        body.append(f"{_ROW}Its last words</th><td><pre>{chr(10).join(map(escape, answer.extra))}</pre></td></tr>")
     if answer.next_command:
         shown = "<br>".join(f"<code>{escape(line)}</code>" for line in pasted(answer.next_command))
-        body.append(f"<tr><th>Next</th><td>{shown}</td></tr>")
-    return [*lines, "<table>", "<tbody>", *body, "</tbody>", "</table>"]
+        body.append(f"{_ROW}Next</th><td>{shown}</td></tr>")
+    return [*lines, *_wide(["<table>", "<tbody>", *body, "</tbody>", "</table>"])]
 
 
 def _section(section: Section) -> list[str]:
@@ -92,7 +100,12 @@ def _block(block: Block) -> list[str]:
             for index, cell in enumerate(row)
         ]
         body.append(f"<tr>{''.join(cells)}</tr>".replace(' class=""', ""))
-    return table(block.head, body, block.right)
+    return _wide(table(block.head, body, block.right))
+
+
+def _wide(lines: Sequence[str]) -> list[str]:
+    """A table that is scrolled by itself where the page is narrower."""
+    return ['<div class="wide" tabindex="0">', *lines, "</div>"]
 
 
 def _pictures(content: dict[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; 
 table { border-collapse: collapse; margin: .5em 0 1.5em; }
 th, td { border-bottom: 1px solid var(--line); padding: .3em .7em; text-align: left; vertical-align: top; }
 th.number, td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
-code { overflow-wrap: anywhere; }
+code, p, li, h1, .headline { overflow-wrap: anywhere; }
 .headline { font-size: 1.25em; }
 @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #7bd88f; --unsure: #ffcc66; } }
 """
@@ -54,8 +54,6 @@ def digest(text: str) -> str:
 def table(head: Sequence[str], body: Iterable[str], right: Iterable[int] = ()) -> list[str]:
     """The lines of a table. `head` is text, `body` rows of HTML; columns in `right` hold numbers."""
     numbers = frozenset(right)
-    titles = "".join(
-        f'<th class="number">{escape(cell)}</th>' if index in numbers else f"<th>{escape(cell)}</th>"
-        for index, cell in enumerate(head)
-    )
+    kinds = ('scope="col" class="number"' if index in numbers else 'scope="col"' for index in range(len(head)))
+    titles = "".join(f"<th {kind}>{escape(cell)}</th>" for kind, cell in zip(kinds, head, strict=True))
     return ["<table>", f"<thead><tr>{titles}</tr></thead>", "<tbody>", *body, "</tbody>", "</table>"]

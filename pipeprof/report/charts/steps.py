@@ -1,87 +1,110 @@
-"""Every training step as a stack of its phases; a brush below chooses the steps above."""
+"""Every training step as a stack of its phases, over time."""
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.charts.chart import WIDTH, Chart, spec_of
-from pipeprof.report.sections.block import PHASES
-from pipeprof.units import NS_PER_MS, format_count, format_ns
+from pipeprof.report.charts.chart import COLOURS
+from pipeprof.report.charts.overtime import Panel, across
+from pipeprof.units import NS_PER_MS, NS_PER_S, format_count, format_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     Row = dict[str, Any]
 
-COLOURS = {
-    "data_wait": "#d95f02",
-    "compute": "#1b9e77",
-    "forward_backward": "#1b9e77",
-    "tail": "#7570b3",
-    "whole": "#1b9e77",
+POINTS = 600
+PHASES = {  # from below; what is not told apart has the colour of its first part
+    "data_wait": ("before the forward pass, mostly the wait for data", COLOURS[1]),
+    "forward": ("forward", COLOURS[0]),
+    "backward": ("backward", COLOURS[4]),
+    "gradients": ("work on the gradients", "#e6ab02"),
+    "optimizer": ("optimizer", COLOURS[2]),
+    "after": ("after the optimizer", COLOURS[5]),
+    "forward_backward": ("forward and backward", "#2fbf95"),
+    "tail": ("behind the backward pass", "#a29ed0"),
+    "compute": ("the rest of the step: its parts were not recorded", "#8fb8a9"),
+    "whole": ("whole step: no part was recorded", "#8fb8a9"),
 }
-LONGEST = "#e7298a"
+FAR = 2  # times the median: a step that is marked
 
 
-def chart(rows: Sequence[Row]) -> Chart | None:
-    """The step trace of one rank from rows of step/curve; None with fewer than two points."""
-    if len(rows) < 2:
+def panel(rows: Sequence[Row]) -> Panel | None:
+    """The steps of one rank, from rows of step/trace_curve; None without any."""
+    if not rows:
         return None
-    steps, slowest = sum(row["steps"] for row in rows), max(rows, key=lambda row: row["max_ns"])
+    slowest = max(rows, key=lambda row: (row["max_ns"], -row["first_step"]))
+    steps, far = sum(row["steps"] for row in rows), _far(rows)
     said = (
-        f"{format_count(steps, 'step')}, the longest of {format_ns(slowest['max_ns'])} at step {slowest['first_step']}"
+        f"{format_count(steps, 'training step')}, the longest of {format_ns(slowest['max_ns'])} at step "
+        f"{slowest['max_step']}, {slowest['max_start_ns'] / NS_PER_S:.1f} s after the launch"
     )
-    thinned = max(row["steps"] for row in rows)
-    caption = f"{said}. Drag over the lower chart to see some of the steps; a double click shows all."
-    if thinned > 1:
-        caption += f" A bar is the mean of up to {thinned} steps in a row, the tick above it the longest of them."
-    return Chart("chart-steps", "Every step", caption, said, spec_of(_drawn(rows), said))
+    together = max(row["steps"] for row in rows)
+    notes = [f"a bar is the mean of up to {together} steps in a row"] if together > 1 else []
+    if _top(rows) < slowest["max_ns"] / NS_PER_MS:
+        notes.append(f"steps are cut off at {format_ns(_top(rows) * NS_PER_MS)}")
+    if far:
+        notes.append(f"a diamond is a step of more than {FAR} times the usual length")
+    if any(row["warmup_steps"] for row in rows):
+        notes.append("a triangle is warm-up, or a graph was compiled in it")
+    return Panel(_drawn(rows, far), said, notes)
 
 
-def phases_of(row: Row) -> dict[str, float]:
-    """The mean phases of a point, in ns; they add up to the mean step."""
-    if row["data_wait_ns"] is None:
-        return {"whole": row["dur_ns"]}
-    if row["forward_backward_ns"] is None:
-        return {"data_wait": row["data_wait_ns"], "compute": row["dur_ns"] - row["data_wait_ns"]}
-    return {"data_wait": row["data_wait_ns"], "forward_backward": row["forward_backward_ns"], "tail": row["tail_ns"]}
+def bars(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """The phases of each point, on top of each other: from `low` to `high` ms, from `from` to `to` s."""
+    for row in rows:
+        below = 0.0
+        for phase, (name, _) in PHASES.items():
+            length = row[f"{phase}_ns"] / NS_PER_MS
+            if length > 0:
+                yield {
+                    "from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "phase": name,
+                    "low": round(below, 4), "high": round(below + length, 4),
+                }  # fmt: skip
+            below += max(length, 0.0)
 
 
-def _drawn(rows: Sequence[Row]) -> Any:
+def _far(rows: Sequence[Row]) -> list[Row]:
+    usual = median(row["dur_ns"] for row in rows)
+    return [row for row in rows if row["max_ns"] > FAR * usual and not row["warmup_steps"]]
+
+
+def _s(ns: float) -> float:
+    return round(ns / NS_PER_S, 4)
+
+
+def _drawn(rows: Sequence[Row], far: Sequence[Row]) -> Any:
     import altair as alt
 
-    bars = [
-        {
-            "first": row["first_step"],
-            "last": row["last_step"] + 1,
-            "phase": PHASES[phase],
-            "order": order,
-            "ms": length / NS_PER_MS,
-        }
-        for row in rows
-        for order, (phase, length) in enumerate(_known(phases_of(row)).items())
-    ]
-    longest = [
-        {"first": row["first_step"], "last": row["last_step"] + 1, "ms": row["max_ns"] / NS_PER_MS} for row in rows
-    ]
-    names = list(dict.fromkeys(bar["phase"] for bar in bars))
-    codes = {text: code for code, text in PHASES.items()}
-    colours = alt.Scale(domain=names, range=[COLOURS[codes[name]] for name in names])
-    brush = alt.selection_interval(encodings=["x"], name="chosen")
-    across = alt.X("first:Q", title="step", scale=alt.Scale(domain=brush, nice=False))
-    stacked = alt.Chart(alt.Data(values=bars), width=WIDTH, height=220).mark_bar(clip=True, binSpacing=0).encode(
-        x=across, x2="last:Q", y=alt.Y("ms:Q", title="ms", stack="zero"),
-        color=alt.Color("phase:N", scale=colours, title=None), order="order:Q",
+    stacks = list(bars(rows))
+    used = {bar["phase"] for bar in stacks}
+    known = [(name, colour) for name, colour in PHASES.values() if name in used]
+    scale = alt.Scale(domain=[name for name, _ in known], range=[colour for _, colour in known])
+    top = _top(rows)
+    stacked = alt.Chart(alt.Data(values=stacks)).mark_rect(clip=True).encode(
+        x=across("from"), x2="to:Q",
+        y=alt.Y("low:Q", title="step, ms", scale=alt.Scale(domain=[0, top], nice=False, zero=True, clamp=True)),
+        y2="high:Q", color=alt.Color("phase:N", scale=scale, title=None),
     )  # fmt: skip
-    ticks = alt.Chart(alt.Data(values=longest)).mark_rule(clip=True, color=LONGEST, strokeWidth=1.5).encode(
-        x=across, x2="last:Q", y="ms:Q"
-    )  # fmt: skip
-    below = alt.Chart(alt.Data(values=longest), width=WIDTH, height=50).mark_area(color=COLOURS["compute"]).encode(
-        x=alt.X("first:Q", title="all steps", scale=alt.Scale(nice=False)),
-        y=alt.Y("ms:Q", title="longest, ms", axis=alt.Axis(tickCount=2)),
-    ).add_params(brush)  # fmt: skip
-    return alt.vconcat(alt.layer(stacked, ticks).properties(width=WIDTH, height=220), below)
+    layers = [stacked]
+    marks = [("diamond", "#d7191c", far), ("triangle-down", "#1f78b4", [row for row in rows if row["warmup_steps"]])]
+    for shape, colour, marked in marks:
+        if marked:
+            points = [
+                {"at": _s(row["max_start_ns"] + row["max_ns"] / 2), "ms": min(row["max_ns"] / NS_PER_MS, top)}
+                for row in marked
+            ]
+            layers.append(
+                alt.Chart(alt.Data(values=points))
+                .mark_point(shape=shape, color=colour, filled=True, size=40, clip=False, opacity=1)
+                .encode(x=across("at"), y="ms:Q")
+            )
+    return alt.layer(*layers)
 
 
-def _known(phases: dict[str, float | None]) -> dict[str, float]:
-    return {phase: length for phase, length in phases.items() if length is not None}
+def _top(rows: Sequence[Row]) -> float:
+    """Where the axis ends, in ms: far steps are marked at its end, so that the others are not flat."""
+    usual: float = median(row["dur_ns"] for row in rows)
+    longest: float = max(row["max_ns"] for row in rows)
+    return round(min(longest, 4 * usual) * 1.05 / NS_PER_MS, 4) or 1
