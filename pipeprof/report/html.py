@@ -38,10 +38,12 @@ figure > svg { max-width: 100%; height: auto; }
 .chart { overflow-x: auto; }
 .vega-bindings { display: flex; flex-wrap: wrap; gap: .3em 1.5em; }
 .vega-bind label { display: flex; align-items: center; gap: .5em; }
+.answer td { overflow-wrap: anywhere; } .answer pre { white-space: pre-wrap; }
 .wide { overflow-x: auto; }
 th button { all: unset; cursor: pointer; text-decoration: underline dotted; }
 th button:focus-visible { outline: 2px solid; }
-th[aria-sort=ascending] button::after { content: " \\25b4"; } th[aria-sort=descending] button::after { content: " \\25be"; }
+th[aria-sort=ascending] button::after { content: " \\25b4"; }
+th[aria-sort=descending] button::after { content: " \\25be"; }
 @media print { .vega-bindings, .search { display: none; } figure { break-inside: avoid; } }
 """ + "".join(f"span.{phase} {{ color: {colour}; }}\n" for phase, colour in _COLOURS.items())
 _ROW = '<tr><th scope="row">'
@@ -79,7 +81,7 @@ def _first(content: dict[str, Any]) -> list[str]:
     if answer.next_command:
         shown = "<br>".join(f"<code>{escape(line)}</code>" for line in pasted(answer.next_command))
         body.append(f"{_ROW}Next</th><td>{shown}</td></tr>")
-    return [*lines, *_wide(["<table>", "<tbody>", *body, "</tbody>", "</table>"])]
+    return [*lines, '<table class="answer">', "<tbody>", *body, "</tbody>", "</table>"]
 
 
 def _section(section: Section) -> list[str]:

@@ -41,11 +41,11 @@ def chart(panels: dict[str, Panel | None], steps: Sequence[Row], absent: Sequenc
     title = "Over time"
     if not there or not steps:
         return Chart("chart-time", title, " ".join(["No step of a training was recorded.", *absent]))
-    said = "; ".join(f"{name.lower()}: {panel.said}" for name, panel in there.items())
+    said = ". ".join(f"{name}: {panel.said}" for name, panel in there.items())
     notes = "; ".join(note for panel in there.values() for note in panel.notes)
     caption = (
-        f"{sentence(said)} Time is in seconds since the launch. Drag over the lowest chart, or move the sliders, to see a "
-        "part of it in all the others; a click shows all again."
+        f"{sentence(said)} Time is in seconds since the launch. Drag over the lowest chart, or move the sliders, to "
+        "see a part of it in all the others; a click shows all again."
     )
     return Chart(
         "chart-time", title, " ".join([caption, *([sentence(notes)] if notes else []), *absent]), said,

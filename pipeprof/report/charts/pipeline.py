@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 BINS, POINTS = 10, 200
-ROW_HEIGHT = 66  # px of a box and the edge below it
-_ENDS = 0.28  # of it: the edge
+ROW_HEIGHT = 80  # px of a box and the edge below it
+_ENDS = 0.2  # of it: the edge
+_LEGEND = (
+    "The source is at the top, the training reads at the bottom. A box's colour is the fill of its output queue, the "
+    "bar in it how long it works for a batch beside the slowest operator."
+)
 
 
 def chart(
@@ -37,10 +41,7 @@ def chart(
     if slow:
         slowest = max(slow, key=lambda box: (box["work"], -box["op"]))
         said += f"; {slowest['name']} takes most time for a batch: {format_ns(slowest['work'])} of a worker"
-    notes = [
-        "The source is at the top, the training reads at the bottom. A box's colour is the fill of its output queue, the bar "
-        "in it how long it works for a batch beside the slowest operator."
-    ]
+    notes = [_LEGEND]
     if len(found) > 1:
         notes.append(f"One of {len(found)} pipelines is drawn.")
     depths = [row for row in curve if row["pipeline_key"] == shown["pipeline_key"]]
@@ -80,7 +81,10 @@ def _written(op: Row, place: str | None, columns: int) -> Row:
     queue, service = op["queue"] or {}, op["service"] or {}
     fill, work = queue.get("mean_ratio"), service.get("work_per_batch_ns")
     workers = f", {format_count(op['workers'], 'worker')}" if op["workers"] else ""
-    facts = [f"queue {format_ratio(fill)} full" if fill is not None else "", f"{format_ns(work)} a batch" if work else ""]
+    facts = [
+        f"queue {format_ratio(fill)} full" if fill is not None else "",
+        f"{format_ns(work)} a batch" if work else "",
+    ]
     said = ", ".join(fact for fact in facts if fact) or ("no queue" if op["inlined"] else "not measured")
     name = f"{line(op['op_type'])} {op['op_id']}"
     return {
@@ -121,26 +125,29 @@ def _drawn(boxes: Sequence[Row], ops: Sequence[Row], curve: Sequence[Row], histo
         "fill:Q", title="queue full", scale=alt.Scale(domain=[0, 1], range=["#f4a582", "#f7f7f7", "#92c5de"]),
         legend=alt.Legend(format="%", direction="horizontal", gradientLength=150),
     )  # fmt: skip
-    box = alt.Chart(alt.Data(values=placed)).mark_rect(stroke="#666", cornerRadius=4).encode(
-        **place("left", "top"), x2="right:Q", y2="bottom:Q",
-        color=alt.condition("datum.fill != null", fills, alt.value("#dddddd")),
-    )  # fmt: skip
+
+    def box(of: Sequence[Row], colour: Any) -> Any:
+        mark = alt.Chart(alt.Data(values=list(of))).mark_rect(stroke="#666", cornerRadius=4)
+        return mark.encode(**place("left", "top"), x2="right:Q", y2="bottom:Q", color=colour)
+
+    unknown = box([one for one in placed if one["fill"] is None], alt.value("#dddddd"))
+    known = box([one for one in placed if one["fill"] is not None], fills)
     work = alt.Chart(alt.Data(values=[one for one in placed if one["work"]])).mark_rect(color=COLOURS[2]).encode(
         **place("left", "under"), x2="reach:Q", y2="bottom:Q"
     )  # fmt: skip
     text = alt.Chart(alt.Data(values=placed)).mark_text(
-        align="left", baseline="top", dx=6, dy=4, fontSize=11, lineHeight=12, color="#111"
+        align="left", baseline="top", dx=6, dy=4, fontSize=11, lineHeight=13, color="#111"
     ).encode(**place("left", "top"), text="text:N")  # fmt: skip
     arrow = alt.Chart(alt.Data(values=edges)).mark_rule(color="currentColor", strokeWidth=1.5).encode(
         **place("x", "y"), x2="x2:Q", y2="y2:Q"
     )  # fmt: skip
     if not queues:
-        return alt.layer(arrow, box, work, text).properties(width=WIDTH, height=ROW_HEIGHT * rows)
+        return alt.layer(arrow, unknown, known, work, text).properties(width=WIDTH, height=ROW_HEIGHT * rows)
     chosen = alt.selection_point(
         name="queue", fields=["name"], value=[{"name": queues[0]}], on="click", empty=False,
         bind=alt.binding_select(options=queues, name="queue "),
     )  # fmt: skip
-    graph = alt.layer(arrow, box.add_params(chosen), work, text)
+    graph = alt.layer(arrow, unknown, known.add_params(chosen), work, text)
     return alt.vconcat(
         graph.properties(width=WIDTH, height=ROW_HEIGHT * rows),
         _depth(curve, names, chosen), _classes(histogram, names, chosen),

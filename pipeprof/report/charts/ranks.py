@@ -64,9 +64,11 @@ def _drawn(rows: Sequence[dict[str, Any]], ranks: int) -> Any:
             x2="last:Q",
             y=alt.Y("rank:O", title="rank"),
             color=alt.Color(
-                "ms:Q", title="ms", scale=alt.Scale(scheme="viridis"),
+                "ms:Q",
+                title="ms",
+                scale=alt.Scale(scheme="viridis"),
                 legend=alt.Legend(direction="horizontal", gradientLength=150),
             ),
-        )  # fmt: skip
+        )
         .add_params(shown)
     )

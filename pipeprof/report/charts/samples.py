@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 POINTS = 300
 MOST = 8  # lines of a panel
-CONSUMERS = {"trainer": "training process", "pipeline": "threads of the data pipeline",
-             "worker": "worker processes of it", "other": "everything else"}  # fmt: skip
+CONSUMERS = {
+    "trainer": ("training process", COLOURS[0]),
+    "pipeline": ("threads of the data pipeline", COLOURS[1]),
+    "worker": ("worker processes of the data pipeline", "#e6ab02"),
+    "other": ("everything else on the machine", COLOURS[7]),
+}
 
 
 def waits(rows: Sequence[Row]) -> Panel | None:
@@ -29,7 +33,7 @@ def waits(rows: Sequence[Row]) -> Panel | None:
     longest = max(known, key=lambda row: (row["max_fetch_ns"], -row["first_step"]))
     said = f"the longest is {format_ns(longest['max_fetch_ns'])}, near step {longest['first_step']}"
     points = [
-        {"from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "low": 0, "ms": round(row["max_fetch_ns"] / NS_PER_MS, 4)}
+        {"from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "low": 0, "ms": _ms(row["max_fetch_ns"])}
         for row in known
     ]
     import altair as alt
@@ -79,7 +83,7 @@ def cpu(rows: Sequence[Row]) -> Panel | None:
     bars, total = [], []
     for own in by_slot.values():
         below = 0.0
-        for consumer, name in CONSUMERS.items():
+        for consumer, (name, _) in CONSUMERS.items():
             if consumer in own and own[consumer]["cores"]:
                 row, above = own[consumer], below + own[consumer]["cores"]
                 bars.append({"from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "of": name,
@@ -90,10 +94,12 @@ def cpu(rows: Sequence[Row]) -> Panel | None:
         return None
     import altair as alt
 
+    used = {bar["of"] for bar in bars}
+    known = [(name, colour) for name, colour in CONSUMERS.values() if name in used]
+    colours = alt.Scale(domain=[name for name, _ in known], range=[colour for _, colour in known])
     drawn = alt.Chart(alt.Data(values=bars)).mark_rect(clip=True).encode(
         x=across("from"), x2="to:Q", y=alt.Y("low:Q", title="cores", scale=alt.Scale(zero=True)), y2="high:Q",
-        color=alt.Color("of:N", title=None, scale=alt.Scale(
-            domain=list(CONSUMERS.values()), range=[COLOURS[0], COLOURS[1], "#e6ab02", COLOURS[7]])),
+        color=alt.Color("of:N", title=None, scale=colours),
     )  # fmt: skip
     return Panel(drawn, f"up to {max(total):.1f} cores of the machine are busy", ())
 
@@ -144,6 +150,10 @@ def _fill(rows: Sequence[Row]) -> float:
 
 def _together(rows: Sequence[Row]) -> bool:
     return any(row["steps"] > 1 for row in rows)
+
+
+def _ms(ns: float) -> float:
+    return round(ns / NS_PER_MS, 4)
 
 
 def _s(ns: float) -> float:
