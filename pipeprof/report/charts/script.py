@@ -85,7 +85,7 @@ def bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed, and what draws the page's charts and sorts its tables: one script."""
     import vl_convert
 
-    return str(vl_convert.javascript_bundle(_START))
+    return str(vl_convert.javascript_bundle(_START)).replace("</script", "<\\/script")
 
 
 def figure(chart: Chart) -> list[str]:
