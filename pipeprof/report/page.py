@@ -17,7 +17,7 @@ body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; 
 table { border-collapse: collapse; margin: .5em 0 1.5em; }
 th, td { border-bottom: 1px solid var(--line); padding: .3em .7em; text-align: left; vertical-align: top; }
 th.number, td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
-code, p, li, h1, .headline { overflow-wrap: anywhere; }
+code, p, li, h1, h2, h3, figcaption { overflow-wrap: anywhere; }
 .headline { font-size: 1.25em; }
 @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #7bd88f; --unsure: #ffcc66; } }
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pipeprof.escape import html as escape
@@ -81,6 +82,7 @@ _MARGINS = {"chart-operators": 180, "chart-run": 190}  # px beside the drawing i
 _MARGIN = 85
 
 
+@cache
 def bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed, and what draws the page's charts and sorts its tables: one script."""
     import vl_convert
