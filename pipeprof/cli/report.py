@@ -81,14 +81,18 @@ def report(run: Path, form: str, top: int, output: Path | None, *, full: bool, n
     if form != "terminal" and (full or names):
         given = "--full" if full else "--section"
         raise UsageError(f"{given} is for the terminal: {form} holds everything", f"leave {given} out")
-    content = build.build(opened(run), top=top)
+    source = opened(run)
+    content = build.build(source, top=top)
     if form == "terminal" and output is None:
         terminal.show(content, full=full, names=names)
         return
     if form == "terminal":
         write_text(terminal.text(content, full=not names, names=names), output)
         return
-    forms = {"html": html.text, "markdown": markdown.text, "json": json_text.text}
+    if form == "html":
+        write_text(html.of_run(source, content), output)
+        return
+    forms = {"markdown": markdown.text, "json": json_text.text}
     write_text(forms[form](content), output)
 
 

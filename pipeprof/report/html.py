@@ -1,4 +1,4 @@
-"""The report as one HTML page: what the terminal shows, with the phases of a step and the queues drawn."""
+"""The report as one HTML page: what the terminal shows, with charts, or without their extra a few still pictures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.command import pasted
 from pipeprof.report.answer.screen import labelled
 from pipeprof.report.answer.shape import capital
+from pipeprof.report.charts import INSTALL, can_draw, charts_of
+from pipeprof.report.charts.script import bundle, figure
 from pipeprof.report.page import page, table
 from pipeprof.report.sections import Block, Section, sections
 from pipeprof.report.sections.block import PHASES, TRACE, focus_of, rows_at
@@ -17,6 +19,9 @@ from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from pipeprof.record.run import Run
+    from pipeprof.report.charts.chart import Chart
 
     Row = dict[str, Any]
 
@@ -30,32 +35,55 @@ _STYLE = """
 p.strong { font-size: 1.15em; font-weight: 600; margin: .3em 0; }
 td.tree { white-space: pre; }
 figure { margin: 1em 0; } figcaption { font-size: .9em; }
-svg { max-width: 100%; height: auto; }
-"""
+figure > svg { max-width: 100%; height: auto; }
+.chart { overflow-x: auto; }
+.vega-bindings { display: flex; flex-wrap: wrap; gap: .3em 1.5em; }
+.vega-bind label { display: flex; align-items: center; gap: .5em; }
+.answer td { overflow-wrap: anywhere; } .answer pre { white-space: pre-wrap; }
+.wide { overflow-x: auto; }
+th button { all: unset; cursor: pointer; text-decoration: underline dotted; }
+th button:focus-visible { outline: 2px solid; }
+th[aria-sort=ascending] button::after { content: " \\25b4"; }
+th[aria-sort=descending] button::after { content: " \\25be"; }
+@media print { .vega-bindings, .search { display: none; } figure { break-inside: avoid; } }
+""" + "".join(f"span.{phase} {{ color: {colour}; }}\n" for phase, colour in _COLOURS.items())
+_ROW = '<tr><th scope="row">'
 
 
-def text(content: dict[str, Any]) -> str:
-    """The page; every name and sentence in it is escaped."""
+def text(content: dict[str, Any], charts: Sequence[Chart] = (), note: str = "") -> str:
+    """The page; every name and sentence in it is escaped. `note`, a sentence, stands where charts would."""
     body = _first(content)
+    if charts:
+        body += ["<h2>Charts</h2>", *(line for chart in charts for line in figure(chart))]
+    elif note:
+        body.append(f"<p>{words(note)}</p>")
     for section in sections(content):
         body += [f"<h2>{escape(section.title)}</h2>", *_section(section)]
         if section.title == "Steps":
             body += _pictures(content)
-    return page(f"pipeprof report {content['run']['path']}", body, _STYLE)
+    return page(f"pipeprof report {content['run']['path']}", body, _STYLE, bundle() if charts else "")
+
+
+def of_run(run: Run, content: dict[str, Any]) -> str:
+    """The page with the charts of a run; without their extra it says how to install them."""
+    if not can_draw():
+        return text(content, note=f"The charts are left out: install them with `{INSTALL}`.")
+    charts = charts_of(run, content)
+    return text(content, charts, "" if charts else "Nothing was measured that a chart could show.")
 
 
 def _first(content: dict[str, Any]) -> list[str]:
     """The first screen's answer."""
     answer = answer_of(content)
     lines = [f'<p class="headline"><strong>{words(answer.sentence)}</strong></p>']
-    body = [f"<tr><th>{escape(label)}</th><td>{words(said)}</td></tr>" for label, said in labelled(answer)]
+    body = [f"{_ROW}{escape(label)}</th><td>{words(said)}</td></tr>" for label, said in labelled(answer)]
     if answer.extra:
-        body.append(f"<tr><th>Its last words</th><td><pre>{chr(10).join(map(escape, answer.extra))}</pre></td></tr>")
+        body.append(f"{_ROW}Its last words</th><td><pre>{chr(10).join(map(escape, answer.extra))}</pre></td></tr>")
     if answer.next_command:
         shown = "<br>".join(f"<code>{escape(line)}</code>" for line in pasted(answer.next_command))
         purpose = f"{capital(answer.next_purpose)}:<br>"
-        body.append(f"<tr><th>Next</th><td>{purpose}{shown}</td></tr>")
-    return [*lines, "<table>", "<tbody>", *body, "</tbody>", "</table>"]
+        body.append(f"{_ROW}Next</th><td>{purpose}{shown}</td></tr>")
+    return [*lines, '<table class="answer">', "<tbody>", *body, "</tbody>", "</table>"]
 
 
 def _section(section: Section) -> list[str]:
@@ -77,7 +105,12 @@ def _block(block: Block) -> list[str]:
             for index, cell in enumerate(row)
         ]
         body.append(f"<tr>{''.join(cells)}</tr>".replace(' class=""', ""))
-    return table(block.head, body, block.right)
+    return _wide(table(block.head, body, block.right))
+
+
+def _wide(lines: Sequence[str]) -> list[str]:
+    """A table that is scrolled by itself where the page is narrower."""
+    return ['<div class="wide" tabindex="0">', *lines, "</div>"]
 
 
 def _pictures(content: dict[str, Any]) -> list[str]:
@@ -106,7 +139,7 @@ def _phases(rows: Sequence[Row]) -> list[str]:
             f'<rect x="{at:.1f}" y="0" width="{wide:.1f}" height="{BAR_HEIGHT}" fill="{_COLOURS[row["phase"]]}">'
             f"<title>{escape(name)}</title></rect>"
         )
-        said.append(f'<span style="color:{_COLOURS[row["phase"]]}">&#9632;</span> {escape(name)}')
+        said.append(f'<span class="{row["phase"]}">&#9632;</span> {escape(name)}')
         at += wide
     return _figure(parts, BAR_HEIGHT, "a training step", "mean training step: " + ", ".join(said))
 
@@ -123,7 +156,7 @@ def _curve(rows: Sequence[Row]) -> list[str]:
         said += " (of neighbours the longest)"
     if all(row["data_wait_ns"] is not None for row in points):
         drawn.append(_line([row["data_wait_ns"] for row in points], top, _COLOURS["data_wait"]))
-        said += f', <span style="color:{_COLOURS["data_wait"]}">&#9632;</span> before the forward pass'
+        said += ', <span class="data_wait">&#9632;</span> before the forward pass'
     return _figure(drawn, CURVE_HEIGHT, "length of the training steps", said)
 
 

@@ -1,7 +1,9 @@
-"""An HTML page that stands alone: no script, nothing fetched, readable on paper, light and dark."""
+"""An HTML page that stands alone: nothing fetched, readable on paper, light and dark; no script but that of charts."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from typing import TYPE_CHECKING
 
 from pipeprof.escape import html as escape
@@ -15,32 +17,43 @@ body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; 
 table { border-collapse: collapse; margin: .5em 0 1.5em; }
 th, td { border-bottom: 1px solid var(--line); padding: .3em .7em; text-align: left; vertical-align: top; }
 th.number, td.number { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
-code { overflow-wrap: anywhere; }
+code, p, li, h1, h2, h3, figcaption { overflow-wrap: anywhere; }
 .headline { font-size: 1.25em; }
 @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #7bd88f; --unsure: #ffcc66; } }
 """
 
 
-def page(title: str, body: Iterable[str], style: str = "") -> str:
-    """The whole page. `title` is text; `body` and `style` are HTML and CSS."""
+def page(title: str, body: Iterable[str], style: str = "", script: str = "") -> str:
+    """The whole page. `title` is text; `body`, `style` and `script` are HTML, CSS and JavaScript.
+
+    With a script, the page's policy allows that script and this style by their hashes, and nothing else.
+    """
     name = escape(title)
+    css = _STYLE + style
+    policy = "default-src 'none'; style-src " + (digest(css) if script else "'unsafe-inline'")
+    if script:
+        policy += f"; script-src {digest(script)}"
     parts = [
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{name}</title>\n<style>{_STYLE}{style}</style>\n</head>\n<body>\n<h1>{name}</h1>",
+        f"<title>{name}</title>\n<style>{css}</style>\n</head>\n<body>\n<h1>{name}</h1>",
         *body,
+        *([f"<script>{script}</script>"] if script else []),
         "</body>",
         "</html>",
     ]
     return "\n".join(parts) + "\n"
 
 
+def digest(text: str) -> str:
+    """The source `'sha256-...'` of a Content-Security-Policy that allows this script or style."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
 def table(head: Sequence[str], body: Iterable[str], right: Iterable[int] = ()) -> list[str]:
     """The lines of a table. `head` is text, `body` rows of HTML; columns in `right` hold numbers."""
     numbers = frozenset(right)
-    titles = "".join(
-        f'<th class="number">{escape(cell)}</th>' if index in numbers else f"<th>{escape(cell)}</th>"
-        for index, cell in enumerate(head)
-    )
+    kinds = ('scope="col" class="number"' if index in numbers else 'scope="col"' for index in range(len(head)))
+    titles = "".join(f"<th {kind}>{escape(cell)}</th>" for kind, cell in zip(kinds, head, strict=True))
     return ["<table>", f"<thead><tr>{titles}</tr></thead>", "<tbody>", *body, "</tbody>", "</table>"]

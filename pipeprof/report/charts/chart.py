@@ -1,0 +1,51 @@
+"""What a chart is, and the look that all have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import altair as alt
+
+WIDTH = 800  # px; the page makes a chart as wide as its column
+_INK = "currentColor"  # the page's own, light or dark
+COLOURS = ("#1b9e77", "#d95f02", "#7570b3", "#e7298a", "#66a61e", "#a6761d", "#1f78b4", "#888888")
+
+
+class Chart(NamedTuple):
+    """A chart of a page. Without a `spec` there is nothing to draw, and the caption says what was not measured."""
+
+    name: str  # its id
+    title: str
+    caption: str  # what is drawn, and what was thinned: sentences
+    said: str = ""  # what the chart shows, for those who do not see it
+    drawn: alt.TopLevelMixin | None = None
+    table: Sequence[str] = ()  # HTML below it
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The chart as Vega-Lite, in the page's colours."""
+        assert self.drawn is not None  # noqa: S101 - for mypy
+        spec: dict[str, Any] = self.drawn.to_dict(validate=False)
+        spec["description"] = self.said
+        spec["config"] = {
+            "background": "transparent",
+            "view": {"stroke": None},
+            "text": {"color": _INK},
+            "axis": {
+                "labelColor": _INK, "titleColor": _INK, "tickColor": _INK, "domainColor": _INK, "gridOpacity": 0.3,
+                "titlePadding": 6,
+            },
+            "legend": {
+                "labelColor": _INK, "titleColor": _INK, "orient": "top", "columns": 4, "labelLimit": 300,
+            },
+            "title": {"color": _INK, "anchor": "start", "frame": "group", "fontSize": 12},
+        }  # fmt: skip
+        return spec
+
+
+def sentence(text: str) -> str:
+    """With a capital and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."

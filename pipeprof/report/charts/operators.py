@@ -1,0 +1,47 @@
+"""The types of operator that took most time, as bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.escape import line
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, sentence
+from pipeprof.report.charts.op_table import table_of
+from pipeprof.units import NS_PER_MS, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST = 15
+UNKNOWN = "not known"
+
+
+def chart(rows: Sequence[dict[str, Any]], instances: Sequence[dict[str, Any]] = ()) -> Chart:
+    """The first types of op/by_type of one rank, and below them a table of rows of op/by_instance."""
+    title, first = "Operators by type", list(rows[:MOST])
+    if not first:
+        return Chart("chart-operators", title, "No execution of an operator was recorded.")
+    longest = f"{_name(first[0])} has the most own time"
+    said = longest if first[0]["share"] is None else f"{longest}: {format_ratio(first[0]['share'])} of all operators"
+    more = f" The first {MOST} of {len(rows)} types are drawn." if len(rows) > MOST else ""
+    return Chart("chart-operators", title, sentence(said) + more, said, _drawn(first), table_of(instances))
+
+
+def _name(row: dict[str, Any]) -> str:
+    return "(unknown)" if row["type"] is None else line(row["type"])
+
+
+def _drawn(rows: Sequence[dict[str, Any]]) -> Any:
+    import altair as alt
+
+    bars = [
+        {"type": _name(row), "ms": round(row["self_ns"] / NS_PER_MS, 4), "phase": line(row["phase"] or UNKNOWN)}
+        for row in rows
+    ]
+    phases = list(dict.fromkeys(bar["phase"] for bar in bars))
+    scale = alt.Scale(domain=phases, range=[COLOURS[at % len(COLOURS)] for at in range(len(phases))])
+    return alt.Chart(alt.Data(values=bars), width=WIDTH, height={"step": 20}).mark_bar().encode(
+        y=alt.Y("type:N", sort=None, title=None, axis=alt.Axis(labelLimit=130)),
+        x=alt.X("ms:Q", title="own time, ms"),
+        color=alt.Color("phase:N", title="phase", scale=scale),
+    )  # fmt: skip

@@ -1,0 +1,197 @@
+"""The data pipeline as boxes along its edges, from the source down to the training; a click shows a queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.escape import line
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, sentence
+from pipeprof.units import NS_PER_S, format_count, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Row = dict[str, Any]
+
+BINS, POINTS = 10, 200
+ROW_HEIGHT = 80  # px of a box and the edge below it
+_ENDS = 0.2  # of it: the edge
+_LEGEND = (
+    "The source is at the top, the training reads at the bottom. A box's colour is the fill of its output queue, the "
+    "bar in it how long it works for a batch beside the slowest operator."
+)
+
+
+def chart(
+    pipelines: Sequence[Row], curve: Sequence[Row], histogram: Sequence[Row], places: Sequence[Row] = ()
+) -> Chart:
+    """The training's first pipeline, of a report's `pipelines` of one rank.
+
+    The other rows are of queue/curve, queue/histogram and queue/place, of the same rank.
+    """
+    title = "Data pipeline"
+    found = [row for row in pipelines if row["ops"]]
+    if not found:
+        return Chart("chart-pipeline", title, "No data pipeline was recorded.")
+    shown = next((row for row in found if row["role"] == "train"), found[0])
+    code = {row["op_id"]: row["code"] or row["site"] for row in places if row["pipeline_key"] == shown["pipeline_key"]}
+    boxes = boxes_of(shown["ops"], code)
+    slow = [box for box in boxes if box["work"]]
+    said = f"{format_count(len(boxes), 'operator')} from source to training"
+    if slow:
+        slowest = max(slow, key=lambda box: (box["work"], -box["op"]))
+        said += f"; {slowest['name']} takes most time for a batch: {format_ns(slowest['work'])} of a worker"
+    notes = [_LEGEND]
+    if len(found) > 1:
+        notes.append(f"One of {len(found)} pipelines is drawn.")
+    depths = [row for row in curve if row["pipeline_key"] == shown["pipeline_key"]]
+    if depths:
+        notes.append("A click on a box, or the menu, shows its queue below.")
+    else:
+        notes.append("The depth of its queues over time was not recorded.")
+    classes = [row for row in histogram if row["pipeline_key"] == shown["pipeline_key"]]
+    drawn = _drawn(boxes, shown["ops"], depths, classes)
+    return Chart("chart-pipeline", title, " ".join([sentence(said), *notes]), said, drawn)
+
+
+def boxes_of(ops: Sequence[Row], code: Mapping[int, str | None]) -> list[Row]:
+    """Where each operator stands (`row` from the top, `left` and `right` from 0 to 1) and what is written in it.
+
+    `code`: `file:line` by operator.
+    """
+    by_id = {op["op_id"]: op for op in ops}
+    level: dict[int, int] = {}
+    for op_id in sorted(by_id):  # consumers have smaller numbers
+        level[op_id] = max((level.get(other, 0) + 1 for other in by_id[op_id]["consumers"] if other < op_id), default=0)
+    deepest = max(level.values())
+    beside = {depth: [op_id for op_id in sorted(level) if level[op_id] == depth] for depth in range(deepest + 1)}
+    return [
+        {
+            "op": op_id, "row": deepest - depth,
+            "left": round((at + 0.02) / len(own), 4), "right": round((at + 0.98) / len(own), 4),
+            **_written(by_id[op_id], code.get(op_id), len(own)),
+        }
+        for depth, own in beside.items()
+        for at, op_id in enumerate(own)
+    ]  # fmt: skip
+
+
+def _written(op: Row, place: str | None, columns: int) -> Row:
+    most = 46 // columns
+    queue, service = op["queue"] or {}, op["service"] or {}
+    fill, work = queue.get("mean_ratio"), service.get("work_per_batch_ns")
+    workers = f", {format_count(op['workers'], 'worker')}" if op["workers"] else ""
+    facts = [
+        f"queue {format_ratio(fill)} full" if fill is not None else "",
+        f"{format_ns(work)} a batch" if work else "",
+    ]
+    said = ", ".join(fact for fact in facts if fact) or ("no queue" if op["inlined"] else "not measured")
+    name = f"{line(op['op_type'])} {op['op_id']}"
+    return {
+        "name": name,
+        "text": [_cut(name + workers, most), _cut(said, most),
+                 _cut(line(op["name"] or ""), most) or " ", _cut(line(place or ""), most, end=True) or " "],
+        "fill": fill, "work": work,
+    }  # fmt: skip
+
+
+def _cut(text: str, most: int, *, end: bool = False) -> str:
+    if len(text) <= most:
+        return text
+    return "\u2026" + text[-most + 1 :] if end else text[: most - 1] + "\u2026"
+
+
+def _drawn(boxes: Sequence[Row], ops: Sequence[Row], curve: Sequence[Row], histogram: Sequence[Row]) -> Any:
+    import altair as alt
+
+    slowest = max((box["work"] or 0 for box in boxes), default=0)
+    names = {box["op"]: box["name"] for box in boxes}
+    placed = [_placed(box, slowest) for box in boxes]
+    by_op = {box["op"]: box for box in placed}
+    edges = [
+        {"x": _middle(by_op[op["op_id"]]), "y": by_op[op["op_id"]]["bottom"], "x2": _middle(by_op[other]),
+         "y2": by_op[other]["top"]}
+        for op in ops for other in op["consumers"] if other in by_op
+    ]  # fmt: skip
+    rows = max(box["row"] for box in boxes) + 1
+    queues = list(dict.fromkeys(names[row["op_id"]] for row in curve if row["op_id"] in names))
+    down = alt.Scale(domain=[rows, 0], nice=False, zero=False)
+    along = alt.Scale(domain=[0, 1], nice=False)
+
+    def place(across: str, below: str) -> dict[str, Any]:
+        return {"x": alt.X(f"{across}:Q", axis=None, scale=along), "y": alt.Y(f"{below}:Q", axis=None, scale=down)}
+
+    fills = alt.Color(
+        "fill:Q", title="queue full", scale=alt.Scale(domain=[0, 1], range=["#f4a582", "#f7f7f7", "#92c5de"]),
+        legend=alt.Legend(format="%", direction="horizontal", gradientLength=150),
+    )  # fmt: skip
+
+    def box(of: Sequence[Row], colour: Any) -> Any:
+        mark = alt.Chart(alt.Data(values=list(of))).mark_rect(stroke="#666", cornerRadius=4)
+        return mark.encode(**place("left", "top"), x2="right:Q", y2="bottom:Q", color=colour)
+
+    unknown = box([one for one in placed if one["fill"] is None], alt.value("#dddddd"))
+    known = box([one for one in placed if one["fill"] is not None], fills)
+    work = alt.Chart(alt.Data(values=[one for one in placed if one["work"]])).mark_rect(color=COLOURS[2]).encode(
+        **place("left", "under"), x2="reach:Q", y2="bottom:Q"
+    )  # fmt: skip
+    text = alt.Chart(alt.Data(values=placed)).mark_text(
+        align="left", baseline="top", dx=6, dy=4, fontSize=11, lineHeight=13, color="#111"
+    ).encode(**place("left", "top"), text="text:N")  # fmt: skip
+    arrow = alt.Chart(alt.Data(values=edges)).mark_rule(color="currentColor", strokeWidth=1.5).encode(
+        **place("x", "y"), x2="x2:Q", y2="y2:Q"
+    )  # fmt: skip
+    if not queues:
+        return alt.layer(arrow, unknown, known, work, text).properties(width=WIDTH, height=ROW_HEIGHT * rows)
+    chosen = alt.selection_point(
+        name="queue", fields=["name"], value=[{"name": queues[0]}], on="click", empty=False,
+        bind={"name": {"input": "select", "options": queues, "name": "queue "}},
+    )  # fmt: skip
+    graph = alt.layer(arrow, unknown, known.add_params(chosen), work, text)
+    return alt.vconcat(
+        graph.properties(width=WIDTH, height=ROW_HEIGHT * rows),
+        _depth(curve, names, chosen), _classes(histogram, names, chosen),
+    ).resolve_scale(color="independent")  # fmt: skip
+
+
+def _depth(curve: Sequence[Row], names: dict[int, str], chosen: Any) -> Any:
+    import altair as alt
+
+    points = [
+        {"t": round(row["t_ns"] / NS_PER_S, 4), "low": row["low_depth"], "high": row["high_depth"],
+         "depth": round(row["mean_depth"], 3), "name": names[row["op_id"]], "capacity": row["capacity"]}
+        for row in curve if row["op_id"] in names
+    ]  # fmt: skip
+    base = alt.Chart(alt.Data(values=points)).transform_filter(chosen).encode(x=alt.X("t:Q", title="time, s"))
+    band = base.mark_area(opacity=0.25, color=COLOURS[6]).encode(
+        y=alt.Y("low:Q", title="entries", axis=alt.Axis(tickMinStep=1, format="d")), y2="high:Q"
+    )
+    mean = base.mark_line(color=COLOURS[6]).encode(y="depth:Q")
+    return alt.layer(band, mean).properties(width=WIDTH, height=90, title="Depth of the chosen queue over time")
+
+
+def _classes(histogram: Sequence[Row], names: dict[int, str], chosen: Any) -> Any:
+    import altair as alt
+
+    bars = [
+        {"low": row["bin"] / BINS, "high": (row["bin"] + 1) / BINS, "none": 0, "share": round(row["share"], 4),
+         "name": names[row["op_id"]]}
+        for row in histogram if row["op_id"] in names
+    ]  # fmt: skip
+    return alt.Chart(alt.Data(values=bars), title="How often it was how full", width=WIDTH, height=70).mark_rect(
+        color=COLOURS[6], stroke="#888"
+    ).transform_filter(chosen).encode(
+        x=alt.X("low:Q", title="fill", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])), x2="high:Q",
+        y=alt.Y("none:Q", title="samples", axis=alt.Axis(format="%", tickCount=3)), y2="share:Q",
+    )  # fmt: skip
+
+
+def _placed(box: Row, slowest: float) -> Row:
+    top = box["row"]
+    bottom = round(top + 1 - _ENDS, 4)
+    reach = box["left"] + (box["right"] - box["left"]) * ((box["work"] or 0) / slowest if slowest else 0)
+    return {**box, "top": top, "bottom": bottom, "under": bottom - 0.07, "reach": round(reach, 4)}
+
+
+def _middle(box: Row) -> float:
+    return float(round((box["left"] + box["right"]) / 2, 4))

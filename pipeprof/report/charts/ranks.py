@@ -1,0 +1,74 @@
+"""The steps of every rank, as a heat map."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.charts.chart import WIDTH, Chart, sentence
+from pipeprof.units import NS_PER_MS, format_count, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST_CELLS = 6000
+MEASURES = {"max_ns": "longest step", "data_wait_ns": "before the forward pass"}
+
+
+def points_for(ranks: int) -> int:
+    """Points of each rank for which the chart has a bearable number of cells."""
+    return max(min(200, MOST_CELLS // max(ranks, 1)), 2)
+
+
+def chart(rows: Sequence[dict[str, Any]]) -> Chart:
+    """One row for each rank, from rows of step/curve of one repetition."""
+    title, ranks = "Steps of every rank", sorted({row["rank"] for row in rows})
+    if len(ranks) < 2:
+        return Chart("chart-ranks", title, "One rank was recorded, so there is nothing to compare it with.")
+    slowest = max(rows, key=lambda row: (row["max_ns"], -row["rank"], -row["first_step"]))
+    said = (
+        f"{format_count(len(ranks), 'rank')}; the longest step is {format_ns(slowest['max_ns'])}, of rank "
+        f"{slowest['rank']} near step {slowest['first_step']}; rank {_latest(rows)} takes most time"
+    )
+    together = max(row["steps"] for row in rows)
+    more = f" A cell stands for up to {together} steps in a row." if together > 1 else ""
+    return Chart("chart-ranks", title, sentence(said) + more, said, _drawn(rows, len(ranks)))
+
+
+def _latest(rows: Sequence[dict[str, Any]]) -> int:
+    spent: dict[int, float] = {}
+    for row in rows:
+        spent[row["rank"]] = spent.get(row["rank"], 0) + row["dur_ns"] * row["steps"]
+    return max(spent, key=lambda rank: (spent[rank], -rank))
+
+
+def _drawn(rows: Sequence[dict[str, Any]], ranks: int) -> Any:
+    import altair as alt
+
+    cells = [
+        {
+            "first": row["first_step"],
+            "last": row["last_step"] + 1,
+            "rank": row["rank"],
+            **{name: round(row[field] / NS_PER_MS, 4) for field, name in MEASURES.items() if row[field] is not None},
+        }
+        for row in rows
+    ]
+    names = [name for name in MEASURES.values() if any(name in cell for cell in cells)]
+    shown = alt.param(name="shown", value=names[0], bind=alt.binding_select(options=names, name="time "))
+    return (
+        alt.Chart(alt.Data(values=cells), width=WIDTH, height=max(12 * ranks, 60))
+        .mark_rect()
+        .transform_calculate(ms="datum[shown]")
+        .encode(
+            x=alt.X("first:Q", title="step", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1, format="d")),
+            x2="last:Q",
+            y=alt.Y("rank:O", title="rank"),
+            color=alt.Color(
+                "ms:Q",
+                title="ms",
+                scale=alt.Scale(scheme="viridis"),
+                legend=alt.Legend(direction="horizontal", gradientLength=150),
+            ),
+        )
+        .add_params(shown)
+    )

@@ -1,0 +1,160 @@
+"""Panels of what was sampled over time: waits for batches, queues, CPU, memory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.escape import line
+from pipeprof.report.charts.chart import COLOURS
+from pipeprof.report.charts.overtime import Panel, across
+from pipeprof.units import NS_PER_MS, NS_PER_S, format_bytes, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Row = dict[str, Any]
+
+POINTS = 300
+MOST = 8  # lines of a panel
+CONSUMERS = {
+    "trainer": ("training process", COLOURS[0]),
+    "pipeline": ("threads of the data pipeline", COLOURS[1]),
+    "worker": ("worker processes of the data pipeline", "#e6ab02"),
+    "other": ("everything else on the machine", COLOURS[7]),
+}
+
+
+def waits(rows: Sequence[Row]) -> Panel | None:
+    """The longest wait for a batch, from rows of step/trace_curve; None when nothing was fetched."""
+    known = [row for row in rows if row["max_fetch_ns"] is not None]
+    if not known:
+        return None
+    longest = max(known, key=lambda row: (row["max_fetch_ns"], -row["first_step"]))
+    said = f"the longest is {format_ns(longest['max_fetch_ns'])}, near step {longest['first_step']}"
+    points = [
+        {"from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "low": 0, "ms": _ms(row["max_fetch_ns"])}
+        for row in known
+    ]
+    import altair as alt
+
+    drawn = (
+        alt.Chart(alt.Data(values=points)).mark_rect(color=COLOURS[1], clip=True)
+        .encode(x=across("from"), x2="to:Q", y=alt.Y("low:Q", title="ms"), y2="ms:Q")
+    )  # fmt: skip
+    return Panel(drawn, said, ("of several waits the longest is drawn",) if _together(known) else ())
+
+
+def queues(rows: Sequence[Row]) -> Panel | None:
+    """The fill of the queues of the training, from rows of queue/curve; None when none was sampled."""
+    of_training = [row for row in rows if row["role"] == "train"] or list(rows)
+    known = [row for row in of_training if row["mean_ratio"] is not None]
+    by_queue: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in known:
+        by_queue[row["pipeline_key"], row["op_id"]].append(row)
+    if not by_queue:
+        return None
+    shown = dict(list(by_queue.items())[:MOST])
+    emptiest = min(shown.values(), key=lambda own: (_fill(own), own[0]["op_id"]))
+    said = f"the emptiest on average is that behind {queue_name(emptiest[0])}, {format_ratio(_fill(emptiest))} full"
+    several = len({key for key, _ in shown}) > 1
+    points = [
+        {"t": _s(row["t_ns"]), "fill": round(row["mean_ratio"], 4), "of": queue_name(row, several=several)}
+        for own in shown.values()
+        for row in own
+    ]
+    notes = ["a queue that runs empty makes its reader wait"]
+    if len(by_queue) > MOST:
+        notes.append(f"the first {MOST} of {len(by_queue)} queues")
+    return Panel(_lines(points, "fill", "full", "%"), said, notes)
+
+
+def queue_name(row: Row, *, several: bool = False) -> str:
+    """`MapOp 2`, with the pipeline where there are several."""
+    of = f" of {line(row['pipeline_key'])[:6]}" if several else ""
+    return f"{line(row['op_type'] or 'operator')} {row['op_id']}{of}"
+
+
+def cpu(rows: Sequence[Row]) -> Panel | None:
+    """Cores in use, from rows of host/cpu_curve; None when they were not sampled."""
+    by_slot: dict[int, dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        by_slot[row["slot"]][row["consumer"]] = row
+    bars, total = [], []
+    for own in by_slot.values():
+        below = 0.0
+        for consumer, (name, _) in CONSUMERS.items():
+            if consumer in own and own[consumer]["cores"]:
+                row, above = own[consumer], below + own[consumer]["cores"]
+                bars.append({"from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "of": name,
+                             "low": round(below, 4), "high": round(above, 4)})  # fmt: skip
+                below = above
+        total.append(below)
+    if not bars:
+        return None
+    import altair as alt
+
+    used = {bar["of"] for bar in bars}
+    known = [(name, colour) for name, colour in CONSUMERS.values() if name in used]
+    colours = alt.Scale(domain=[name for name, _ in known], range=[colour for _, colour in known])
+    drawn = alt.Chart(alt.Data(values=bars)).mark_rect(clip=True).encode(
+        x=across("from"), x2="to:Q", y=alt.Y("low:Q", title="cores", scale=alt.Scale(zero=True)), y2="high:Q",
+        color=alt.Color("of:N", title=None, scale=colours),
+    )  # fmt: skip
+    return Panel(drawn, f"up to {max(total):.1f} cores of the machine are busy", ())
+
+
+def memory(rows: Sequence[Row]) -> Panel | None:
+    """The levels of one rank from rows of memory/curve, without the whole machine's; None when there are none."""
+    levels: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["device"] != "host" and row["high_bytes"] is not None:
+            levels[_level_name(row)].append(row)
+    peaks = sorted(levels, key=lambda name: (-max(row["high_bytes"] for row in levels[name]), name))
+    if not peaks:
+        return None
+    highest = max(levels[peaks[0]], key=lambda row: (row["high_bytes"], -row["high_ns"]))
+    said = f"the highest level is {format_bytes(highest['high_bytes'])} ({peaks[0]}), at {_s(highest['high_ns']):.1f} s"
+    points = [
+        {"t": _s(row["high_ns"]), "mib": round(row["high_bytes"] / (1 << 20), 3), "of": name}
+        for name in peaks[:MOST]
+        for row in levels[name]
+    ]
+    notes = [f"the {MOST} highest of {len(levels)} levels"] if len(levels) > MOST else []
+    return Panel(_lines(points, "mib", "MiB"), said, notes)
+
+
+def _level_name(row: Row) -> str:
+    process = f" {row['pid']}" if row["pid"] else ""
+    return line(f"{row['device']} {row['name']}".strip() + process)
+
+
+def _lines(points: Sequence[Row], field: str, title: str, form: str | None = None) -> Any:
+    import altair as alt
+
+    axis = alt.Axis(format=form, tickCount=4) if form else alt.Axis(tickCount=4)
+    scale = alt.Scale(domain=[0, 1]) if form else alt.Scale(zero=True)
+    names = list(dict.fromkeys(point["of"] for point in points))
+    colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
+    return alt.Chart(alt.Data(values=list(points))).mark_line(clip=True, interpolate="step-after").encode(
+        x=across("t"), y=alt.Y(f"{field}:Q", title=title, axis=axis, scale=scale),
+        color=alt.Color("of:N", title=None, scale=colours),
+    )  # fmt: skip
+
+
+def _fill(rows: Sequence[Row]) -> float:
+    samples: int = sum(row["samples"] for row in rows)
+    total: float = sum(row["mean_ratio"] * row["samples"] for row in rows)
+    return total / samples
+
+
+def _together(rows: Sequence[Row]) -> bool:
+    return any(row["steps"] > 1 for row in rows)
+
+
+def _ms(ns: float) -> float:
+    return round(ns / NS_PER_MS, 4)
+
+
+def _s(ns: float) -> float:
+    return round(ns / NS_PER_S, 4)

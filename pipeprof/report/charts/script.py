@@ -1,0 +1,109 @@
+"""What makes charts live within a page: Vega's JavaScript once, and a chart's description as JSON."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING
+
+from pipeprof.escape import html as escape
+from pipeprof.escape import html_words as words
+
+if TYPE_CHECKING:
+    from pipeprof.report.charts.chart import Chart
+
+# Nothing is compiled from text (`ast`), nothing fetched (the loader refuses), and no style is added, so that the page's
+# policy need allow nothing but this script.
+_START = """
+const refused = {load: () => Promise.reject("offline"), sanitize: () => Promise.reject("offline")};
+const options = {ast: true, actions: false, defaultStyle: false, tooltip: false, renderer: "svg", loader: refused};
+const widen = (part, width) => {
+  if (typeof part.width === "number") part.width = width;
+  for (const inner of [...(part.vconcat || []), ...(part.layer || [])]) widen(inner, width);
+};
+const unlabelled = (place) => {
+  for (const bound of place.querySelectorAll(".vega-bind")) {
+    const input = bound.querySelector("input, select");
+    const name = bound.querySelector(".vega-bind-name");
+    if (input && name) input.setAttribute("aria-label", name.textContent.trim());
+  }
+};
+for (const data of document.querySelectorAll("script[type='application/json']")) {
+  const place = document.getElementById(data.dataset.chart);
+  const spec = JSON.parse(data.textContent);
+  widen(spec, Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 180));
+  if (place.clientWidth < 600) spec.config.legend.columns = 1;
+  vegaEmbed(place, spec, options).then(() => { unlabelled(place); place.dataset.drawn = "yes"; });
+}
+for (const table of document.querySelectorAll("table.sortable")) {
+  const body = table.tBodies[0];
+  const heads = [...table.tHead.rows[0].cells];
+  const value = (row, at) => row.cells[at].dataset.value === undefined
+    ? row.cells[at].textContent : Number(row.cells[at].dataset.value);
+  heads.forEach((head, at) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const numbers = head.classList.contains("number");
+      const down = head.ariaSort ? head.ariaSort === "ascending" : numbers;
+      for (const other of heads) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const rows = [...body.rows].sort((one, two) => {
+        const a = value(one, at), b = value(two, at);
+        return (a < b ? -1 : a > b ? 1 : 0) * (down ? -1 : 1);
+      });
+      body.append(...rows);
+    });
+  });
+  const label = document.createElement("label");
+  const input = document.createElement("input");
+  input.type = "search";
+  label.append("search ", input);
+  const count = document.createElement("span");
+  count.setAttribute("role", "status");
+  input.addEventListener("input", () => {
+    const wanted = input.value.toLowerCase();
+    let shown = 0;
+    for (const row of body.rows) {
+      row.hidden = !row.textContent.toLowerCase().includes(wanted);
+      shown += row.hidden ? 0 : 1;
+    }
+    count.textContent = ` ${shown} of ${body.rows.length} rows`;
+  });
+  const line = document.createElement("p");
+  line.className = "search";
+  line.append(label, count);
+  table.closest(".wide").before(line);
+}
+"""
+_MARGINS = {"chart-operators": 180, "chart-run": 190}  # px beside the drawing itself: long labels of an axis
+_MARGIN = 85
+
+
+@cache
+def bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed, and what draws the page's charts and sorts its tables: one script."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle(_START)).replace("</script", "<\\/script")
+
+
+def figure(chart: Chart) -> list[str]:
+    """A chart's place, caption and data; no name in it can end the element that holds it."""
+    lines = [f"<h3>{escape(chart.title)}</h3>"]
+    if chart.drawn is None:
+        return [*lines, f"<p>{words(chart.caption)}</p>"]
+    spec = json.dumps(chart.spec, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    inert = spec.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    margin = _MARGINS.get(chart.name, _MARGIN)
+    return [
+        *lines,
+        "<figure>",
+        f"<figcaption>{words(chart.caption)}</figcaption>",
+        f'<div class="chart" id="{chart.name}"></div>',
+        "</figure>",
+        f'<script type="application/json" data-chart="{chart.name}" data-margin="{margin}">{inert}</script>',
+        *chart.table,
+    ]

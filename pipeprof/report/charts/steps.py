@@ -1,0 +1,110 @@
+"""Every training step as a stack of its phases, over time."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.charts.chart import COLOURS
+from pipeprof.report.charts.overtime import Panel, across
+from pipeprof.units import NS_PER_MS, NS_PER_S, format_count, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    Row = dict[str, Any]
+
+POINTS = 600
+PHASES = {  # from below; what is not told apart has the colour of its first part
+    "data_wait": ("before the forward pass, mostly the wait for data", COLOURS[1]),
+    "forward": ("forward", COLOURS[0]),
+    "backward": ("backward", COLOURS[4]),
+    "gradients": ("work on the gradients", "#e6ab02"),
+    "optimizer": ("optimizer", COLOURS[2]),
+    "after": ("after the optimizer", COLOURS[5]),
+    "forward_backward": ("forward and backward", "#2fbf95"),
+    "tail": ("behind the backward pass", "#a29ed0"),
+    "compute": ("the rest of the step: its parts were not recorded", "#8fb8a9"),
+    "whole": ("whole step: no part was recorded", "#8fb8a9"),
+}
+FAR = 2  # times the median: a step that is marked
+
+
+def panel(rows: Sequence[Row]) -> Panel | None:
+    """The steps of one rank, from rows of step/trace_curve; None without any."""
+    if not rows:
+        return None
+    slowest = max(rows, key=lambda row: (row["max_ns"], -row["first_step"]))
+    steps, far = sum(row["steps"] for row in rows), _far(rows)
+    said = (
+        f"{format_count(steps, 'training step')}, the longest of {format_ns(slowest['max_ns'])} at step "
+        f"{slowest['max_step']}, {slowest['max_start_ns'] / NS_PER_S:.1f} s after the launch"
+    )
+    together = max(row["steps"] for row in rows)
+    notes = [f"a bar is the mean of up to {together} steps in a row"] if together > 1 else []
+    if _top(rows) < slowest["max_ns"] / NS_PER_MS:
+        notes.append(f"steps are cut off at {format_ns(_top(rows) * NS_PER_MS)}")
+    if far:
+        notes.append(f"a diamond is a step of more than {FAR} times the usual length")
+    if any(row["warmup_steps"] for row in rows):
+        notes.append("a triangle is warm-up, or a graph was compiled in it")
+    return Panel(_drawn(rows, far), said, notes)
+
+
+def bars(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """The phases of each point, on top of each other: from `low` to `high` ms, from `from` to `to` s."""
+    for row in rows:
+        below = 0.0
+        for phase, (name, _) in PHASES.items():
+            length = row[f"{phase}_ns"] / NS_PER_MS
+            if length > 0:
+                yield {
+                    "from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "phase": name,
+                    "low": round(below, 4), "high": round(below + length, 4),
+                }  # fmt: skip
+            below += max(length, 0.0)
+
+
+def _far(rows: Sequence[Row]) -> list[Row]:
+    usual = median(row["dur_ns"] for row in rows)
+    return [row for row in rows if row["max_ns"] > FAR * usual and not row["warmup_steps"]]
+
+
+def _s(ns: float) -> float:
+    return round(ns / NS_PER_S, 4)
+
+
+def _drawn(rows: Sequence[Row], far: Sequence[Row]) -> Any:
+    import altair as alt
+
+    stacks = list(bars(rows))
+    used = {bar["phase"] for bar in stacks}
+    known = [(name, colour) for name, colour in PHASES.values() if name in used]
+    scale = alt.Scale(domain=[name for name, _ in known], range=[colour for _, colour in known])
+    top = _top(rows)
+    stacked = alt.Chart(alt.Data(values=stacks)).mark_rect(clip=True).encode(
+        x=across("from"), x2="to:Q",
+        y=alt.Y("low:Q", title="step, ms", scale=alt.Scale(domain=[0, top], nice=False, zero=True, clamp=True)),
+        y2="high:Q", color=alt.Color("phase:N", scale=scale, title=None),
+    )  # fmt: skip
+    layers = [stacked]
+    marks = [("diamond", "#d7191c", far), ("triangle-down", "#1f78b4", [row for row in rows if row["warmup_steps"]])]
+    for shape, colour, marked in marks:
+        if marked:
+            points = [
+                {"at": _s(row["max_start_ns"] + row["max_ns"] / 2), "ms": min(row["max_ns"] / NS_PER_MS, top)}
+                for row in marked
+            ]
+            layers.append(
+                alt.Chart(alt.Data(values=points))
+                .mark_point(shape=shape, color=colour, filled=True, size=40, clip=False, opacity=1)
+                .encode(x=across("at"), y="ms:Q")
+            )
+    return alt.layer(*layers)
+
+
+def _top(rows: Sequence[Row]) -> float:
+    """Where the axis ends, in ms: far steps are marked at its end, so that the others are not flat."""
+    usual: float = median(row["dur_ns"] for row in rows)
+    longest: float = max(row["max_ns"] for row in rows)
+    return round(min(longest, 4 * usual) * 1.05 / NS_PER_MS, 4) or 1

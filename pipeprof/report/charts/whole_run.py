@@ -1,0 +1,50 @@
+"""The whole run of one rank in parts, as bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.escape import line
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, sentence
+from pipeprof.report.words.run_account import PARTS
+from pipeprof.units import NS_PER_S, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Row = dict[str, Any]
+
+
+def chart(rows: Sequence[Row]) -> Chart:
+    """From rows of run/account of one rank: a bar for each part of the run, in the order of time."""
+    title, parts = "The whole run", parts_of(rows)
+    total = sum(part["s"] for part in parts)
+    if not total or all(row["part"] == "not_recorded" for row in rows):
+        return Chart("chart-run", title, "What the run as a whole was spent on was not recorded.")
+    largest = max(parts, key=lambda part: part["s"])
+    said = (
+        f"of {format_ns(total * NS_PER_S)} from the launch to the end, {largest['part']} took "
+        f"{format_ratio(largest['s'] / total)}"
+    )
+    return Chart("chart-run", title, sentence(said), said, _drawn(parts))
+
+
+def parts_of(rows: Sequence[Row]) -> list[Row]:
+    """`{part, s}`: the time of each part, in the order in which they began; they add up to the run."""
+    spent: dict[str, float] = {}
+    for row in sorted(rows, key=lambda row: (row["start_ns"] is None, row["start_ns"] or 0)):
+        name = line(PARTS.get(row["part"]) or row["part"])
+        spent[name] = spent.get(name, 0) + row["dur_ns"] / NS_PER_S
+    return [{"part": name, "s": round(length, 4)} for name, length in spent.items()]
+
+
+def _drawn(parts: Sequence[Row]) -> Any:
+    import altair as alt
+
+    bars = [{**part, "label": format_ns(part["s"] * NS_PER_S)} for part in parts]
+    longest = max(part["s"] for part in parts)
+    base = alt.Chart(alt.Data(values=bars), width=WIDTH, height={"step": 20}).encode(
+        y=alt.Y("part:N", sort=None, title=None, axis=alt.Axis(labelLimit=150)),
+        x=alt.X("s:Q", title="s", scale=alt.Scale(domain=[0, longest * 1.2], nice=False)),
+    )  # fmt: skip
+    return alt.layer(base.mark_bar(color=COLOURS[0]), base.mark_text(align="left", dx=4).encode(text="label:N"))

@@ -1,0 +1,68 @@
+-- CPU time over time, to be drawn: cores in use by each part of the machine, in equal parts of the sampled time.
+--
+-- Reads: cpu_use
+-- Takes:
+--   $points  bigint  parts that the time is divided into
+--   $rep     bigint  this repetition
+--   $rank    bigint  this rank
+-- Gives, one row per (slot, consumer), in that order:
+--   slot      bigint   from 0; those without a sample are left out
+--   consumer  varchar  trainer | pipeline (threads of the dataset) | worker (processes of it) | other
+--   start_ns  bigint   ns     the slot's first interval begins
+--   end_ns    bigint   ns     its last interval ends
+--   cores     double   cores  mean in use over the slot's intervals
+WITH extent AS (
+  SELECT
+    min(start_ns) AS first_ns,
+    max(end_ns) AS last_ns
+  FROM cpu_use
+  WHERE rep = $rep AND rank = $rank
+),
+
+placed AS (
+  SELECT
+    cpu_use.start_ns,
+    cpu_use.end_ns,
+    cpu_use.cpu_ns,
+    CASE
+      WHEN cpu_use.part = 'dataset_thread' THEN 'pipeline'
+      WHEN cpu_use.part = 'worker' THEN 'worker'
+      WHEN cpu_use.part IN ('main', 'mindspore_thread', 'python_thread', 'other_thread', 'trainer') THEN 'trainer'
+      ELSE 'other'
+    END AS consumer,
+    CAST(floor(
+      (cpu_use.start_ns - extent.first_ns) / nullif(extent.last_ns - extent.first_ns, 0) * $points
+    ) AS BIGINT) AS slot
+  FROM cpu_use
+  CROSS JOIN extent
+  WHERE cpu_use.rep = $rep AND cpu_use.rank = $rank AND cpu_use.end_ns > cpu_use.start_ns
+),
+
+stretch AS (
+  SELECT DISTINCT
+    slot,
+    start_ns,
+    end_ns
+  FROM placed
+),
+
+interval_length AS (
+  SELECT
+    slot,
+    min(start_ns) AS start_ns,
+    max(end_ns) AS end_ns,
+    sum(end_ns - start_ns) AS length_ns
+  FROM stretch
+  GROUP BY slot
+)
+
+SELECT
+  placed.slot,
+  placed.consumer,
+  min(interval_length.start_ns) AS start_ns,
+  max(interval_length.end_ns) AS end_ns,
+  sum(placed.cpu_ns) / nullif(max(interval_length.length_ns), 0) AS cores
+FROM placed
+INNER JOIN interval_length ON placed.slot = interval_length.slot
+GROUP BY placed.slot, placed.consumer
+ORDER BY placed.slot, placed.consumer

@@ -1,0 +1,32 @@
+def tables():
+    samples = [(0, 0), (1, 4), (2, 2), (5, 4), (9, 4)]
+    return {
+        "pipeline": [{"pipeline_id": 0, "pipeline_key": "k", "role": "train"}],
+        "pipeline_op": [{"pipeline_id": 0, "op_id": 1, "op_type": "MapOp", "site": "b.py:2", "code": None}],
+        "queue": [{"pipeline_id": 0, "op_id": 1, "t_ns": at, "depth": depth, "capacity": 4} for at, depth in samples],
+    }
+
+
+def test_each_part_of_the_time_has_its_mean_and_its_extremes(ask):
+    give = "pipeline_key op_id part op_type t_ns samples mean_depth low_depth high_depth mean_ratio"
+    assert ask("queue/curve", tables(), give=give, points=2, rep=0, rank=0) == [
+        ("k", 1, 0, "MapOp", 0, 3, 2.0, 0, 4, 0.5),
+        ("k", 1, 1, "MapOp", 5, 2, 4.0, 4, 4, 1.0),
+    ]
+
+
+def test_a_full_queue_is_in_the_last_class(ask):
+    rows = ask("queue/histogram", tables(), give="op_id bin samples share", bins=4, rep=0, rank=0)
+    assert rows == [(1, 0, 1, 0.2), (1, 2, 1, 0.2), (1, 3, 3, 0.6)]
+
+
+def test_another_rank_has_none(ask):
+    assert ask("queue/curve", tables(), points=2, rep=0, rank=1) == []
+    assert ask("queue/histogram", tables(), bins=2, rep=0, rank=1) == []
+    assert ask("queue/place", tables(), rep=0, rank=1) == []
+
+
+def test_where_an_operator_was_made(ask):
+    assert ask("queue/place", tables(), give="pipeline_key op_id site code", rep=0, rank=0) == [
+        ("k", 1, "b.py:2", None)
+    ]

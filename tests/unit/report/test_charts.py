@@ -1,0 +1,126 @@
+"""The charts of a run's page: what is drawn from which facts, and what is said where there are none."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pipeprof.record.run import NotMeasured
+from pipeprof.report import charts, html
+from pipeprof.report.build import build
+from pipeprof.report.charts import overtime, pipeline, ranks, steps, whole_run
+
+MB = 1_000_000
+NAMES = ["chart-time", "chart-pipeline", "chart-run", "chart-operators", "chart-ranks"]
+
+
+def drawn(run):
+    return {chart.name: chart for chart in charts.charts_of(run, build(run))}
+
+
+def test_the_bars_of_a_step_stand_on_each_other_and_are_as_high_as_the_step():
+    lengths = {f"{phase}_ns": 0.0 for phase in steps.PHASES}
+    row = {
+        **lengths,
+        "start_ns": 0,
+        "end_ns": 9 * MB,
+        "data_wait_ns": 4.0 * MB,
+        "compute_ns": 3.0 * MB,
+        "tail_ns": 2.0 * MB,
+    }
+    bars = list(steps.bars([row]))
+    assert [(bar["low"], bar["high"]) for bar in bars] == [(0, 4), (4, 6), (6, 9)]
+    assert {(bar["from"], bar["to"]) for bar in bars} == {(0.0, 0.009)}
+
+
+def test_boxes_stand_above_what_they_feed_and_branches_beside_each_other():
+    ops = [
+        {"op_id": op_id, "op_type": "Op", "name": None, "workers": 1, "inlined": False, "consumers": consumers,
+         "queue": None, "service": None}
+        for op_id, consumers in ((0, []), (1, [0]), (2, [0]), (3, [2]))
+    ]  # fmt: skip
+    boxes = {box["op"]: box for box in pipeline.boxes_of(ops, {3: "a.py:1"})}
+    assert {op: box["row"] for op, box in boxes.items()} == {0: 2, 1: 1, 2: 1, 3: 0}
+    assert boxes[1]["right"] < boxes[2]["left"]
+    assert boxes[3]["text"][-1] == "a.py:1"
+
+
+def test_the_parts_of_the_run_are_in_the_order_of_time_and_keep_their_sum():
+    rows = [
+        {"part": "training", "start_ns": 5, "dur_ns": 2_000_000_000},
+        {"part": "callback", "start_ns": 9, "dur_ns": 1_000_000_000},
+        {"part": "import", "start_ns": 0, "dur_ns": 1_000_000_000},
+        {"part": "callback", "start_ns": 7, "dur_ns": 500_000_000},
+    ]
+    assert whole_run.parts_of(rows) == [
+        {"part": "import of MindSpore", "s": 1}, {"part": "training steps", "s": 2}, {"part": "callback", "s": 1.5},
+    ]  # fmt: skip
+
+
+def test_each_chart_is_drawn_or_says_what_was_not_measured(normal, ranks, empty, unfetched):
+    assert [name for name, chart in drawn(normal).items() if chart.drawn] == [
+        "chart-time",
+        "chart-pipeline",
+        "chart-operators",
+    ]
+    assert drawn(ranks)["chart-ranks"].drawn
+    for run in (empty, unfetched, normal, ranks):
+        found = drawn(run)
+        assert list(found) == NAMES
+        assert all(chart.caption.endswith(".") and (chart.said or not chart.drawn) for chart in found.values())
+    assert not any(chart.drawn for chart in drawn(empty).values())
+
+
+def test_why_a_panel_is_missing_is_said(normal):
+    normal.manifest.not_measured = [NotMeasured(what="memory", why="switched off")]
+    caption = drawn(normal)["chart-time"].caption
+    assert "No memory was recorded: switched off." in caption
+    assert "What the CPU time was used for was not recorded." in caption
+
+
+def test_the_slowest_rank_is_named(ranks):
+    assert "2 ranks; the longest step is 12.0 ms, of rank 1" in drawn(ranks)["chart-ranks"].said
+
+
+def test_without_the_extra_the_page_stays_as_it_is_and_says_how_to_get_charts(normal, monkeypatch):
+    monkeypatch.setattr(html, "can_draw", lambda: False)
+    text = html.of_run(normal, build(normal))
+    assert "<script" not in text
+    assert f"<code>{charts.INSTALL}</code>" in text.replace("&#x27;", "'").replace("&#39;", "'")
+
+
+def test_charts_have_text_for_those_who_do_not_see_them(normal):
+    for chart in drawn(normal).values():
+        if chart.drawn:
+            assert chart.spec["description"] == chart.said
+
+
+@pytest.mark.parametrize(("ranks_", "count"), [(1, 30_000), (64, 150)])
+def test_a_long_run_or_many_ranks_make_no_large_page_and_keep_the_longest_step(make_run, ranks_, count):
+    rows = [
+        {"rank": rank, "step": n, "kind": "train", "start_ns": n * MB, "fp_ns": n * MB + 9, "end_ns": (n + 1) * MB}
+        for rank in range(ranks_)
+        for n in range(count)
+    ]
+    rows[count // 2]["end_ns"] += 7 * MB
+    run = make_run({"step": rows})
+    text = html.of_run(run, build(run))
+    assert len(text) < 3_000_000
+    assert f"the longest of 8.00 ms at step {count // 2}" in text or ranks_ > 1
+    assert ranks_ == 1 or f"the longest step is 8.00 ms, of rank 0 near step {count // 2}" in text
+
+
+def test_cells_of_the_heat_map_are_bounded():
+    assert ranks.points_for(2) == 200
+    assert all(ranks.points_for(count) * count <= ranks.MOST_CELLS for count in (8, 64, 1024))
+
+
+def test_a_brush_is_over_steps_only():
+    assert overtime.chart({"Steps": None}, [], ["No memory was recorded."]).drawn is None
+
+
+def test_data_of_charts_cannot_end_the_element_that_holds_it(odd):
+    text = html.of_run(odd, build(odd))
+    for data in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL):
+        assert not re.search("[<>&]", data)

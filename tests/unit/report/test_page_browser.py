@@ -1,0 +1,174 @@
+"""The page of a run in a real browser: Chromium, of the system."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from itertools import pairwise
+
+import pytest
+
+from pipeprof.report import html
+from pipeprof.report.build import build
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+KINDS = ["empty", "normal", "ranks", "odd", "unfetched"]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        assert not os.environ.get("PIPEPROF_BROWSER_REQUIRED"), "no Chromium was found"
+        pytest.skip("needs Chromium")
+    with sync_api.sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """`show(run, width, scheme)` opens the page of a run, waits for its charts, and fails for any complaint or request."""
+    pages, complaints = [], []
+
+    def load(run, width=1000, scheme="light"):
+        path = tmp_path / "page.html"
+        path.write_text(html.of_run(run, build(run)), encoding="utf-8")
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        pages.append(page)
+        page.set_default_timeout(30_000)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda request: request.url == path.as_uri() or complaints.append(request.url))
+        page.goto(path.as_uri())
+        page.wait_for_function("[...document.querySelectorAll('.chart')].every((one) => one.dataset.drawn)")
+        return page
+
+    yield load
+    for page in pages:
+        page.close()
+    assert complaints == []
+
+
+def marks(page, chart, kind):
+    """How many marks each group of a kind has."""
+    return page.eval_on_selector_all(
+        f"#{chart} g.mark-{kind}.role-mark", "all => all.map((one) => one.children.length)"
+    )
+
+
+def labels(page, chart="chart-time"):
+    """The labels of each horizontal axis, as text."""
+    return page.eval_on_selector_all(
+        f"#{chart} g.role-axis g.role-axis-label", "all => all.map((one) => one.textContent)"
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_page_is_whole_on_a_narrow_screen(kind, scheme, show, request):
+    page = show(request.getfixturevalue(kind), 400, scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert page.locator("h1").count() == 1
+    levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map((one) => Number(one.tagName[1]))")
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    for chart in page.locator(".chart svg").all():
+        assert chart.bounding_box()["width"] <= 400
+        assert chart.bounding_box()["height"] > 50
+
+
+def test_every_phase_of_every_step_and_every_operator_of_the_pipeline_is_a_mark(normal, show):
+    page = show(normal)
+    assert 8 * 2 + 2 * 3 in marks(page, "chart-time", "rect")
+    assert marks(page, "chart-pipeline", "rect")[:2] == [0, 3]  # none without a queue
+    assert marks(page, "chart-pipeline", "rule")[0] == 2
+    assert page.locator(".chart svg").count() == 3
+    assert page.locator(".chart[role=graphics-document][aria-label]").count() == 3
+
+
+def test_one_cell_for_each_step_of_each_rank(ranks, show):
+    page = show(ranks)
+    assert marks(page, "chart-ranks", "rect") == [20]
+    page.get_by_label("time").select_option("before the forward pass")
+    assert marks(page, "chart-ranks", "rect") == [20]
+
+
+def test_a_brush_narrows_every_chart_over_time_and_a_click_widens_them_again(normal, show):
+    page = show(normal)
+    before = labels(page)
+    area = page.locator("#chart-time svg .mark-area").last
+    area.scroll_into_view_if_needed()
+    place = area.bounding_box()
+    middle = place["y"] + place["height"] - 3
+    page.mouse.move(place["x"] + place["width"] * 0.3, middle)
+    page.mouse.down()
+    page.mouse.move(place["x"] + place["width"] * 0.6, middle, steps=5)
+    page.mouse.up()
+    page.wait_for_function(
+        "(old) => document.querySelector('#chart-time g.role-axis-label').textContent !== old", arg=before[0]
+    )
+    changed = [new != old for new, old in zip(labels(page), before, strict=True)]
+    assert changed.count(True) == 3  # steps, waits and queues; not the chart that the brush is on
+    page.mouse.click(place["x"] + place["width"] * 0.9, middle)
+    page.wait_for_function(
+        "(old) => document.querySelector('#chart-time g.role-axis-label').textContent === old", arg=before[0]
+    )
+
+
+def test_the_keyboard_narrows_them_too(normal, show):
+    page = show(normal)
+    before = labels(page)
+    page.get_by_label("to, s").focus()
+    for _ in range(3):
+        page.keyboard.press("PageDown")
+    page.wait_for_function(
+        "(old) => document.querySelector('#chart-time g.role-axis-label').textContent !== old", arg=before[0]
+    )
+
+
+def test_a_click_on_an_operator_and_the_menu_show_its_queue(normal, show):
+    page = show(normal)
+    line = "document.querySelectorAll('#chart-pipeline g.mark-line path')[0].getAttribute('d')"
+    first = page.evaluate(line)
+    page.locator("#chart-pipeline g.mark-rect.role-mark path").nth(2).click(position={"x": 600, "y": 40})
+    page.wait_for_function(f"(old) => {line} !== old", arg=first)
+    page.get_by_label("queue").select_option("BatchOp 0")
+    page.wait_for_function(f"(old) => {line} === old", arg=first)
+
+
+def test_the_operators_can_be_sorted_and_searched(make_run, show):
+    infos = [
+        {"op_id": n, "name": f"net/{name}", "type": name, "phase": "forward"}
+        for n, name in enumerate(("Ab", "Bc", "Cd"))
+    ]
+    execs = [
+        {"op_id": n, "step": 0, "start_ns": 0, "dur_ns": length, "self_ns": length, "track": "CPU"}
+        for n, length in enumerate((9_000, 10_000_000, 200_000))
+    ]
+    page = show(make_run({
+        "step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 20_000_000}], "op_info": infos, "op": execs,
+    }))  # fmt: skip
+    rows = page.locator("#operators tbody tr")
+
+    def first_cells():
+        return [row.split("\t")[0] for row in rows.all_inner_texts()]
+
+    assert first_cells() == ["net/Bc", "net/Cd", "net/Ab"]
+    page.get_by_role("button", name="own time").press("Enter")
+    page.get_by_role("button", name="own time").press("Enter")
+    assert first_cells() == ["net/Ab", "net/Cd", "net/Bc"]
+    assert page.locator("#operators th[aria-sort=ascending]").inner_text() == "own time"
+    page.get_by_role("button", name="operator").click()
+    assert first_cells() == ["net/Ab", "net/Bc", "net/Cd"]
+    page.get_by_label("search").fill("CD")
+    assert [row.is_visible() for row in rows.all()] == [False, False, True]
+    assert page.get_by_role("status").inner_text().strip() == "1 of 3 rows"
+
+
+def test_names_are_text_and_nothing_else(odd, show):
+    page = show(odd)
+    assert page.locator("body b, body img").count() == 0
+    assert "<b>a|b*_[red]\\x</b>" in page.locator("body").inner_text()
