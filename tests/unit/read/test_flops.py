@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-
-from pipeprof.read.flops import FORMULAS, Call, Tensor, bytes_of, flops_of
 from pipeprof.read.kineto import flops as torch_flops
 from pipeprof.read.kineto.kinds import Info
+
+from pipeprof.read.flops import FORMULAS, Call, Tensor, bytes_of, flops_of
 
 
 def call(kind, *shapes, out=(), **attributes):
