@@ -73,11 +73,23 @@ normal = settings(max_examples=60, deadline=None, suppress_health_check=list(Hea
 class Sink(Out):
     """Tables that are put together and checked, and not written."""
 
+    def __init__(self, *given):
+        super().__init__(*given)
+        self._written = {}
+
     def _append(self, table, columns):
         length = len(next(iter(columns.values())))
         fields = BY_NAME[table].arrow()
         arrays = [columns.get(field.name, pa.nulls(length, field.type)) for field in fields]
         pa.Table.from_arrays(arrays, schema=fields).validate()
+        self._written[table] = self._written.get(table, 0) + length
+
+    def total(self, table):
+        return len(self.rows.get(table, ())) + self._written.get(table, 0)
+
+    @property
+    def counts(self):
+        return {table: self.total(table) for table in {*self.rows, *self._written} if self.total(table)}
 
 
 def read_all(paths):
