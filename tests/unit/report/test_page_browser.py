@@ -92,11 +92,11 @@ def test_every_phase_of_every_step_and_every_operator_of_the_pipeline_is_a_mark(
 def test_one_cell_for_each_step_of_each_rank(ranks, show):
     page = show(ranks)
     assert marks(page, "chart-ranks", "rect") == [20]
-    page.get_by_label("time").select_option("before the forward pass")
+    page.locator("#chart-ranks select").select_option("before the forward pass")
     assert marks(page, "chart-ranks", "rect") == [20]
 
 
-def test_a_brush_narrows_every_chart_over_time_and_a_click_widens_them_again(normal, show):
+def test_a_brush_narrows_every_chart_over_time_and_a_double_click_widens_them_again(normal, show):
     page = show(normal)
     before = labels(page)
     area = page.locator("#chart-time svg .mark-area").last
@@ -112,7 +112,7 @@ def test_a_brush_narrows_every_chart_over_time_and_a_click_widens_them_again(nor
     )
     changed = [new != old for new, old in zip(labels(page), before, strict=True)]
     assert changed.count(True) == 3  # steps, waits and queues; not the chart that the brush is on
-    page.mouse.click(place["x"] + place["width"] * 0.9, middle)
+    page.mouse.dblclick(place["x"] + place["width"] * 0.5, middle)
     page.wait_for_function(
         "(old) => document.querySelector('#chart-time g.role-axis-label').textContent === old", arg=before[0]
     )
@@ -133,9 +133,12 @@ def test_a_click_on_an_operator_and_the_menu_show_its_queue(normal, show):
     page = show(normal)
     line = "document.querySelectorAll('#chart-pipeline g.mark-line path')[0].getAttribute('d')"
     first = page.evaluate(line)
-    page.locator("#chart-pipeline g.mark-rect.role-mark path").nth(2).click(position={"x": 600, "y": 40})
+    box = page.locator("#chart-pipeline g.mark-rect.role-mark path").nth(2)  # of the source, whose queue is full
+    box.scroll_into_view_if_needed()
+    place = box.bounding_box()
+    page.mouse.click(place["x"] + place["width"] * 0.6, place["y"] + place["height"] * 0.4)
     page.wait_for_function(f"(old) => {line} !== old", arg=first)
-    page.get_by_label("queue").select_option("BatchOp 0")
+    page.locator("#chart-pipeline select").select_option("BatchOp 0")
     page.wait_for_function(f"(old) => {line} === old", arg=first)
 
 
