@@ -45,7 +45,7 @@ def chart(panels: dict[str, Panel | None], steps: Sequence[Row], absent: Sequenc
     notes = "; ".join(note for panel in there.values() for note in panel.notes)
     caption = (
         f"{sentence(said)} Time is in seconds since the launch. Drag over the lowest chart, or move the sliders, to "
-        "see a part of it in all the others; a double click shows all again."
+        "see a part of it in all the others; drag over all of it to widen them."
     )
     return Chart(
         "chart-time", title, " ".join([caption, *([sentence(notes)] if notes else []), *absent]), said,
