@@ -1,0 +1,74 @@
+"""A real training is tuned; the patch applies, and the patched script has the settings that were proven."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+pytestmark = [pytest.mark.mindspore, pytest.mark.slow, pytest.mark.alone]
+SCRIPT = '''"""A map that waits for storage holds the training up."""
+
+import time
+
+import numpy as np
+from mindspore import dataset as ds
+
+
+class Rows:
+    def __len__(self):
+        return 4 * 24
+
+    def __getitem__(self, index):
+        return np.full(8, index, np.float32), np.array(index % 2, np.int32)
+
+
+def fetch_mask(x):
+    time.sleep(0.06)
+    return x + 1
+
+
+data = ds.GeneratorDataset(Rows(), ["x", "y"], shuffle=True, num_parallel_workers=1)
+data = data.map(fetch_mask, ["x"], num_parallel_workers=1)  # slow
+data = data.batch(4, num_parallel_workers=1)
+for x, y in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
+    time.sleep(0.02)
+'''
+WORKERS = "SELECT op_type, workers FROM pipeline_op ORDER BY op_id"
+
+
+def workers(home, run):
+    done = home.run("sql", str(run), WORKERS, "--format", "json")
+    return [(row["op_type"], row["workers"]) for row in json.loads(done.stdout)]
+
+
+@pytest.mark.measures
+def test_a_slow_map_is_found_proven_and_patched(pipeprof_in):
+    """Rows wait 60 ms, which takes no CPU: beside other programs every row takes as much longer on both sides."""
+    home = pipeprof_in("tune")
+    (home.folder / "train.py").write_text(SCRIPT, encoding="utf-8")
+    command = [home.python, "train.py"]
+    done = home.run("tune", "--budget", "30m", "-o", "tuned", "--format", "json", "--", *command)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["verdict"] == "proven", done.stderr
+    accepted = [one for one in found["trials"] if one["verdict"] == "accepted"]
+    assert {one["batches"] for one in accepted} == {"same"}
+    setting = next(one for one in found["settings"]["operators"] if one["name"] == "fetch_mask")
+    assert setting["workers"] > 1
+    assert found["final"]["low"] > 1.2
+    assert found["patch"]["by_hand"] == []
+    again = home.run("tune", "--budget", "30m", "-o", "tuned", "--format", "json", "--", *command)
+    assert json.loads(again.stdout)["final"] == found["final"]  # nothing was run again
+
+    run = home.collect(command, "-q", "--apply", "tuned/settings.json")
+    assert run.done.returncode == 0, run.done.stderr
+    assert ("MapOp", setting["workers"]) in workers(home, run.path)
+
+    applied = subprocess.run(["git", "apply", "tuned/patch.diff"], cwd=home.folder, capture_output=True, text=True)
+    assert applied.returncode == 0, applied.stderr
+    assert "time.sleep(0.06)" in (home.folder / "train.py").read_text(encoding="utf-8")
+    patched = home.collect(command, "-q")
+    assert patched.done.returncode == 0, patched.done.stderr
+    assert workers(home, patched.path) == workers(home, run.path)
