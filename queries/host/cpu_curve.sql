@@ -13,10 +13,13 @@
 --   cores     double   cores  mean in use over the slot's intervals
 WITH extent AS (
   SELECT
+    rep,
+    rank,
     min(start_ns) AS first_ns,
     max(end_ns) AS last_ns
   FROM cpu_use
   WHERE rep = $rep AND rank = $rank
+  GROUP BY rep, rank
 ),
 
 placed AS (
@@ -34,8 +37,8 @@ placed AS (
       (cpu_use.start_ns - extent.first_ns) / nullif(extent.last_ns - extent.first_ns, 0) * $points
     ) AS BIGINT) AS slot
   FROM cpu_use
-  CROSS JOIN extent
-  WHERE cpu_use.rep = $rep AND cpu_use.rank = $rank AND cpu_use.end_ns > cpu_use.start_ns
+  INNER JOIN extent ON cpu_use.rep = extent.rep AND cpu_use.rank = extent.rank
+  WHERE cpu_use.end_ns > cpu_use.start_ns
 ),
 
 stretch AS (

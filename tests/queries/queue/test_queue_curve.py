@@ -15,18 +15,5 @@ def test_each_part_of_the_time_has_its_mean_and_its_extremes(ask):
     ]
 
 
-def test_a_full_queue_is_in_the_last_class(ask):
-    rows = ask("queue/histogram", tables(), give="op_id bin samples share", bins=4, rep=0, rank=0)
-    assert rows == [(1, 0, 1, 0.2), (1, 2, 1, 0.2), (1, 3, 3, 0.6)]
-
-
 def test_another_rank_has_none(ask):
     assert ask("queue/curve", tables(), points=2, rep=0, rank=1) == []
-    assert ask("queue/histogram", tables(), bins=2, rep=0, rank=1) == []
-    assert ask("queue/place", tables(), rep=0, rank=1) == []
-
-
-def test_where_an_operator_was_made(ask):
-    assert ask("queue/place", tables(), give="pipeline_key op_id site code", rep=0, rank=0) == [
-        ("k", 1, "b.py:2", None)
-    ]
