@@ -16,7 +16,14 @@ CHOICES = {
 
 
 def params_of(query):
-    return {item.name: CHOICES[item.name] if item.name in CHOICES else VALUES[item.type] for item in query.takes}
+    return {item.name: _choice(item) for item in query.takes}
+
+
+def _choice(item):
+    """-1 is all repetitions or ranks; a query of one is asked for the first."""
+    if item.name in ("rep", "rank") and item.doc.startswith("this "):
+        return 0
+    return CHOICES[item.name] if item.name in CHOICES else VALUES[item.type]
 
 
 FULL = 20260101  # with this seed every query has rows

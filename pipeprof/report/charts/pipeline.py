@@ -145,7 +145,7 @@ def _drawn(boxes: Sequence[Row], ops: Sequence[Row], curve: Sequence[Row], histo
         return alt.layer(arrow, unknown, known, work, text).properties(width=WIDTH, height=ROW_HEIGHT * rows)
     chosen = alt.selection_point(
         name="queue", fields=["name"], value=[{"name": queues[0]}], on="click", empty=False,
-        bind=alt.binding_select(options=queues, name="queue "),
+        bind={"name": {"input": "select", "options": queues, "name": "queue "}},  # type: ignore[arg-type]
     )  # fmt: skip
     graph = alt.layer(arrow, unknown, known.add_params(chosen), work, text)
     return alt.vconcat(

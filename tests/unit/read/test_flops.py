@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from pipeprof.read.kineto import flops as torch_flops
-from pipeprof.read.kineto.kinds import Info
 
+from pipeprof.read.chrome import flops as torch_flops
+from pipeprof.read.chrome.kinds import Info
 from pipeprof.read.flops import FORMULAS, Call, Tensor, bytes_of, flops_of
 
 

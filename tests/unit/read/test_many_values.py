@@ -10,6 +10,7 @@ from pipeprof.errors import RunError, SourceError
 from pipeprof.query.measure import open_measures
 from pipeprof.read.foreign import import_path
 from pipeprof.read.minddata import fetches, files, timings
+from pipeprof.read.source.notes import Notes
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record import limits
 from pipeprof.record.bad_json import refuse_many_values
@@ -67,12 +68,12 @@ def test_rows_are_counted_before_they_are_kept(kind, tmp_path, monkeypatch):
     read, text = READERS[kind]
     path = tmp_path / "x.txt"
     path.write_text(text, encoding="utf-8")
-    assert len(read(path, files.Notes())) in (29, 30)
+    assert len(read(path, Notes())) in (29, 30)
     monkeypatch.setenv(limits.ROWS, "10")
     with path.open("a", encoding="utf-8") as file:
         file.write("never read\n")
     with pytest.raises(limits.TooManyRows, match="more than 10 rows of the table"):
-        read(path, files.Notes())
+        read(path, Notes())
 
 
 def test_a_file_with_too_many_rows_is_not_left_out_instead(tmp_path, monkeypatch):
