@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.escape import line
 from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, sentence
 from pipeprof.report.charts.op_table import table_of
+from pipeprof.report.charts.steps import PHASES
 from pipeprof.units import NS_PER_MS, format_ratio
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 MOST = 15
 UNKNOWN = "not known"
+OTHERS = {"mixed": "#8fb8a9", "communication": COLOURS[3]}
 
 
 def chart(rows: Sequence[dict[str, Any]], instances: Sequence[dict[str, Any]] = ()) -> Chart:
@@ -31,6 +33,11 @@ def _name(row: dict[str, Any]) -> str:
     return "(unknown)" if row["type"] is None else line(row["type"])
 
 
+def _colour(phase: str) -> str:
+    """That of the phase where steps are drawn."""
+    return PHASES[phase][1] if phase in PHASES else OTHERS.get(phase, COLOURS[7])
+
+
 def _drawn(rows: Sequence[dict[str, Any]]) -> Any:
     import altair as alt
 
@@ -39,7 +46,7 @@ def _drawn(rows: Sequence[dict[str, Any]]) -> Any:
         for row in rows
     ]
     phases = list(dict.fromkeys(bar["phase"] for bar in bars))
-    scale = alt.Scale(domain=phases, range=[COLOURS[at % len(COLOURS)] for at in range(len(phases))])
+    scale = alt.Scale(domain=phases, range=[_colour(phase) for phase in phases])
     return alt.Chart(alt.Data(values=bars), width=WIDTH, height={"step": 20}).mark_bar().encode(
         y=alt.Y("type:N", sort=None, title=None, axis=alt.Axis(labelLimit=130)),
         x=alt.X("ms:Q", title="own time, ms"),
