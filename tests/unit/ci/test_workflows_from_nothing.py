@@ -67,7 +67,8 @@ def test_self_hosted_from_nothing_through_the_warm_up_to_a_verdict(forge):
     assert forge.pull_request(AGAINST_IT, forge.change(decode=12.0)).green
 
     for _ in range(5):
-        assert forge.push(BASELINE).green
+        appended = forge.push(BASELINE)
+        assert appended.green, appended.log
     same = forge.pull_request(AGAINST_IT, forge.change())
     assert same.green
     assert same.steps["gate"]["outputs.verdict"] == "unchanged"
