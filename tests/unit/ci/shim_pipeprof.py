@@ -84,7 +84,8 @@ def main():
         options, command = words[1 : words.index("--")], words[words.index("--") + 1 :]
         reps = next(word for word in words if word.startswith("--reps")).removeprefix("--reps").removeprefix("=")
         record(Path(options[options.index("-o") + 1]), command, int(reps or options[options.index("--reps") + 1]))
-        return
+        sys.stdout.flush()
+        os._exit(0)  # as the command ends: Arrow's destructors abort now and then
     from pipeprof import cli
     from pipeprof.experiment import repetition
 
@@ -95,7 +96,7 @@ def main():
         os.chdir(before)
 
     repetition.Bench.run = run
-    cli.main()
+    cli.start()
 
 
 if __name__ == "__main__":
