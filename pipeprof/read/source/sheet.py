@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from pipeprof.errors import SourceError
 from pipeprof.read.source.content import BROKEN, HINT, cannot_read, open_bytes
@@ -53,11 +53,12 @@ class Sheet:
             self._file = io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", errors="replace", newline="")
         except BROKEN as error:
             raise cannot_read(path, error) from error
-        self._reader = csv.reader(self._lines(), skipinitialspace=True)
-        self.names: list[str] = []
-        for row in self._raw():
-            self.names = [name.strip() for name in row[1]]
-            break
+        self._reader = csv.reader(_lines(self._file, path), skipinitialspace=True)
+        try:
+            self.names = [name.strip() for name in next(self._raw(), (0, []))[1]]
+        except SourceError:
+            self.close()
+            raise
         if not self.names:
             self.close()
             raise SourceError(f"`{path}` is empty, expected a header", HINT)
@@ -86,18 +87,20 @@ class Sheet:
         """Close the file before its end."""
         self._file.close()
 
-    def _lines(self) -> Iterator[str]:
-        while line := self._file.readline(FIELD_BYTES):
-            if len(line) == FIELD_BYTES:
-                raise SourceError(f"`{self.path}` has a line of {FIELD_BYTES >> 20} Mi characters or more", HINT)
-            yield line
-
     def _raw(self) -> Iterator[tuple[int, list[str]]]:
         try:
             for row in self._reader:
                 yield self._reader.line_num, row
         except (csv.Error, *BROKEN) as error:
             raise cannot_read(self.path, error, f", line {self._reader.line_num}") from error
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """The lines of a file. Not a method: a sheet that refers to itself would keep its file open until a collection."""
+    while line := file.readline(FIELD_BYTES):
+        if len(line) == FIELD_BYTES:
+            raise SourceError(f"`{path}` has a line of {FIELD_BYTES >> 20} Mi characters or more", HINT)
+        yield line
 
 
 def field(row: Sequence[str], index: int | None) -> str:
