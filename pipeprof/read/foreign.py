@@ -103,12 +103,7 @@ def import_path(
             raise SourceError(
                 f"nothing to import: `{source}` is empty", "the program may have been ended while writing it"
             )
-        wanted = "; ".join(reader.what for reader in READERS if kind in (None, reader.kind))
-        raise SourceError(
-            f"nothing to import in `{source}`: {format_count(len(found.left_out), 'file')} of unknown kinds, "
-            f"expected {wanted}",
-            "give the folder that the profiler wrote, such as its `profiler` folder",
-        )
+        raise _nothing(source, len(found.left_out), kind)
     chosen = [reader for reader in READERS if reader.kind in found.known]
     run = _new_run(source, target, chosen, found.known)
     if step is not None:
@@ -149,9 +144,21 @@ def _read(chosen: Sequence[Reader], known: dict[str, list[Path]], run: Run, prog
         run.manifest.state, run.manifest.reason = "partial", problem.message
 
 
+def _nothing(source: Path, looked_at: int, kind: str | None) -> SourceError:
+    wanted = "; ".join(reader.what for reader in READERS if kind in (None, reader.kind))
+    if source.is_file():
+        return SourceError(
+            f"`{source}` is of a kind that is not known, expected {wanted}", "give what the profiler wrote"
+        )
+    return SourceError(
+        f"nothing to import in `{source}`: {format_count(looked_at, 'file')} of unknown kinds, expected {wanted}",
+        "give the folder that the profiler wrote, such as its `profiler` folder",
+    )
+
+
 def _check(source: Path, target: Path, *, force: bool) -> None:
     if not source.exists():
-        raise UsageError(f"no such folder: `{source}`", "give the folder that the profiler wrote")
+        raise UsageError(f"no such file or folder: `{source}`", "give what the profiler wrote")
     if not source.is_dir():
         try:
             os.close(open_handle(source))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 KIND = "chrome"
-WHAT = "any other Chrome trace (VizTracer, Perfetto's JSON)"
+WHAT = "a Chrome trace of another program (VizTracer, Perfetto's JSON)"
 _HEAD = 1 << 16
 _EVENTS = re.compile(rb'\s*(?:\[|\{.*?"traceEvents"\s*:\s*\[)\s*\{[^\]]*?"ph"\s*:\s*"[A-Za-z]"', re.DOTALL)
 
