@@ -26,28 +26,20 @@
 --   profiler_share   double   0..1  wait_ns / (transit_ns + wait_ns)
 WITH name_group AS (
   SELECT
-    rep,
-    rank,
-    name,
+    rep, rank, name,
     max(group_name) AS group_name
   FROM collective_cost
   WHERE name IS NOT NULL
-  GROUP BY rep, rank, name
+  GROUP BY ALL
   HAVING count(DISTINCT group_name) = 1
 ),
 
 event AS (
   SELECT
-    collective.rep,
-    collective.rank,
+    rep, rank,
     coalesce(collective.name, collective.kind, 'unknown') AS name,
     coalesce(name_group.group_name, collective.group_name, '') AS group_name,
-    collective.kind,
-    collective.step,
-    collective.dur_ns,
-    collective.bytes,
-    step.bp_ns,
-    CASE
+    collective.kind, collective.step, collective.dur_ns, collective.bytes, step.bp_ns, CASE
       WHEN step.bp_ns IS NOT NULL
         THEN
           greatest(
@@ -55,26 +47,14 @@ event AS (
           )
     END AS behind_ns
   FROM collective
-  INNER JOIN train_step
-    ON
-      collective.rep = train_step.rep
-      AND collective.rank = train_step.rank
-      AND collective.step = train_step.step
-  INNER JOIN step
-    ON collective.rep = step.rep AND collective.rank = step.rank AND collective.step = step.step
-  LEFT JOIN name_group
-    ON
-      collective.rep = name_group.rep
-      AND collective.rank = name_group.rank
-      AND collective.name = name_group.name
+  INNER JOIN train_step USING (rep, rank, step)
+  INNER JOIN step USING (rep, rank, step)
+  LEFT JOIN name_group USING (rep, rank, name)
 ),
 
 timed AS (
   SELECT
-    rep,
-    rank,
-    name,
-    group_name,
+    rep, rank, name, group_name,
     min(kind) AS kind,
     count(*) AS events,
     count(DISTINCT step) AS steps,
@@ -85,39 +65,28 @@ timed AS (
     CAST(sum(bytes) AS BIGINT) AS moved_bytes,
     sum(behind_ns) / nullif(sum(CASE WHEN bp_ns IS NOT NULL THEN dur_ns END), 0) AS tail_share
   FROM event
-  GROUP BY rep, rank, name, group_name
+  GROUP BY ALL
 ),
 
 -- Costs of training steps; of all steps when the steps are not known.
 rated AS (
   SELECT
-    collective_cost.rep,
-    collective_cost.rank,
-    collective_cost.name,
+    rep, rank, collective_cost.name,
     coalesce(collective_cost.group_name, '') AS group_name,
-    collective_cost.kind,
-    collective_cost.step,
+    collective_cost.kind, step,
     coalesce(collective_cost.dur_ns, collective_cost.transit_ns + collective_cost.wait_ns) AS dur_ns,
-    collective_cost.transit_ns,
-    collective_cost.wait_ns,
+    collective_cost.transit_ns, collective_cost.wait_ns,
     CASE WHEN train_step.step IS NOT NULL THEN 1 ELSE 0 END AS is_train,
     max(CASE WHEN train_step.step IS NOT NULL THEN 1 ELSE 0 END)
-      OVER (PARTITION BY collective_cost.rep, collective_cost.rank) AS has_train
+      OVER (PARTITION BY rep, rank) AS has_train
   FROM collective_cost
-  LEFT JOIN train_step
-    ON
-      collective_cost.rep = train_step.rep
-      AND collective_cost.rank = train_step.rank
-      AND collective_cost.step = train_step.step
+  LEFT JOIN train_step USING (rep, rank, step)
   WHERE collective_cost.name IS NOT NULL
 ),
 
 cost AS (
   SELECT
-    rep,
-    rank,
-    name,
-    group_name,
+    rep, rank, name, group_name,
     min(kind) AS kind,
     count(DISTINCT step) AS steps,
     CAST(sum(dur_ns) AS BIGINT) AS total_ns,
@@ -128,41 +97,29 @@ cost AS (
     CAST(sum(wait_ns) AS BIGINT) AS wait_ns
   FROM rated
   WHERE is_train = has_train
-  GROUP BY rep, rank, name, group_name
+  GROUP BY ALL
 ),
 
 name_row AS (
   SELECT
-    rep,
-    rank,
-    name,
-    group_name
+    rep, rank, name, group_name
   FROM timed
   UNION ALL
   SELECT
-    rep,
-    rank,
-    name,
-    group_name
+    rep, rank, name, group_name
   FROM cost
 ),
 
 every AS (
   SELECT
-    rep,
-    rank,
-    name,
-    group_name
+    rep, rank, name, group_name
   FROM name_row
-  GROUP BY rep, rank, name, group_name
+  GROUP BY ALL
 ),
 
 joined AS (
   SELECT
-    every.rep,
-    every.rank,
-    every.name,
-    every.group_name,
+    rep, rank, name, group_name,
     coalesce(timed.kind, cost.kind) AS kind,
     timed.events,
     coalesce(timed.steps, cost.steps) AS steps,
@@ -170,23 +127,10 @@ joined AS (
     coalesce(timed.mean_ns, cost.mean_ns) AS mean_ns,
     coalesce(timed.median_ns, cost.median_ns) AS median_ns,
     coalesce(timed.max_ns, cost.max_ns) AS max_ns,
-    timed.moved_bytes,
-    timed.tail_share,
-    cost.transit_ns,
-    cost.wait_ns
+    timed.moved_bytes, timed.tail_share, cost.transit_ns, cost.wait_ns
   FROM every
-  LEFT JOIN timed
-    ON
-      every.rep = timed.rep
-      AND every.rank = timed.rank
-      AND every.name = timed.name
-      AND every.group_name = timed.group_name
-  LEFT JOIN cost
-    ON
-      every.rep = cost.rep
-      AND every.rank = cost.rank
-      AND every.name = cost.name
-      AND every.group_name = cost.group_name
+  LEFT JOIN timed USING (rep, rank, name, group_name)
+  LEFT JOIN cost USING (rep, rank, name, group_name)
 ),
 
 placed AS (
@@ -197,22 +141,8 @@ placed AS (
 )
 
 SELECT
-  rep,
-  rank,
-  place,
-  name,
-  group_name,
-  kind,
-  events,
-  steps,
-  total_ns,
-  mean_ns,
-  median_ns,
-  max_ns,
-  moved_bytes,
-  tail_share,
-  transit_ns,
-  wait_ns,
+  rep, rank, place, name, group_name, kind, events, steps, total_ns, mean_ns, median_ns, max_ns, moved_bytes,
+  tail_share, transit_ns, wait_ns,
   wait_ns / nullif(transit_ns + wait_ns, 0) AS profiler_share
 FROM placed
 WHERE place <= $top

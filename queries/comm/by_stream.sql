@@ -14,28 +14,20 @@
 --   step_share       double   0..1  total_ns / length of these steps; above 1 only where events overlap
 WITH event AS (
   SELECT
-    collective.rep,
-    collective.rank,
-    collective.step,
+    rep, rank, step,
     coalesce(collective.track, '') AS track,
     collective.dur_ns,
     train_step.dur_ns AS step_ns,
     row_number() OVER (
-      PARTITION BY collective.rep, collective.rank, collective.step, coalesce(collective.track, '')
+      PARTITION BY rep, rank, step, coalesce(collective.track, '')
       ORDER BY collective.start_ns ASC, collective.dur_ns ASC
     ) AS place
   FROM collective
-  INNER JOIN train_step
-    ON
-      collective.rep = train_step.rep
-      AND collective.rank = train_step.rank
-      AND collective.step = train_step.step
+  INNER JOIN train_step USING (rep, rank, step)
 )
 
 SELECT
-  rep,
-  rank,
-  track,
+  rep, rank, track,
   count(*) AS events,
   count(DISTINCT step) AS steps,
   count(*) / nullif(count(DISTINCT step), 0) AS events_per_step,
@@ -44,5 +36,5 @@ SELECT
   max(dur_ns) AS max_ns,
   sum(dur_ns) / nullif(sum(CASE WHEN place = 1 THEN step_ns END), 0) AS step_share
 FROM event
-GROUP BY rep, rank, track
+GROUP BY ALL
 ORDER BY rep, rank, track

@@ -21,8 +21,7 @@
 --   exposed_share        double   0..1  exposed_ns / step_ns
 WITH piece AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'trace' AS source,
     dur_ns AS step_ns,
     comm_ns,
@@ -34,8 +33,7 @@ WITH piece AS (
   FROM comm_part
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'parts' AS source,
     dur_ns AS step_ns,
     exposed_ns + tail_ns + overlapped_ns AS comm_ns,
@@ -47,13 +45,11 @@ WITH piece AS (
   FROM step_part
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'split' AS source,
     step_ns,
     communication_ns AS comm_ns,
-    overlapped_ns,
-    exposed_ns,
+    overlapped_ns, exposed_ns,
     NULL AS data_wait_ns,
     NULL AS forward_backward_ns,
     NULL AS tail_ns
@@ -61,9 +57,7 @@ WITH piece AS (
 )
 
 SELECT
-  rep,
-  rank,
-  source,
+  rep, rank, source,
   count(*) AS steps,
   avg(step_ns) AS step_ns,
   avg(comm_ns) AS comm_ns,
@@ -76,5 +70,5 @@ SELECT
   sum(exposed_ns) / nullif(sum(step_ns), 0) AS exposed_share
 FROM piece
 WHERE comm_ns IS NOT NULL OR exposed_ns IS NOT NULL
-GROUP BY rep, rank, source
+GROUP BY ALL
 ORDER BY rep, rank, source

@@ -20,19 +20,15 @@
 --                                    bp_ns is not known
 WITH known AS (
   SELECT
-    collective.rep,
-    collective.rank,
+    rep, rank,
     coalesce(collective.kind, 'unknown') AS kind,
-    step.step,
-    collective.start_ns,
-    collective.dur_ns,
-    collective.bytes,
+    step.step, collective.start_ns, collective.dur_ns, collective.bytes,
     CASE step.kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference,
     greatest(collective.start_ns, step.bp_ns) AS from_ns,
     least(collective.start_ns + collective.dur_ns, step.end_ns) AS until_ns,
     step.bp_ns
   FROM collective
-  LEFT JOIN step ON collective.rep = step.rep AND collective.rank = step.rank AND collective.step = step.step
+  LEFT JOIN step USING (rep, rank, step)
   WHERE step.kind IS NULL OR step.kind IN ('train', 'warmup')
 ),
 
@@ -65,17 +61,14 @@ exposed AS (
 
 seen AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     count(DISTINCT step) AS steps
   FROM exposed
-  GROUP BY rep, rank
+  GROUP BY ALL
 )
 
 SELECT
-  exposed.rep,
-  exposed.rank,
-  exposed.kind,
+  rep, rank, exposed.kind,
   count(*) AS events,
   max(seen.steps) AS steps,
   count(*) / nullif(max(seen.steps), 0) AS events_per_step,
@@ -86,6 +79,6 @@ SELECT
   CAST(sum(exposed.bytes) AS BIGINT) AS bytes,
   CAST(sum(exposed.tail_ns) AS BIGINT) AS tail_ns
 FROM exposed
-INNER JOIN seen ON exposed.rep = seen.rep AND exposed.rank = seen.rank
-GROUP BY exposed.rep, exposed.rank, exposed.kind
-ORDER BY exposed.rep, exposed.rank, exposed.kind
+INNER JOIN seen USING (rep, rank)
+GROUP BY ALL
+ORDER BY rep, rank, exposed.kind

@@ -16,8 +16,7 @@
 --   median_rate  double   bytes per second, median of the moves
 WITH sorted AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     CASE WHEN src_rank = dst_rank THEN 'own memory' ELSE coalesce(transport, 'unknown') END AS transport,
     bytes AS moved_bytes,
     dur_ns AS moving_ns,
@@ -29,9 +28,7 @@ WITH sorted AS (
 )
 
 SELECT
-  rep,
-  rank,
-  transport,
+  rep, rank, transport,
   count(*) AS moves,
   CAST(sum(moved_bytes) AS BIGINT) AS moved_bytes,
   CAST(sum(moving_ns) AS BIGINT) AS moving_ns,
@@ -39,5 +36,5 @@ SELECT
   1e9 * median(moved_bytes / nullif(moving_ns, 0)) AS median_rate
 FROM sorted
 WHERE is_sum = has_sums AND (transport <> 'SDMA' OR has_kinds = 0)
-GROUP BY rep, rank, transport
+GROUP BY ALL
 ORDER BY rep, rank, transport

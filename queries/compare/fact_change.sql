@@ -12,13 +12,11 @@ WITH paired AS (
     max(value) FILTER (WHERE side = 'base') AS base,
     max(value) FILTER (WHERE side = 'new') AS new
   FROM side_fact
-  GROUP BY name
+  GROUP BY ALL
 )
 
 SELECT
-  name,
-  base,
-  new,
+  name, base, new,
   CASE WHEN base IS NULL THEN 'appeared' WHEN new IS NULL THEN 'vanished' ELSE 'changed' END AS change
 FROM paired
 WHERE base IS NULL OR new IS NULL OR base <> new

@@ -13,27 +13,23 @@
 --   tail_ns     double   ns    of it, behind the backward pass; null when that is not known
 WITH communicating AS (
   SELECT
-    rep,
-    rank
+    rep, rank
   FROM collective
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 known AS (
   SELECT
-    step_part.rep,
-    step_part.rank,
+    rep, rank,
     'parts' AS source,
     step_part.exposed_ns + step_part.tail_ns AS exposed_ns,
     CASE WHEN train_step.bp_ns IS NOT NULL THEN step_part.tail_ns END AS tail_ns
   FROM step_part
-  INNER JOIN communicating ON step_part.rep = communicating.rep AND step_part.rank = communicating.rank
-  INNER JOIN train_step
-    ON step_part.rep = train_step.rep AND step_part.rank = train_step.rank AND step_part.step = train_step.step
+  INNER JOIN communicating USING (rep, rank)
+  INNER JOIN train_step USING (rep, rank, step)
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'split' AS source,
     exposed_ns,
     NULL AS tail_ns
@@ -51,14 +47,13 @@ picked AS (
 
 rank_mean AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     count(*) AS steps,
     avg(exposed_ns) AS exposed_ns,
     avg(tail_ns) AS tail_ns
   FROM picked
   WHERE source = rep_source
-  GROUP BY rep, rank
+  GROUP BY ALL
 )
 
 SELECT
@@ -68,5 +63,5 @@ SELECT
   avg(exposed_ns) AS exposed_ns,
   avg(tail_ns) AS tail_ns
 FROM rank_mean
-GROUP BY rep
+GROUP BY ALL
 ORDER BY rep

@@ -9,5 +9,5 @@ SELECT
   max(CASE WHEN rss_peak_bytes >= rss_bytes THEN rss_peak_bytes ELSE rss_bytes END) AS peak_bytes
 FROM memory
 WHERE device = 'process'
-GROUP BY rep
+GROUP BY ALL
 ORDER BY rep

@@ -15,35 +15,25 @@
 --   executions  double   per step; null when no step is known
 WITH executed AS (
   SELECT
-    op.rep,
-    op.rank,
-    op.op_id,
-    op.side,
+    rep, rank, op.op_id, op.side,
     CASE step.kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference,
     sum(op.self_ns) AS self_ns,
     count(*) AS executions
   FROM op
-  LEFT JOIN step ON op.rep = step.rep AND op.rank = step.rank AND op.step = step.step
+  LEFT JOIN step USING (rep, rank, step)
   WHERE step.kind IS NULL OR step.kind IN ('train', 'warmup')
-  GROUP BY
-    op.rep, op.rank, op.op_id, op.side, CASE step.kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END
+  GROUP BY ALL
 ),
 
 known AS (
   SELECT
-    executed.rep,
-    executed.rank,
-    executed.side,
-    executed.preference,
-    executed.self_ns,
-    executed.executions,
+    rep, rank, executed.side, executed.preference, executed.self_ns, executed.executions,
     coalesce(op_info.name, op_info.type, '') AS name,
     coalesce(op_info.type, '') AS type,
     coalesce(op_info.in_shapes, '') AS in_shapes,
     coalesce(op_info.out_shapes, '') AS out_shapes
   FROM executed
-  LEFT JOIN op_info
-    ON executed.rep = op_info.rep AND executed.rank = op_info.rank AND executed.op_id = op_info.op_id
+  LEFT JOIN op_info USING (rep, rank, op_id)
   WHERE
     coalesce(op_info.category, '') NOT IN ('python_function', 'user_annotation')
     -- Not a name that begins with enumerate(DataLoader)#: $ comes next after #.
@@ -52,58 +42,46 @@ known AS (
 
 best AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     min(preference) AS preference,
     max(CASE WHEN side = 'device' THEN 1 ELSE 0 END) AS has_device
   FROM known
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 -- Steps of a rank by what would make their executions count.
 recorded AS (
   SELECT
-    op.rep,
-    op.rank,
-    op.side,
-    op.step,
+    rep, rank, op.side, op.step,
     CASE step.kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference
   FROM op
-  LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
-  LEFT JOIN step ON op.rep = step.rep AND op.rank = step.rank AND op.step = step.step
+  LEFT JOIN op_info USING (rep, rank, op_id)
+  LEFT JOIN step USING (rep, rank, step)
   WHERE
     op.step IS NOT NULL
     AND (step.kind IS NULL OR step.kind IN ('train', 'warmup'))
     AND coalesce(op_info.category, '') NOT IN ('python_function', 'user_annotation')
-  GROUP BY
-    op.rep, op.rank, op.side, op.step, CASE step.kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END
+  GROUP BY ALL
 ),
 
 seen AS (
   SELECT
-    best.rep,
-    best.rank,
+    rep, rank,
     count(DISTINCT recorded.step) AS steps
   FROM best
-  INNER JOIN recorded
-    ON best.rep = recorded.rep AND best.rank = recorded.rank AND best.preference = recorded.preference
+  INNER JOIN recorded USING (rep, rank, preference)
   WHERE recorded.side IS NULL OR recorded.side = 'device' OR best.has_device = 0
-  GROUP BY best.rep, best.rank
+  GROUP BY ALL
 ),
 
 picked AS (
   SELECT
-    known.rep,
-    known.rank,
-    known.name,
-    known.type,
-    known.in_shapes,
-    known.out_shapes,
+    rep, rank, known.name, known.type, known.in_shapes, known.out_shapes,
     known.self_ns * 1.0e0 / nullif(seen.steps, 0) AS self_ns,
     known.executions * 1.0e0 / nullif(seen.steps, 0) AS executions
   FROM known
-  INNER JOIN best ON known.rep = best.rep AND known.rank = best.rank AND known.preference = best.preference
-  LEFT JOIN seen ON known.rep = seen.rep AND known.rank = seen.rank
+  INNER JOIN best USING (rep, rank, preference)
+  LEFT JOIN seen USING (rep, rank)
   WHERE known.side IS NULL OR known.side = 'device' OR best.has_device = 0
 ),
 
@@ -112,30 +90,22 @@ rank_count AS (
     rep,
     count(DISTINCT rank) AS ranks
   FROM picked
-  GROUP BY rep
+  GROUP BY ALL
 ),
 
 total AS (
   SELECT
-    rep,
-    name,
-    type,
-    in_shapes,
-    out_shapes,
+    rep, name, type, in_shapes, out_shapes,
     sum(self_ns) AS self_ns,
     sum(executions) AS executions
   FROM picked
-  GROUP BY rep, name, type, in_shapes, out_shapes
+  GROUP BY ALL
 )
 
 SELECT
-  total.rep,
-  total.name,
-  total.type,
-  total.in_shapes,
-  total.out_shapes,
+  rep, total.name, total.type, total.in_shapes, total.out_shapes,
   total.self_ns / nullif(rank_count.ranks, 0) AS self_ns,
   total.executions / nullif(rank_count.ranks, 0) AS executions
 FROM total
-INNER JOIN rank_count ON total.rep = rank_count.rep
-ORDER BY total.rep, total.name, total.type, total.in_shapes, total.out_shapes
+INNER JOIN rank_count USING (rep)
+ORDER BY rep, total.name, total.type, total.in_shapes, total.out_shapes

@@ -7,18 +7,15 @@
 --   mean_ns  double   ns    mean over steps
 WITH phase_mean AS (
   SELECT
-    rep,
-    rank,
-    phase,
+    rep, rank, phase,
     avg(total_ns) AS mean_ns
   FROM train_phase
-  GROUP BY rep, rank, phase
+  GROUP BY ALL
 )
 
 SELECT
-  rep,
-  phase,
+  rep, phase,
   max(mean_ns) AS mean_ns
 FROM phase_mean
-GROUP BY rep, phase
+GROUP BY ALL
 ORDER BY rep, phase

@@ -18,19 +18,14 @@
 --   work_ns         double   ns    its workers' time for one batch; null when not measured
 WITH tree AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
+    rep, rank, pipeline_key, op_id,
     max(consumer_id) AS consumer_id
   FROM pipeline_tree
-  GROUP BY rep, rank, pipeline_key, op_id
+  GROUP BY ALL
 )
 
 SELECT
-  pipeline_load.rep,
-  pipeline_load.pipeline_key,
-  pipeline_load.op_id,
+  rep, pipeline_key, op_id,
   max(pipeline_load.op_type) AS op_type,
   max(pipeline_load.name) AS name,
   max(pipeline_load.workers) AS workers,
@@ -41,12 +36,7 @@ SELECT
   max(pipeline_load.code) AS code,
   max(pipeline_load.work_ns) AS work_ns
 FROM pipeline_load
-LEFT JOIN tree
-  ON
-    pipeline_load.rep = tree.rep
-    AND pipeline_load.rank = tree.rank
-    AND pipeline_load.pipeline_key = tree.pipeline_key
-    AND pipeline_load.op_id = tree.op_id
-WHERE pipeline_load.op_id >= 0
-GROUP BY pipeline_load.rep, pipeline_load.pipeline_key, pipeline_load.op_id
-ORDER BY pipeline_load.rep, pipeline_load.pipeline_key, pipeline_load.op_id
+LEFT JOIN tree USING (rep, rank, pipeline_key, op_id)
+WHERE op_id >= 0
+GROUP BY ALL
+ORDER BY rep, pipeline_key, op_id

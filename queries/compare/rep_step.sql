@@ -13,8 +13,7 @@
 --   first_step_ns   bigint   ns    from the launch of the command to the end of the first training step of any rank
 WITH timed AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     count(*) AS steps,
     median(dur_ns) AS median_ns,
     percentile_cont(0.9e0) WITHIN GROUP (ORDER BY dur_ns) AS p90_ns,
@@ -37,18 +36,12 @@ first_step AS (
     max(end_ns) AS first_step_ns
   FROM step
   WHERE kind IN ('warmup', 'train') AND kind_step = 0
-  GROUP BY rep
+  GROUP BY ALL
 )
 
 SELECT
-  ranked.rep,
-  ranked.rank,
-  ranked.steps,
-  ranked.median_ns,
-  ranked.p90_ns,
-  ranked.data_wait_ns,
-  first_step.first_step_ns
+  rep, ranked.rank, ranked.steps, ranked.median_ns, ranked.p90_ns, ranked.data_wait_ns, first_step.first_step_ns
 FROM ranked
-LEFT JOIN first_step ON ranked.rep = first_step.rep
+LEFT JOIN first_step USING (rep)
 WHERE ranked.position = 1
-ORDER BY ranked.rep
+ORDER BY rep

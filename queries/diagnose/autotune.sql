@@ -29,21 +29,16 @@
 --   is_changed          boolean  it would ask for a change
 WITH last_queue AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
+    rep, rank, pipeline_key,
     avg(depth) / nullif(avg(capacity), 0) AS last_queue_ratio
   FROM train_batch
   WHERE side = 'host'
-  GROUP BY rep, rank, pipeline_key
+  GROUP BY ALL
 ),
 
 feed AS (
   SELECT
-    own.rep,
-    own.rank,
-    own.pipeline_key,
-    own.op_id,
+    own.rep, own.rank, own.pipeline_key, own.op_id,
     min(producer.op_id) AS input_id
   FROM pipeline_usage AS own
   LEFT JOIN pipeline_usage AS producer
@@ -53,20 +48,13 @@ feed AS (
       AND own.pipeline_key = producer.pipeline_key
       AND own.op_id < producer.op_id
       AND producer.has_queue
-  GROUP BY own.rep, own.rank, own.pipeline_key, own.op_id
+  GROUP BY ALL
 ),
 
 -- The operators without workers of their own are told by their type: in MindSpore's file they have one.
 measured AS (
   SELECT
-    own.rep,
-    own.rank,
-    own.pipeline_key,
-    own.op_id,
-    own.op_type,
-    own.workers,
-    own.capacity,
-    last_queue.last_queue_ratio,
+    own.rep, own.rank, own.pipeline_key, own.op_id, own.op_type, own.workers, own.capacity, last_queue.last_queue_ratio,
     CASE WHEN feed.input_id IS NULL THEN 1.0e0 ELSE producer.usage_ratio END AS input_ratio,
     own.usage_ratio AS output_ratio,
     100.0e0 * own.mean_cores / nullif(own.workers, 0) AS cpu_pct_per_worker,
@@ -81,12 +69,7 @@ measured AS (
         THEN 'non_mappable'
     END AS skipped
   FROM pipeline_usage AS own
-  INNER JOIN feed
-    ON
-      own.rep = feed.rep
-      AND own.rank = feed.rank
-      AND own.pipeline_key = feed.pipeline_key
-      AND own.op_id = feed.op_id
+  INNER JOIN feed USING (rep, rank, pipeline_key, op_id)
   LEFT JOIN pipeline_usage AS producer
     ON
       feed.rep = producer.rep
@@ -135,21 +118,10 @@ changed AS (
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_key,
+  rep, rank, pipeline_key,
   row_number() OVER (PARTITION BY rep, rank, pipeline_key ORDER BY op_id DESC) AS position,
-  verdict,
-  last_queue_ratio,
-  op_id,
-  op_type,
-  skipped,
-  input_ratio,
-  output_ratio,
-  cpu_pct_per_worker,
-  workers,
-  new_workers,
-  workers_reason,
+  verdict, last_queue_ratio, op_id, op_type, skipped, input_ratio, output_ratio, cpu_pct_per_worker, workers,
+  new_workers, workers_reason,
   capacity AS prefetch,
   CASE WHEN wants_queue THEN least(greatest(capacity + 4, coalesce(new_workers, workers)), 128) END AS new_prefetch,
   workers_reason IS NOT NULL OR wants_queue AS is_changed

@@ -49,64 +49,22 @@
 --   delay_share      double   0..1  of the time that the loop's threads wanted a core, without one; null when not known
 --   gil_share        double   0..1  of the time Python code held the interpreter's lock; null when not measured
 SELECT
-  pipeline_load.rep,
-  pipeline_load.rank,
-  pipeline_load.pipeline_key,
-  pipeline_load.op_id,
-  pipeline_load.op_type,
-  pipeline_load.name,
-  pipeline_load.workers,
-  pipeline_load.capacity,
-  pipeline_load.is_python,
-  pipeline_load.uses_processes,
-  pipeline_load.node,
-  pipeline_load.site,
-  pipeline_load.code,
-  pipeline_load.below_concat,
-  pipeline_load.source,
-  pipeline_load.timed_batches,
-  pipeline_load.rows_per_batch,
-  pipeline_load.work_ns,
-  pipeline_load.row_ns,
-  pipeline_load.rate,
-  pipeline_load.utilisation,
-  pipeline_load.law_row_ns,
-  pipeline_load.cores,
-  pipeline_load.python_cores,
-  pipeline_load.cpu_share,
-  pipeline_load.work_cv,
-  pipeline_load.longest_batches,
-  pipeline_load.longest_ns,
-  pipeline_load.burst_share,
-  pipeline_load.samples,
-  pipeline_load.input_ratio,
-  pipeline_load.output_ratio,
-  pipeline_load.drop_ratio,
-  pipeline_pace.side,
-  pipeline_pace.batches,
-  pipeline_pace.wait_share,
+  rep, rank, pipeline_key, pipeline_load.op_id, pipeline_load.op_type, pipeline_load.name, pipeline_load.workers,
+  pipeline_load.capacity, pipeline_load.is_python, pipeline_load.uses_processes, pipeline_load.node, pipeline_load.site,
+  pipeline_load.code, pipeline_load.below_concat, pipeline_load.source, pipeline_load.timed_batches,
+  pipeline_load.rows_per_batch, pipeline_load.work_ns, pipeline_load.row_ns, pipeline_load.rate,
+  pipeline_load.utilisation, pipeline_load.law_row_ns, pipeline_load.cores, pipeline_load.python_cores,
+  pipeline_load.cpu_share, pipeline_load.work_cv, pipeline_load.longest_batches, pipeline_load.longest_ns,
+  pipeline_load.burst_share, pipeline_load.samples, pipeline_load.input_ratio, pipeline_load.output_ratio,
+  pipeline_load.drop_ratio, pipeline_pace.side, pipeline_pace.batches, pipeline_pace.wait_share,
   pipeline_pace.rate AS loop_rate,
   pipeline_pace.consumer_rate,
   coalesce(load_room.idle_share, load_host.idle_share) AS idle_share,
   coalesce(load_room.rank_cores, load_host.process_cores) AS process_cores,
   load_room.cores AS room_cores,
-  load_room.job_cores,
-  load_room.delay_share,
-  load_host.gil_share
+  load_room.job_cores, load_room.delay_share, load_host.gil_share
 FROM pipeline_load
-LEFT JOIN pipeline_pace
-  ON
-    pipeline_load.rep = pipeline_pace.rep
-    AND pipeline_load.rank = pipeline_pace.rank
-    AND pipeline_load.pipeline_key = pipeline_pace.pipeline_key
-LEFT JOIN load_host
-  ON
-    pipeline_load.rep = load_host.rep
-    AND pipeline_load.rank = load_host.rank
-    AND pipeline_load.pipeline_key = load_host.pipeline_key
-LEFT JOIN load_room
-  ON
-    pipeline_load.rep = load_room.rep
-    AND pipeline_load.rank = load_room.rank
-    AND pipeline_load.pipeline_key = load_room.pipeline_key
-ORDER BY pipeline_load.rep, pipeline_load.rank, pipeline_load.pipeline_key, pipeline_load.op_id
+LEFT JOIN pipeline_pace USING (rep, rank, pipeline_key)
+LEFT JOIN load_host USING (rep, rank, pipeline_key)
+LEFT JOIN load_room USING (rep, rank, pipeline_key)
+ORDER BY rep, rank, pipeline_key, pipeline_load.op_id

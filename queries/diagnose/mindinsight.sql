@@ -27,30 +27,20 @@
 --   empty_percent  double   %     as MindInsight shows it, rounded up; null for rule pipeline
 WITH RECURSIVE batch AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
+    rep, rank, pipeline_key,
     count(*) FILTER (WHERE side = 'host') AS batches,
     count(*) FILTER (WHERE side = 'host' AND depth = 0) AS empty,
     count(*) FILTER (WHERE side = 'device' AND depth = 0) AS device_empty
   FROM train_batch
-  GROUP BY rep, rank, pipeline_key
+  GROUP BY ALL
 ),
 
 link AS (
   SELECT
-    queue_link.rep,
-    queue_link.rank,
-    queue_link.pipeline_key,
-    queue_link.consumer_id,
-    queue_link.producer_id,
+    queue_link.rep, queue_link.rank, queue_link.pipeline_key, queue_link.consumer_id, queue_link.producer_id,
     coalesce(pipeline_usage.stated_ratio, pipeline_usage.usage_ratio, 0.0e0) AS producer_ratio
   FROM queue_link
-  INNER JOIN train_pipeline
-    ON
-      queue_link.rep = train_pipeline.rep
-      AND queue_link.rank = train_pipeline.rank
-      AND queue_link.pipeline_id = train_pipeline.pipeline_id
+  INNER JOIN train_pipeline USING (rep, rank, pipeline_id)
   LEFT JOIN pipeline_usage
     ON
       queue_link.rep = pipeline_usage.rep
@@ -62,18 +52,13 @@ link AS (
 -- MindInsight's file: breadth first from operator 0.
 reached AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
+    rep, rank, pipeline_key, op_id,
     0 AS level
   FROM pipeline_usage
   WHERE op_id = 0
   UNION ALL
   SELECT
-    reached.rep,
-    reached.rank,
-    reached.pipeline_key,
+    reached.rep, reached.rank, reached.pipeline_key,
     link.producer_id AS op_id,
     reached.level + 1 AS level
   FROM reached
@@ -88,50 +73,30 @@ reached AS (
 
 place AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
+    rep, rank, pipeline_key, op_id,
     min(level) AS level
   FROM reached
-  GROUP BY rep, rank, pipeline_key, op_id
+  GROUP BY ALL
 ),
 
 intake AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
+    rep, rank, pipeline_key,
     consumer_id AS op_id,
     max(producer_ratio) AS child_ratio
   FROM link
-  GROUP BY rep, rank, pipeline_key, consumer_id
+  GROUP BY ALL
 ),
 
 node AS (
   SELECT
-    place.rep,
-    place.rank,
-    place.pipeline_key,
-    place.op_id,
-    place.level,
-    pipeline_usage.op_type,
+    rep, rank, pipeline_key, op_id, place.level, pipeline_usage.op_type,
     coalesce(pipeline_usage.stated_ratio, pipeline_usage.usage_ratio) AS usage_ratio,
     coalesce(pipeline_usage.stated_ratio, pipeline_usage.usage_ratio, 0.0e0) AS own_ratio,
     intake.child_ratio
   FROM place
-  INNER JOIN pipeline_usage
-    ON
-      place.rep = pipeline_usage.rep
-      AND place.rank = pipeline_usage.rank
-      AND place.pipeline_key = pipeline_usage.pipeline_key
-      AND place.op_id = pipeline_usage.op_id
-  LEFT JOIN intake
-    ON
-      place.rep = intake.rep
-      AND place.rank = intake.rank
-      AND place.pipeline_key = intake.pipeline_key
-      AND place.op_id = intake.op_id
+  INNER JOIN pipeline_usage USING (rep, rank, pipeline_key, op_id)
+  LEFT JOIN intake USING (rep, rank, pipeline_key, op_id)
 ),
 
 judged AS (
@@ -150,18 +115,12 @@ judged AS (
 
 named AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
+    rep, rank, pipeline_key,
     row_number() OVER (
       PARTITION BY rep, rank, pipeline_key ORDER BY CASE verdict WHEN 'leaf' THEN 1 ELSE 0 END, level, op_id
     ) AS position,
     'pipeline' AS rule,
-    verdict,
-    op_id,
-    op_type,
-    usage_ratio,
-    CASE
+    verdict, op_id, op_type, usage_ratio, CASE
       WHEN verdict = 'root' THEN NULL
       WHEN verdict = 'leaf' THEN 'dataset_op'
       WHEN op_type = 'MapOp' THEN 'map_op'
@@ -174,9 +133,7 @@ named AS (
   WHERE (all_high = 1 AND verdict = 'root') OR (all_high = 0 AND verdict IN ('inner', 'leaf'))
   UNION ALL
   SELECT
-    rep,
-    rank,
-    pipeline_key,
+    rep, rank, pipeline_key,
     1 AS position,
     'none' AS rule,
     CAST(NULL AS VARCHAR) AS verdict,
@@ -187,13 +144,11 @@ named AS (
     CAST(NULL AS BIGINT) AS batches,
     CAST(NULL AS BIGINT) AS empty
   FROM judged
-  GROUP BY rep, rank, pipeline_key
+  GROUP BY ALL
   HAVING max(all_high) = 0 AND count(*) FILTER (WHERE verdict IN ('inner', 'leaf')) = 0
   UNION ALL
   SELECT
-    rep,
-    rank,
-    pipeline_key,
+    rep, rank, pipeline_key,
     0 AS position,
     'queues' AS rule,
     CASE
@@ -205,25 +160,13 @@ named AS (
     CAST(NULL AS VARCHAR) AS op_type,
     CAST(NULL AS DOUBLE) AS usage_ratio,
     CAST(NULL AS VARCHAR) AS advice,
-    batches,
-    empty
+    batches, empty
   FROM batch
   WHERE batches > 0
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_key,
-  position,
-  rule,
-  verdict,
-  op_id,
-  op_type,
-  usage_ratio,
-  advice,
-  batches,
-  empty,
+  rep, rank, pipeline_key, position, rule, verdict, op_id, op_type, usage_ratio, advice, batches, empty,
   empty / nullif(batches, 0) AS empty_share,
   ceil(empty / nullif(batches, 0) * 100.0e0) AS empty_percent
 FROM named

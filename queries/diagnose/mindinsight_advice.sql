@@ -15,31 +15,27 @@
 --   advised  boolean  MindInsight gives this advice
 WITH opening AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     min(t_ns) AS t_ns
   FROM train_batch
   WHERE side = 'host'
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 idle AS (
   SELECT
-    cpu.rep,
-    cpu.rank,
+    rep, rank,
     count(cpu.idle_ratio) AS samples,
     avg(cpu.idle_ratio) * 100.0e0 AS idle_percent
   FROM cpu
-  LEFT JOIN opening
-    ON cpu.rep = opening.rep AND cpu.rank = opening.rank
+  LEFT JOIN opening USING (rep, rank)
   WHERE cpu.scope = 'host' AND cpu.idle_ratio IS NOT NULL AND cpu.t_ns >= coalesce(opening.t_ns, cpu.t_ns)
-  GROUP BY cpu.rep, cpu.rank
+  GROUP BY ALL
 ),
 
 training AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     fp_ns - start_ns AS interval_ns,
     row_number() OVER (PARTITION BY rep, rank ORDER BY step) AS place
   FROM step
@@ -48,19 +44,17 @@ training AS (
 
 waited AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     count(interval_ns) AS samples,
     avg(interval_ns) / 1.0e6 AS interval_ms
   FROM training
   WHERE place > 1 AND interval_ns IS NOT NULL
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 judged AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'cpu' AS rule,
     samples,
     100.0e0 - floor(idle_percent + 0.5e0) AS value,
@@ -68,8 +62,7 @@ judged AS (
   FROM idle
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'step_trace' AS rule,
     samples,
     interval_ms AS value,
@@ -78,11 +71,6 @@ judged AS (
 )
 
 SELECT
-  rep,
-  rank,
-  rule,
-  samples,
-  value,
-  advised
+  rep, rank, rule, samples, value, advised
 FROM judged
 ORDER BY rep, rank, rule

@@ -29,34 +29,26 @@
 --   is_named                boolean  the bottleneck that is printed
 WITH RECURSIVE trace AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
+    rep, rank, pipeline_key,
     count(*) AS batches
   FROM train_batch
   WHERE side = 'host'
-  GROUP BY rep, rank, pipeline_key
+  GROUP BY ALL
 ),
 
 first_child AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
+    rep, rank, pipeline_key,
     consumer_id AS op_id,
     min(op_id) AS child_id
   FROM pipeline_usage
   WHERE consumer_id IS NOT NULL
-  GROUP BY rep, rank, pipeline_key, consumer_id
+  GROUP BY ALL
 ),
 
 child AS (
   SELECT
-    first_child.rep,
-    first_child.rank,
-    first_child.pipeline_key,
-    first_child.op_id,
-    first_child.child_id,
+    first_child.rep, first_child.rank, first_child.pipeline_key, first_child.op_id, first_child.child_id,
     pipeline_usage.samples > 0 AS is_sampled
   FROM first_child
   INNER JOIN pipeline_usage
@@ -69,22 +61,12 @@ child AS (
 
 walk AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
-    child_id,
-    is_sampled,
+    rep, rank, pipeline_key, op_id, child_id, is_sampled,
     1 AS links
   FROM child
   UNION ALL
   SELECT
-    walk.rep,
-    walk.rank,
-    walk.pipeline_key,
-    walk.op_id,
-    child.child_id,
-    child.is_sampled,
+    walk.rep, walk.rank, walk.pipeline_key, walk.op_id, child.child_id, child.is_sampled,
     walk.links + 1 AS links
   FROM walk
   INNER JOIN child
@@ -98,13 +80,7 @@ walk AS (
 
 average AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
-    op_type,
-    workers,
-    capacity,
+    rep, rank, pipeline_key, op_id, op_type, workers, capacity,
     floor(mean_depth * 100.0e0 + 0.5e0) / 100.0e0 AS queue_average_size,
     floor(100.0e0 * empty_samples / nullif(samples, 0) * 100.0e0 + 0.5e0) / 100.0e0 AS queue_empty_freq_pct,
     floor(mean_cores * 10000.0e0 + 0.5e0) / 100.0e0 AS avg_cpu_pct,
@@ -117,18 +93,11 @@ average AS (
 
 measured AS (
   SELECT
-    average.rep,
-    average.rank,
-    average.pipeline_key,
-    average.op_id,
-    average.op_type,
-    average.workers,
+    average.rep, average.rank, average.pipeline_key, average.op_id, average.op_type, average.workers,
     average.queue_average_size,
     floor(100.0e0 * average.queue_average_size / nullif(average.capacity, 0) * 100.0e0 + 0.5e0) / 100.0e0
       AS queue_utilization_pct,
-    average.queue_empty_freq_pct,
-    average.avg_cpu_pct,
-    CASE
+    average.queue_empty_freq_pct, average.avg_cpu_pct, CASE
       WHEN average.workers = 0 THEN -1.0e0
       ELSE floor(average.avg_cpu_pct / nullif(average.workers, 0) * 100.0e0 + 0.5e0) / 100.0e0
     END AS avg_cpu_pct_per_worker,
@@ -143,11 +112,7 @@ measured AS (
       'BarrierOp', 'ConcatOp', 'EpochCtrlOp', 'RenameOp', 'RepeatOp', 'ShuffleOp', 'SkipOp', 'TakeOp', 'ZipOp'
     ) AS is_skipped
   FROM average
-  LEFT JOIN trace
-    ON
-      average.rep = trace.rep
-      AND average.rank = trace.rank
-      AND average.pipeline_key = trace.pipeline_key
+  LEFT JOIN trace USING (rep, rank, pipeline_key)
   LEFT JOIN walk
     ON
       average.rep = walk.rep
@@ -200,24 +165,9 @@ judged AS (
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_key,
-  op_id,
-  op_type,
-  workers,
-  input_id,
-  queue_average_size,
-  queue_utilization_pct,
-  queue_empty_freq_pct,
-  input_utilization_pct,
-  input_empty_freq_pct,
-  avg_cpu_pct,
-  avg_cpu_pct_per_worker,
-  missing,
-  cpu_detail,
-  queue_detail,
-  bottleneck,
+  rep, rank, pipeline_key, op_id, op_type, workers, input_id, queue_average_size, queue_utilization_pct,
+  queue_empty_freq_pct, input_utilization_pct, input_empty_freq_pct, avg_cpu_pct, avg_cpu_pct_per_worker, missing,
+  cpu_detail, queue_detail, bottleneck,
   bottleneck IS NOT NULL
   AND op_id = min(CASE WHEN bottleneck IS NOT NULL THEN op_id END) OVER (PARTITION BY rep, rank, pipeline_key)
     AS is_named

@@ -44,12 +44,7 @@ WITH part_name AS (
 
 piece AS (
   SELECT
-    step_part.rep,
-    step_part.rank,
-    step_part.step,
-    step_part.kind,
-    step_part.dur_ns,
-    part_name.part,
+    step_part.rep, step_part.rank, step_part.step, step_part.kind, step_part.dur_ns, part_name.part,
     CASE part_name.part
       WHEN 'after' THEN step_part.after_ns
       WHEN 'backward' THEN step_part.backward_ns
@@ -69,22 +64,18 @@ piece AS (
 
 work AS (
   SELECT
-    train_step.rep,
-    train_step.rank,
+    rep, rank,
     median(train_step.dur_ns - coalesce(train_step.fetch_wait_ns, 0))
     FILTER (WHERE train_step.in_window AND step_part.step IS NOT NULL) AS inside_work_ns,
     median(train_step.dur_ns - coalesce(train_step.fetch_wait_ns, 0))
     FILTER (WHERE NOT train_step.in_window) AS outside_work_ns
   FROM train_step
-  LEFT JOIN step_part
-    ON train_step.rep = step_part.rep AND train_step.rank = step_part.rank AND train_step.step = step_part.step
-  GROUP BY train_step.rep, train_step.rank
+  LEFT JOIN step_part USING (rep, rank, step)
+  GROUP BY ALL
 )
 
 SELECT
-  piece.rep,
-  piece.rank,
-  piece.part,
+  rep, rank, piece.part,
   piece.part <> 'communication_overlapped' AS adds_up,
   min(piece.kind) AS kind,
   count(*) AS steps,
@@ -95,6 +86,6 @@ SELECT
   max(work.inside_work_ns) AS inside_work_ns,
   max(work.outside_work_ns) AS outside_work_ns
 FROM piece
-INNER JOIN work ON piece.rep = work.rep AND piece.rank = work.rank
-GROUP BY piece.rep, piece.rank, piece.part
-ORDER BY piece.rep, piece.rank, piece.part
+INNER JOIN work USING (rep, rank)
+GROUP BY rep, rank, piece.part
+ORDER BY rep, rank, piece.part

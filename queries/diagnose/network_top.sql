@@ -23,25 +23,22 @@
 --   site         varchar  where it is called from, such as file:line; null when that is not known
 WITH whole AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     count(*) AS steps,
     sum(dur_ns) AS step_ns
   FROM step_part
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 total AS (
   SELECT
-    op.rep,
-    op.rank,
-    op.op_id,
+    rep, rank, op.op_id,
     count(*) AS executions,
-    count(DISTINCT op.step) AS seen_steps,
+    count(DISTINCT step) AS seen_steps,
     CAST(sum(coalesce(op.self_ns, op.dur_ns)) AS BIGINT) AS self_ns
   FROM op
-  INNER JOIN step_part ON op.rep = step_part.rep AND op.rank = step_part.rank AND op.step = step_part.step
-  GROUP BY op.rep, op.rank, op.op_id
+  INNER JOIN step_part USING (rep, rank, step)
+  GROUP BY ALL
 ),
 
 ranked AS (
@@ -52,24 +49,15 @@ ranked AS (
 )
 
 SELECT
-  ranked.rep,
-  ranked.rank,
-  ranked.position,
-  ranked.op_id,
-  op_info.name,
-  op_info.type,
-  op_info.phase,
-  op_info.in_shapes,
+  ranked.rep, ranked.rank, ranked.position, ranked.op_id, op_info.name, op_info.type, op_info.phase, op_info.in_shapes,
   ranked.executions AS count,
-  ranked.seen_steps,
-  whole.steps,
-  ranked.self_ns,
+  ranked.seen_steps, whole.steps, ranked.self_ns,
   ranked.self_ns / nullif(whole.steps, 0) AS per_step_ns,
   ranked.self_ns / nullif(whole.step_ns, 0) AS share,
   stack.frame AS site
 FROM ranked
-INNER JOIN whole ON ranked.rep = whole.rep AND ranked.rank = whole.rank
-LEFT JOIN op_info ON ranked.rep = op_info.rep AND ranked.rank = op_info.rank AND ranked.op_id = op_info.op_id
+INNER JOIN whole USING (rep, rank)
+LEFT JOIN op_info USING (rep, rank, op_id)
 LEFT JOIN stack ON op_info.rep = stack.rep AND op_info.rank = stack.rank AND op_info.stack_id = stack.stack_id
 WHERE ranked.position <= $top
 ORDER BY ranked.rep, ranked.rank, ranked.position

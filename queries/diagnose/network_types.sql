@@ -18,28 +18,24 @@
 --   share        double   0..1  self_ns / summed time of these steps
 WITH whole AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     count(*) AS steps,
     sum(dur_ns) AS step_ns
   FROM step_part
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 total AS (
   SELECT
-    op.rep,
-    op.rank,
-    op_info.type,
-    op_info.phase,
+    rep, rank, op_info.type, op_info.phase,
     count(DISTINCT op.op_id) AS operators,
     count(*) AS executions,
     CAST(sum(coalesce(op.self_ns, op.dur_ns)) AS BIGINT) AS self_ns
   FROM op
-  INNER JOIN step_part ON op.rep = step_part.rep AND op.rank = step_part.rank AND op.step = step_part.step
-  INNER JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
+  INNER JOIN step_part USING (rep, rank, step)
+  INNER JOIN op_info USING (rep, rank, op_id)
   WHERE op_info.type IS NOT NULL
-  GROUP BY op.rep, op.rank, op_info.type, op_info.phase
+  GROUP BY ALL
 ),
 
 ranked AS (
@@ -52,17 +48,11 @@ ranked AS (
 )
 
 SELECT
-  ranked.rep,
-  ranked.rank,
-  ranked.position,
-  ranked.type,
-  ranked.phase,
-  ranked.operators,
+  rep, rank, ranked.position, ranked.type, ranked.phase, ranked.operators,
   ranked.executions AS count,
-  whole.steps,
-  ranked.self_ns,
+  whole.steps, ranked.self_ns,
   ranked.self_ns / nullif(whole.step_ns, 0) AS share
 FROM ranked
-INNER JOIN whole ON ranked.rep = whole.rep AND ranked.rank = whole.rank
+INNER JOIN whole USING (rep, rank)
 WHERE ranked.position <= $top
-ORDER BY ranked.rep, ranked.rank, ranked.position
+ORDER BY rep, rank, ranked.position

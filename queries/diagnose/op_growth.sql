@@ -26,12 +26,7 @@
 --   slope_variance  double   squared standard error of slope_ns; null for fewer than three steps
 WITH gap AS (
   SELECT
-    rep,
-    rank,
-    step,
-    kind_step,
-    dur_ns,
-    CASE
+    rep, rank, step, kind_step, dur_ns, CASE
       WHEN kind_step - lag(kind_step) OVER (PARTITION BY rep, rank ORDER BY kind_step, step) = 1 THEN 0 ELSE 1
     END AS opens
   FROM step_part
@@ -46,62 +41,48 @@ windowed AS (
 
 whole AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     count(*) AS steps,
     max(window_number) AS windows,
     max(kind_step) - min(kind_step) AS span_steps,
     sum(dur_ns) AS step_ns,
     avg(kind_step) AS middle
   FROM windowed
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 labelled AS (
   SELECT
-    op.rep,
-    op.rank,
-    op.step,
+    rep, rank, op.step,
     coalesce(op_info.name, CAST(op.op_id AS VARCHAR)) AS name,
     coalesce(op_info.phase, '') AS phase,
-    op_info.type,
-    op_info.in_shapes,
+    op_info.type, op_info.in_shapes,
     coalesce(op.self_ns, op.dur_ns) AS self_ns
   FROM op
-  INNER JOIN windowed ON op.rep = windowed.rep AND op.rank = windowed.rank AND op.step = windowed.step
-  LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
+  INNER JOIN windowed USING (rep, rank, step)
+  LEFT JOIN op_info USING (rep, rank, op_id)
 ),
 
 per_step AS (
   SELECT
-    rep,
-    rank,
-    step,
-    name,
-    phase,
+    rep, rank, step, name, phase,
     sum(self_ns) AS self_ns
   FROM labelled
-  GROUP BY rep, rank, step, name, phase
+  GROUP BY ALL
 ),
 
 known AS (
   SELECT
-    rep,
-    rank,
-    name,
-    phase,
+    rep, rank, name, phase,
     min(type) AS type,
     count(DISTINCT in_shapes) AS shapes
   FROM labelled
-  GROUP BY rep, rank, name, phase
+  GROUP BY ALL
 ),
 
 ranked AS (
   SELECT
-    rep,
-    rank,
-    name,
-    phase,
+    rep, rank, name, phase,
     sum(self_ns) AS total_ns,
     row_number() OVER (
       PARTITION BY rep, rank ORDER BY sum(self_ns) DESC NULLS LAST, name ASC, phase ASC
@@ -112,24 +93,14 @@ ranked AS (
 
 point AS (
   SELECT
-    ranked.rep,
-    ranked.rank,
-    ranked.position,
-    windowed.window_number,
-    whole.windows,
+    rep, rank, ranked.position, windowed.window_number, whole.windows,
     windowed.kind_step - whole.middle AS x,
     coalesce(per_step.self_ns, 0) AS y,
     ranked.total_ns / nullif(whole.steps, 0) AS mean_y
   FROM ranked
-  INNER JOIN whole ON ranked.rep = whole.rep AND ranked.rank = whole.rank
-  INNER JOIN windowed ON ranked.rep = windowed.rep AND ranked.rank = windowed.rank
-  LEFT JOIN per_step
-    ON
-      ranked.rep = per_step.rep
-      AND ranked.rank = per_step.rank
-      AND ranked.name = per_step.name
-      AND ranked.phase = per_step.phase
-      AND windowed.step = per_step.step
+  INNER JOIN whole USING (rep, rank)
+  INNER JOIN windowed USING (rep, rank)
+  LEFT JOIN per_step USING (rep, rank, name, phase, step)
   WHERE ranked.position <= $top
 ),
 
@@ -144,14 +115,10 @@ fitted AS (
 
 middle AS (
   SELECT
-    rep,
-    rank,
-    position,
-    window_number,
-    windows,
+    rep, rank, position, window_number, windows,
     median(y) AS window_ns
   FROM point
-  GROUP BY rep, rank, position, window_number, windows
+  GROUP BY ALL
 ),
 
 followed AS (
@@ -163,52 +130,37 @@ followed AS (
 
 course AS (
   SELECT
-    rep,
-    rank,
-    position,
+    rep, rank, position,
     max(CASE WHEN window_number = 1 THEN window_ns END) AS first_ns,
     max(CASE WHEN window_number = windows THEN window_ns END) AS last_ns,
     count(*) FILTER (WHERE window_ns < before_ns) AS falls
   FROM followed
-  GROUP BY rep, rank, position
+  GROUP BY ALL
 ),
 
 line AS (
   SELECT
-    rep,
-    rank,
-    position,
+    rep, rank, position,
     max(slope) AS slope_ns,
     sum((y - mean_y - slope * x) * (y - mean_y - slope * x))
     / nullif(CASE WHEN count(*) > 2 THEN count(*) - 2 ELSE 0 END, 0) / nullif(max(squares), 0) AS slope_variance
   FROM fitted
-  GROUP BY rep, rank, position
+  GROUP BY ALL
 )
 
 SELECT
-  ranked.rep,
-  ranked.rank,
-  ranked.position,
-  ranked.name,
+  rep, rank, ranked.position, ranked.name,
   nullif(ranked.phase, '') AS phase,
-  known.type,
-  known.shapes,
-  whole.steps,
+  known.type, known.shapes, whole.steps,
   CAST(whole.windows AS BIGINT) AS windows,
   whole.span_steps,
   ranked.total_ns / nullif(whole.steps, 0) AS mean_ns,
   ranked.total_ns / nullif(whole.step_ns, 0) AS share,
-  course.first_ns,
-  course.last_ns,
-  course.falls,
-  line.slope_ns,
-  line.slope_variance
+  course.first_ns, course.last_ns, course.falls, line.slope_ns, line.slope_variance
 FROM ranked
-INNER JOIN whole ON ranked.rep = whole.rep AND ranked.rank = whole.rank
-INNER JOIN known
-  ON
-    ranked.rep = known.rep AND ranked.rank = known.rank AND ranked.name = known.name AND ranked.phase = known.phase
-INNER JOIN course ON ranked.rep = course.rep AND ranked.rank = course.rank AND ranked.position = course.position
-INNER JOIN line ON ranked.rep = line.rep AND ranked.rank = line.rank AND ranked.position = line.position
+INNER JOIN whole USING (rep, rank)
+INNER JOIN known USING (rep, rank, name, phase)
+INNER JOIN course USING (rep, rank, position)
+INNER JOIN line USING (rep, rank, position)
 WHERE ranked.position <= $top
-ORDER BY ranked.rep, ranked.rank, ranked.position
+ORDER BY rep, rank, ranked.position

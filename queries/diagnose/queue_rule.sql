@@ -24,30 +24,19 @@
 --   drop_ratio    double   -1..1  input - output, with input 1 for a source and output 0 for the consumer
 WITH RECURSIVE ratio AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
+    rep, rank, pipeline_key, op_id,
     avg(fill_ratio) AS fill_ratio
   FROM queue_sample
   WHERE role = 'train' AND elapsed_share >= $skip_share
-  GROUP BY rep, rank, pipeline_key, op_id
+  GROUP BY ALL
 ),
 
 link AS (
   SELECT
-    queue_link.rep,
-    queue_link.rank,
-    queue_link.pipeline_key,
-    queue_link.consumer_id,
-    queue_link.producer_id,
+    queue_link.rep, queue_link.rank, queue_link.pipeline_key, queue_link.consumer_id, queue_link.producer_id,
     ratio.fill_ratio
   FROM queue_link
-  INNER JOIN train_pipeline
-    ON
-      queue_link.rep = train_pipeline.rep
-      AND queue_link.rank = train_pipeline.rank
-      AND queue_link.pipeline_id = train_pipeline.pipeline_id
+  INNER JOIN train_pipeline USING (rep, rank, pipeline_id)
   LEFT JOIN ratio
     ON
       queue_link.rep = ratio.rep
@@ -58,42 +47,33 @@ link AS (
 
 intake AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
+    rep, rank, pipeline_key,
     consumer_id AS op_id,
     min(fill_ratio) AS input_ratio
   FROM link
-  GROUP BY rep, rank, pipeline_key, consumer_id
+  GROUP BY ALL
 ),
 
 output AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
+    rep, rank, pipeline_key,
     producer_id AS op_id,
     max(fill_ratio) AS output_ratio
   FROM link
-  GROUP BY rep, rank, pipeline_key, producer_id
+  GROUP BY ALL
 ),
 
 -- From every operator that has a queue down to the loop.
 path AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
+    rep, rank, pipeline_key,
     op_id AS from_id,
     op_id,
     1 AS links
   FROM output
   UNION ALL
   SELECT
-    path.rep,
-    path.rank,
-    path.pipeline_key,
-    path.from_id,
+    path.rep, path.rank, path.pipeline_key, path.from_id,
     link.consumer_id AS op_id,
     path.links + 1 AS links
   FROM path
@@ -108,52 +88,32 @@ path AS (
 
 downstream AS (
   SELECT
-    path.rep,
-    path.rank,
-    path.pipeline_key,
+    rep, rank, pipeline_key,
     path.from_id AS op_id,
     max(output.output_ratio) AS fullest_ratio
   FROM path
-  INNER JOIN output
-    ON
-      path.rep = output.rep
-      AND path.rank = output.rank
-      AND path.pipeline_key = output.pipeline_key
-      AND path.op_id = output.op_id
-  GROUP BY path.rep, path.rank, path.pipeline_key, path.from_id
+  INNER JOIN output USING (rep, rank, pipeline_key, op_id)
+  GROUP BY ALL
 ),
 
 whole AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
+    rep, rank, pipeline_key,
     min(fill_ratio) AS emptiest_ratio
   FROM link
-  GROUP BY rep, rank, pipeline_key
+  GROUP BY ALL
 ),
 
 -- Operators with a queue, the sink with or without one, and the training loop.
 node AS (
   SELECT
-    pipeline_tree.rep,
-    pipeline_tree.rank,
-    pipeline_tree.pipeline_key,
-    pipeline_tree.op_id,
-    pipeline_tree.op_type,
-    pipeline_tree.name,
+    rep, rank, pipeline_tree.pipeline_key, pipeline_tree.op_id, pipeline_tree.op_type, pipeline_tree.name,
     pipeline_tree.consumer_id IS NULL AS is_sink
   FROM pipeline_tree
-  INNER JOIN train_pipeline
-    ON
-      pipeline_tree.rep = train_pipeline.rep
-      AND pipeline_tree.rank = train_pipeline.rank
-      AND pipeline_tree.pipeline_id = train_pipeline.pipeline_id
+  INNER JOIN train_pipeline USING (rep, rank, pipeline_id)
   UNION ALL
   SELECT
-    rep,
-    rank,
-    pipeline_key,
+    rep, rank, pipeline_key,
     -1 AS op_id,
     'consumer' AS op_type,
     'training loop' AS name,
@@ -163,13 +123,7 @@ node AS (
 
 measured AS (
   SELECT
-    node.rep,
-    node.rank,
-    node.pipeline_key,
-    node.op_id,
-    node.op_type,
-    node.name,
-    CASE
+    rep, rank, pipeline_key, node.op_id, node.op_type, node.name, CASE
       WHEN node.op_id = -1 THEN 'consumer'
       WHEN intake.op_id IS NULL THEN 'source'
       WHEN node.is_sink THEN 'sink'
@@ -181,41 +135,16 @@ measured AS (
     downstream.fullest_ratio,
     whole.emptiest_ratio
   FROM node
-  INNER JOIN whole
-    ON node.rep = whole.rep AND node.rank = whole.rank AND node.pipeline_key = whole.pipeline_key
-  LEFT JOIN intake
-    ON
-      node.rep = intake.rep
-      AND node.rank = intake.rank
-      AND node.pipeline_key = intake.pipeline_key
-      AND node.op_id = intake.op_id
-  LEFT JOIN output
-    ON
-      node.rep = output.rep
-      AND node.rank = output.rank
-      AND node.pipeline_key = output.pipeline_key
-      AND node.op_id = output.op_id
-  LEFT JOIN downstream
-    ON
-      node.rep = downstream.rep
-      AND node.rank = downstream.rank
-      AND node.pipeline_key = downstream.pipeline_key
-      AND node.op_id = downstream.op_id
+  INNER JOIN whole USING (rep, rank, pipeline_key)
+  LEFT JOIN intake USING (rep, rank, pipeline_key, op_id)
+  LEFT JOIN output USING (rep, rank, pipeline_key, op_id)
+  LEFT JOIN downstream USING (rep, rank, pipeline_key, op_id)
   WHERE output.op_id IS NOT NULL OR node.is_sink OR node.op_id = -1
 ),
 
 judged AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
-    op_type,
-    name,
-    place,
-    input_ratio,
-    output_ratio,
-    CASE
+    rep, rank, pipeline_key, op_id, op_type, name, place, input_ratio, output_ratio, CASE
       WHEN place = 'source' AND fullest_ratio < 0.5e0 THEN 'source'
       WHEN place IN ('inner', 'sink') AND input_ratio > 0.5e0 AND output_ratio < 0.5e0 THEN 'inner'
       WHEN (place = 'consumer' OR NOT has_queue) AND emptiest_ratio > 0.5e0 THEN 'sink'
@@ -226,19 +155,10 @@ judged AS (
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_key,
+  rep, rank, pipeline_key,
   row_number() OVER (
     PARTITION BY rep, rank, pipeline_key ORDER BY drop_ratio DESC NULLS LAST, op_id ASC
   ) AS position,
-  op_id,
-  op_type,
-  name,
-  place,
-  input_ratio,
-  output_ratio,
-  flag,
-  drop_ratio
+  op_id, op_type, name, place, input_ratio, output_ratio, flag, drop_ratio
 FROM judged
 ORDER BY rep, rank, pipeline_key, position

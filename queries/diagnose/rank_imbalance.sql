@@ -48,7 +48,7 @@ rank_count AS (
     rep,
     count(DISTINCT rank) AS ranks
   FROM step_part
-  GROUP BY rep
+  GROUP BY ALL
 ),
 
 met AS (
@@ -61,13 +61,7 @@ met AS (
 
 piece AS (
   SELECT
-    met.rep,
-    met.rank,
-    met.kind_step,
-    met.dur_ns,
-    part_name.part,
-    rank_count.ranks,
-    rank_peer.peers,
+    met.rep, met.rank, met.kind_step, met.dur_ns, part_name.part, rank_count.ranks, rank_peer.peers,
     CASE part_name.part
       WHEN 'backward' THEN met.backward_ns
       WHEN 'communication' THEN met.exposed_ns + met.tail_ns
@@ -95,9 +89,7 @@ compared AS (
 )
 
 SELECT
-  rep,
-  rank,
-  part,
+  rep, rank, part,
   max(ranks) AS ranks,
   count(*) AS steps,
   median(dur_ns) AS step_ns,

@@ -13,9 +13,7 @@
 --   device_empty_share  double   0..1  of the device's requests found its queue empty; null without a device side
 --   device_wait_ns      double   ns    mean wait of the device; null without a device side
 SELECT
-  fetched.rep,
-  fetched.rank,
-  pipeline_window.pipeline_key,
+  fetched.rep, fetched.rank, pipeline_window.pipeline_key,
   count(*) FILTER (WHERE fetched.side = 'host_queue') AS batches,
   count(*) FILTER (WHERE fetched.side = 'host_queue' AND fetched.depth = 0)
   / nullif(count(fetched.depth) FILTER (WHERE fetched.side = 'host_queue'), 0) AS host_empty_share,
@@ -35,5 +33,5 @@ WHERE
   pipeline_window.role = 'train'
   AND fetched.side IN ('host_queue', 'data_queue')
   AND coalesce(fetched.start_ns + fetched.wait_ns >= pipeline_window.from_ns, TRUE)
-GROUP BY fetched.rep, fetched.rank, pipeline_window.pipeline_key
+GROUP BY ALL
 ORDER BY fetched.rep, fetched.rank, pipeline_window.pipeline_key

@@ -16,13 +16,7 @@
 --   compile_ns      bigint   ns    their time within the steps
 WITH training AS (
   SELECT
-    rep,
-    rank,
-    step,
-    kind,
-    kind_step,
-    start_ns,
-    end_ns,
+    rep, rank, step, kind, kind_step, start_ns, end_ns,
     end_ns - start_ns AS dur_ns
   FROM step
   WHERE kind IN ('warmup', 'train')
@@ -30,8 +24,7 @@ WITH training AS (
 
 compiled AS (
   SELECT
-    span.rep,
-    span.rank,
+    span.rep, span.rank,
     count(*) AS compiles,
     CAST(sum(least(span.start_ns + span.dur_ns, training.end_ns) - span.start_ns) AS BIGINT) AS compile_ns
   FROM span
@@ -42,12 +35,11 @@ compiled AS (
       AND span.start_ns >= training.start_ns
       AND span.start_ns < training.end_ns
   WHERE span.category = 'compile' AND training.kind = 'warmup'
-  GROUP BY span.rep, span.rank
+  GROUP BY ALL
 )
 
 SELECT
-  training.rep,
-  training.rank,
+  rep, rank,
   count(*) FILTER (WHERE training.kind = 'warmup') AS warmup_steps,
   count(*) FILTER (WHERE training.kind = 'warmup' AND training.kind_step > 0) AS later_steps,
   count(*) FILTER (WHERE training.kind = 'train') AS train_steps,
@@ -61,6 +53,6 @@ SELECT
   coalesce(max(compiled.compiles), 0) AS compiles,
   coalesce(max(compiled.compile_ns), 0) AS compile_ns
 FROM training
-LEFT JOIN compiled ON training.rep = compiled.rep AND training.rank = compiled.rank
-GROUP BY training.rep, training.rank
-ORDER BY training.rep, training.rank
+LEFT JOIN compiled USING (rep, rank)
+GROUP BY ALL
+ORDER BY rep, rank

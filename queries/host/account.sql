@@ -19,33 +19,26 @@
 --   job_share   double   0..1   of the job's CPU time; null for profiler and neighbour, which are not of the job
 WITH origin AS (
   SELECT
-    rep,
-    rank,
-    pid,
+    rep, rank, pid,
     max(what) AS what,
     max(site) AS site,
     max(library) AS library,
     max(command) AS command
   FROM process
-  GROUP BY rep, rank, pid
+  GROUP BY ALL
 ),
 
 sampled AS (
   SELECT
-    rep,
-    rank,
-    phase,
+    rep, rank, phase,
     sum(dur_ns) AS dur_ns
   FROM phase_sample
-  GROUP BY rep, rank, phase
+  GROUP BY ALL
 ),
 
 used AS (
   SELECT
-    phase_sample.rep,
-    phase_sample.rank,
-    phase_sample.phase,
-    cpu_use.part,
+    rep, rank, phase_sample.phase, cpu_use.part,
     coalesce(origin.what, '') AS what,
     coalesce(origin.site, '') AS site,
     coalesce(origin.library, '') AS library,
@@ -55,46 +48,28 @@ used AS (
     CAST(floor(sum(cpu_use.cpu_ns * phase_sample.weight) + 0.5e0) AS BIGINT) AS cpu_ns,
     sum(cpu_use.wait_ns * phase_sample.weight) AS wait_ns
   FROM phase_sample
-  INNER JOIN cpu_use
-    ON
-      phase_sample.rep = cpu_use.rep
-      AND phase_sample.rank = cpu_use.rank
-      AND phase_sample.start_ns = cpu_use.start_ns
-  LEFT JOIN origin ON cpu_use.rep = origin.rep AND cpu_use.rank = origin.rank AND cpu_use.pid = origin.pid
+  INNER JOIN cpu_use USING (rep, rank, start_ns)
+  LEFT JOIN origin USING (rep, rank, pid)
   GROUP BY
-    phase_sample.rep, phase_sample.rank, phase_sample.phase, cpu_use.part, origin.what, origin.site, origin.library,
+    rep, rank, phase_sample.phase, cpu_use.part, origin.what, origin.site, origin.library,
     origin.command
 ),
 
 job AS (
   SELECT
-    rep,
-    rank,
-    phase,
+    rep, rank, phase,
     sum(cpu_ns) AS cpu_ns
   FROM used
   WHERE part NOT IN ('profiler', 'neighbour')
-  GROUP BY rep, rank, phase
+  GROUP BY ALL
 )
 
 SELECT
-  used.rep,
-  used.rank,
-  used.phase,
-  used.part,
-  used.what,
-  used.site,
-  used.library,
-  used.command,
-  used.pid,
-  used.processes,
-  used.cpu_ns,
+  rep, rank, phase, used.part, used.what, used.site, used.library, used.command, used.pid, used.processes, used.cpu_ns,
   used.cpu_ns / nullif(sampled.dur_ns, 0) AS cores,
   used.wait_ns / nullif(sampled.dur_ns, 0) AS wait_cores,
   CASE WHEN used.part NOT IN ('profiler', 'neighbour') THEN used.cpu_ns / nullif(job.cpu_ns, 0) END AS job_share
 FROM used
-INNER JOIN sampled
-  ON used.rep = sampled.rep AND used.rank = sampled.rank AND used.phase = sampled.phase
-LEFT JOIN job
-  ON used.rep = job.rep AND used.rank = job.rank AND used.phase = job.phase
-ORDER BY used.rep, used.rank, used.phase, used.part, used.what, used.site, used.library, used.command
+INNER JOIN sampled USING (rep, rank, phase)
+LEFT JOIN job USING (rep, rank, phase)
+ORDER BY rep, rank, phase, used.part, used.what, used.site, used.library, used.command

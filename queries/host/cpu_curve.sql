@@ -13,21 +13,17 @@
 --   cores     double   cores  mean in use over the slot's intervals
 WITH extent AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     min(start_ns) AS first_ns,
     max(end_ns) AS last_ns
   FROM cpu_use
   WHERE rep = $rep AND rank = $rank
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 placed AS (
   SELECT
-    cpu_use.start_ns,
-    cpu_use.end_ns,
-    cpu_use.cpu_ns,
-    CASE
+    cpu_use.start_ns, cpu_use.end_ns, cpu_use.cpu_ns, CASE
       WHEN cpu_use.part = 'dataset_thread' THEN 'pipeline'
       WHEN cpu_use.part = 'worker' THEN 'worker'
       WHEN cpu_use.part IN ('main', 'mindspore_thread', 'python_thread', 'other_thread', 'trainer') THEN 'trainer'
@@ -37,15 +33,13 @@ placed AS (
       (cpu_use.start_ns - extent.first_ns) / nullif(extent.last_ns - extent.first_ns, 0) * $points
     ) AS BIGINT) AS slot
   FROM cpu_use
-  INNER JOIN extent ON cpu_use.rep = extent.rep AND cpu_use.rank = extent.rank
+  INNER JOIN extent USING (rep, rank)
   WHERE cpu_use.end_ns > cpu_use.start_ns
 ),
 
 stretch AS (
   SELECT DISTINCT
-    slot,
-    start_ns,
-    end_ns
+    slot, start_ns, end_ns
   FROM placed
 ),
 
@@ -56,16 +50,15 @@ interval_length AS (
     max(end_ns) AS end_ns,
     sum(end_ns - start_ns) AS length_ns
   FROM stretch
-  GROUP BY slot
+  GROUP BY ALL
 )
 
 SELECT
-  placed.slot,
-  placed.consumer,
+  slot, placed.consumer,
   min(interval_length.start_ns) AS start_ns,
   max(interval_length.end_ns) AS end_ns,
   sum(placed.cpu_ns) / nullif(max(interval_length.length_ns), 0) AS cores
 FROM placed
-INNER JOIN interval_length ON placed.slot = interval_length.slot
-GROUP BY placed.slot, placed.consumer
-ORDER BY placed.slot, placed.consumer
+INNER JOIN interval_length USING (slot)
+GROUP BY ALL
+ORDER BY slot, placed.consumer

@@ -14,9 +14,7 @@
 --   total_cores      double   cores  process: all of that name together, over all times the rank was sampled at
 WITH sample AS (
   SELECT
-    rep,
-    rank,
-    scope,
+    rep, rank, scope,
     coalesce(name, '') AS name,
     pid,
     CASE WHEN scope = 'host' THEN 1 - idle_ratio END AS busy_share,
@@ -27,19 +25,15 @@ WITH sample AS (
 
 clock AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     count(DISTINCT t_ns) AS times
   FROM cpu
   WHERE scope = 'process'
-  GROUP BY rep, rank
+  GROUP BY ALL
 )
 
 SELECT
-  sample.rep,
-  sample.rank,
-  sample.scope,
-  sample.name,
+  rep, rank, sample.scope, sample.name,
   count(*) AS samples,
   count(DISTINCT sample.pid) AS processes,
   avg(sample.busy_share) AS mean_busy_share,
@@ -47,6 +41,6 @@ SELECT
   avg(sample.cores) AS mean_cores,
   sum(sample.cores) / nullif(max(clock.times), 0) AS total_cores
 FROM sample
-LEFT JOIN clock ON sample.rep = clock.rep AND sample.rank = clock.rank
-GROUP BY sample.rep, sample.rank, sample.scope, sample.name
-ORDER BY sample.rep, sample.rank, sample.scope, sample.name
+LEFT JOIN clock USING (rep, rank)
+GROUP BY ALL
+ORDER BY rep, rank, sample.scope, sample.name

@@ -13,8 +13,7 @@
 --   peak_reserved_bytes   bigint   bytes  most held from the system
 --   peak_active_bytes     bigint   bytes  most reachable
 SELECT
-  rep,
-  rank,
+  rep, rank,
   coalesce(device, '') AS device,
   coalesce(name, '') AS name,
   count(*) AS samples,
@@ -24,5 +23,5 @@ SELECT
   max(reserved_bytes) AS peak_reserved_bytes,
   max(active_bytes) AS peak_active_bytes
 FROM memory
-GROUP BY rep, rank, coalesce(device, ''), coalesce(name, '')
+GROUP BY ALL
 ORDER BY rep, rank, device, name

@@ -16,43 +16,26 @@
 --   pressure_share   double   0..1   of the time some thread of the machine waited for a CPU; null when not counted
 WITH used AS (
   SELECT
-    rep,
-    rank,
-    start_ns,
+    rep, rank, start_ns,
     sum(CASE WHEN part NOT IN ('profiler', 'neighbour') THEN cpu_ns ELSE 0 END) AS job_ns,
     sum(CASE WHEN part = 'neighbour' THEN cpu_ns ELSE 0 END) AS neighbour_ns
   FROM cpu_use
-  GROUP BY rep, rank, start_ns
+  GROUP BY ALL
 ),
 
 weighed AS (
   SELECT
     phase_sample.*,
-    used.job_ns,
-    used.neighbour_ns,
-    cpu_room.cores,
-    cpu_room.idle_ns,
-    cpu_room.throttled_ns,
-    cpu_room.steal_ns,
+    used.job_ns, used.neighbour_ns, cpu_room.cores, cpu_room.idle_ns, cpu_room.throttled_ns, cpu_room.steal_ns,
     cpu_room.pressure_ns,
-    cpu_room.cores * (phase_sample.end_ns - phase_sample.start_ns) AS room_ns
+    cpu_room.cores * (phase_sample.end_ns - start_ns) AS room_ns
   FROM phase_sample
-  INNER JOIN used
-    ON
-      phase_sample.rep = used.rep
-      AND phase_sample.rank = used.rank
-      AND phase_sample.start_ns = used.start_ns
-  LEFT JOIN cpu_room
-    ON
-      phase_sample.rep = cpu_room.rep
-      AND phase_sample.rank = cpu_room.rank
-      AND phase_sample.start_ns = cpu_room.start_ns
+  INNER JOIN used USING (rep, rank, start_ns)
+  LEFT JOIN cpu_room USING (rep, rank, start_ns)
 )
 
 SELECT
-  rep,
-  rank,
-  phase,
+  rep, rank, phase,
   count(*) AS samples,
   CAST(sum(dur_ns) AS BIGINT) AS dur_ns,
   sum(cores * dur_ns) / nullif(sum(CASE WHEN cores IS NOT NULL THEN dur_ns END), 0) AS cores,
@@ -63,5 +46,5 @@ SELECT
   sum(steal_ns * weight) / nullif(sum(CASE WHEN steal_ns IS NOT NULL THEN dur_ns END), 0) AS steal_cores,
   sum(pressure_ns * weight) / nullif(sum(CASE WHEN pressure_ns IS NOT NULL THEN dur_ns END), 0) AS pressure_share
 FROM weighed
-GROUP BY rep, rank, phase
+GROUP BY ALL
 ORDER BY rep, rank, phase

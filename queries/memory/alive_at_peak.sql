@@ -23,13 +23,7 @@ WITH ranked AS (
 
 alive AS (
   SELECT
-    ranked.rep,
-    ranked.rank,
-    ranked.t_ns,
-    ranked.live_bytes,
-    op_info.name,
-    op_info.type,
-    allocation.bytes,
+    ranked.rep, ranked.rank, ranked.t_ns, ranked.live_bytes, op_info.name, op_info.type, allocation.bytes,
     ranked.t_ns - allocation.produced_ns AS age_ns
   FROM ranked
   INNER JOIN allocation
@@ -45,9 +39,7 @@ alive AS (
 
 summed AS (
   SELECT
-    rep,
-    rank,
-    name,
+    rep, rank, name,
     min(type) AS type,
     count(*) AS blocks,
     sum(bytes) AS bytes,
@@ -60,16 +52,9 @@ summed AS (
 )
 
 SELECT
-  rep,
-  rank,
-  position,
-  name,
-  type,
-  blocks,
+  rep, rank, position, name, type, blocks,
   CAST(bytes AS BIGINT) AS bytes,
-  share,
-  t_ns,
-  oldest_ns
+  share, t_ns, oldest_ns
 FROM summed
 WHERE position <= $top
 ORDER BY rep, rank, position

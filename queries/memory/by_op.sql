@@ -22,9 +22,7 @@
 --   kept_bytes                bigint   bytes  in those that were never released; null when not recorded
 WITH part AS (
   SELECT
-    rep,
-    rank,
-    op_id,
+    rep, rank, op_id,
     count(*) AS count,
     sum(self_memory_bytes) AS self_memory_bytes,
     sum(memory_bytes) AS memory_bytes,
@@ -39,12 +37,10 @@ WITH part AS (
     OR memory_bytes IS NOT NULL
     OR self_device_memory_bytes IS NOT NULL
     OR device_memory_bytes IS NOT NULL
-  GROUP BY rep, rank, op_id
+  GROUP BY ALL
   UNION ALL
   SELECT
-    rep,
-    rank,
-    op_id,
+    rep, rank, op_id,
     NULL AS count,
     NULL AS self_memory_bytes,
     NULL AS memory_bytes,
@@ -55,14 +51,13 @@ WITH part AS (
     sum(CASE WHEN released_ns IS NULL THEN bytes ELSE 0 END) AS kept_bytes
   FROM allocation
   WHERE bytes > 0
-  GROUP BY rep, rank, op_id
+  GROUP BY ALL
 ),
 
 summed AS (
   SELECT
-    part.rep,
-    part.rank,
-    coalesce(op_info.name, CAST(part.op_id AS VARCHAR)) AS name,
+    rep, rank,
+    coalesce(op_info.name, CAST(op_id AS VARCHAR)) AS name,
     min(op_info.type) AS type,
     sum(part.count) AS count,
     sum(part.self_memory_bytes) AS self_memory_bytes,
@@ -73,8 +68,8 @@ summed AS (
     sum(part.allocated_bytes) AS allocated_bytes,
     sum(part.kept_bytes) AS kept_bytes
   FROM part
-  LEFT JOIN op_info ON part.rep = op_info.rep AND part.rank = op_info.rank AND part.op_id = op_info.op_id
-  GROUP BY part.rep, part.rank, coalesce(op_info.name, CAST(part.op_id AS VARCHAR))
+  LEFT JOIN op_info USING (rep, rank, op_id)
+  GROUP BY ALL
 ),
 
 ranked AS (
@@ -91,11 +86,7 @@ ranked AS (
 )
 
 SELECT
-  rep,
-  rank,
-  position,
-  name,
-  type,
+  rep, rank, position, name, type,
   CAST(count AS BIGINT) AS count,
   CAST(self_memory_bytes AS BIGINT) AS self_memory_bytes,
   CAST(memory_bytes AS BIGINT) AS memory_bytes,

@@ -18,12 +18,11 @@
 --   reserved_bytes  bigint   bytes  most held from the system; null for others than pools
 WITH extent AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     min(t_ns) AS first_ns,
     max(t_ns) + 1 AS end_ns
   FROM memory_level
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 placed AS (
@@ -33,7 +32,7 @@ placed AS (
       (memory_level.t_ns - extent.first_ns) / nullif(extent.end_ns - extent.first_ns, 0) * $points
     ) AS BIGINT) AS part
   FROM memory_level
-  INNER JOIN extent ON memory_level.rep = extent.rep AND memory_level.rank = extent.rank
+  INNER JOIN extent USING (rep, rank)
 ),
 
 ranked AS (
@@ -47,12 +46,7 @@ ranked AS (
 )
 
 SELECT
-  rep,
-  rank,
-  device,
-  name,
-  pid,
-  part,
+  rep, rank, device, name, pid, part,
   min(t_ns) AS t_ns,
   count(*) AS samples,
   min(level_bytes) AS low_bytes,
@@ -60,5 +54,5 @@ SELECT
   max(CASE WHEN place = 1 THEN t_ns END) AS high_ns,
   max(reserved_bytes) AS reserved_bytes
 FROM ranked
-GROUP BY rep, rank, device, name, pid, part
+GROUP BY ALL
 ORDER BY rep, rank, device, name, pid, part

@@ -30,11 +30,7 @@
 --   slope_high_bytes  double   bytes  upper end of the interval; null: it has none, for too few blocks
 WITH numbered AS (
   SELECT
-    rep,
-    rank,
-    kind_step,
-    start_ns,
-    end_ns,
+    rep, rank, kind_step, start_ns, end_ns,
     row_number() OVER (PARTITION BY rep, rank ORDER BY kind_step, start_ns) - 1 AS place,
     count(*) OVER (PARTITION BY rep, rank) AS steps
   FROM step
@@ -43,27 +39,20 @@ WITH numbered AS (
 
 block AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     CAST(floor(place * $blocks / nullif(steps, 0)) AS BIGINT) AS block,
     count(*) AS steps,
     avg(kind_step) AS middle,
     min(start_ns) AS start_ns,
     max(end_ns) AS end_ns
   FROM numbered
-  GROUP BY rep, rank, CAST(floor(place * $blocks / nullif(steps, 0)) AS BIGINT)
+  GROUP BY ALL
 ),
 
 lowest AS (
   SELECT
-    memory_level.rep,
-    memory_level.rank,
-    memory_level.device,
-    memory_level.name,
-    memory_level.pid,
-    block.block,
-    block.middle,
-    block.steps,
+    memory_level.rep, memory_level.rank, memory_level.device, memory_level.name, memory_level.pid, block.block,
+    block.middle, block.steps,
     count(*) AS samples,
     min(memory_level.level_bytes) AS floor_bytes
   FROM memory_level
@@ -73,15 +62,7 @@ lowest AS (
       AND memory_level.rank = block.rank
       AND memory_level.t_ns >= block.start_ns
       AND memory_level.t_ns < block.end_ns
-  GROUP BY
-    memory_level.rep,
-    memory_level.rank,
-    memory_level.device,
-    memory_level.name,
-    memory_level.pid,
-    block.block,
-    block.middle,
-    block.steps
+  GROUP BY ALL
 ),
 
 followed AS (
@@ -95,11 +76,7 @@ followed AS (
 
 course AS (
   SELECT
-    rep,
-    rank,
-    device,
-    name,
-    pid,
+    rep, rank, device, name, pid,
     sum(steps) AS steps,
     sum(samples) AS samples,
     count(*) AS blocks,
@@ -111,16 +88,12 @@ course AS (
     max(before_bytes - floor_bytes) AS most_fall_bytes,
     $z * $z * count(*) * (count(*) - 1) * (2 * count(*) + 5) / 18 AS reach
   FROM followed
-  GROUP BY rep, rank, device, name, pid
+  GROUP BY ALL
 ),
 
 pair AS (
   SELECT
-    one.rep,
-    one.rank,
-    one.device,
-    one.name,
-    one.pid,
+    one.rep, one.rank, one.device, one.name, one.pid,
     (two.floor_bytes - one.floor_bytes) / nullif(two.middle - one.middle, 0) AS slope
   FROM lowest AS one
   INNER JOIN lowest AS two
@@ -143,11 +116,7 @@ ranked AS (
 
 line AS (
   SELECT
-    ranked.rep,
-    ranked.rank,
-    ranked.device,
-    ranked.name,
-    ranked.pid,
+    rep, rank, device, name, pid,
     median(ranked.slope) AS slope_bytes,
     max(
       CASE
@@ -166,40 +135,16 @@ line AS (
       END
     ) AS slope_high_bytes
   FROM ranked
-  INNER JOIN course
-    ON
-      ranked.rep = course.rep
-      AND ranked.rank = course.rank
-      AND ranked.device = course.device
-      AND ranked.name = course.name
-      AND ranked.pid = course.pid
-  GROUP BY ranked.rep, ranked.rank, ranked.device, ranked.name, ranked.pid
+  INNER JOIN course USING (rep, rank, device, name, pid)
+  GROUP BY ALL
 )
 
 SELECT
-  course.rep,
-  course.rank,
-  course.device,
-  course.name,
-  course.pid,
+  rep, rank, device, name, pid,
   CAST(course.steps AS BIGINT) AS steps,
   CAST(course.samples AS BIGINT) AS samples,
-  course.blocks,
-  course.span_steps,
-  course.first_bytes,
-  course.last_bytes,
-  course.rises,
-  course.most_rise_bytes,
-  course.most_fall_bytes,
-  line.slope_bytes,
-  line.slope_low_bytes,
-  line.slope_high_bytes
+  course.blocks, course.span_steps, course.first_bytes, course.last_bytes, course.rises, course.most_rise_bytes,
+  course.most_fall_bytes, line.slope_bytes, line.slope_low_bytes, line.slope_high_bytes
 FROM course
-LEFT JOIN line
-  ON
-    course.rep = line.rep
-    AND course.rank = line.rank
-    AND course.device = line.device
-    AND course.name = line.name
-    AND course.pid = line.pid
-ORDER BY course.rep, course.rank, course.device, course.name, course.pid
+LEFT JOIN line USING (rep, rank, device, name, pid)
+ORDER BY rep, rank, device, name, pid

@@ -25,16 +25,8 @@ WITH ranked AS (
 )
 
 SELECT
-  ranked.rep,
-  ranked.rank,
-  ranked.position,
-  ranked.address,
-  ranked.bytes,
-  ranked.produced_ns,
-  ranked.released_ns,
-  ranked.op_id,
-  op_info.name
+  rep, rank, ranked.position, ranked.address, ranked.bytes, ranked.produced_ns, ranked.released_ns, op_id, op_info.name
 FROM ranked
-LEFT JOIN op_info ON ranked.rep = op_info.rep AND ranked.rank = op_info.rank AND ranked.op_id = op_info.op_id
+LEFT JOIN op_info USING (rep, rank, op_id)
 WHERE ranked.position <= $top
-ORDER BY ranked.rep, ranked.rank, ranked.position
+ORDER BY rep, rank, ranked.position

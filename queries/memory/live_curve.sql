@@ -14,12 +14,11 @@
 --   high_ns     bigint  ns     the first change with the most
 WITH extent AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     min(t_ns) AS first_ns,
     max(t_ns) + 1 AS end_ns
   FROM live_memory
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 placed AS (
@@ -29,7 +28,7 @@ placed AS (
       (live_memory.t_ns - extent.first_ns) / nullif(extent.end_ns - extent.first_ns, 0) * $points
     ) AS BIGINT) AS part
   FROM live_memory
-  INNER JOIN extent ON live_memory.rep = extent.rep AND live_memory.rank = extent.rank
+  INNER JOIN extent USING (rep, rank)
 ),
 
 ranked AS (
@@ -40,14 +39,12 @@ ranked AS (
 )
 
 SELECT
-  rep,
-  rank,
-  part,
+  rep, rank, part,
   min(t_ns) AS t_ns,
   count(*) AS changes,
   min(live_bytes) AS low_bytes,
   max(live_bytes) AS high_bytes,
   max(CASE WHEN place = 1 THEN t_ns END) AS high_ns
 FROM ranked
-GROUP BY rep, rank, part
+GROUP BY ALL
 ORDER BY rep, rank, part

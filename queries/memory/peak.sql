@@ -20,21 +20,18 @@ WITH ranked AS (
 
 whole AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     count(*) AS blocks,
     sum(bytes) AS allocated_bytes,
     count(CASE WHEN released_ns IS NULL THEN 1 END) AS kept_blocks,
     sum(CASE WHEN released_ns IS NULL THEN bytes ELSE 0 END) AS kept_bytes
   FROM allocation
   WHERE bytes > 0 AND produced_ns IS NOT NULL
-  GROUP BY rep, rank
+  GROUP BY ALL
 )
 
 SELECT
-  ranked.rep,
-  ranked.rank,
-  ranked.t_ns,
+  rep, rank, ranked.t_ns,
   ranked.live_bytes AS peak_bytes,
   ranked.live_blocks AS peak_blocks,
   whole.blocks,
@@ -42,6 +39,6 @@ SELECT
   whole.kept_blocks,
   CAST(whole.kept_bytes AS BIGINT) AS kept_bytes
 FROM ranked
-INNER JOIN whole ON ranked.rep = whole.rep AND ranked.rank = whole.rank
+INNER JOIN whole USING (rep, rank)
 WHERE ranked.place = 1
-ORDER BY ranked.rep, ranked.rank
+ORDER BY rep, rank

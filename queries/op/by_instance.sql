@@ -31,9 +31,7 @@
 --   site              varchar  where it is called from, such as file:line; null when that is not known
 WITH total AS (
   SELECT
-    rep,
-    rank,
-    op_id,
+    rep, rank, op_id,
     max(name) AS name,
     max(type) AS type,
     max(scope) AS scope,
@@ -50,7 +48,7 @@ WITH total AS (
     max(flops) AS flops,
     max(bytes) AS bytes
   FROM train_op
-  GROUP BY rep, rank, op_id
+  GROUP BY ALL
 ),
 
 ranked AS (
@@ -69,31 +67,17 @@ summed AS (
 )
 
 SELECT
-  summed.rep,
-  summed.rank,
-  summed.position,
-  summed.op_id,
-  summed.name,
-  summed.type,
-  summed.scope,
-  summed.phase,
-  summed.device,
-  summed.in_shapes,
-  summed.out_shapes,
+  summed.rep, summed.rank, summed.position, summed.op_id, summed.name, summed.type, summed.scope, summed.phase,
+  summed.device, summed.in_shapes, summed.out_shapes,
   summed.executions AS count,
-  summed.steps,
-  summed.total_ns,
-  summed.self_ns,
-  summed.mean_ns,
-  summed.max_ns,
+  summed.steps, summed.total_ns, summed.self_ns, summed.mean_ns, summed.max_ns,
   summed.self_ns / nullif(summed.all_ns, 0) AS share,
   CAST(summed.running_ns AS BIGINT) AS cumulative_ns,
   summed.running_ns / nullif(summed.all_ns, 0) AS cumulative_share,
-  summed.flops,
-  summed.bytes,
+  summed.flops, summed.bytes,
   stack.frame AS site
 FROM summed
-LEFT JOIN op_info ON summed.rep = op_info.rep AND summed.rank = op_info.rank AND summed.op_id = op_info.op_id
+LEFT JOIN op_info USING (rep, rank, op_id)
 LEFT JOIN stack ON op_info.rep = stack.rep AND op_info.rank = stack.rank AND op_info.stack_id = stack.stack_id
 WHERE summed.position <= $top
 ORDER BY summed.rep, summed.rank, summed.position

@@ -20,9 +20,7 @@
 --   cumulative_share  double   0..1  share of this row and those above it
 WITH total AS (
   SELECT
-    rep,
-    rank,
-    type,
+    rep, rank, type,
     CASE WHEN min(phase) = max(phase) THEN min(phase) WHEN count(phase) > 0 THEN 'mixed' END AS phase,
     count(*) AS executions,
     count(DISTINCT step) AS steps,
@@ -31,7 +29,7 @@ WITH total AS (
     avg(dur_ns) AS mean_ns,
     max(dur_ns) AS max_ns
   FROM train_op
-  GROUP BY rep, rank, type
+  GROUP BY ALL
 ),
 
 ranked AS (
@@ -50,17 +48,9 @@ summed AS (
 )
 
 SELECT
-  rep,
-  rank,
-  position,
-  type,
-  phase,
+  rep, rank, position, type, phase,
   executions AS count,
-  steps,
-  total_ns,
-  self_ns,
-  mean_ns,
-  max_ns,
+  steps, total_ns, self_ns, mean_ns, max_ns,
   self_ns / nullif(all_ns, 0) AS share,
   CAST(running_ns AS BIGINT) AS cumulative_ns,
   running_ns / nullif(all_ns, 0) AS cumulative_share

@@ -30,9 +30,7 @@
 --   computation               double   operations of all executions; null when not known
 WITH RECURSIVE executed AS (
   SELECT
-    rep,
-    rank,
-    op_id,
+    rep, rank, op_id,
     count(*) AS executions,
     sum(self_ns) AS self_ns,
     sum(dur_ns) AS total_ns,
@@ -44,26 +42,20 @@ WITH RECURSIVE executed AS (
     sum(device_memory_bytes) AS device_memory_bytes,
     CASE WHEN side = 'device' THEN 1 ELSE 0 END AS on_device
   FROM op
-  GROUP BY rep, rank, op_id, CASE WHEN side = 'device' THEN 1 ELSE 0 END
+  GROUP BY ALL
 ),
 
 -- The innermost frames of each source location in use, one more caller in each round.
 frames AS (
   SELECT
-    rep,
-    rank,
-    stack_id,
-    parent_id,
+    rep, rank, stack_id, parent_id,
     frame AS text,
     1 AS depth
   FROM stack
   WHERE $group_by = 'stack' AND $stack_depth > 0
   UNION ALL
   SELECT
-    frames.rep,
-    frames.rank,
-    frames.stack_id,
-    stack.parent_id,
+    frames.rep, frames.rank, frames.stack_id, stack.parent_id,
     frames.text || '
 ' || stack.frame AS text,
     frames.depth + 1 AS depth
@@ -75,10 +67,7 @@ frames AS (
 
 location AS (
   SELECT
-    rep,
-    rank,
-    stack_id,
-    text
+    rep, rank, stack_id, text
   FROM frames
   WHERE depth = $stack_depth OR parent_id IS NULL
 ),
@@ -97,21 +86,16 @@ keyed AS (
     CASE WHEN $group_by = 'shape' THEN coalesce(op_info.in_shapes, '[]') END AS in_shapes,
     CASE WHEN $group_by = 'stack' THEN coalesce(location.text, '') END AS stack
   FROM executed
-  LEFT JOIN op_info
-    ON executed.rep = op_info.rep AND executed.rank = op_info.rank AND executed.op_id = op_info.op_id
+  LEFT JOIN op_info USING (rep, rank, op_id)
   LEFT JOIN location
     ON op_info.rep = location.rep AND op_info.rank = location.rank AND op_info.stack_id = location.stack_id
   WHERE $python_functions OR coalesce(op_info.category, '') <> 'python_function'
 )
 
 SELECT
-  rep,
-  rank,
-  key,
-  category,
+  rep, rank, key, category,
   on_device = 1 AS on_device,
-  in_shapes,
-  stack,
+  in_shapes, stack,
   CAST(sum(executions) AS BIGINT) AS count,
   CAST(sum(CASE WHEN on_device = 1 THEN 0 ELSE self_ns END) AS BIGINT) AS self_ns,
   CAST(sum(CASE WHEN on_device = 1 THEN 0 ELSE total_ns END) AS BIGINT) AS total_ns,
@@ -123,5 +107,5 @@ SELECT
   CAST(sum(device_memory_bytes) AS BIGINT) AS device_memory_bytes,
   sum(computation) AS computation
 FROM keyed
-GROUP BY rep, rank, key, category, on_device = 1, in_shapes, stack
+GROUP BY ALL
 ORDER BY rep, rank, key, category, on_device, in_shapes, stack

@@ -13,15 +13,8 @@
 --   in_shapes   varchar  input shapes as text
 --   out_shapes  varchar  output shapes as text
 SELECT
-  rep,
-  rank,
-  op_id,
+  rep, rank, op_id,
   source_id AS opr_id,
-  name,
-  type,
-  device,
-  in_types,
-  in_shapes,
-  out_shapes
+  name, type, device, in_types, in_shapes, out_shapes
 FROM op_info
 ORDER BY rep, rank, op_id

@@ -44,62 +44,52 @@
 --   all_rows       bigint   rows of this rank, also those that $top leaves out
 WITH stepped AS (
   SELECT
-    op.rep,
-    op.rank,
-    op.op_id,
-    op.track,
+    rep, rank, op.op_id, op.track,
     coalesce(op.exact_dur_ns, op.self_ns) AS total_ns,
     coalesce(op.exact_wait_ns, op.wait_ns) AS wait_ns,
     CASE step.kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference
   FROM op
-  LEFT JOIN step ON op.rep = step.rep AND op.rank = step.rank AND op.step = step.step
+  LEFT JOIN step USING (rep, rank, step)
   WHERE coalesce(op.side, 'device') = $side AND (step.kind IS NULL OR step.kind IN ('train', 'warmup'))
 ),
 
 best AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     min(preference) AS preference
   FROM stepped
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 located AS (
   SELECT
-    stepped.rep,
-    stepped.rank,
-    stepped.op_id,
+    rep, rank, stepped.op_id,
     count(*) AS executions,
     sum(stepped.total_ns) AS total_ns,
     sum(stepped.wait_ns) AS wait_ns,
     sum(stepped.total_ns - stepped.wait_ns) AS exec_ns
   FROM stepped
-  INNER JOIN best
-    ON stepped.rep = best.rep AND stepped.rank = best.rank AND stepped.preference = best.preference
-  GROUP BY stepped.rep, stepped.rank, stepped.op_id, stepped.track
+  INNER JOIN best USING (rep, rank, preference)
+  GROUP BY rep, rank, stepped.op_id, stepped.track
 ),
 
 longest AS (
   SELECT
-    rep,
-    rank,
-    op_id,
+    rep, rank, op_id,
     max(executions) AS executions,
     CAST(max(total_ns) AS DOUBLE) AS total_ns,
     CAST(max(wait_ns) AS DOUBLE) AS wait_ns,
     CAST(max(exec_ns) AS DOUBLE) AS exec_ns
   FROM located
-  GROUP BY rep, rank, op_id
+  GROUP BY ALL
 ),
 
 whole AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     sum(total_ns) AS side_ns
   FROM longest
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 timed AS (
@@ -111,22 +101,15 @@ timed AS (
 
 described AS (
   SELECT
-    timed.rep,
-    timed.rank,
-    timed.op_id,
-    timed.executions,
-    timed.total_ns,
-    timed.wait_ns,
-    timed.exec_ns,
-    timed.self_ns,
+    rep, rank, op_id, timed.executions, timed.total_ns, timed.wait_ns, timed.exec_ns, timed.self_ns,
     CAST(op_info.flops AS DOUBLE) * timed.executions AS computation,
     CAST(op_info.bytes AS DOUBLE) * timed.executions AS memory,
     chosen.place,
-    CASE WHEN $by = 'op' THEN timed.op_id END AS member_op,
+    CASE WHEN $by = 'op' THEN op_id END AS member_op,
     CASE $by WHEN 'type' THEN op_info.type WHEN 'all' THEN 'all' END AS member_type
   FROM timed
-  LEFT JOIN op_info ON timed.rep = op_info.rep AND timed.rank = op_info.rank AND timed.op_id = op_info.op_id
-  LEFT JOIN chosen ON timed.rep = chosen.rep AND timed.rank = chosen.rank AND timed.op_id = chosen.op_id
+  LEFT JOIN op_info USING (rep, rank, op_id)
+  LEFT JOIN chosen USING (rep, rank, op_id)
   WHERE
     ($every OR chosen.op_id IS NOT NULL)
     AND (NOT $bounded OR (timed.self_ns >= $least_ns AND timed.self_ns <= $most_ns))
@@ -134,8 +117,7 @@ described AS (
 
 added AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     member_op AS op_id,
     member_type,
     min(op_id) AS first_op,
@@ -162,7 +144,7 @@ added AS (
       WHEN 'mean' THEN sum(memory) / nullif(count(*), 0) ELSE sum(memory)
     END AS memory
   FROM described
-  GROUP BY rep, rank, member_op, member_type
+  GROUP BY ALL
 ),
 
 rated AS (
@@ -206,33 +188,19 @@ shown AS (
 )
 
 SELECT
-  shown.rep,
-  shown.rank,
-  shown.position,
-  shown.op_id,
+  rep, rank, shown.position, shown.op_id,
   op_info.source_id AS opr_id,
   op_info.name,
   coalesce(shown.member_type, op_info.type) AS type,
   shown.executions AS count,
-  shown.self_ns,
-  shown.total_ns,
-  shown.wait_ns,
-  shown.exec_ns,
+  shown.self_ns, shown.total_ns, shown.wait_ns, shown.exec_ns,
   shown.self_ns / nullif(whole.side_ns, 0) AS share,
   sum(shown.self_ns) OVER (
-    PARTITION BY shown.rep, shown.rank ORDER BY shown.position ROWS UNBOUNDED PRECEDING
+    PARTITION BY rep, rank ORDER BY shown.position ROWS UNBOUNDED PRECEDING
   ) AS cumulative_ns,
-  shown.computation,
-  shown.flops,
-  shown.memory,
-  shown.bandwidth,
-  op_info.in_shapes,
-  op_info.out_shapes,
-  op_info.in_strides,
-  op_info.device,
-  whole.side_ns,
-  shown.all_rows
+  shown.computation, shown.flops, shown.memory, shown.bandwidth, op_info.in_shapes, op_info.out_shapes,
+  op_info.in_strides, op_info.device, whole.side_ns, shown.all_rows
 FROM shown
-INNER JOIN whole ON shown.rep = whole.rep AND shown.rank = whole.rank
-LEFT JOIN op_info ON shown.rep = op_info.rep AND shown.rank = op_info.rank AND shown.op_id = op_info.op_id
-ORDER BY shown.rep, shown.rank, shown.position
+INNER JOIN whole USING (rep, rank)
+LEFT JOIN op_info USING (rep, rank, op_id)
+ORDER BY rep, rank, shown.position

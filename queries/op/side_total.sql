@@ -12,65 +12,49 @@
 --   total_ns  double   ns  start to end, without operators they called; null when no time is known
 WITH stepped AS (
   SELECT
-    op.rep,
-    op.rank,
+    rep, rank,
     coalesce(op.side, 'device') AS place,
-    op.op_id,
-    op.track,
+    op.op_id, op.track,
     coalesce(op.exact_dur_ns, op.self_ns) AS total_ns,
     CASE step.kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference
   FROM op
-  LEFT JOIN step ON op.rep = step.rep AND op.rank = step.rank AND op.step = step.step
+  LEFT JOIN step USING (rep, rank, step)
   WHERE step.kind IS NULL OR step.kind IN ('train', 'warmup')
 ),
 
 best AS (
   SELECT
-    rep,
-    rank,
-    place,
+    rep, rank, place,
     min(preference) AS preference
   FROM stepped
-  GROUP BY rep, rank, place
+  GROUP BY ALL
 ),
 
 located AS (
   SELECT
-    stepped.rep,
-    stepped.rank,
-    stepped.place,
-    stepped.op_id,
+    rep, rank, place, stepped.op_id,
     count(*) AS executions,
     sum(stepped.total_ns) AS total_ns
   FROM stepped
-  INNER JOIN best
-    ON
-      stepped.rep = best.rep
-      AND stepped.rank = best.rank
-      AND stepped.place = best.place
-      AND stepped.preference = best.preference
-  GROUP BY stepped.rep, stepped.rank, stepped.place, stepped.op_id, stepped.track
+  INNER JOIN best USING (rep, rank, place, preference)
+  GROUP BY rep, rank, place, stepped.op_id, stepped.track
 ),
 
 longest AS (
   SELECT
-    rep,
-    rank,
-    place,
-    op_id,
+    rep, rank, place, op_id,
     max(executions) AS executions,
     CAST(max(total_ns) AS DOUBLE) AS total_ns
   FROM located
-  GROUP BY rep, rank, place, op_id
+  GROUP BY ALL
 )
 
 SELECT
-  rep,
-  rank,
+  rep, rank,
   place AS side,
   count(*) AS ops,
   CAST(sum(executions) AS BIGINT) AS count,
   sum(total_ns) AS total_ns
 FROM longest
-GROUP BY rep, rank, place
+GROUP BY ALL
 ORDER BY rep, rank, side

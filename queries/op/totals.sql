@@ -28,12 +28,11 @@
 --   recorded    boolean  the rank's executions on this device are recorded one by one, too
 WITH executed AS (
   SELECT
-    op.rep,
-    op.rank,
+    rep, rank,
     coalesce(op_info.device, '') AS place
   FROM op
-  INNER JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
-  GROUP BY op.rep, op.rank, coalesce(op_info.device, '')
+  INNER JOIN op_info USING (rep, rank, op_id)
+  GROUP BY ALL
 ),
 
 rated AS (
@@ -53,35 +52,22 @@ rated AS (
 
 item AS (
   SELECT
-    rep,
-    rank,
-    place,
-    layer,
-    source,
+    rep, rank, place, layer, source,
     CASE WHEN $group_by = 'name' THEN name END AS name,
     CASE WHEN $group_by = 'name' THEN type ELSE coalesce(type, name) END AS type,
     CASE WHEN $group_by = 'name' THEN shapes END AS in_shapes,
-    count,
-    total_ns,
+    count, total_ns,
     coalesce(self_ns, total_ns) AS self_ns,
-    mean_ns,
-    min_ns,
-    max_ns,
-    device_ns
+    mean_ns, min_ns, max_ns, device_ns
   FROM rated
   WHERE is_type = CASE WHEN $group_by = 'name' THEN only_types ELSE has_types END
 ),
 
 summed AS (
   SELECT
-    rep,
-    rank,
-    place,
-    layer,
+    rep, rank, place, layer,
     min(source) AS source,
-    name,
-    type,
-    in_shapes,
+    name, type, in_shapes,
     CAST(sum(count) AS BIGINT) AS executions,
     CASE WHEN count(total_ns) = count(*) THEN CAST(sum(total_ns) AS BIGINT) END AS total_ns,
     CASE WHEN count(self_ns) = count(*) THEN CAST(sum(self_ns) AS BIGINT) END AS self_ns,
@@ -90,7 +76,7 @@ summed AS (
     max(max_ns) AS max_ns,
     CAST(sum(device_ns) AS BIGINT) AS device_ns
   FROM item
-  GROUP BY rep, rank, place, layer, name, type, in_shapes
+  GROUP BY ALL
 ),
 
 placed AS (
@@ -107,25 +93,16 @@ placed AS (
 )
 
 SELECT
-  placed.rep,
-  placed.rank,
-  placed.place AS device,
-  placed.layer,
-  placed.position,
-  placed.source,
-  placed.name,
-  placed.type,
-  placed.in_shapes,
+  rep, rank,
+  place AS device,
+  placed.layer, placed.position, placed.source, placed.name, placed.type, placed.in_shapes,
   placed.executions AS count,
-  placed.total_ns,
-  placed.self_ns,
+  placed.total_ns, placed.self_ns,
   coalesce(placed.total_ns / nullif(placed.executions, 0), placed.mean_ns) AS mean_ns,
-  placed.min_ns,
-  placed.max_ns,
-  placed.device_ns,
+  placed.min_ns, placed.max_ns, placed.device_ns,
   placed.self_ns / nullif(placed.all_ns, 0) AS share,
   executed.place IS NOT NULL AS recorded
 FROM placed
-LEFT JOIN executed ON placed.rep = executed.rep AND placed.rank = executed.rank AND placed.place = executed.place
+LEFT JOIN executed USING (rep, rank, place)
 WHERE placed.position <= $top
 ORDER BY rep, rank, device, layer, position

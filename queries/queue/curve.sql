@@ -37,9 +37,7 @@ placed AS (
 )
 
 SELECT
-  pipeline_key,
-  op_id,
-  part,
+  pipeline_key, op_id, part,
   max(op_type) AS op_type,
   max(role) AS role,
   min(t_ns) AS t_ns,
@@ -50,5 +48,5 @@ SELECT
   max(capacity) AS capacity,
   avg(fill_ratio) AS mean_ratio
 FROM placed
-GROUP BY pipeline_key, op_id, part
+GROUP BY ALL
 ORDER BY pipeline_key, op_id, part

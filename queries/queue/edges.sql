@@ -8,11 +8,7 @@
 --   producer_id  bigint  op_id of the producer
 --   consumer_id  bigint  op_id of the consumer
 SELECT
-  rep,
-  rank,
-  pipeline_id,
-  producer_id,
-  consumer_id
+  rep, rank, pipeline_id, producer_id, consumer_id
 FROM pipeline_edge
-GROUP BY rep, rank, pipeline_id, producer_id, consumer_id
+GROUP BY ALL
 ORDER BY rep, rank, pipeline_id, producer_id, consumer_id

@@ -13,17 +13,14 @@
 --   share         double   0..1  of the queue's samples with a known fill
 WITH placed AS (
   SELECT
-    pipeline_key,
-    op_id,
+    pipeline_key, op_id,
     CAST(least(floor(fill_ratio * $bins), $bins - 1) AS BIGINT) AS bin
   FROM queue_sample
   WHERE rep = $rep AND rank = $rank AND fill_ratio IS NOT NULL
 )
 
 SELECT
-  pipeline_key,
-  op_id,
-  bin,
+  pipeline_key, op_id, bin,
   count(*) AS samples,
   count(*) / nullif(sum(count(*)) OVER (PARTITION BY pipeline_key, op_id), 0) AS share
 FROM placed

@@ -16,38 +16,20 @@
 --   max_cores     double   cores  the busiest sample; null without samples
 WITH operator AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
+    rep, rank, pipeline_key, op_id,
     max(op_type) AS op_type,
     max(workers) AS workers
   FROM pipeline_tree
-  GROUP BY rep, rank, pipeline_key, op_id
+  GROUP BY ALL
 )
 
 SELECT
-  operator.rep,
-  operator.rank,
-  operator.pipeline_key,
-  operator.op_id,
-  operator.op_type,
-  operator.workers,
+  rep, rank, pipeline_key, op_id, operator.op_type, operator.workers,
   coalesce(load_cpu.samples, 0) AS samples,
   coalesce(pipeline_load.cores, load_cpu.cores) AS mean_cores,
   load_cpu.max_cores
 FROM operator
-LEFT JOIN load_cpu
-  ON
-    operator.rep = load_cpu.rep
-    AND operator.rank = load_cpu.rank
-    AND operator.pipeline_key = load_cpu.pipeline_key
-    AND operator.op_id = load_cpu.op_id
-LEFT JOIN pipeline_load
-  ON
-    operator.rep = pipeline_load.rep
-    AND operator.rank = pipeline_load.rank
-    AND operator.pipeline_key = pipeline_load.pipeline_key
-    AND operator.op_id = pipeline_load.op_id
+LEFT JOIN load_cpu USING (rep, rank, pipeline_key, op_id)
+LEFT JOIN pipeline_load USING (rep, rank, pipeline_key, op_id)
 WHERE load_cpu.samples > 0 OR pipeline_load.cores IS NOT NULL
-ORDER BY operator.rep, operator.rank, operator.pipeline_key, operator.op_id
+ORDER BY rep, rank, pipeline_key, op_id

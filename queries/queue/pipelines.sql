@@ -16,21 +16,18 @@
 --   build_ns            bigint   ns    summed time it took to make the iterators
 WITH fetched AS (
   SELECT
-    rep,
-    rank,
-    pipeline_id,
+    rep, rank, pipeline_id,
     count(*) AS batches,
     CAST(sum(wait_ns) AS BIGINT) AS wait_ns,
     max(wait_ns) FILTER (WHERE "fetch" = 0) AS first_batch_ns
   FROM "fetch"
   WHERE coalesce(side, 'iterator') <> 'data_queue'
-  GROUP BY rep, rank, pipeline_id
+  GROUP BY ALL
 )
 
 SELECT
-  pipeline.rep,
-  pipeline.rank,
-  coalesce(pipeline.pipeline_key, CAST(pipeline.pipeline_id AS VARCHAR)) AS pipeline_key,
+  rep, rank,
+  coalesce(pipeline.pipeline_key, CAST(pipeline_id AS VARCHAR)) AS pipeline_key,
   min(pipeline.role) AS role,
   min(pipeline.site) AS site,
   max(pipeline.batch_size) AS batch_size,
@@ -41,7 +38,6 @@ SELECT
   max(fetched.first_batch_ns) AS first_batch_ns,
   CAST(sum(pipeline.ready_ns - pipeline.created_ns) AS BIGINT) AS build_ns
 FROM pipeline
-LEFT JOIN fetched
-  ON pipeline.rep = fetched.rep AND pipeline.rank = fetched.rank AND pipeline.pipeline_id = fetched.pipeline_id
-GROUP BY pipeline.rep, pipeline.rank, coalesce(pipeline.pipeline_key, CAST(pipeline.pipeline_id AS VARCHAR))
-ORDER BY pipeline.rep, pipeline.rank, pipeline_key
+LEFT JOIN fetched USING (rep, rank, pipeline_id)
+GROUP BY ALL
+ORDER BY rep, rank, pipeline_key

@@ -10,11 +10,10 @@
 --   site          varchar  file:line of the call that made it; null when unknown
 --   code          varchar  file:line of its Python function or class; null when unknown
 SELECT
-  pipeline_key,
-  op_id,
+  pipeline_key, op_id,
   min(site) AS site,
   min(code) AS code
 FROM pipeline_tree
 WHERE rep = $rep AND rank = $rank
-GROUP BY pipeline_key, op_id
+GROUP BY ALL
 ORDER BY pipeline_key, op_id

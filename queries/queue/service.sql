@@ -21,37 +21,21 @@
 --   io_share           double   0..1  part of the time spent reading; null when the operator does not say
 WITH operator AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
+    rep, rank, pipeline_key, op_id,
     max(op_type) AS op_type,
     max(workers) AS workers
   FROM pipeline_tree
-  GROUP BY rep, rank, pipeline_key, op_id
+  GROUP BY ALL
 )
 
 SELECT
-  load_service.rep,
-  load_service.rank,
-  load_service.pipeline_key,
-  load_service.op_id,
-  operator.op_type,
-  operator.workers,
-  load_service.source,
-  load_service.batches,
-  load_service.rows,
-  load_service.rows_per_batch,
+  rep, rank, pipeline_key, op_id, operator.op_type, operator.workers, load_service.source, load_service.batches,
+  load_service.rows, load_service.rows_per_batch,
   load_service.row_work_ns AS mean_ns,
   load_service.p90_row_ns AS p90_ns,
   load_service.max_row_ns AS max_ns,
   load_service.work_ns AS work_per_batch_ns,
   load_service.io_share
 FROM load_service
-LEFT JOIN operator
-  ON
-    load_service.rep = operator.rep
-    AND load_service.rank = operator.rank
-    AND load_service.pipeline_key = operator.pipeline_key
-    AND load_service.op_id = operator.op_id
-ORDER BY load_service.rep, load_service.rank, load_service.pipeline_key, load_service.op_id
+LEFT JOIN operator USING (rep, rank, pipeline_key, op_id)
+ORDER BY rep, rank, pipeline_key, op_id

@@ -18,10 +18,7 @@
 --   consumer_id     bigint   op_id of its consumer, of several the lowest; null at the sink
 WITH best AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    pipeline_id,
+    rep, rank, pipeline_key, pipeline_id,
     row_number() OVER (
       PARTITION BY rep, rank, pipeline_key ORDER BY count(capacity) DESC, pipeline_id ASC
     ) AS position
@@ -30,25 +27,10 @@ WITH best AS (
 )
 
 SELECT
-  pipeline_tree.rep,
-  pipeline_tree.rank,
-  pipeline_tree.pipeline_key,
-  pipeline_tree.role,
-  pipeline_tree.pipeline_id,
-  pipeline_tree.op_id,
-  pipeline_tree.op_type,
-  pipeline_tree.name,
-  pipeline_tree.workers,
-  pipeline_tree.capacity,
-  pipeline_tree.is_python,
-  pipeline_tree.uses_processes,
-  pipeline_tree.inlined,
-  pipeline_tree.consumer_id
+  rep, rank, pipeline_tree.pipeline_key, pipeline_tree.role, pipeline_id, pipeline_tree.op_id, pipeline_tree.op_type,
+  pipeline_tree.name, pipeline_tree.workers, pipeline_tree.capacity, pipeline_tree.is_python,
+  pipeline_tree.uses_processes, pipeline_tree.inlined, pipeline_tree.consumer_id
 FROM pipeline_tree
-INNER JOIN best
-  ON
-    pipeline_tree.rep = best.rep
-    AND pipeline_tree.rank = best.rank
-    AND pipeline_tree.pipeline_id = best.pipeline_id
+INNER JOIN best USING (rep, rank, pipeline_id)
 WHERE best.position = 1
-ORDER BY pipeline_tree.rep, pipeline_tree.rank, pipeline_tree.pipeline_key, pipeline_tree.op_id
+ORDER BY rep, rank, pipeline_tree.pipeline_key, pipeline_tree.op_id

@@ -18,33 +18,17 @@
 --   full_share    double   0..1  samples with a full queue
 WITH operator AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
+    rep, rank, pipeline_key, op_id,
     max(op_type) AS op_type
   FROM pipeline_tree
-  GROUP BY rep, rank, pipeline_key, op_id
+  GROUP BY ALL
 )
 
 SELECT
-  queue_fill.rep,
-  queue_fill.rank,
-  queue_fill.pipeline_key,
-  queue_fill.op_id,
-  operator.op_type,
-  queue_fill.role,
-  queue_fill.samples,
-  queue_fill.mean_depth,
+  rep, rank, pipeline_key, op_id, operator.op_type, queue_fill.role, queue_fill.samples, queue_fill.mean_depth,
   queue_fill.capacity,
   queue_fill.fill_ratio AS mean_ratio,
-  queue_fill.empty_share,
-  queue_fill.full_share
+  queue_fill.empty_share, queue_fill.full_share
 FROM queue_fill
-LEFT JOIN operator
-  ON
-    queue_fill.rep = operator.rep
-    AND queue_fill.rank = operator.rank
-    AND queue_fill.pipeline_key = operator.pipeline_key
-    AND queue_fill.op_id = operator.op_id
-ORDER BY queue_fill.rep, queue_fill.rank, queue_fill.pipeline_key, queue_fill.op_id
+LEFT JOIN operator USING (rep, rank, pipeline_key, op_id)
+ORDER BY rep, rank, pipeline_key, op_id

@@ -12,9 +12,7 @@
 --   dur_ns    bigint   ns    time of all of them
 --   share     double   0..1  of the rank's run
 SELECT
-  rep,
-  rank,
-  part,
+  rep, rank, part,
   coalesce(detail, '') AS detail,
   coalesce(cause, '') AS cause,
   CAST(sum(count) AS BIGINT) AS count,

@@ -14,28 +14,19 @@
 --   memory_bytes  bigint   bytes  allocated less freed on the host, without callees; null when not recorded
 WITH RECURSIVE named AS (
   SELECT
-    op.rep,
-    op.rank,
-    op.exec_id,
-    op.parent_id,
-    coalesce(op_info.name, CAST(op.op_id AS VARCHAR), '') AS name,
+    rep, rank, op.exec_id, op.parent_id,
+    coalesce(op_info.name, CAST(op_id AS VARCHAR), '') AS name,
     CASE WHEN coalesce(op.side, '') <> 'device' THEN coalesce(op.self_ns, op.dur_ns) END AS host_ns,
     CASE WHEN op.side = 'device' THEN op.dur_ns END AS device_ns,
     op.self_memory_bytes AS memory_bytes
   FROM op
-  LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
+  LEFT JOIN op_info USING (rep, rank, op_id)
   WHERE coalesce(op.step, -1) BETWEEN $first_step AND $last_step
 ),
 
 outermost AS (
   SELECT
-    named.rep,
-    named.rank,
-    named.exec_id,
-    named.name,
-    named.host_ns,
-    named.device_ns,
-    named.memory_bytes
+    named.rep, named.rank, named.exec_id, named.name, named.host_ns, named.device_ns, named.memory_bytes
   FROM named
   LEFT JOIN named AS caller
     ON named.rep = caller.rep AND named.rank = caller.rank AND named.parent_id = caller.exec_id
@@ -45,25 +36,17 @@ outermost AS (
 -- Deeper than any real chain ends a cycle in damaged data.
 chain AS (
   SELECT
-    rep,
-    rank,
-    exec_id,
+    rep, rank, exec_id,
     name AS path,
-    host_ns,
-    device_ns,
-    memory_bytes,
+    host_ns, device_ns, memory_bytes,
     1 AS depth
   FROM outermost
   UNION ALL
   SELECT
-    named.rep,
-    named.rank,
-    named.exec_id,
+    named.rep, named.rank, named.exec_id,
     chain.path || '
 ' || named.name AS path,
-    named.host_ns,
-    named.device_ns,
-    named.memory_bytes,
+    named.host_ns, named.device_ns, named.memory_bytes,
     chain.depth + 1 AS depth
   FROM chain
   INNER JOIN named
@@ -72,13 +55,11 @@ chain AS (
 )
 
 SELECT
-  rep,
-  rank,
-  path,
+  rep, rank, path,
   count(*) AS count,
   CAST(sum(host_ns) AS BIGINT) AS host_ns,
   CAST(sum(device_ns) AS BIGINT) AS device_ns,
   CAST(sum(memory_bytes) AS BIGINT) AS memory_bytes
 FROM chain
-GROUP BY rep, rank, path
+GROUP BY ALL
 ORDER BY rep, rank, path

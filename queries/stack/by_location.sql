@@ -16,20 +16,15 @@
 --   device_ns     bigint   ns     time on devices of what it launched itself; null when not recorded
 --   memory_bytes  bigint   bytes  allocated less freed on the host, without callees; null when not recorded
 SELECT
-  op.rep,
-  op.rank,
+  rep, rank,
   coalesce(op_info.stack_id, -1) AS stack_id,
-  coalesce(op_info.name, CAST(op.op_id AS VARCHAR), '') AS name,
+  coalesce(op_info.name, CAST(op_id AS VARCHAR), '') AS name,
   count(*) AS count,
   CAST(sum(CASE WHEN coalesce(op.side, '') <> 'device' THEN coalesce(op.self_ns, op.dur_ns) END) AS BIGINT) AS host_ns,
   CAST(sum(CASE WHEN coalesce(op.side, '') <> 'device' THEN op.device_self_ns END) AS BIGINT) AS device_ns,
   CAST(sum(op.self_memory_bytes) AS BIGINT) AS memory_bytes
 FROM op
-LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
+LEFT JOIN op_info USING (rep, rank, op_id)
 WHERE coalesce(op.step, -1) BETWEEN $first_step AND $last_step
-GROUP BY
-  op.rep,
-  op.rank,
-  coalesce(op_info.stack_id, -1),
-  coalesce(op_info.name, CAST(op.op_id AS VARCHAR), '')
+GROUP BY ALL
 ORDER BY rep, rank, stack_id, name

@@ -8,12 +8,11 @@
 --   located     bigint  whose source location is known
 --   called      bigint  that another execution called or launched
 SELECT
-  op.rep,
-  op.rank,
+  rep, rank,
   count(*) AS executions,
   count(op_info.stack_id) AS located,
   count(op.parent_id) AS called
 FROM op
-LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
-GROUP BY op.rep, op.rank
-ORDER BY op.rep, op.rank
+LEFT JOIN op_info USING (rep, rank, op_id)
+GROUP BY ALL
+ORDER BY rep, rank

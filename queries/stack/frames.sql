@@ -8,11 +8,7 @@
 --   parent_id  bigint   stack_id of the caller; null for the outermost frame
 --   frame      varchar  such as `file.py(12): function`
 SELECT
-  rep,
-  rank,
-  stack_id,
-  parent_id,
-  frame
+  rep, rank, stack_id, parent_id, frame
 FROM stack
 WHERE stack_id IS NOT NULL
 ORDER BY rep, rank, stack_id

@@ -22,13 +22,9 @@
 --   floor_bytes      bigint   bytes  least memory of the training process; null when not sampled
 WITH placed AS (
   SELECT
-    rep,
-    rank,
-    kind_step,
+    rep, rank, kind_step,
     end_ns - dur_ns AS start_ns,
-    end_ns,
-    dur_ns,
-    fetch_wait_ns,
+    end_ns, dur_ns, fetch_wait_ns,
     row_number() OVER (PARTITION BY rep, rank ORDER BY step ASC) - 1 AS place,
     count(*) OVER (PARTITION BY rep, rank) AS places
   FROM train_step
@@ -37,8 +33,7 @@ WITH placed AS (
 
 block AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     CAST(floor(place * $blocks / nullif(places, 0)) AS BIGINT) AS block,
     min(kind_step) AS first_step,
     count(*) AS steps,
@@ -47,14 +42,12 @@ block AS (
     median(dur_ns) AS dur_ns,
     median(fetch_wait_ns) AS wait_ns
   FROM placed
-  GROUP BY rep, rank, CAST(floor(place * $blocks / nullif(places, 0)) AS BIGINT)
+  GROUP BY ALL
 ),
 
 compiled AS (
   SELECT
-    block.rep,
-    block.rank,
-    block.block,
+    block.rep, block.rank, block.block,
     count(*) AS compiled,
     CAST(floor(sum(stage.dur_ns)) AS BIGINT) AS compile_ns
   FROM block
@@ -65,14 +58,12 @@ compiled AS (
       AND stage.stage = 'compile'
       AND block.start_ns <= stage.start_ns
       AND block.end_ns > stage.start_ns
-  GROUP BY block.rep, block.rank, block.block
+  GROUP BY ALL
 ),
 
 beside AS (
   SELECT
-    block.rep,
-    block.rank,
-    block.block,
+    block.rep, block.rank, block.block,
     sum(cpu_use.cpu_ns) / nullif(sum(cpu_use.end_ns - cpu_use.start_ns), 0) AS neighbour_cores
   FROM block
   INNER JOIN cpu_use
@@ -82,14 +73,12 @@ beside AS (
       AND cpu_use.part = 'neighbour'
       AND block.start_ns <= cpu_use.start_ns
       AND block.end_ns > cpu_use.start_ns
-  GROUP BY block.rep, block.rank, block.block
+  GROUP BY ALL
 ),
 
 stopped AS (
   SELECT
-    block.rep,
-    block.rank,
-    block.block,
+    block.rep, block.rank, block.block,
     sum(cpu_room.throttled_ns)
     / nullif(sum(CASE WHEN cpu_room.throttled_ns IS NOT NULL THEN cpu_room.end_ns - cpu_room.start_ns END), 0)
       AS throttled_share
@@ -100,14 +89,12 @@ stopped AS (
       AND block.rank = cpu_room.rank
       AND block.start_ns <= cpu_room.start_ns
       AND block.end_ns > cpu_room.start_ns
-  GROUP BY block.rep, block.rank, block.block
+  GROUP BY ALL
 ),
 
 held AS (
   SELECT
-    block.rep,
-    block.rank,
-    block.block,
+    block.rep, block.rank, block.block,
     min(memory_level.level_bytes) AS floor_bytes
   FROM block
   INNER JOIN memory_level
@@ -118,27 +105,17 @@ held AS (
       AND memory_level.name = 'trainer'
       AND block.start_ns <= memory_level.t_ns
       AND block.end_ns > memory_level.t_ns
-  GROUP BY block.rep, block.rank, block.block
+  GROUP BY ALL
 )
 
 SELECT
-  block.rep,
-  block.rank,
-  block.block,
-  block.first_step,
-  block.steps,
-  block.start_ns,
-  block.end_ns,
-  block.dur_ns,
-  block.wait_ns,
+  rep, rank, block, block.first_step, block.steps, block.start_ns, block.end_ns, block.dur_ns, block.wait_ns,
   coalesce(compiled.compiled, 0) AS compiled,
   coalesce(compiled.compile_ns, 0) AS compile_ns,
-  beside.neighbour_cores,
-  stopped.throttled_share,
-  held.floor_bytes
+  beside.neighbour_cores, stopped.throttled_share, held.floor_bytes
 FROM block
-LEFT JOIN compiled ON block.rep = compiled.rep AND block.rank = compiled.rank AND block.block = compiled.block
-LEFT JOIN beside ON block.rep = beside.rep AND block.rank = beside.rank AND block.block = beside.block
-LEFT JOIN stopped ON block.rep = stopped.rep AND block.rank = stopped.rank AND block.block = stopped.block
-LEFT JOIN held ON block.rep = held.rep AND block.rank = held.rank AND block.block = held.block
-ORDER BY block.rep, block.rank, block.block
+LEFT JOIN compiled USING (rep, rank, block)
+LEFT JOIN beside USING (rep, rank, block)
+LEFT JOIN stopped USING (rep, rank, block)
+LEFT JOIN held USING (rep, rank, block)
+ORDER BY rep, rank, block

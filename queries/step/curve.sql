@@ -25,25 +25,20 @@
 --   tail_comm_ns         double   ns    of it, behind BP
 WITH numbered AS (
   SELECT
-    step.rep,
-    step.rank,
-    step.step,
-    step.kind,
+    rep, rank, step, step.kind,
     step.end_ns - step.start_ns AS dur_ns,
     step.fp_ns - step.start_ns AS data_wait_ns,
     CASE WHEN step.fp_ns IS NOT NULL THEN step.bp_ns - step.fp_ns END AS forward_backward_ns,
     CASE WHEN step.fp_ns IS NOT NULL THEN step.end_ns - step.bp_ns END AS tail_ns,
-    step.fetch_wait_ns,
-    comm_part.comm_ns,
-    comm_part.tail_comm_ns,
-    row_number() OVER (PARTITION BY step.rep, step.rank ORDER BY step.step ASC) - 1 AS turn,
-    count(*) OVER (PARTITION BY step.rep, step.rank) AS turns
+    step.fetch_wait_ns, comm_part.comm_ns, comm_part.tail_comm_ns,
+    row_number() OVER (PARTITION BY rep, rank ORDER BY step ASC) - 1 AS turn,
+    count(*) OVER (PARTITION BY rep, rank) AS turns
   FROM step
-  LEFT JOIN comm_part ON step.rep = comm_part.rep AND step.rank = comm_part.rank AND step.step = comm_part.step
+  LEFT JOIN comm_part USING (rep, rank, step)
   WHERE
     step.kind IN ('warmup', 'train')
-    AND ($rep < 0 OR step.rep = $rep)
-    AND ($rank < 0 OR step.rank = $rank)
+    AND ($rep < 0 OR rep = $rep)
+    AND ($rank < 0 OR rank = $rank)
 ),
 
 pointed AS (
@@ -54,9 +49,7 @@ pointed AS (
 )
 
 SELECT
-  rep,
-  rank,
-  point,
+  rep, rank, point,
   min(step) AS first_step,
   max(step) AS last_step,
   count(*) AS steps,
@@ -70,5 +63,5 @@ SELECT
   avg(comm_ns) AS comm_ns,
   avg(tail_comm_ns) AS tail_comm_ns
 FROM pointed
-GROUP BY rep, rank, point
+GROUP BY ALL
 ORDER BY rep, rank, point

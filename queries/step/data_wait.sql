@@ -13,8 +13,7 @@
 --   data_wait_share       double   0..1  fetch_wait_ns / step_ns
 --   median_fetch_wait_ns  double   ns    of the steps that fetched a batch
 SELECT
-  rep,
-  rank,
+  rep, rank,
   min(kind) AS kind,
   count(*) AS steps,
   bool_and(in_window) AS from_window,
@@ -25,5 +24,5 @@ SELECT
   median(fetch_wait_ns) AS median_fetch_wait_ns
 FROM train_step
 WHERE timed
-GROUP BY rep, rank
+GROUP BY ALL
 ORDER BY rep, rank

@@ -17,9 +17,7 @@
 --   max_ns       bigint   ns    longest
 --   share        double   0..1  of the summed time of these steps; null when that is 0
 SELECT
-  rep,
-  rank,
-  phase,
+  rep, rank, phase,
   min(kind) AS kind,
   count(*) AS steps,
   bool_and(in_window) AS from_window,

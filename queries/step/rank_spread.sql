@@ -14,15 +14,11 @@
 --   spread_ratio       double   1..  slowest / fastest median; null when the fastest is 0
 WITH sample AS (
   SELECT
-    rep,
-    rank,
-    phase,
-    total_ns
+    rep, rank, phase, total_ns
   FROM train_phase
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'step' AS phase,
     dur_ns AS total_ns
   FROM train_step
@@ -31,29 +27,23 @@ WITH sample AS (
 
 middle AS (
   SELECT
-    rep,
-    rank,
-    phase,
+    rep, rank, phase,
     median(total_ns) AS median_ns
   FROM sample
   WHERE total_ns IS NOT NULL
-  GROUP BY rep, rank, phase
+  GROUP BY ALL
 ),
 
 ranked AS (
   SELECT
-    rep,
-    rank,
-    phase,
-    median_ns,
+    rep, rank, phase, median_ns,
     row_number() OVER (PARTITION BY rep, phase ORDER BY median_ns DESC, rank ASC) AS from_slowest,
     row_number() OVER (PARTITION BY rep, phase ORDER BY median_ns ASC, rank ASC) AS from_fastest
   FROM middle
 )
 
 SELECT
-  rep,
-  phase,
+  rep, phase,
   count(*) AS ranks,
   max(CASE WHEN from_slowest = 1 THEN rank END) AS slowest_rank,
   max(median_ns) AS slowest_median_ns,
@@ -61,6 +51,6 @@ SELECT
   min(median_ns) AS fastest_median_ns,
   max(median_ns) / nullif(min(median_ns), 0) AS spread_ratio
 FROM ranked
-GROUP BY rep, phase
+GROUP BY ALL
 HAVING count(*) > 1
 ORDER BY rep, phase

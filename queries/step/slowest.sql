@@ -17,30 +17,14 @@
 --   fetch_wait_share  double   0..1  fetch_wait_ns / dur_ns
 WITH ranked AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     row_number() OVER (PARTITION BY rep, rank ORDER BY dur_ns DESC NULLS LAST, step ASC) AS position,
-    step,
-    kind_step,
-    kind,
-    epoch,
-    in_window,
-    dur_ns,
-    fetch_wait_ns
+    step, kind_step, kind, epoch, in_window, dur_ns, fetch_wait_ns
   FROM train_step
 )
 
 SELECT
-  rep,
-  rank,
-  position,
-  step,
-  kind_step,
-  kind,
-  epoch,
-  in_window,
-  dur_ns,
-  fetch_wait_ns,
+  rep, rank, position, step, kind_step, kind, epoch, in_window, dur_ns, fetch_wait_ns,
   fetch_wait_ns / nullif(dur_ns, 0) AS fetch_wait_share
 FROM ranked
 WHERE position <= $top

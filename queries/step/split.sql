@@ -25,8 +25,7 @@
 --   free_share        double   0..1  free_ns / step_ns
 --   bubble_share      double   0..1  bubble_ns / (stage_ns + bubble_ns)
 SELECT
-  rep,
-  rank,
+  rep, rank,
   min(source) AS source,
   count(*) AS steps,
   avg(step_ns) AS step_ns,
@@ -44,5 +43,5 @@ SELECT
   sum(free_ns) / nullif(sum(step_ns), 0) AS free_share,
   sum(bubble_ns) / nullif(sum(stage_ns + bubble_ns), 0) AS bubble_share
 FROM rank_split
-GROUP BY rep, rank
+GROUP BY ALL
 ORDER BY rep, rank

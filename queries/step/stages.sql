@@ -11,16 +11,11 @@
 --   dur_ns    bigint   ns  summed duration
 WITH entry AS (
   SELECT
-    rep,
-    rank,
-    stage,
-    start_ns,
-    dur_ns
+    rep, rank, stage, start_ns, dur_ns
   FROM stage
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'first_step' AS stage,
     0 AS start_ns,
     end_ns AS dur_ns
@@ -29,12 +24,10 @@ WITH entry AS (
 )
 
 SELECT
-  rep,
-  rank,
-  stage,
+  rep, rank, stage,
   count(*) AS count,
   min(start_ns) AS start_ns,
   CAST(sum(dur_ns) AS BIGINT) AS dur_ns
 FROM entry
-GROUP BY rep, rank, stage
+GROUP BY ALL
 ORDER BY rep, rank, stage

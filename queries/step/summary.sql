@@ -19,9 +19,7 @@
 --   stddev_ns     double   ns    sample standard deviation; null for fewer than two
 WITH timed AS (
   SELECT
-    rep,
-    rank,
-    kind,
+    rep, rank, kind,
     end_ns - start_ns AS dur_ns,
     CASE WHEN in_window THEN 1 ELSE 0 END AS windowed,
     min(CASE WHEN in_window THEN 1 ELSE 0 END) OVER (PARTITION BY rep, rank, kind) AS all_in_window
@@ -29,9 +27,7 @@ WITH timed AS (
 )
 
 SELECT
-  rep,
-  rank,
-  kind,
+  rep, rank, kind,
   count(*) AS steps,
   count(*) FILTER (WHERE windowed = 1) AS window_steps,
   count(*) FILTER (WHERE windowed = all_in_window) AS timed_steps,
@@ -43,5 +39,5 @@ SELECT
   max(dur_ns) FILTER (WHERE windowed = all_in_window) AS max_ns,
   stddev_samp(dur_ns) FILTER (WHERE windowed = all_in_window) AS stddev_ns
 FROM timed
-GROUP BY rep, rank, kind
+GROUP BY ALL
 ORDER BY rep, rank, kind

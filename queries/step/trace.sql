@@ -22,31 +22,22 @@
 --                          there are none of either
 WITH known AS (
   SELECT
-    train_step.rep,
-    train_step.rank,
-    train_step.timed,
-    train_step.in_window,
-    train_step.dur_ns,
+    rep, rank, train_step.timed, train_step.in_window, train_step.dur_ns,
     coalesce(step.input_ns, 0) AS input_ns,
     step.input_ns IS NOT NULL AS is_fed,
-    step.forward_ns,
-    step.backward_ns,
-    step.gradients_ns,
-    step.optimizer_ns,
-    step.after_ns,
+    step.forward_ns, step.backward_ns, step.gradients_ns, step.optimizer_ns, step.after_ns,
     step.fp_ns - step.start_ns - coalesce(step.input_ns, 0) AS launch_ns,
     step.bp_ns - step.fp_ns AS forward_backward_ns,
     step.end_ns - step.bp_ns AS tail_ns,
     step.forward_ns IS NOT NULL AS is_parted,
     step.bp_ns IS NOT NULL AND step.fp_ns >= step.start_ns + step.input_ns AS is_split
   FROM train_step
-  INNER JOIN step ON train_step.rep = step.rep AND train_step.rank = step.rank AND train_step.step = step.step
+  INNER JOIN step USING (rep, rank, step)
 ),
 
 whole AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     count(CASE WHEN timed THEN 1 END) AS steps,
     avg(CASE WHEN timed THEN dur_ns END) AS step_ns,
     avg(CASE WHEN timed THEN input_ns END) AS input_ns,
@@ -56,13 +47,12 @@ whole AS (
     median(dur_ns - input_ns) FILTER (WHERE in_window AND (is_parted OR is_split))
     / nullif(median(dur_ns - input_ns) FILTER (WHERE NOT in_window), 0) AS inflation
   FROM known
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 piece AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'forward' AS phase,
     2 AS place,
     forward_ns AS part_ns,
@@ -71,8 +61,7 @@ piece AS (
   WHERE is_parted
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'backward' AS phase,
     3 AS place,
     backward_ns AS part_ns,
@@ -81,8 +70,7 @@ piece AS (
   WHERE is_parted
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'gradients' AS phase,
     4 AS place,
     gradients_ns AS part_ns,
@@ -91,8 +79,7 @@ piece AS (
   WHERE is_parted
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'optimizer' AS phase,
     5 AS place,
     optimizer_ns AS part_ns,
@@ -101,8 +88,7 @@ piece AS (
   WHERE is_parted
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'after' AS phase,
     6 AS place,
     after_ns AS part_ns,
@@ -111,8 +97,7 @@ piece AS (
   WHERE is_parted
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'launch' AS phase,
     2 AS place,
     launch_ns AS part_ns,
@@ -121,8 +106,7 @@ piece AS (
   WHERE is_split
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'forward_backward' AS phase,
     3 AS place,
     forward_backward_ns AS part_ns,
@@ -131,8 +115,7 @@ piece AS (
   WHERE is_split
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'tail' AS phase,
     4 AS place,
     tail_ns AS part_ns,
@@ -143,21 +126,17 @@ piece AS (
 
 part AS (
   SELECT
-    piece.rep,
-    piece.rank,
-    piece.phase,
-    piece.place,
-    sum(piece.part_ns) / nullif(sum(sum(piece.part_ns)) OVER (PARTITION BY piece.rep, piece.rank), 0) AS part_share
+    rep, rank, piece.phase, piece.place,
+    sum(piece.part_ns) / nullif(sum(sum(piece.part_ns)) OVER (PARTITION BY rep, rank), 0) AS part_share
   FROM piece
-  INNER JOIN whole ON piece.rep = whole.rep AND piece.rank = whole.rank
+  INNER JOIN whole USING (rep, rank)
   WHERE piece.how = CASE WHEN whole.parted > 0 THEN 'parted' ELSE 'split' END
-  GROUP BY piece.rep, piece.rank, piece.phase, piece.place
+  GROUP BY rep, rank, piece.phase, piece.place
 ),
 
 listed AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     1 AS place,
     'data_wait' AS phase,
     TRUE AS measured,
@@ -166,22 +145,18 @@ listed AS (
   WHERE is_fed
   UNION ALL
   SELECT
-    whole.rep,
-    whole.rank,
-    part.place,
-    part.phase,
+    rep, rank, part.place, part.phase,
     FALSE AS measured,
     whole.input_ns + (whole.step_ns - whole.input_ns) * sum(part.part_share) OVER (
-      PARTITION BY whole.rep, whole.rank
+      PARTITION BY rep, rank
       ORDER BY part.place ASC
       ROWS UNBOUNDED PRECEDING
     ) AS until_ns
   FROM whole
-  INNER JOIN part ON whole.rep = part.rep AND whole.rank = part.rank
+  INNER JOIN part USING (rep, rank)
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     2 AS place,
     CASE WHEN is_fed THEN 'compute' ELSE 'whole' END AS phase,
     TRUE AS measured,
@@ -201,17 +176,14 @@ cut AS (
 )
 
 SELECT
-  cut.rep,
-  cut.rank,
-  row_number() OVER (PARTITION BY cut.rep, cut.rank ORDER BY cut.place ASC) AS position,
-  cut.phase,
-  cut.measured,
-  whole.steps,
+  rep, rank,
+  row_number() OVER (PARTITION BY rep, rank ORDER BY cut.place ASC) AS position,
+  cut.phase, cut.measured, whole.steps,
   CASE WHEN whole.parted > 0 THEN whole.parted ELSE whole.split END AS parted_steps,
   cut.mean_ns,
   cut.mean_ns / nullif(whole.step_ns, 0) AS share,
   whole.inflation
 FROM cut
-INNER JOIN whole ON cut.rep = whole.rep AND cut.rank = whole.rank
+INNER JOIN whole USING (rep, rank)
 WHERE whole.steps > 0
-ORDER BY cut.rep, cut.rank, position
+ORDER BY rep, rank, position

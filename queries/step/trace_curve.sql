@@ -87,5 +87,5 @@ SELECT
   avg(CASE known WHEN 'forward' THEN end_ns - fp_ns ELSE 0 END) AS compute_ns,
   avg(CASE known WHEN 'whole' THEN step_ns ELSE 0 END) AS whole_ns
 FROM placed
-GROUP BY point
+GROUP BY ALL
 ORDER BY point

@@ -16,18 +16,12 @@
 --   drift_ns      double   ns    median of the second half of the steps less that of the first; null for one step
 WITH sample AS (
   SELECT
-    rep,
-    rank,
-    step,
-    phase,
-    total_ns
+    rep, rank, step, phase, total_ns
   FROM train_phase
   WHERE phase <> 'whole'
   UNION ALL
   SELECT
-    rep,
-    rank,
-    step,
+    rep, rank, step,
     'step' AS phase,
     dur_ns AS total_ns
   FROM train_step
@@ -45,9 +39,7 @@ placed AS (
 
 middle AS (
   SELECT
-    rep,
-    rank,
-    phase,
+    rep, rank, phase,
     median(total_ns) AS median_ns,
     percentile_cont(0.75e0) WITHIN GROUP (ORDER BY total_ns) / 1.349e0
     - percentile_cont(0.25e0) WITHIN GROUP (ORDER BY total_ns) / 1.349e0 AS spread_ns,
@@ -59,23 +51,15 @@ middle AS (
 
 compared AS (
   SELECT
-    placed.rep,
-    placed.rank,
-    placed.phase,
-    middle.median_ns,
-    middle.spread_ns,
-    middle.drift_ns,
+    rep, rank, phase, middle.median_ns, middle.spread_ns, middle.drift_ns,
     placed.total_ns - middle.median_ns AS beyond_ns,
     placed.total_ns > 1.1e0 * middle.median_ns AND placed.total_ns > middle.median_ns + 3 * middle.spread_ns AS is_long
   FROM placed
-  INNER JOIN middle
-    ON placed.rep = middle.rep AND placed.rank = middle.rank AND placed.phase = middle.phase
+  INNER JOIN middle USING (rep, rank, phase)
 )
 
 SELECT
-  rep,
-  rank,
-  phase,
+  rep, rank, phase,
   count(*) AS steps,
   max(median_ns) AS median_ns,
   max(spread_ns) AS spread_ns,
@@ -84,5 +68,5 @@ SELECT
   sum(CASE WHEN is_long THEN beyond_ns ELSE 0.0e0 END) AS long_ns,
   max(drift_ns) AS drift_ns
 FROM compared
-GROUP BY rep, rank, phase
+GROUP BY ALL
 ORDER BY rep, rank, phase

@@ -12,13 +12,12 @@
 --   start_ns    bigint  ns  start
 --   end_ns      bigint  ns  end
 SELECT
-  rep,
-  rank,
+  rep, rank,
   min(step) AS first_step,
   max(step) AS last_step,
   min(start_ns) AS start_ns,
   max(end_ns) AS end_ns
 FROM step
 WHERE step BETWEEN $first AND $last
-GROUP BY rep, rank
+GROUP BY ALL
 ORDER BY rep, rank

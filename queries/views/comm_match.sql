@@ -23,27 +23,20 @@
 --   caused_ns   bigint   ns    waiting of all others together, on the rank that is last; else 0
 WITH event AS (
   SELECT
-    collective.rep,
-    collective.rank,
+    rep, rank,
     CASE WHEN collective.group_name IS NULL THEN rank_peer.peers ELSE -1 END AS peers,
     coalesce(step.source_step, step.kind_step) AS position,
     collective.name,
     coalesce(collective.group_name, '') AS group_name,
-    collective.kind,
-    collective.dur_ns,
+    collective.kind, collective.dur_ns,
     row_number() OVER (
-      PARTITION BY collective.rep, collective.rank, collective.step, collective.name, collective.group_name
+      PARTITION BY rep, rank, collective.step, collective.name, collective.group_name
       ORDER BY collective.start_ns ASC, collective.dur_ns ASC
     ) AS place
   FROM collective
-  INNER JOIN train_step
-    ON
-      collective.rep = train_step.rep
-      AND collective.rank = train_step.rank
-      AND collective.step = train_step.step
-  INNER JOIN step
-    ON collective.rep = step.rep AND collective.rank = step.rank AND collective.step = step.step
-  INNER JOIN rank_peer ON collective.rep = rank_peer.rep AND collective.rank = rank_peer.rank
+  INNER JOIN train_step USING (rep, rank, step)
+  INNER JOIN step USING (rep, rank, step)
+  INNER JOIN rank_peer USING (rep, rank)
   WHERE
     collective.name IS NOT NULL
     AND collective.dur_ns IS NOT NULL
@@ -69,17 +62,7 @@ shortest AS (
 )
 
 SELECT
-  rep,
-  rank,
-  peers,
-  position,
-  name,
-  group_name,
-  kind,
-  place,
-  ranks,
-  dur_ns,
-  least_ns,
+  rep, rank, peers, position, name, group_name, kind, place, ranks, dur_ns, least_ns,
   dur_ns - least_ns AS waiting_ns,
   dur_ns = least_ns AND shortest_ranks = 1 AS is_last,
   CASE WHEN dur_ns = least_ns AND shortest_ranks = 1 THEN all_ns - ranks * least_ns ELSE 0 END AS caused_ns

@@ -22,64 +22,49 @@
 --   tail_comm_ns              bigint   ns    communication in that phase
 WITH recorded AS (
   SELECT
-    rep,
-    rank
+    rep, rank
   FROM collective
   WHERE step IS NOT NULL
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 op_step AS (
   SELECT
-    rep,
-    rank,
-    step
+    rep, rank, step
   FROM op
   WHERE step IS NOT NULL
-  GROUP BY rep, rank, step
+  GROUP BY ALL
 ),
 
 known AS (
   SELECT
-    step.rep,
-    step.rank,
-    step.step,
+    rep, rank, step.step,
     coalesce(step.source_step, step.kind_step) AS position,
-    train_step.kind,
-    step.start_ns,
-    step.fp_ns,
+    train_step.kind, step.start_ns, step.fp_ns,
     CASE WHEN step.fp_ns IS NOT NULL THEN step.bp_ns END AS bp_ns,
-    step.end_ns,
-    train_step.in_window,
-    max(CASE WHEN train_step.in_window THEN 1 ELSE 0 END) OVER (PARTITION BY step.rep, step.rank) AS has_window
+    step.end_ns, train_step.in_window,
+    max(CASE WHEN train_step.in_window THEN 1 ELSE 0 END) OVER (PARTITION BY rep, rank) AS has_window
   FROM step
-  INNER JOIN train_step ON step.rep = train_step.rep AND step.rank = train_step.rank AND step.step = train_step.step
-  INNER JOIN recorded ON step.rep = recorded.rep AND step.rank = recorded.rank
+  INNER JOIN train_step USING (rep, rank, step)
+  INNER JOIN recorded USING (rep, rank)
 ),
 
 event AS (
   SELECT
-    known.rep,
-    known.rank,
-    known.step,
+    rep, rank, step,
     greatest(collective.start_ns, known.start_ns) AS from_ns,
     least(collective.start_ns + collective.dur_ns, known.end_ns) AS until_ns,
     collective.start_ns AS begin_ns,
     collective.dur_ns
   FROM collective
-  INNER JOIN known
-    ON collective.rep = known.rep AND collective.rank = known.rank AND collective.step = known.step
+  INNER JOIN known USING (rep, rank, step)
   WHERE collective.start_ns < known.end_ns AND collective.start_ns + collective.dur_ns > known.start_ns
 ),
 
 -- What each event adds to the earlier ones: pieces that do not overlap.
 piece AS (
   SELECT
-    rep,
-    rank,
-    step,
-    from_ns,
-    until_ns,
+    rep, rank, step, from_ns, until_ns,
     max(until_ns) OVER (
       PARTITION BY rep, rank, step ORDER BY from_ns ASC, until_ns ASC, begin_ns ASC, dur_ns ASC
       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -89,9 +74,7 @@ piece AS (
 
 added AS (
   SELECT
-    rep,
-    rank,
-    step,
+    rep, rank, step,
     CASE WHEN covered_ns > from_ns THEN covered_ns ELSE from_ns END AS from_ns,
     until_ns
   FROM piece
@@ -99,9 +82,7 @@ added AS (
 
 summed AS (
   SELECT
-    known.rep,
-    known.rank,
-    known.step,
+    rep, rank, step,
     count(added.until_ns) AS events,
     sum(greatest(added.until_ns - added.from_ns, 0)) AS comm_ns,
     sum(greatest(least(added.until_ns, known.fp_ns) - added.from_ns, 0)) AS front_ns,
@@ -113,17 +94,12 @@ summed AS (
     ) AS middle_ns,
     sum(greatest(added.until_ns - greatest(added.from_ns, known.bp_ns), 0)) AS behind_ns
   FROM known
-  LEFT JOIN added ON known.rep = added.rep AND known.rank = added.rank AND known.step = added.step
-  GROUP BY known.rep, known.rank, known.step
+  LEFT JOIN added USING (rep, rank, step)
+  GROUP BY ALL
 )
 
 SELECT
-  known.rep,
-  known.rank,
-  known.step,
-  known.position,
-  known.kind,
-  summed.events,
+  rep, rank, step, known.position, known.kind, summed.events,
   known.end_ns - known.start_ns AS dur_ns,
   CAST(coalesce(summed.comm_ns, 0) AS BIGINT) AS comm_ns,
   known.fp_ns - known.start_ns AS data_wait_ns,
@@ -133,6 +109,6 @@ SELECT
   known.end_ns - known.bp_ns AS tail_ns,
   CASE WHEN known.bp_ns IS NOT NULL THEN CAST(coalesce(summed.behind_ns, 0) AS BIGINT) END AS tail_comm_ns
 FROM known
-INNER JOIN summed ON known.rep = summed.rep AND known.rank = summed.rank AND known.step = summed.step
-LEFT JOIN op_step ON known.rep = op_step.rep AND known.rank = op_step.rank AND known.step = op_step.step
+INNER JOIN summed USING (rep, rank, step)
+LEFT JOIN op_step USING (rep, rank, step)
 WHERE known.has_window = 0 OR (known.in_window AND (summed.events > 0 OR op_step.step IS NOT NULL))

@@ -20,29 +20,21 @@
 --   dur_ns       bigint   ns     time it took
 WITH said AS (
   SELECT
-    rep,
-    rank,
-    group_name
+    rep, rank, group_name
   FROM collective
   UNION
   SELECT
-    rep,
-    rank,
-    group_name
+    rep, rank, group_name
   FROM collective_cost
   UNION
   SELECT
-    rep,
-    rank,
-    group_name
+    rep, rank, group_name
   FROM rank_link
 ),
 
 member AS (
   SELECT
-    rep,
-    group_name,
-    rank,
+    rep, group_name, rank,
     row_number() OVER (PARTITION BY rep, group_name ORDER BY rank ASC) - 1 AS place
   FROM said
   WHERE group_name IS NOT NULL
@@ -50,15 +42,13 @@ member AS (
 
 ends AS (
   SELECT
-    rep,
-    group_name,
+    rep, group_name,
     src_rank AS number
   FROM rank_link
   WHERE src_rank IS NOT NULL AND group_name IS NOT NULL
   UNION
   SELECT
-    rep,
-    group_name,
+    rep, group_name,
     dst_rank AS number
   FROM rank_link
   WHERE dst_rank IS NOT NULL AND group_name IS NOT NULL
@@ -66,31 +56,24 @@ ends AS (
 
 own_number AS (
   SELECT
-    ends.rep,
-    ends.group_name,
+    ends.rep, ends.group_name,
     count(place_of.rank) = count(*) AS resolved
   FROM ends
   LEFT JOIN member ON ends.rep = member.rep AND ends.group_name = member.group_name AND ends.number = member.rank
   LEFT JOIN member AS place_of
     ON ends.rep = place_of.rep AND ends.group_name = place_of.group_name AND ends.number = place_of.place
-  GROUP BY ends.rep, ends.group_name
+  GROUP BY ALL
   HAVING count(member.rank) < count(*)
 )
 
 SELECT
-  rank_link.rep,
-  rank_link.rank,
-  rank_link.step,
-  rank_link.name,
-  rank_link.group_name,
+  rank_link.rep, rank_link.rank, rank_link.step, rank_link.name, rank_link.group_name,
   CASE WHEN own_number.resolved THEN src.rank ELSE rank_link.src_rank END AS src_rank,
   CASE WHEN own_number.resolved THEN dst.rank ELSE rank_link.dst_rank END AS dst_rank,
   CASE WHEN NOT own_number.resolved THEN rank_link.group_name ELSE '' END AS local_group,
-  rank_link.transport,
-  rank_link.bytes,
-  rank_link.dur_ns
+  rank_link.transport, rank_link.bytes, rank_link.dur_ns
 FROM rank_link
-LEFT JOIN own_number ON rank_link.rep = own_number.rep AND rank_link.group_name = own_number.group_name
+LEFT JOIN own_number USING (rep, group_name)
 LEFT JOIN member AS src
   ON rank_link.rep = src.rep AND rank_link.group_name = src.group_name AND rank_link.src_rank = src.place
 LEFT JOIN member AS dst

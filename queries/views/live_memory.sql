@@ -11,8 +11,7 @@
 --   live_blocks  bigint  blocks that are alive from here on
 WITH change AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     produced_ns AS t_ns,
     bytes,
     1 AS blocks
@@ -20,8 +19,7 @@ WITH change AS (
   WHERE bytes > 0 AND produced_ns IS NOT NULL AND (released_ns IS NULL OR released_ns > produced_ns)
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     released_ns AS t_ns,
     -bytes AS bytes,
     -1 AS blocks
@@ -31,19 +29,15 @@ WITH change AS (
 
 moment AS (
   SELECT
-    rep,
-    rank,
-    t_ns,
+    rep, rank, t_ns,
     sum(bytes) AS bytes,
     sum(blocks) AS blocks
   FROM change
-  GROUP BY rep, rank, t_ns
+  GROUP BY ALL
 )
 
 SELECT
-  rep,
-  rank,
-  t_ns,
+  rep, rank, t_ns,
   CAST(sum(bytes) OVER (PARTITION BY rep, rank ORDER BY t_ns ROWS UNBOUNDED PRECEDING) AS BIGINT) AS live_bytes,
   CAST(sum(blocks) OVER (PARTITION BY rep, rank ORDER BY t_ns ROWS UNBOUNDED PRECEDING) AS BIGINT) AS live_blocks
 FROM moment

@@ -15,28 +15,19 @@
 --   max_cores     double   cores  the busiest sample
 WITH sampled AS (
   SELECT
-    cpu.rep,
-    cpu.rank,
-    pipeline_window.pipeline_key,
-    cpu.op_id,
-    cpu.scope,
-    cpu.t_ns,
+    rep, rank, pipeline_window.pipeline_key, cpu.op_id, cpu.scope, cpu.t_ns,
     cpu.t_ns >= pipeline_window.from_ns AS is_steady,
     -- The workers of a process sampler's round are summed; MindSpore has one sample per operator at a time.
     sum(cpu.user_ratio + cpu.sys_ratio) AS cores
   FROM cpu
-  INNER JOIN pipeline_window
-    ON
-      cpu.rep = pipeline_window.rep
-      AND cpu.rank = pipeline_window.rank
-      AND cpu.pipeline_id = pipeline_window.pipeline_id
+  INNER JOIN pipeline_window USING (rep, rank, pipeline_id)
   WHERE cpu.scope IN ('pipeline_op', 'process')
   GROUP BY
-    cpu.rep,
-    cpu.rank,
+    rep,
+    rank,
     pipeline_window.pipeline_key,
     pipeline_window.from_ns,
-    cpu.pipeline_id,
+    pipeline_id,
     cpu.op_id,
     cpu.scope,
     cpu.t_ns
@@ -53,11 +44,7 @@ weighed AS (
 
 seen AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
-    scope,
+    rep, rank, pipeline_key, op_id, scope,
     count(cores) AS samples,
     avg(cores) AS cores,
     max(cores) AS max_cores,
@@ -70,12 +57,6 @@ seen AS (
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_key,
-  op_id,
-  samples,
-  cores,
-  max_cores
+  rep, rank, pipeline_key, op_id, samples, cores, max_cores
 FROM seen
 WHERE position = 1

@@ -14,10 +14,7 @@
 --   output_ratio  double   0..1  mean fill of its output queue; null without one, and for the loop
 WITH intake AS (
   SELECT
-    load_op.rep,
-    load_op.rank,
-    load_op.pipeline_key,
-    load_op.op_id,
+    load_op.rep, load_op.rank, load_op.pipeline_key, load_op.op_id,
     min(own.samples) AS samples,
     min(own.fill_ratio) AS fill_ratio
   FROM load_op
@@ -33,28 +30,15 @@ WITH intake AS (
       AND queue_link.rank = own.rank
       AND queue_link.pipeline_key = own.pipeline_key
       AND queue_link.producer_id = own.op_id
-  GROUP BY load_op.rep, load_op.rank, load_op.pipeline_key, load_op.op_id
+  GROUP BY ALL
 )
 
 SELECT
-  load_op.rep,
-  load_op.rank,
-  load_op.pipeline_key,
-  load_op.op_id,
+  rep, rank, pipeline_key, op_id,
   coalesce(own.samples, intake.samples) AS samples,
   intake.fill_ratio AS input_ratio,
   own.fill_ratio AS output_ratio
 FROM load_op
-LEFT JOIN queue_fill AS own
-  ON
-    load_op.rep = own.rep
-    AND load_op.rank = own.rank
-    AND load_op.pipeline_key = own.pipeline_key
-    AND load_op.op_id = own.op_id
-LEFT JOIN intake
-  ON
-    load_op.rep = intake.rep
-    AND load_op.rank = intake.rank
-    AND load_op.pipeline_key = intake.pipeline_key
-    AND load_op.op_id = intake.op_id
+LEFT JOIN queue_fill AS own USING (rep, rank, pipeline_key, op_id)
+LEFT JOIN intake USING (rep, rank, pipeline_key, op_id)
 WHERE own.op_id IS NOT NULL OR intake.op_id IS NOT NULL

@@ -12,41 +12,31 @@
 WITH sampled AS (
   -- Processes are summed at each time, then averaged.
   SELECT
-    rep,
-    rank,
-    t_ns,
-    scope,
+    rep, rank, t_ns, scope,
     avg(CASE WHEN scope = 'host' THEN idle_ratio WHEN scope = 'gil' THEN user_ratio END) AS ratio,
     sum(CASE WHEN scope = 'process' THEN user_ratio + sys_ratio END) AS cores
   FROM cpu
   WHERE scope IN ('host', 'gil') OR (scope = 'process' AND coalesce(name, '') <> 'launcher')
-  GROUP BY rep, rank, t_ns, scope
+  GROUP BY ALL
 ),
 
 -- A sample is of the interval that ends with it: the first one of the window may be mostly of the time before.
 weighed AS (
   SELECT
-    load_window.rep,
-    load_window.rank,
-    load_window.pipeline_key,
-    sampled.scope,
-    sampled.ratio,
-    sampled.cores,
+    rep, rank, load_window.pipeline_key, sampled.scope, sampled.ratio, sampled.cores,
     CASE WHEN sampled.t_ns BETWEEN load_window.from_ns AND load_window.to_ns THEN 1 ELSE 0 END AS inside,
     max(CASE WHEN sampled.t_ns BETWEEN load_window.from_ns AND load_window.to_ns THEN 1 ELSE 0 END) OVER (
-      PARTITION BY load_window.rep, load_window.rank, load_window.pipeline_key, sampled.scope
+      PARTITION BY rep, rank, load_window.pipeline_key, sampled.scope
     ) AS any_inside
   FROM load_window
-  INNER JOIN sampled ON load_window.rep = sampled.rep AND load_window.rank = sampled.rank
+  INNER JOIN sampled USING (rep, rank)
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_key,
+  rep, rank, pipeline_key,
   avg(ratio) FILTER (WHERE scope = 'host') AS idle_share,
   avg(cores) FILTER (WHERE scope = 'process') AS process_cores,
   avg(ratio) FILTER (WHERE scope = 'gil') AS gil_share
 FROM weighed
 WHERE inside = any_inside
-GROUP BY rep, rank, pipeline_key
+GROUP BY ALL

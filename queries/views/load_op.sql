@@ -26,10 +26,7 @@
 --   below_zip       boolean  a ZipOp consumes it, directly or not
 WITH best AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    pipeline_id,
+    rep, rank, pipeline_key, pipeline_id,
     row_number() OVER (
       PARTITION BY rep, rank, pipeline_key ORDER BY count(capacity) DESC, pipeline_id ASC
     ) AS position
@@ -40,94 +37,48 @@ WITH best AS (
 
 node AS (
   SELECT
-    pipeline_tree.rep,
-    pipeline_tree.rank,
-    pipeline_tree.pipeline_key,
-    pipeline_tree.pipeline_id,
-    pipeline_tree.op_id,
-    pipeline_tree.op_type,
-    pipeline_tree.name,
-    pipeline_tree.workers,
-    pipeline_tree.capacity,
-    pipeline_tree.is_python,
-    pipeline_tree.uses_processes,
-    pipeline_tree.inlined,
-    pipeline_tree.node,
-    pipeline_tree.site,
-    pipeline_tree.code,
-    pipeline_tree.consumer_id
+    rep, rank, pipeline_tree.pipeline_key, pipeline_id, pipeline_tree.op_id, pipeline_tree.op_type, pipeline_tree.name,
+    pipeline_tree.workers, pipeline_tree.capacity, pipeline_tree.is_python, pipeline_tree.uses_processes,
+    pipeline_tree.inlined, pipeline_tree.node, pipeline_tree.site, pipeline_tree.code, pipeline_tree.consumer_id
   FROM pipeline_tree
-  INNER JOIN best
-    ON
-      pipeline_tree.rep = best.rep
-      AND pipeline_tree.rank = best.rank
-      AND pipeline_tree.pipeline_id = best.pipeline_id
+  INNER JOIN best USING (rep, rank, pipeline_id)
   WHERE best.position = 1
 ),
 
 place AS (
   SELECT
-    rep,
-    rank,
-    pipeline_id,
-    op_id,
+    rep, rank, pipeline_id, op_id,
     bool_or(consumer_type = 'ConcatOp') AS below_concat,
     bool_or(consumer_type = 'FilterOp') AS below_filter,
     bool_or(consumer_type = 'ZipOp') AS below_zip
   FROM pipeline_below
-  GROUP BY rep, rank, pipeline_id, op_id
+  GROUP BY ALL
 ),
 
 producer AS (
   SELECT
-    rep,
-    rank,
-    pipeline_id,
+    rep, rank, pipeline_id,
     consumer_id AS op_id
   FROM pipeline_edge
-  GROUP BY rep, rank, pipeline_id, consumer_id
+  GROUP BY ALL
 ),
 
 everything AS (
   SELECT
-    node.rep,
-    node.rank,
-    node.pipeline_key,
-    node.pipeline_id,
-    node.op_id,
-    node.op_type,
-    node.name,
+    rep, rank, node.pipeline_key, pipeline_id, op_id, node.op_type, node.name,
     coalesce(node.workers, 1) AS workers,
-    node.capacity,
-    node.is_python,
-    node.uses_processes,
-    node.node,
-    node.site,
-    node.code,
+    node.capacity, node.is_python, node.uses_processes, node.node, node.site, node.code,
     producer.op_id IS NULL AS is_leaf,
     node.consumer_id IS NULL AND NOT node.inlined AS is_sink,
     coalesce(place.below_concat, FALSE) AS below_concat,
     coalesce(place.below_filter, FALSE) AS below_filter,
     coalesce(place.below_zip, FALSE) AS below_zip
   FROM node
-  LEFT JOIN place
-    ON
-      node.rep = place.rep
-      AND node.rank = place.rank
-      AND node.pipeline_id = place.pipeline_id
-      AND node.op_id = place.op_id
-  LEFT JOIN producer
-    ON
-      node.rep = producer.rep
-      AND node.rank = producer.rank
-      AND node.pipeline_id = producer.pipeline_id
-      AND node.op_id = producer.op_id
+  LEFT JOIN place USING (rep, rank, pipeline_id, op_id)
+  LEFT JOIN producer USING (rep, rank, pipeline_id, op_id)
   UNION ALL
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    pipeline_id,
+    rep, rank, pipeline_key, pipeline_id,
     -1 AS op_id,
     'consumer' AS op_type,
     'training loop' AS name,
@@ -148,23 +99,6 @@ everything AS (
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_key,
-  pipeline_id,
-  op_id,
-  op_type,
-  name,
-  workers,
-  capacity,
-  is_python,
-  uses_processes,
-  node,
-  site,
-  code,
-  is_leaf,
-  is_sink,
-  below_concat,
-  below_filter,
-  below_zip
+  rep, rank, pipeline_key, pipeline_id, op_id, op_type, name, workers, capacity, is_python, uses_processes, node, site,
+  code, is_leaf, is_sink, below_concat, below_filter, below_zip
 FROM everything

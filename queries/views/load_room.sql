@@ -17,24 +17,20 @@
 --                                 one; null when not counted
 WITH used AS (
   SELECT
-    rep,
-    rank,
-    start_ns,
-    end_ns,
+    rep, rank, start_ns, end_ns,
     sum(CASE WHEN part NOT IN ('neighbour', 'other_rank', 'profiler', 'launcher') THEN cpu_ns ELSE 0 END) AS rank_ns,
     sum(CASE WHEN part <> 'neighbour' THEN cpu_ns ELSE 0 END) AS job_ns,
     sum(CASE WHEN part IN ('main', 'mindspore_thread') AND wait_ns IS NOT NULL THEN cpu_ns END) AS loop_ns,
     sum(CASE WHEN part IN ('main', 'mindspore_thread') THEN wait_ns END) AS delay_ns
   FROM cpu_use
-  GROUP BY rep, rank, start_ns, end_ns
+  GROUP BY ALL
 ),
 
 weighed AS (
   SELECT
     load_window.pipeline_key,
     used.*,
-    cpu_room.cores,
-    cpu_room.idle_ns,
+    cpu_room.cores, cpu_room.idle_ns,
     used.end_ns - used.start_ns AS sampled_ns,
     (least(used.end_ns, load_window.to_ns) - greatest(used.start_ns, load_window.from_ns))
     / nullif(used.end_ns - used.start_ns, 0) AS weight
@@ -50,9 +46,7 @@ weighed AS (
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_key,
+  rep, rank, pipeline_key,
   sum(cores * sampled_ns * weight) / nullif(sum(CASE WHEN cores IS NOT NULL THEN sampled_ns * weight END), 0) AS cores,
   sum(idle_ns * weight) / nullif(sum(CASE WHEN idle_ns IS NOT NULL THEN cores * sampled_ns * weight END), 0)
     AS idle_share,
@@ -60,4 +54,4 @@ SELECT
   sum(job_ns * weight) / nullif(sum(sampled_ns * weight), 0) AS job_cores,
   sum(delay_ns * weight) / nullif(sum((delay_ns + loop_ns) * weight), 0) AS delay_share
 FROM weighed
-GROUP BY rep, rank, pipeline_key
+GROUP BY ALL

@@ -38,15 +38,8 @@
 --   burst_share      double   0..1  intervals where one call took 15 times the mean and 5 % of the time; null without
 WITH numbered AS (
   SELECT
-    op_service.rep,
-    op_service.rank,
-    pipeline_window.pipeline_key,
-    op_service.pipeline_id,
-    op_service.op_id,
-    op_service.source,
-    op_service.t_ns,
-    op_service.avg_ns,
-    op_service.cpu_ns,
+    rep, rank, pipeline_window.pipeline_key, pipeline_id, op_service.op_id, op_service.source, op_service.t_ns,
+    op_service.avg_ns, op_service.cpu_ns,
     greatest(op_service.avg_ns - coalesce(op_service.delay_ns, 0), 0) AS undelayed_ns,
     op_service.io_ns,
     coalesce(op_service.max_ns, op_service.avg_ns) AS max_ns,
@@ -54,32 +47,24 @@ WITH numbered AS (
     coalesce(op_service.batches, 1) AS batches,
     CAST(op_service.avg_ns AS DOUBLE) * op_service.rows AS work_ns,
     row_number() OVER (
-      PARTITION BY op_service.rep, op_service.rank, op_service.pipeline_id, op_service.op_id, op_service.source
+      PARTITION BY rep, rank, pipeline_id, op_service.op_id, op_service.source
       ORDER BY
         op_service.t_ns, op_service.avg_ns, op_service.rows, op_service.max_ns, op_service.cpu_ns, op_service.batches
     ) AS position,
     count(*) OVER (
-      PARTITION BY op_service.rep, op_service.rank, op_service.pipeline_id, op_service.op_id, op_service.source
+      PARTITION BY rep, rank, pipeline_id, op_service.op_id, op_service.source
     ) AS positions,
     max(CASE WHEN op_service.source = 'log' THEN op_service.t_ns END) OVER (
-      PARTITION BY op_service.rep, op_service.rank, op_service.pipeline_id, op_service.op_id
+      PARTITION BY rep, rank, pipeline_id, op_service.op_id
     ) AS last_log_ns
   FROM op_service
-  INNER JOIN pipeline_window
-    ON
-      op_service.rep = pipeline_window.rep
-      AND op_service.rank = pipeline_window.rank
-      AND op_service.pipeline_id = pipeline_window.pipeline_id
+  INNER JOIN pipeline_window USING (rep, rank, pipeline_id)
   WHERE op_service.avg_ns IS NOT NULL AND op_service.rows > 0
 ),
 
 summed AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
-    source,
+    rep, rank, pipeline_key, op_id, source,
     CAST(sum(batches) AS BIGINT) AS batches,
     CAST(sum(rows) AS BIGINT) AS rows,
     sum(work_ns) / nullif(sum(batches), 0) AS batch_work_ns,
@@ -102,22 +87,16 @@ summed AS (
 -- The calls of the time when there were lines: what the lines hold above them is not the user's Python.
 early AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
+    rep, rank, pipeline_key, op_id,
     sum(work_ns) / nullif(sum(rows), 0) AS row_ns
   FROM numbered
   WHERE source = 'hook' AND (t_ns <= last_log_ns OR position = 1)
-  GROUP BY rep, rank, pipeline_key, op_id
+  GROUP BY ALL
 ),
 
 paired AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
+    rep, rank, pipeline_key, op_id,
     min(source) AS first_source,
     max(source) AS last_source,
     max(batches) FILTER (WHERE source = 'log') AS log_batches,
@@ -141,48 +120,32 @@ paired AS (
     max(io_share) AS io_share,
     max(burst_share) FILTER (WHERE source = 'hook') AS burst_share
   FROM summed
-  GROUP BY rep, rank, pipeline_key, op_id
+  GROUP BY ALL
 ),
 
 operator AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
+    rep, rank, pipeline_key, op_id,
     bool_or(op_type = 'GeneratorOp' AND workers > 1) AS has_master
   FROM pipeline_tree
-  GROUP BY rep, rank, pipeline_key, op_id
+  GROUP BY ALL
 ),
 
 -- Rows that one batch takes, by the graph alone.
 told AS (
   SELECT
-    pipeline_tree.rep,
-    pipeline_tree.rank,
-    pipeline_tree.pipeline_key,
-    pipeline_tree.op_id,
-    CASE
+    rep, rank, pipeline_tree.pipeline_key, pipeline_tree.op_id, CASE
       WHEN min(pipeline.batch_size) IS NULL THEN NULL
       WHEN count(CASE WHEN pipeline_below.consumer_type = 'BatchOp' THEN 1 END) = 0 THEN 1
       WHEN
         count(CASE WHEN pipeline_below.consumer_type = 'BatchOp' THEN 1 END)
-        = count(DISTINCT pipeline_tree.pipeline_id)
+        = count(DISTINCT pipeline_id)
         THEN min(pipeline.batch_size)
     END AS rows_per_batch
   FROM pipeline_tree
-  INNER JOIN pipeline
-    ON
-      pipeline_tree.rep = pipeline.rep
-      AND pipeline_tree.rank = pipeline.rank
-      AND pipeline_tree.pipeline_id = pipeline.pipeline_id
-  LEFT JOIN pipeline_below
-    ON
-      pipeline_tree.rep = pipeline_below.rep
-      AND pipeline_tree.rank = pipeline_below.rank
-      AND pipeline_tree.pipeline_id = pipeline_below.pipeline_id
-      AND pipeline_tree.op_id = pipeline_below.op_id
-  GROUP BY pipeline_tree.rep, pipeline_tree.rank, pipeline_tree.pipeline_key, pipeline_tree.op_id
+  INNER JOIN pipeline USING (rep, rank, pipeline_id)
+  LEFT JOIN pipeline_below USING (rep, rank, pipeline_id, op_id)
+  GROUP BY ALL
   HAVING
     coalesce(bool_and(pipeline_below.consumer_type IN (
       'BatchOp', 'DataQueueOp', 'DeviceQueueOp', 'EpochCtrlOp', 'MapOp', 'ProjectOp', 'RenameOp', 'RepeatOp', 'RootOp',
@@ -205,43 +168,23 @@ counted AS (
       ELSE greatest(coalesce(paired.log_row_ns - early.row_ns, 0.0e0), 0.0e0)
     END AS beside_ns
   FROM paired
-  LEFT JOIN early
-    ON
-      paired.rep = early.rep
-      AND paired.rank = early.rank
-      AND paired.pipeline_key = early.pipeline_key
-      AND paired.op_id = early.op_id
-  LEFT JOIN told
-    ON
-      paired.rep = told.rep
-      AND paired.rank = told.rank
-      AND paired.pipeline_key = told.pipeline_key
-      AND paired.op_id = told.op_id
-  LEFT JOIN operator
-    ON
-      paired.rep = operator.rep
-      AND paired.rank = operator.rank
-      AND paired.pipeline_key = operator.pipeline_key
-      AND paired.op_id = operator.op_id
+  LEFT JOIN early USING (rep, rank, pipeline_key, op_id)
+  LEFT JOIN told USING (rep, rank, pipeline_key, op_id)
+  LEFT JOIN operator USING (rep, rank, pipeline_key, op_id)
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_key,
-  op_id,
+  rep, rank, pipeline_key, op_id,
   CASE WHEN first_source = last_source THEN first_source ELSE 'both' END AS source,
   coalesce(hook_batches, log_batches) AS batches,
   coalesce(hook_rows, log_rows) AS rows,
-  rows_per_batch,
-  log_work_ns,
+  rows_per_batch, log_work_ns,
   hook_row_ns * rows_per_batch AS hook_work_ns,
   coalesce((hook_row_ns + beside_ns) * rows_per_batch, log_work_ns) AS work_ns,
   coalesce(hook_row_ns + beside_ns, log_row_ns) AS row_work_ns,
   coalesce(hook_p90_row_ns + beside_ns, log_p90_row_ns) AS p90_row_ns,
   coalesce(hook_max_row_ns, log_max_row_ns) AS max_row_ns,
-  io_share,
-  hook_row_ns,
+  io_share, hook_row_ns,
   row_cpu_ns * rows_per_batch AS hook_cpu_ns,
   CASE WHEN cpu_share > 1.0e0 THEN 1.0e0 ELSE cpu_share END AS cpu_share,
   work_cv,

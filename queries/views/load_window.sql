@@ -9,11 +9,9 @@
 --   from_ns       bigint   ns  it begins
 --   to_ns         bigint   ns  it ends
 SELECT
-  rep,
-  rank,
-  pipeline_key,
+  rep, rank, pipeline_key,
   min(from_ns) AS from_ns,
   max(to_ns) AS to_ns
 FROM pipeline_window
 WHERE role = 'train'
-GROUP BY rep, rank, pipeline_key
+GROUP BY ALL

@@ -13,8 +13,7 @@
 --   level_bytes     bigint   bytes  in use, or resident
 --   reserved_bytes  bigint   bytes  held from the system; null for others than pools
 SELECT
-  rep,
-  rank,
+  rep, rank,
   coalesce(device, '') AS device,
   coalesce(name, '') AS name,
   coalesce(pid, 0) AS pid,

@@ -28,31 +28,9 @@
 --   stack_id       bigint   source location
 --   category       varchar  kind of event in the source, such as cpu_op, kernel; null when it has none
 SELECT
-  op.rep,
-  op.rank,
-  op.op_id,
-  op.step,
-  step.kind,
-  step.in_window,
-  op.start_ns,
-  op.dur_ns,
-  op.self_ns,
-  op.wait_ns,
-  op.track,
-  op.side,
-  op.exact_dur_ns,
-  op.exact_wait_ns,
-  op_info.name,
-  op_info.type,
-  op_info.scope,
-  op_info.phase,
-  op_info.device,
-  op_info.in_shapes,
-  op_info.out_shapes,
-  op_info.flops,
-  op_info.bytes,
-  op_info.stack_id,
-  op_info.category
+  rep, rank, op.op_id, op.step, step.kind, step.in_window, op.start_ns, op.dur_ns, op.self_ns, op.wait_ns, op.track,
+  op.side, op.exact_dur_ns, op.exact_wait_ns, op_info.name, op_info.type, op_info.scope, op_info.phase, op_info.device,
+  op_info.in_shapes, op_info.out_shapes, op_info.flops, op_info.bytes, op_info.stack_id, op_info.category
 FROM op
-LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
-LEFT JOIN step ON op.rep = step.rep AND op.rank = step.rank AND op.step = step.step
+LEFT JOIN op_info USING (rep, rank, op_id)
+LEFT JOIN step USING (rep, rank, step)

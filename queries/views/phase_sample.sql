@@ -11,10 +11,7 @@
 --   weight    double   0..1  of its time that is in the phase
 WITH sampled AS (
   SELECT DISTINCT
-    rep,
-    rank,
-    start_ns,
-    end_ns
+    rep, rank, start_ns, end_ns
   FROM cpu_use
   WHERE end_ns > start_ns
 ),
@@ -26,16 +23,11 @@ placed AS (
     least(sampled.end_ns, coalesce(run_phase.to_ns, sampled.end_ns)) - greatest(sampled.start_ns, run_phase.from_ns)
       AS dur_ns
   FROM sampled
-  INNER JOIN run_phase ON sampled.rep = run_phase.rep AND sampled.rank = run_phase.rank
+  INNER JOIN run_phase USING (rep, rank)
 )
 
 SELECT
-  rep,
-  rank,
-  phase,
-  start_ns,
-  end_ns,
-  dur_ns,
+  rep, rank, phase, start_ns, end_ns, dur_ns,
   dur_ns / nullif(end_ns - start_ns, 0) AS weight
 FROM placed
 WHERE dur_ns > 0

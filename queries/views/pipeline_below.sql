@@ -14,22 +14,14 @@
 --   links          bigint   from the one to the other: 1 for a direct consumer
 WITH RECURSIVE below AS (
   SELECT
-    rep,
-    rank,
-    pipeline_id,
-    op_id,
-    consumer_id,
+    rep, rank, pipeline_id, op_id, consumer_id,
     CAST(1 AS BIGINT) AS links
   FROM pipeline_tree
   WHERE consumer_id IS NOT NULL
   UNION ALL
   -- The limit ends the search in a graph that is no tree.
   SELECT
-    below.rep,
-    below.rank,
-    below.pipeline_id,
-    below.op_id,
-    pipeline_tree.consumer_id,
+    below.rep, below.rank, below.pipeline_id, below.op_id, pipeline_tree.consumer_id,
     below.links + 1 AS links
   FROM below
   INNER JOIN pipeline_tree
@@ -42,11 +34,7 @@ WITH RECURSIVE below AS (
 )
 
 SELECT
-  below.rep,
-  below.rank,
-  below.pipeline_id,
-  below.op_id,
-  below.consumer_id,
+  below.rep, below.rank, below.pipeline_id, below.op_id, below.consumer_id,
   pipeline_tree.op_type AS consumer_type,
   min(below.links) AS links
 FROM below
@@ -56,5 +44,4 @@ INNER JOIN pipeline_tree
     AND below.rank = pipeline_tree.rank
     AND below.pipeline_id = pipeline_tree.pipeline_id
     AND below.consumer_id = pipeline_tree.op_id
-GROUP BY
-  below.rep, below.rank, below.pipeline_id, below.op_id, below.consumer_id, pipeline_tree.op_type
+GROUP BY ALL

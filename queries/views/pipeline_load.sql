@@ -50,8 +50,7 @@ WITH joined AS (
     load_op.*,
     load_service.source,
     load_service.batches AS timed_batches,
-    load_service.rows_per_batch,
-    CASE
+    load_service.rows_per_batch, CASE
       WHEN load_op.op_id = -1 THEN 1.0e9 / nullif(pipeline_pace.consumer_rate, 0)
       ELSE load_service.work_ns
     END AS work_ns,
@@ -71,29 +70,10 @@ WITH joined AS (
     load_fill.input_ratio,
     load_fill.output_ratio
   FROM load_op
-  LEFT JOIN pipeline_pace
-    ON
-      load_op.rep = pipeline_pace.rep
-      AND load_op.rank = pipeline_pace.rank
-      AND load_op.pipeline_key = pipeline_pace.pipeline_key
-  LEFT JOIN load_service
-    ON
-      load_op.rep = load_service.rep
-      AND load_op.rank = load_service.rank
-      AND load_op.pipeline_key = load_service.pipeline_key
-      AND load_op.op_id = load_service.op_id
-  LEFT JOIN load_cpu
-    ON
-      load_op.rep = load_cpu.rep
-      AND load_op.rank = load_cpu.rank
-      AND load_op.pipeline_key = load_cpu.pipeline_key
-      AND load_op.op_id = load_cpu.op_id
-  LEFT JOIN load_fill
-    ON
-      load_op.rep = load_fill.rep
-      AND load_op.rank = load_fill.rank
-      AND load_op.pipeline_key = load_fill.pipeline_key
-      AND load_op.op_id = load_fill.op_id
+  LEFT JOIN pipeline_pace USING (rep, rank, pipeline_key)
+  LEFT JOIN load_service USING (rep, rank, pipeline_key, op_id)
+  LEFT JOIN load_cpu USING (rep, rank, pipeline_key, op_id)
+  LEFT JOIN load_fill USING (rep, rank, pipeline_key, op_id)
   WHERE
     load_op.op_id = -1
     OR load_op.is_sink
@@ -130,30 +110,13 @@ rated AS (
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_key,
-  op_id,
-  op_type,
-  name,
-  workers,
-  capacity,
-  is_python,
-  uses_processes,
-  node,
-  site,
-  code,
-  is_leaf,
-  below_concat,
-  below_filter,
+  rep, rank, pipeline_key, op_id, op_type, name, workers, capacity, is_python, uses_processes, node, site, code,
+  is_leaf, below_concat, below_filter,
   CASE WHEN op_id = -1 AND rate IS NOT NULL THEN 'loop' ELSE source END AS source,
-  timed_batches,
-  rows_per_batch,
-  work_ns,
+  timed_batches, rows_per_batch, work_ns,
   coalesce(hook_row_ns, CASE WHEN workers = 1 OR op_type <> 'GeneratorOp' THEN work_ns / nullif(rows_per_batch, 0) END)
     AS row_ns,
-  law_row_ns,
-  rate,
+  law_row_ns, rate,
   loop_rate / nullif(rate, 0) AS utilisation,
   cores,
   -- Whether a map of imported files is Python is not known: it may be.
@@ -166,12 +129,6 @@ SELECT
     WHEN sampled_cores > loop_rate * work_ns / 1.0e9 THEN 1.0e0
     ELSE sampled_cores / nullif(loop_rate * work_ns / 1.0e9, 0)
   END AS cpu_share,
-  work_cv,
-  longest_batches,
-  longest_ns,
-  burst_share,
-  samples,
-  input_ratio,
-  output_ratio,
+  work_cv, longest_batches, longest_ns, burst_share, samples, input_ratio, output_ratio,
   intake_ratio - CASE WHEN op_id = -1 THEN 0.0e0 ELSE output_ratio END AS drop_ratio
 FROM rated

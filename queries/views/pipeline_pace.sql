@@ -19,12 +19,7 @@
 --   consumer_rate  double   batches per second  what the loop could take: batches / (span_ns - wait_ns)
 WITH taken AS (
   SELECT
-    fetched.rep,
-    fetched.rank,
-    pipeline_window.pipeline_key,
-    fetched.pipeline_id,
-    fetched.side,
-    fetched.step,
+    fetched.rep, fetched.rank, pipeline_window.pipeline_key, fetched.pipeline_id, fetched.side, fetched.step,
     fetched.wait_ns,
     fetched.start_ns + fetched.wait_ns AS got_ns,
     row_number() OVER (
@@ -46,27 +41,20 @@ WITH taken AS (
 -- A step counts once, whatever it fetched.
 stepped AS (
   SELECT
-    taken.rep,
-    taken.rank,
-    taken.pipeline_key,
-    taken.side,
+    rep, rank, taken.pipeline_key, taken.side,
     count(*) AS batches,
     sum(taken.wait_ns) AS wait_ns,
     max(train_step.dur_ns) AS dur_ns
   FROM taken
-  INNER JOIN train_step
-    ON taken.rep = train_step.rep AND taken.rank = train_step.rank AND taken.step = train_step.step
+  INNER JOIN train_step USING (rep, rank, step)
   WHERE train_step.timed
-  GROUP BY taken.rep, taken.rank, taken.pipeline_key, taken.side, taken.step
+  GROUP BY rep, rank, taken.pipeline_key, taken.side, step
 ),
 
 -- The first batch of each tree begins the span; its own wait came before.
 spanned AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    side,
+    rep, rank, pipeline_key, side,
     count(*) - 1 AS batches,
     coalesce(sum(wait_ns) FILTER (WHERE position > 1), 0) AS wait_ns,
     max(got_ns) - min(got_ns) AS dur_ns
@@ -88,10 +76,7 @@ measured AS (
 
 summed AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    side,
+    rep, rank, pipeline_key, side,
     CAST(sum(batches) AS BIGINT) AS batches,
     CAST(sum(dur_ns) AS BIGINT) AS span_ns,
     CAST(sum(wait_ns) AS BIGINT) AS wait_ns,
@@ -105,13 +90,7 @@ summed AS (
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_key,
-  side,
-  batches,
-  span_ns,
-  wait_ns,
+  rep, rank, pipeline_key, side, batches, span_ns, wait_ns,
   least(wait_ns / nullif(span_ns, 0), 1.0e0) AS wait_share,
   1.0e9 * batches / nullif(span_ns, 0) AS rate,
   1.0e9 * batches / nullif(greatest(span_ns - wait_ns, 0), 0) AS consumer_rate

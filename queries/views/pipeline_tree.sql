@@ -23,40 +23,23 @@
 --   consumer_id     bigint   op_id of its consumer, of several the lowest; null at the sink
 WITH consumer AS (
   SELECT
-    rep,
-    rank,
-    pipeline_id,
-    producer_id,
+    rep, rank, pipeline_id, producer_id,
     min(consumer_id) AS consumer_id
   FROM pipeline_edge
-  GROUP BY rep, rank, pipeline_id, producer_id
+  GROUP BY ALL
 )
 
 SELECT
-  pipeline_op.rep,
-  pipeline_op.rank,
-  pipeline_op.pipeline_id,
+  pipeline_op.rep, pipeline_op.rank, pipeline_op.pipeline_id,
   coalesce(pipeline.pipeline_key, CAST(pipeline_op.pipeline_id AS VARCHAR)) AS pipeline_key,
-  pipeline.role,
-  pipeline_op.op_id,
-  pipeline_op.op_type,
-  pipeline_op.name,
-  pipeline_op.workers,
-  pipeline_op.capacity,
-  pipeline_op.is_python,
-  pipeline_op.uses_processes,
+  pipeline.role, pipeline_op.op_id, pipeline_op.op_type, pipeline_op.name, pipeline_op.workers, pipeline_op.capacity,
+  pipeline_op.is_python, pipeline_op.uses_processes,
   coalesce(pipeline_op.inlined, FALSE) AS inlined,
-  pipeline_op.node,
-  pipeline_op.site,
-  pipeline_op.code,
+  pipeline_op.node, pipeline_op.site, pipeline_op.code,
   pipeline_op.stated_fill_ratio AS stated_ratio,
   consumer.consumer_id
 FROM pipeline_op
-LEFT JOIN pipeline
-  ON
-    pipeline_op.rep = pipeline.rep
-    AND pipeline_op.rank = pipeline.rank
-    AND pipeline_op.pipeline_id = pipeline.pipeline_id
+LEFT JOIN pipeline USING (rep, rank, pipeline_id)
 LEFT JOIN consumer
   ON
     pipeline_op.rep = consumer.rep

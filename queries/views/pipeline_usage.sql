@@ -21,10 +21,7 @@
 --   mean_cores     double   cores  it kept busy; 1.0 is one core; null without samples
 WITH usage AS (
   SELECT
-    rep,
-    rank,
-    pipeline_key,
-    op_id,
+    rep, rank, pipeline_key, op_id,
     count(*) AS samples,
     count(*) FILTER (WHERE depth = 0) AS empty_samples,
     avg(depth) AS mean_depth,
@@ -36,55 +33,37 @@ WITH usage AS (
     END AS usage_ratio
   FROM queue_sample
   WHERE role = 'train' AND fill_ratio IS NOT NULL
-  GROUP BY rep, rank, pipeline_key, op_id
+  GROUP BY ALL
 ),
 
 busy AS (
   SELECT
-    pipeline_tree.rep,
-    pipeline_tree.rank,
-    pipeline_tree.pipeline_key,
-    pipeline_tree.op_id,
+    rep, rank, pipeline_tree.pipeline_key, op_id,
     count(*) AS cpu_samples,
     avg(cpu.user_ratio + cpu.sys_ratio) AS mean_cores
   FROM cpu
-  INNER JOIN pipeline_tree
-    ON
-      cpu.rep = pipeline_tree.rep
-      AND cpu.rank = pipeline_tree.rank
-      AND cpu.pipeline_id = pipeline_tree.pipeline_id
-      AND cpu.op_id = pipeline_tree.op_id
+  INNER JOIN pipeline_tree USING (rep, rank, pipeline_id, op_id)
   WHERE
     cpu.scope = 'pipeline_op'
     AND pipeline_tree.role = 'train'
     AND cpu.user_ratio IS NOT NULL
     AND cpu.sys_ratio IS NOT NULL
-  GROUP BY pipeline_tree.rep, pipeline_tree.rank, pipeline_tree.pipeline_key, pipeline_tree.op_id
+  GROUP BY ALL
 )
 
 SELECT
-  pipeline_tree.rep,
-  pipeline_tree.rank,
-  pipeline_tree.pipeline_key,
-  pipeline_tree.op_id,
-  pipeline_tree.op_type,
+  pipeline_tree.rep, pipeline_tree.rank, pipeline_tree.pipeline_key, pipeline_tree.op_id, pipeline_tree.op_type,
   pipeline_tree.workers,
   coalesce(pipeline_tree.capacity, usage.capacity) AS capacity,
   usage.op_id IS NOT NULL OR (pipeline_tree.capacity IS NOT NULL AND NOT pipeline_tree.inlined) AS has_queue,
   pipeline_tree.consumer_id,
   coalesce(usage.samples, 0) AS samples,
   coalesce(usage.empty_samples, 0) AS empty_samples,
-  usage.mean_depth,
-  usage.usage_ratio,
-  pipeline_tree.stated_ratio,
+  usage.mean_depth, usage.usage_ratio, pipeline_tree.stated_ratio,
   coalesce(busy.cpu_samples, 0) AS cpu_samples,
   busy.mean_cores
 FROM pipeline_tree
-INNER JOIN train_pipeline
-  ON
-    pipeline_tree.rep = train_pipeline.rep
-    AND pipeline_tree.rank = train_pipeline.rank
-    AND pipeline_tree.pipeline_id = train_pipeline.pipeline_id
+INNER JOIN train_pipeline USING (rep, rank, pipeline_id)
 LEFT JOIN usage
   ON
     pipeline_tree.rep = usage.rep

@@ -15,33 +15,27 @@
 --   batches       bigint   batches of the whole iterator
 WITH fetched AS (
   SELECT
-    rep,
-    rank,
-    pipeline_id,
+    rep, rank, pipeline_id,
     min(start_ns + wait_ns) AS first_ns,
     max(start_ns + wait_ns) AS last_ns,
     count(*) AS batches
   FROM "fetch"
   WHERE coalesce(side, 'iterator') <> 'data_queue' AND start_ns IS NOT NULL AND wait_ns IS NOT NULL
-  GROUP BY rep, rank, pipeline_id
+  GROUP BY ALL
 ),
 
 sampled AS (
   SELECT
-    rep,
-    rank,
-    pipeline_id,
+    rep, rank, pipeline_id,
     min(t_ns) AS first_ns,
     max(t_ns) AS last_ns
   FROM queue
-  GROUP BY rep, rank, pipeline_id
+  GROUP BY ALL
 )
 
 SELECT
-  pipeline.rep,
-  pipeline.rank,
-  pipeline.pipeline_id,
-  coalesce(pipeline.pipeline_key, CAST(pipeline.pipeline_id AS VARCHAR)) AS pipeline_key,
+  rep, rank, pipeline_id,
+  coalesce(pipeline.pipeline_key, CAST(pipeline_id AS VARCHAR)) AS pipeline_key,
   pipeline.role,
   coalesce(fetched.first_ns, sampled.first_ns) AS first_ns,
   coalesce(fetched.first_ns, sampled.first_ns)
@@ -52,7 +46,5 @@ SELECT
   coalesce(fetched.last_ns, sampled.last_ns) AS to_ns,
   coalesce(fetched.batches, 0) AS batches
 FROM pipeline
-LEFT JOIN fetched
-  ON pipeline.rep = fetched.rep AND pipeline.rank = fetched.rank AND pipeline.pipeline_id = fetched.pipeline_id
-LEFT JOIN sampled
-  ON pipeline.rep = sampled.rep AND pipeline.rank = sampled.rank AND pipeline.pipeline_id = sampled.pipeline_id
+LEFT JOIN fetched USING (rep, rank, pipeline_id)
+LEFT JOIN sampled USING (rep, rank, pipeline_id)

@@ -19,21 +19,13 @@
 --   full_share    double   0..1  samples with a full queue; null when no capacity is known
 WITH sampled AS (
   SELECT
-    queue.rep,
-    queue.rank,
-    coalesce(pipeline_window.pipeline_key, CAST(queue.pipeline_id AS VARCHAR)) AS pipeline_key,
-    queue.op_id,
-    pipeline_window.role,
-    queue.depth,
-    queue.capacity,
+    rep, rank,
+    coalesce(pipeline_window.pipeline_key, CAST(pipeline_id AS VARCHAR)) AS pipeline_key,
+    queue.op_id, pipeline_window.role, queue.depth, queue.capacity,
     queue.depth / nullif(queue.capacity, 0) AS fill_ratio,
     coalesce(queue.t_ns >= pipeline_window.from_ns, TRUE) AS is_steady
   FROM queue
-  LEFT JOIN pipeline_window
-    ON
-      queue.rep = pipeline_window.rep
-      AND queue.rank = pipeline_window.rank
-      AND queue.pipeline_id = pipeline_window.pipeline_id
+  LEFT JOIN pipeline_window USING (rep, rank, pipeline_id)
 ),
 
 counted AS (
@@ -44,10 +36,7 @@ counted AS (
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_key,
-  op_id,
+  rep, rank, pipeline_key, op_id,
   max(role) AS role,
   count(depth) AS samples,
   avg(depth) AS mean_depth,
@@ -57,4 +46,4 @@ SELECT
   count(*) FILTER (WHERE depth >= capacity) / nullif(count(fill_ratio), 0) AS full_share
 FROM counted
 WHERE is_steady OR steady_samples < 3
-GROUP BY rep, rank, pipeline_key, op_id
+GROUP BY ALL

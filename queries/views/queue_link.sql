@@ -13,50 +13,30 @@
 --   producer_id   bigint   op_id of a nearest producer that has a queue
 WITH RECURSIVE sampled AS (
   SELECT
-    rep,
-    rank,
-    pipeline_id,
-    op_id
+    rep, rank, pipeline_id, op_id
   FROM queue
-  GROUP BY rep, rank, pipeline_id, op_id
+  GROUP BY ALL
 ),
 
 node AS (
   SELECT
-    pipeline_tree.rep,
-    pipeline_tree.rank,
-    pipeline_tree.pipeline_id,
-    pipeline_tree.pipeline_key,
-    pipeline_tree.op_id,
+    rep, rank, pipeline_id, pipeline_tree.pipeline_key, op_id,
     coalesce(pipeline_tree.consumer_id, -1) AS consumer_id,
     sampled.op_id IS NOT NULL OR (pipeline_tree.capacity IS NOT NULL AND NOT pipeline_tree.inlined) AS has_queue
   FROM pipeline_tree
-  LEFT JOIN sampled
-    ON
-      pipeline_tree.rep = sampled.rep
-      AND pipeline_tree.rank = sampled.rank
-      AND pipeline_tree.pipeline_id = sampled.pipeline_id
-      AND pipeline_tree.op_id = sampled.op_id
+  LEFT JOIN sampled USING (rep, rank, pipeline_id, op_id)
 ),
 
 link AS (
   SELECT
-    rep,
-    rank,
-    pipeline_id,
-    pipeline_key,
-    consumer_id,
+    rep, rank, pipeline_id, pipeline_key, consumer_id,
     op_id AS producer_id,
     has_queue,
     1 AS links
   FROM node
   UNION ALL
   SELECT
-    link.rep,
-    link.rank,
-    link.pipeline_id,
-    link.pipeline_key,
-    link.consumer_id,
+    link.rep, link.rank, link.pipeline_id, link.pipeline_key, link.consumer_id,
     node.op_id AS producer_id,
     node.has_queue,
     link.links + 1 AS links
@@ -72,11 +52,6 @@ link AS (
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_id,
-  pipeline_key,
-  consumer_id,
-  producer_id
+  rep, rank, pipeline_id, pipeline_key, consumer_id, producer_id
 FROM link
 WHERE has_queue

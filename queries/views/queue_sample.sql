@@ -15,29 +15,13 @@
 --   fill_ratio     double   0..1  depth / capacity; null when either is not known
 --   elapsed_share  double   0..1  0: the loop's first batch (without batches: sample), less before; 1: the last one
 SELECT
-  queue.rep,
-  queue.rank,
-  queue.pipeline_id,
-  coalesce(pipeline_window.pipeline_key, CAST(queue.pipeline_id AS VARCHAR)) AS pipeline_key,
-  pipeline_window.role,
-  queue.op_id,
-  pipeline_op.op_type,
-  queue.t_ns,
-  queue.depth,
-  queue.capacity,
+  rep, rank, pipeline_id,
+  coalesce(pipeline_window.pipeline_key, CAST(pipeline_id AS VARCHAR)) AS pipeline_key,
+  pipeline_window.role, queue.op_id, pipeline_op.op_type, queue.t_ns, queue.depth, queue.capacity,
   queue.depth / nullif(queue.capacity, 0) AS fill_ratio,
   coalesce(
     (queue.t_ns - pipeline_window.first_ns) / nullif(pipeline_window.to_ns - pipeline_window.first_ns, 0), 1.0e0
   ) AS elapsed_share
 FROM queue
-LEFT JOIN pipeline_window
-  ON
-    queue.rep = pipeline_window.rep
-    AND queue.rank = pipeline_window.rank
-    AND queue.pipeline_id = pipeline_window.pipeline_id
-LEFT JOIN pipeline_op
-  ON
-    queue.rep = pipeline_op.rep
-    AND queue.rank = pipeline_op.rank
-    AND queue.pipeline_id = pipeline_op.pipeline_id
-    AND queue.op_id = pipeline_op.op_id
+LEFT JOIN pipeline_window USING (rep, rank, pipeline_id)
+LEFT JOIN pipeline_op USING (rep, rank, pipeline_id, op_id)

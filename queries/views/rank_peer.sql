@@ -15,22 +15,19 @@
 WITH RECURSIVE
 rank_row AS (
   SELECT
-    rep,
-    rank
+    rep, rank
   FROM step
   UNION ALL
   SELECT
-    rep,
-    rank
+    rep, rank
   FROM step_split
 ),
 
 every AS (
   SELECT
-    rep,
-    rank
+    rep, rank
   FROM rank_row
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 first_rank AS (
@@ -39,26 +36,21 @@ first_rank AS (
     rank AS first_rank
   FROM step_split
   WHERE stage_index IS NOT NULL
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 staged AS (
   SELECT
-    every.rep,
-    every.rank,
+    every.rep, every.rank,
     count(first_rank.first_rank) AS begun
   FROM every
   LEFT JOIN first_rank ON every.rep = first_rank.rep AND every.rank >= first_rank.first_rank
-  GROUP BY every.rep, every.rank
+  GROUP BY ALL
 ),
 
 between_two AS (
   SELECT
-    rep,
-    rank,
-    step,
-    kind,
-    group_name,
+    rep, rank, step, kind, group_name,
     row_number() OVER (PARTITION BY rep, rank, step ORDER BY start_ns ASC, dur_ns ASC, kind ASC) AS place,
     count(*) OVER (PARTITION BY rep, rank, step) AS events
   FROM collective
@@ -67,22 +59,18 @@ between_two AS (
 
 pattern AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     max(events) AS events,
     max(CASE WHEN kind = 'send' THEN 1 ELSE 0 END) AS sends_first
   FROM between_two
   WHERE place = 1
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 -- The group of a rank's first event; of several steps the one that most begin with.
 opening AS (
   SELECT
-    rep,
-    rank,
-    kind,
-    group_name,
+    rep, rank, kind, group_name,
     row_number() OVER (PARTITION BY rep, rank ORDER BY count(*) DESC, kind ASC, group_name ASC) AS place
   FROM between_two
   WHERE place = 1
@@ -91,19 +79,16 @@ opening AS (
 
 two_way AS (
   SELECT
-    rep,
-    rank,
-    group_name
+    rep, rank, group_name
   FROM between_two
   WHERE group_name IS NOT NULL
-  GROUP BY rep, rank, group_name
+  GROUP BY ALL
 ),
 
 -- Of the other members the next lower one, else the next higher one.
 sender AS (
   SELECT
-    opening.rep,
-    opening.rank,
+    opening.rep, opening.rank,
     coalesce(
       max(CASE WHEN two_way.rank < opening.rank THEN two_way.rank END),
       min(CASE WHEN two_way.rank > opening.rank THEN two_way.rank END)
@@ -112,20 +97,18 @@ sender AS (
   INNER JOIN two_way
     ON opening.rep = two_way.rep AND opening.group_name = two_way.group_name AND opening.rank <> two_way.rank
   WHERE opening.place = 1 AND opening.kind = 'receive'
-  GROUP BY opening.rep, opening.rank
+  GROUP BY ALL
 ),
 
 chain AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     0 AS depth
   FROM opening
   WHERE place = 1 AND kind = 'send'
   UNION ALL
   SELECT
-    sender.rep,
-    sender.rank,
+    sender.rep, sender.rank,
     chain.depth + 1 AS depth
   FROM chain
   INNER JOIN sender ON chain.rep = sender.rep AND chain.rank = sender.sender
@@ -133,33 +116,28 @@ chain AS (
 
 -- Only when every rank that sends or receives has its place.
 chained AS (
-  SELECT opening.rep
+  SELECT rep
   FROM opening
-  LEFT JOIN chain ON opening.rep = chain.rep AND opening.rank = chain.rank
+  LEFT JOIN chain USING (rep, rank)
   WHERE opening.place = 1
-  GROUP BY opening.rep
+  GROUP BY ALL
   HAVING count(chain.rank) = count(*)
 ),
 
 known AS (
   SELECT
-    staged.rep,
-    staged.rank,
-    staged.begun,
-    pattern.events,
+    rep, staged.rank, staged.begun, pattern.events,
     CASE WHEN chained.rep IS NOT NULL THEN coalesce(chain.depth, -1) END AS depth,
     coalesce(pattern.sends_first, -1) AS sends_first,
-    max(staged.begun) OVER (PARTITION BY staged.rep) AS stages
+    max(staged.begun) OVER (PARTITION BY rep) AS stages
   FROM staged
-  LEFT JOIN pattern ON staged.rep = pattern.rep AND staged.rank = pattern.rank
-  LEFT JOIN chain ON staged.rep = chain.rep AND staged.rank = chain.rank
-  LEFT JOIN chained ON staged.rep = chained.rep
+  LEFT JOIN pattern USING (rep, rank)
+  LEFT JOIN chain USING (rep, rank)
+  LEFT JOIN chained USING (rep)
 )
 
 SELECT
-  rep,
-  rank,
-  CASE
+  rep, rank, CASE
     WHEN stages > 0 THEN greatest(begun - 1, 0)
     WHEN depth IS NOT NULL THEN dense_rank() OVER (PARTITION BY rep ORDER BY depth ASC) - 1
     ELSE dense_rank() OVER (PARTITION BY rep ORDER BY sends_first DESC, coalesce(events, 0) ASC) - 1

@@ -49,8 +49,7 @@ WITH phase_name AS (
 
 parts AS (
   SELECT
-    step_part.rep,
-    step_part.rank,
+    step_part.rep, step_part.rank,
     coalesce(step.source_step, step.kind_step) AS position,
     phase_name.phase,
     CASE phase_name.phase
@@ -66,16 +65,13 @@ parts AS (
     END AS phase_ns,
     step_part.dur_ns AS step_ns
   FROM step_part
-  INNER JOIN step ON step_part.rep = step.rep AND step_part.rank = step.rank AND step_part.step = step.step
+  INNER JOIN step USING (rep, rank, step)
   INNER JOIN phase_name ON step_part.dur_ns IS NOT NULL
 ),
 
 split AS (
   SELECT
-    rank_split.rep,
-    rank_split.rank,
-    rank_split.position,
-    phase_name.phase,
+    rank_split.rep, rank_split.rank, rank_split.position, phase_name.phase,
     CASE phase_name.phase
       WHEN 'own' THEN rank_split.computing_ns + coalesce(rank_split.free_ns, 0)
       WHEN 'communication' THEN rank_split.exposed_ns
@@ -89,10 +85,7 @@ split AS (
 
 trace AS (
   SELECT
-    comm_part.rep,
-    comm_part.rank,
-    comm_part.position,
-    phase_name.phase,
+    comm_part.rep, comm_part.rank, comm_part.position, phase_name.phase,
     CASE phase_name.phase
       WHEN 'own' THEN comm_part.dur_ns - comm_part.comm_ns
       WHEN 'until_bp' THEN comm_part.data_wait_ns + comm_part.forward_backward_ns
@@ -109,21 +102,18 @@ trace AS (
 
 plain AS (
   SELECT
-    step_phase.rep,
-    step_phase.rank,
+    rep, rank,
     coalesce(step.source_step, step.kind_step) AS position,
     step_phase.phase,
     step_phase.total_ns AS phase_ns,
     step.end_ns - step.start_ns AS step_ns
   FROM step_phase
-  INNER JOIN step ON step_phase.rep = step.rep AND step_phase.rank = step.rank AND step_phase.step = step.step
-  INNER JOIN train_step
-    ON step_phase.rep = train_step.rep AND step_phase.rank = train_step.rank AND step_phase.step = train_step.step
+  INNER JOIN step USING (rep, rank, step)
+  INNER JOIN train_step USING (rep, rank, step)
   WHERE train_step.timed AND step_phase.phase <> 'whole'
   UNION ALL
   SELECT
-    train_step.rep,
-    train_step.rank,
+    train_step.rep, train_step.rank,
     coalesce(step.source_step, step.kind_step) AS position,
     phase_name.phase,
     CASE phase_name.phase
@@ -132,7 +122,7 @@ plain AS (
     END AS phase_ns,
     train_step.dur_ns AS step_ns
   FROM train_step
-  INNER JOIN step ON train_step.rep = step.rep AND train_step.rank = step.rank AND train_step.step = step.step
+  INNER JOIN step USING (rep, rank, step)
   INNER JOIN phase_name ON train_step.timed
 ),
 
@@ -140,80 +130,51 @@ every AS (
   SELECT
     'parts' AS source,
     1 AS preference,
-    rep,
-    rank,
-    position,
-    phase,
-    phase_ns,
-    step_ns
+    rep, rank, position, phase, phase_ns, step_ns
   FROM parts
   WHERE phase_ns IS NOT NULL
   UNION ALL
   SELECT
     'split' AS source,
     2 AS preference,
-    rep,
-    rank,
-    position,
-    phase,
-    phase_ns,
-    step_ns
+    rep, rank, position, phase, phase_ns, step_ns
   FROM split
   WHERE phase_ns IS NOT NULL
   UNION ALL
   SELECT
     'trace' AS source,
     3 AS preference,
-    rep,
-    rank,
-    position,
-    phase,
-    phase_ns,
-    step_ns
+    rep, rank, position, phase, phase_ns, step_ns
   FROM trace
   WHERE phase_ns IS NOT NULL
   UNION ALL
   SELECT
     'phase' AS source,
     4 AS preference,
-    rep,
-    rank,
-    position,
-    phase,
-    phase_ns,
-    step_ns
+    rep, rank, position, phase, phase_ns, step_ns
   FROM plain
   WHERE phase_ns IS NOT NULL
 ),
 
 offer AS (
   SELECT
-    rep,
-    source,
+    rep, source,
     min(preference) AS preference,
     count(DISTINCT rank) AS ranks,
     least(count(DISTINCT position), 5) AS steps
   FROM every
-  GROUP BY rep, source
+  GROUP BY ALL
 ),
 
 best AS (
   SELECT
-    rep,
-    source,
+    rep, source,
     row_number() OVER (PARTITION BY rep ORDER BY ranks DESC, steps DESC, preference ASC) AS place
   FROM offer
 )
 
 SELECT
-  every.rep,
-  rank_peer.peers,
-  every.rank,
-  every.position,
-  every.source,
-  every.phase,
-  every.phase_ns,
-  every.step_ns
+  every.rep, rank_peer.peers, every.rank, every.position, every.source, every.phase, every.phase_ns, every.step_ns
 FROM every
 INNER JOIN best ON every.rep = best.rep AND every.source = best.source AND best.place = 1
 INNER JOIN rank_peer ON every.rep = rank_peer.rep AND every.rank = rank_peer.rank

@@ -19,24 +19,12 @@
 --   step_ns           bigint   ns    computing, exposed and free together
 WITH rated AS (
   SELECT
-    step_split.rep,
-    step_split.rank,
-    step_split.source,
-    step_split.source_step,
-    step_split.computing_ns,
-    step_split.communication_ns,
-    step_split.overlapped_ns,
-    step_split.exposed_ns,
-    step_split.exposed_without_receive_ns,
-    step_split.receive_ns,
-    step_split.free_ns,
-    step_split.stage_ns,
-    step_split.bubble_ns,
-    step_split.preparing_ns,
+    rep, rank, step_split.source, step_split.source_step, step_split.computing_ns, step_split.communication_ns,
+    step_split.overlapped_ns, step_split.exposed_ns, step_split.exposed_without_receive_ns, step_split.receive_ns,
+    step_split.free_ns, step_split.stage_ns, step_split.bubble_ns, step_split.preparing_ns,
     CASE WHEN step.kind = 'warmup' THEN 1 ELSE 0 END AS warm
   FROM step_split
-  LEFT JOIN step
-    ON step_split.rep = step.rep AND step_split.rank = step.rank AND step_split.step = step.step
+  LEFT JOIN step USING (rep, rank, step)
   WHERE step_split.stage_index IS NULL
 ),
 
@@ -49,19 +37,13 @@ preferred AS (
 )
 
 SELECT
-  rep,
-  rank,
-  source,
+  rep, rank, source,
   coalesce(source_step, 0) AS position,
   computing_ns,
   coalesce(communication_ns, overlapped_ns + exposed_ns) AS communication_ns,
-  overlapped_ns,
-  exposed_ns,
+  overlapped_ns, exposed_ns,
   coalesce(receive_ns, exposed_ns - exposed_without_receive_ns) AS receive_ns,
-  free_ns,
-  stage_ns,
-  bubble_ns,
-  preparing_ns,
+  free_ns, stage_ns, bubble_ns, preparing_ns,
   computing_ns + exposed_ns + coalesce(free_ns, 0) AS step_ns
 FROM preferred
 WHERE warm = least_warm AND source = best_source

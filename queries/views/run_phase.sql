@@ -9,27 +9,24 @@
 --   to_ns    bigint   ns  it ends; null: with the process
 WITH bound AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     min(CASE WHEN stage IN ('warmup', 'steady') THEN start_ns END) AS first_ns,
     min(CASE WHEN stage = 'steady' THEN start_ns END) AS steady_ns,
     max(CASE WHEN stage IN ('warmup', 'steady') THEN start_ns + dur_ns END) AS last_ns
   FROM stage
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 phase AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'set_up' AS phase,
     0 AS from_ns,
     first_ns AS to_ns
   FROM bound
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'warm_up' AS phase,
     first_ns AS from_ns,
     coalesce(steady_ns, last_ns) AS to_ns
@@ -37,8 +34,7 @@ phase AS (
   WHERE first_ns IS NOT NULL
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'steady' AS phase,
     steady_ns AS from_ns,
     last_ns AS to_ns
@@ -46,8 +42,7 @@ phase AS (
   WHERE steady_ns IS NOT NULL
   UNION ALL
   SELECT
-    rep,
-    rank,
+    rep, rank,
     'ending' AS phase,
     last_ns AS from_ns,
     NULL AS to_ns
@@ -56,9 +51,7 @@ phase AS (
 )
 
 SELECT
-  rep,
-  rank,
-  phase,
+  rep, rank, phase,
   CAST(from_ns AS BIGINT) AS from_ns,
   CAST(to_ns AS BIGINT) AS to_ns
 FROM phase

@@ -28,38 +28,26 @@
 --   overlapped_ns  bigint   ns    communication beside other operators; inside the parts above, no part of its own
 WITH recorded AS (
   SELECT
-    rep,
-    rank,
-    step
+    rep, rank, step
   FROM op
   WHERE step IS NOT NULL
-  GROUP BY rep, rank, step
+  GROUP BY ALL
 ),
 
 picked AS (
   SELECT
-    train_step.rep,
-    train_step.rank,
-    train_step.step,
-    train_step.kind_step,
-    train_step.kind,
+    rep, rank, step, train_step.kind_step, train_step.kind,
     train_step.end_ns - train_step.dur_ns AS begin_ns,
-    train_step.bp_ns,
-    train_step.end_ns,
-    train_step.dur_ns
+    train_step.bp_ns, train_step.end_ns, train_step.dur_ns
   FROM train_step
-  INNER JOIN recorded
-    ON train_step.rep = recorded.rep AND train_step.rank = recorded.rank AND train_step.step = recorded.step
+  INNER JOIN recorded USING (rep, rank, step)
 ),
 
 -- What runs is counted in two numbers, as digits of base 2^15, so that a comparison finds the highest class that runs:
 -- of operators forward, backward, optimizer, other; of the rest gradients, after, communication, fetching.
 event AS (
   SELECT
-    op.rep,
-    op.rank,
-    op.step,
-    op.start_ns,
+    rep, rank, op.step, op.start_ns,
     op.start_ns + op.dur_ns AS stop_ns,
     CASE op_info.phase
       WHEN 'forward' THEN 35184372088832
@@ -77,23 +65,17 @@ event AS (
       ELSE 0
     END AS others
   FROM op
-  LEFT JOIN op_info ON op.rep = op_info.rep AND op.rank = op_info.rank AND op.op_id = op_info.op_id
+  LEFT JOIN op_info USING (rep, rank, op_id)
   UNION ALL
   SELECT
-    rep,
-    rank,
-    step,
-    start_ns,
+    rep, rank, step, start_ns,
     start_ns + dur_ns AS stop_ns,
     0 AS operators,
     32768 AS others
   FROM collective
   UNION ALL
   SELECT
-    rep,
-    rank,
-    step,
-    start_ns,
+    rep, rank, step, start_ns,
     start_ns + wait_ns AS stop_ns,
     0 AS operators,
     1 AS others
@@ -102,51 +84,39 @@ event AS (
 
 inside AS (
   SELECT
-    picked.rep,
-    picked.rank,
-    picked.step,
+    rep, rank, step,
     greatest(event.start_ns, picked.begin_ns) AS from_ns,
     least(event.stop_ns, picked.end_ns) AS until_ns,
-    event.operators,
-    event.others
+    event.operators, event.others
   FROM event
-  INNER JOIN picked ON event.rep = picked.rep AND event.rank = picked.rank AND event.step = picked.step
+  INNER JOIN picked USING (rep, rank, step)
   WHERE event.stop_ns > event.start_ns AND event.start_ns < picked.end_ns AND event.stop_ns > picked.begin_ns
 ),
 
 -- What begins (or, negative, ends) at a moment. The step and its tail begin with nothing, so that no time is left out.
 edge AS (
   SELECT
-    rep,
-    rank,
-    step,
+    rep, rank, step,
     from_ns AS at_ns,
-    operators,
-    others
+    operators, others
   FROM inside
   UNION ALL
   SELECT
-    rep,
-    rank,
-    step,
+    rep, rank, step,
     until_ns AS at_ns,
     -operators AS operators,
     -others AS others
   FROM inside
   UNION ALL
   SELECT
-    rep,
-    rank,
-    step,
+    rep, rank, step,
     begin_ns AS at_ns,
     0 AS operators,
     0 AS others
   FROM picked
   UNION ALL
   SELECT
-    rep,
-    rank,
-    step,
+    rep, rank, step,
     greatest(bp_ns, begin_ns) AS at_ns,
     0 AS operators,
     0 AS others
@@ -154,9 +124,7 @@ edge AS (
   WHERE bp_ns < end_ns
   UNION ALL
   SELECT
-    rep,
-    rank,
-    step,
+    rep, rank, step,
     end_ns AS at_ns,
     0 AS operators,
     0 AS others
@@ -166,22 +134,16 @@ edge AS (
 -- One row per moment, so that the order of the rows is complete.
 moment AS (
   SELECT
-    rep,
-    rank,
-    step,
-    at_ns,
+    rep, rank, step, at_ns,
     CAST(sum(operators) AS BIGINT) AS operators,
     CAST(sum(others) AS BIGINT) AS others
   FROM edge
-  GROUP BY rep, rank, step, at_ns
+  GROUP BY ALL
 ),
 
 stretch AS (
   SELECT
-    rep,
-    rank,
-    step,
-    at_ns,
+    rep, rank, step, at_ns,
     lead(at_ns) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ASC) - at_ns AS dur_ns,
     sum(operators) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ASC ROWS UNBOUNDED PRECEDING) AS operators,
     sum(others) OVER (PARTITION BY rep, rank, step ORDER BY at_ns ASC ROWS UNBOUNDED PRECEDING) AS others
@@ -190,9 +152,7 @@ stretch AS (
 
 named AS (
   SELECT
-    stretch.rep,
-    stretch.rank,
-    stretch.step,
+    rep, rank, step,
     coalesce(stretch.dur_ns, 0) AS dur_ns,
     stretch.others - floor(stretch.others / 1073741824.0e0) * 1073741824 >= 32768
     AND (stretch.operators > 0 OR stretch.others >= 1073741824) AS overlapped,
@@ -209,14 +169,12 @@ named AS (
       ELSE 'host_gap'
     END AS part
   FROM stretch
-  INNER JOIN picked ON stretch.rep = picked.rep AND stretch.rank = picked.rank AND stretch.step = picked.step
+  INNER JOIN picked USING (rep, rank, step)
 ),
 
 summed AS (
   SELECT
-    rep,
-    rank,
-    step,
+    rep, rank, step,
     CAST(sum(CASE WHEN part = 'forward' THEN dur_ns ELSE 0 END) AS BIGINT) AS forward_ns,
     CAST(sum(CASE WHEN part = 'backward' THEN dur_ns ELSE 0 END) AS BIGINT) AS backward_ns,
     CAST(sum(CASE WHEN part = 'optimizer' THEN dur_ns ELSE 0 END) AS BIGINT) AS optimizer_ns,
@@ -229,26 +187,12 @@ summed AS (
     CAST(sum(CASE WHEN part = 'host_gap' THEN dur_ns ELSE 0 END) AS BIGINT) AS host_gap_ns,
     CAST(sum(CASE WHEN overlapped THEN dur_ns ELSE 0 END) AS BIGINT) AS overlapped_ns
   FROM named
-  GROUP BY rep, rank, step
+  GROUP BY ALL
 )
 
 SELECT
-  picked.rep,
-  picked.rank,
-  picked.step,
-  picked.kind_step,
-  picked.kind,
-  picked.dur_ns,
-  summed.forward_ns,
-  summed.backward_ns,
-  summed.optimizer_ns,
-  summed.other_ns,
-  summed.gradients_ns,
-  summed.after_ns,
-  summed.exposed_ns,
-  summed.tail_ns,
-  summed.data_wait_ns,
-  summed.host_gap_ns,
-  summed.overlapped_ns
+  rep, rank, step, picked.kind_step, picked.kind, picked.dur_ns, summed.forward_ns, summed.backward_ns,
+  summed.optimizer_ns, summed.other_ns, summed.gradients_ns, summed.after_ns, summed.exposed_ns, summed.tail_ns,
+  summed.data_wait_ns, summed.host_gap_ns, summed.overlapped_ns
 FROM picked
-INNER JOIN summed ON picked.rep = summed.rep AND picked.rank = summed.rank AND picked.step = summed.step
+INNER JOIN summed USING (rep, rank, step)

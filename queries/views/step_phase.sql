@@ -17,26 +17,20 @@
 --   total_ns     bigint   ns    length of the phase
 WITH part AS (
   SELECT
-    rep,
-    rank,
-    step,
+    rep, rank, step,
     CASE WHEN fp_ns IS NULL THEN 'whole' ELSE 'data_wait' END AS phase,
     coalesce(fp_ns, end_ns) - start_ns AS total_ns
   FROM step
   UNION ALL
   SELECT
-    rep,
-    rank,
-    step,
+    rep, rank, step,
     CASE WHEN bp_ns IS NULL THEN 'compute' ELSE 'forward_backward' END AS phase,
     coalesce(bp_ns, end_ns) - fp_ns AS total_ns
   FROM step
   WHERE fp_ns IS NOT NULL
   UNION ALL
   SELECT
-    rep,
-    rank,
-    step,
+    rep, rank, step,
     'tail' AS phase,
     end_ns - bp_ns AS total_ns
   FROM step
@@ -44,15 +38,8 @@ WITH part AS (
 )
 
 SELECT
-  step.rep,
-  step.rank,
-  step.step,
-  step.kind_step,
-  step.kind,
-  step.epoch,
-  step.pipeline_id,
+  rep, rank, step, step.kind_step, step.kind, step.epoch, step.pipeline_id,
   coalesce(step.in_window, FALSE) AS in_window,
-  part.phase,
-  part.total_ns
+  part.phase, part.total_ns
 FROM step
-INNER JOIN part ON step.rep = part.rep AND step.rank = part.rank AND step.step = part.step
+INNER JOIN part USING (rep, rank, step)

@@ -16,15 +16,12 @@
 --   capacity      bigint   batches  of the queue
 WITH known AS (
   SELECT
-    fetched.rep,
-    fetched.rank,
-    fetched.pipeline_id,
+    fetched.rep, fetched.rank, fetched.pipeline_id,
     coalesce(pipeline.pipeline_key, CAST(fetched.pipeline_id AS VARCHAR)) AS pipeline_key,
     fetched.side,
     fetched."fetch",
     fetched.start_ns + fetched.wait_ns AS t_ns,
-    fetched.depth,
-    fetched.capacity
+    fetched.depth, fetched.capacity
   FROM "fetch" AS fetched
   INNER JOIN pipeline
     ON fetched.rep = pipeline.rep AND fetched.rank = pipeline.rank AND fetched.pipeline_id = pipeline.pipeline_id
@@ -39,14 +36,9 @@ marked AS (
 )
 
 SELECT
-  rep,
-  rank,
-  pipeline_id,
-  pipeline_key,
+  rep, rank, pipeline_id, pipeline_key,
   CASE WHEN side = 'data_queue' THEN 'device' ELSE 'host' END AS side,
   "fetch",
-  t_ns,
-  depth,
-  capacity
+  t_ns, depth, capacity
 FROM marked
 WHERE side IN ('data_queue', 'host_queue') OR (side = 'iterator' AND has_host_queue = 0)

@@ -47,27 +47,7 @@ ranked AS (
 )
 
 SELECT
-  rep,
-  rank,
-  op_id,
-  step,
-  kind,
-  start_ns,
-  dur_ns,
-  self_ns,
-  wait_ns,
-  track,
-  side,
-  exact_dur_ns,
-  exact_wait_ns,
-  name,
-  type,
-  scope,
-  phase,
-  device,
-  in_shapes,
-  out_shapes,
-  flops,
-  bytes
+  rep, rank, op_id, step, kind, start_ns, dur_ns, self_ns, wait_ns, track, side, exact_dur_ns, exact_wait_ns, name,
+  type, scope, phase, device, in_shapes, out_shapes, flops, bytes
 FROM ranked
 WHERE preference = best AND (side IS NULL OR side = 'device' OR has_device = 0)

@@ -15,30 +15,16 @@
 --   step_ns    bigint   ns    length of the step it is part of
 WITH phase AS (
   SELECT
-    step_phase.rep,
-    step_phase.rank,
-    step_phase.step,
-    step_phase.kind,
-    step_phase.phase,
-    step_phase.in_window,
-    step_phase.total_ns,
+    rep, rank, step, step_phase.kind, step_phase.phase, step_phase.in_window, step_phase.total_ns,
     train_step.dur_ns AS step_ns,
     min(CASE WHEN step_phase.in_window THEN 1 ELSE 0 END) OVER (
-      PARTITION BY step_phase.rep, step_phase.rank, step_phase.phase
+      PARTITION BY rep, rank, step_phase.phase
     ) AS all_in_window
   FROM step_phase
-  INNER JOIN train_step
-    ON step_phase.rep = train_step.rep AND step_phase.rank = train_step.rank AND step_phase.step = train_step.step
+  INNER JOIN train_step USING (rep, rank, step)
 )
 
 SELECT
-  rep,
-  rank,
-  step,
-  kind,
-  phase,
-  in_window,
-  total_ns,
-  step_ns
+  rep, rank, step, kind, phase, in_window, total_ns, step_ns
 FROM phase
 WHERE all_in_window = 1 OR NOT in_window

@@ -9,10 +9,8 @@
 --   pipeline_key  varchar  equal keys are the same pipeline again
 --   pipeline_id   bigint   the iterator's tree
 SELECT
-  rep,
-  rank,
-  pipeline_key,
+  rep, rank, pipeline_key,
   min(pipeline_id) AS pipeline_id
 FROM queue_sample
 WHERE role = 'train'
-GROUP BY rep, rank, pipeline_key
+GROUP BY ALL

@@ -17,15 +17,7 @@
 --   timed          boolean  its time counts: it is outside a window, or every one of these steps is in one
 WITH ranked AS (
   SELECT
-    rep,
-    rank,
-    step,
-    kind_step,
-    kind,
-    epoch,
-    pipeline_id,
-    bp_ns,
-    end_ns,
+    rep, rank, step, kind_step, kind, epoch, pipeline_id, bp_ns, end_ns,
     end_ns - start_ns AS dur_ns,
     fetch_wait_ns,
     coalesce(in_window, FALSE) AS in_window,
@@ -43,17 +35,6 @@ picked AS (
 )
 
 SELECT
-  rep,
-  rank,
-  step,
-  kind_step,
-  kind,
-  epoch,
-  pipeline_id,
-  bp_ns,
-  end_ns,
-  dur_ns,
-  fetch_wait_ns,
-  in_window,
+  rep, rank, step, kind_step, kind, epoch, pipeline_id, bp_ns, end_ns, dur_ns, fetch_wait_ns, in_window,
   all_in_window = 1 OR NOT in_window AS timed
 FROM picked
