@@ -30,10 +30,13 @@ case "$found" in
   "$away"/*) ;;
   *) echo "not the wheel: $found"; exit 1 ;;
 esac
-PATH="$away/venv/bin:$PATH" PIPEPROF_E2E_PYTHON="$away/venv/bin/python" \
-  "$away/venv/bin/python" -m pytest "${only[@]/#/$away/e2e/}" -m "not slow and not measures" \
-  -k "jit or not test_ranks" -p no:cacheprovider \
-  --randomly-seed=1 --rootdir "$away" -o "markers=mindspore: real training
+on_wheel() {
+  PATH="$away/venv/bin:$PATH" PIPEPROF_E2E_PYTHON="$away/venv/bin/python" \
+    "$away/venv/bin/python" -m pytest "${only[@]/#/$away/e2e/}" -p no:cacheprovider \
+    --randomly-seed=1 --rootdir "$away" -o "markers=mindspore: real training
 alone: nothing beside it
 measures: compares times
-slow: long" -o timeout=1800
+slow: long" -o timeout=1800 -k "jit or not test_ranks" "$@"
+}
+on_wheel -m "not (slow or measures or alone)" -n auto --maxprocesses 2 --dist loadfile
+on_wheel -m "alone and not (slow or measures)"

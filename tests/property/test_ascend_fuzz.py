@@ -37,7 +37,7 @@ from pipeprof.read.tables.share import Outcome, Share
 from pipeprof.record.run import Manifest, Run, load
 from pipeprof.record.schema import BY_NAME
 
-CASES = int(os.environ.get("PIPEPROF_FUZZ_CASES", "20000"))  # of each family, in the long test
+CASES = int(os.environ.get("PIPEPROF_FUZZ_CASES", "6000"))  # of each family, in the long test
 WHOLE = 100  # cases for one whole import, which takes as long as some tens of others
 
 
