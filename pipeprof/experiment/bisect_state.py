@@ -14,9 +14,8 @@ import msgspec
 
 from pipeprof.errors import MeasureError, RunError
 from pipeprof.experiment.runs import write_json
-from pipeprof.experiment.session import MOST_BYTES, SESSION
-from pipeprof.record.bad_json import BAD_JSON
-from pipeprof.record.plain_file import read_file
+from pipeprof.experiment.session import SESSION
+from pipeprof.record.document import read_document
 from pipeprof.record.run import new_run_id
 from pipeprof.verdict.gate.fingerprint import differences
 
@@ -134,13 +133,4 @@ def _load(folder: Path) -> Bisection | None:
     path = folder / SESSION
     if not path.is_file():
         return None
-    try:
-        found = msgspec.json.decode(read_file(path, MOST_BYTES), type=Bisection)
-    except (OSError, *BAD_JSON) as error:
-        raise RunError(f"damaged bisection `{path}`: {error}", "start over in another folder with -o") from error
-    if found.schema_version > SCHEMA_VERSION:
-        raise RunError(
-            f"`{path}` has schema_version {found.schema_version}, this pipeprof reads up to {SCHEMA_VERSION}",
-            "start over in another folder with -o",
-        )
-    return found
+    return read_document(path, Bisection, SCHEMA_VERSION, "bisection", "start over in another folder with -o")

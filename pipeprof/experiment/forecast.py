@@ -9,7 +9,7 @@ import msgspec
 
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import PipeprofError
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import read_file
 from pipeprof.units import format_ns
 from pipeprof.verdict.gate.ahead import MOST_PERCENT, least_found

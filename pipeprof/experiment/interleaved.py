@@ -14,8 +14,8 @@ from pipeprof.errors import MeasureError, RunError, WorkloadError
 from pipeprof.experiment.arms import NAMES, Arm, Name, Place, check_unchanged, variables
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import signals_held, write_json
-from pipeprof.experiment.session import MOST_BYTES, RESULT, Session, planned, save_session, throw_away_incomplete
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.experiment.session import RESULT, Session, planned, save_session, throw_away_incomplete
+from pipeprof.record.document import BAD_JSON, MOST_BYTES
 from pipeprof.record.measures import Measures, Repetition, merged
 from pipeprof.record.plain_file import read_file
 from pipeprof.report.words.experiments import noted, sentence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipeprof.errors import UsageError
 from pipeprof.record import toml
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import BAD_JSON
 from pipeprof.record.git import Repository, git_or_none
 from pipeprof.record.plain_file import read_file
 from pipeprof.verdict.gate.policy import Policy, read_policy

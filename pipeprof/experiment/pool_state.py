@@ -9,11 +9,10 @@ import msgspec
 
 from pipeprof.collect import fingerprint
 from pipeprof.collect.probe.redact import without_secrets
-from pipeprof.errors import MeasureError, RunError, UsageError
+from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import make_folder, write_json
-from pipeprof.record.bad_json import BAD_JSON
-from pipeprof.record.plain_file import read_file
+from pipeprof.record.document import read_document
 from pipeprof.verdict.gate.fingerprint import differences
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 STATE = "pool.json"
 SCHEMA_VERSION = 1
-MOST_BYTES = 1 << 26
 
 
 class Measured(msgspec.Struct, kw_only=True):
@@ -70,10 +68,8 @@ def open_state(folder: Path, command: Sequence[str], slow_downs: Sequence[float]
         make_folder(folder)
         write_json(folder / STATE, msgspec.to_builtins(fresh))
         return fresh
-    try:
-        found = msgspec.json.decode(read_file(folder / STATE, MOST_BYTES), type=PoolState)
-    except (OSError, *BAD_JSON) as error:
-        raise RunError(f"damaged `{folder / STATE}`: {error}", "start over in another folder with -o") from error
+    hint = "start over in another folder with -o"
+    found = read_document(folder / STATE, PoolState, SCHEMA_VERSION, "qualification", hint)
     if (found.command, found.slow_downs) != (fresh.command, fresh.slow_downs):
         raise UsageError(f"`{folder}` holds the runs of another order", "give another folder with -o")
     if found.job != fresh.job or any(one["hard"] for one in differences(found.machine, fresh.machine)):

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from pipeprof.errors import MeasureError, RunError, UsageError
+from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.arms import NAMES, Name
 from pipeprof.experiment.runs import write_json
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import MOST_BYTES, read_document
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.run import new_run_id
 from pipeprof.verdict.gate.fingerprint import differences
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA_VERSION = 1
-MOST_BYTES = 1 << 26  # of a session, or of its result
 SESSION, RESULT, HISTORY, EARLIER = "session.json", "compare.json", "history.jsonl", "earlier-"
 IGNORE, LOCK = ".gitignore", ".lock"
 
@@ -192,15 +191,7 @@ def load_session(folder: Path) -> Session | None:
     path = folder / SESSION
     if not path.is_file():
         return None
-    hint = "start over in another folder with -o"
-    try:
-        text = read_file(path, MOST_BYTES)
-        version = msgspec.json.decode(text, type=_Version).schema_version
-        if version > SCHEMA_VERSION:
-            raise RunError(f"`{path}` has schema_version {version}, this pipeprof reads up to {SCHEMA_VERSION}", hint)
-        return msgspec.json.decode(text, type=Session)
-    except (OSError, *BAD_JSON) as error:
-        raise RunError(f"damaged session `{path}`: {error}", hint) from error
+    return read_document(path, Session, SCHEMA_VERSION, "session", "start over in another folder with -o")
 
 
 def save_session(folder: Path, session: Session) -> None:
@@ -226,10 +217,6 @@ def locked(folder: Path) -> Iterator[None]:
         except OSError as error:
             raise UsageError(f"another pipeprof runs the session in `{folder}`", "wait until it has ended") from error
         yield
-
-
-class _Version(msgspec.Struct):
-    schema_version: int
 
 
 def _make_folder(folder: Path) -> None:

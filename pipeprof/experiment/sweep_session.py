@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from pipeprof import __version__
-from pipeprof.errors import MeasureError, RunError, UsageError
+from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.runs import write_json
-from pipeprof.experiment.session import MOST_BYTES, SESSION
-from pipeprof.record.bad_json import BAD_JSON
-from pipeprof.record.plain_file import read_file
+from pipeprof.experiment.session import SESSION
+from pipeprof.record.document import read_document
 from pipeprof.record.run import new_run_id
 from pipeprof.verdict.gate.fingerprint import differences
 
@@ -122,7 +121,7 @@ def open_sweep(
         )  # fmt: skip
         save_sweep(folder, session)
         return session
-    session = _load(path)
+    session = read_document(path, SweepSession, SCHEMA_VERSION, "session, or none of a sweep,", HINT)
     if session.sweep != known_as:
         raise UsageError(f"`{folder}` holds another sweep: the file, the command or the folder differs", HINT)
     found = [entry["name"] for entry in differences(session.fingerprint, conditions[0])]
@@ -146,18 +145,3 @@ def throw_away_incomplete(folder: Path, session: SweepSession) -> None:
             for ending in ("log", "pid"):
                 (folder / f"{entry.name}.{ending}").unlink(missing_ok=True)
             entry.state, entry.error = "discarded", "interrupted"
-
-
-class _Version(msgspec.Struct):
-    schema_version: int
-
-
-def _load(path: Path) -> SweepSession:
-    try:
-        text = read_file(path, MOST_BYTES)
-        version = msgspec.json.decode(text, type=_Version).schema_version
-        if version > SCHEMA_VERSION:
-            raise RunError(f"`{path}` has schema_version {version}, this pipeprof reads up to {SCHEMA_VERSION}", HINT)
-        return msgspec.json.decode(text, type=SweepSession)
-    except (OSError, *BAD_JSON) as error:
-        raise RunError(f"damaged session, or none of a sweep, `{path}`: {error}", HINT) from error

@@ -11,7 +11,7 @@ import msgspec
 
 from pipeprof.errors import UsageError
 from pipeprof.record import toml
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import read_file
 from pipeprof.verdict.sweep import RULES, STAGES
 

@@ -11,9 +11,8 @@ import msgspec
 from pipeprof import __version__
 from pipeprof.errors import RunError
 from pipeprof.experiment.runs import write_json
-from pipeprof.experiment.session import MOST_BYTES, SESSION
-from pipeprof.record.bad_json import BAD_JSON
-from pipeprof.record.plain_file import read_file
+from pipeprof.experiment.session import SESSION
+from pipeprof.record.document import read_document
 from pipeprof.record.settings_file import Settings
 
 if TYPE_CHECKING:
@@ -112,13 +111,8 @@ def open_state(folder: Path, known_as: str, command: Sequence[str]) -> TuneState
     if not path.exists():
         now = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
         return TuneState(tune=known_as, command=list(command), started_at=now)
-    try:
-        found = msgspec.json.decode(read_file(path, MOST_BYTES), type=TuneState)
-    except OSError as error:
-        raise RunError(f"cannot read `{path}`: {error.strerror or error}", HINT) from error
-    except BAD_JSON as error:
-        raise RunError(f"`{path}` is damaged: {error}", HINT) from error
-    if found.schema_version != SCHEMA_VERSION or found.tune != known_as:
+    found = read_document(path, TuneState, SCHEMA_VERSION, "tuning", HINT)
+    if found.tune != known_as:
         raise RunError(f"`{folder}` holds the tuning of another command, folder or version", HINT)
     return found
 

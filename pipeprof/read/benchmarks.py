@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import SourceError
-from pipeprof.record.bad_json import BAD_JSON, refuse_many_values
+from pipeprof.record.document import BAD_JSON, refuse_many_values
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.record.plain_file import read_file
 

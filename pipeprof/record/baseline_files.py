@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from pipeprof import __version__
 from pipeprof.errors import MeasureError, RunError
 from pipeprof.record import pages
-from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.baseline_summary import summary_text
+from pipeprof.record.document import BAD_JSON
 from pipeprof.record.machine import fingerprint_hash, machine_class
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.record.place import MOST_BYTES

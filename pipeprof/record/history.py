@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import RunError
-from pipeprof.record.bad_json import BAD_JSON
 from pipeprof.record.baseline_summary import is_primary
+from pipeprof.record.document import BAD_JSON
 from pipeprof.record.machine import fingerprint_hash, hard_fields
 
 if TYPE_CHECKING:

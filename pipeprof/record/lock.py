@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pipeprof.errors import RunError
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from pipeprof.errors import RunError, did_you_mean, near_names
-from pipeprof.record.bad_json import BAD_JSON, refuse_many_values
+from pipeprof.record.document import BAD_JSON, decode_document
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
 from pipeprof.record.text import printable_all
@@ -209,16 +209,8 @@ def load(path: str | os.PathLike[str]) -> Run:
     except OSError as error:
         raise RunError(f"cannot read `{manifest}`: {error.strerror}", "restore the file") from error
     try:
-        refuse_many_values(text)
-        version = msgspec.json.decode(text, type=_Version).schema_version
-        if version > SCHEMA_VERSION:
-            raise RunError(
-                f"`{manifest}` has schema_version {version}, this pipeprof reads up to {SCHEMA_VERSION}",
-                "upgrade pipeprof: `pip install -U pipeprof`",
-            )
-        if version < 1:
-            raise RunError(f"damaged manifest `{manifest}`: schema_version {version}", "restore the file")
-        written = msgspec.json.decode(text, type=Manifest)
+        upgrade = "upgrade pipeprof: `pip install -U pipeprof`"
+        written = decode_document(text, Manifest, SCHEMA_VERSION, str(manifest), upgrade)
         msgspec.convert({"fingerprint": written.fingerprint, "options": written.options}, _Known)
         return Run(folder, written)
     except BAD_JSON as error:
@@ -232,10 +224,6 @@ def _names_beside(folder: Path) -> list[str]:
         return [path.name for path in folder.parent.iterdir() if path.joinpath(MANIFEST).is_file()]
     except OSError:
         return []
-
-
-class _Version(msgspec.Struct):
-    schema_version: int
 
 
 class _Machine(msgspec.Struct):

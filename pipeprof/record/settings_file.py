@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import UsageError
-from pipeprof.record.bad_json import BAD_JSON
-from pipeprof.record.plain_file import read_file
+from pipeprof.record.document import read_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,14 +90,4 @@ def merged(settings: Settings, change: Mapping[str, Any]) -> Settings:
 def load_settings(path: Path) -> Settings:
     """The settings in a file. Raises UsageError that says what is wrong with it."""
     hint = "give the settings.json that `pipeprof tune` wrote"
-    try:
-        found = msgspec.json.decode(read_file(path, MOST_BYTES), type=Settings)
-    except OSError as error:
-        raise UsageError(f"cannot read `{path}`: {error.strerror or error}", hint) from error
-    except BAD_JSON as error:
-        raise UsageError(f"`{path}` is no file of settings: {error}", hint) from error
-    if found.schema_version != SCHEMA_VERSION:
-        raise UsageError(
-            f"`{path}` has version {found.schema_version} of the settings, expected {SCHEMA_VERSION}", hint
-        )
-    return found
+    return read_document(path, Settings, SCHEMA_VERSION, "file of settings", hint, most=MOST_BYTES, error=UsageError)

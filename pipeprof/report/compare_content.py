@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from pipeprof.errors import RunError
-from pipeprof.record.bad_json import BAD_JSON, refuse_many_values
+from pipeprof.record.document import BAD_JSON, decode_document
 
 SCHEMA_VERSION = 1
 
@@ -145,20 +145,10 @@ class Comparison(_Part):
 def read(data: bytes, where: str) -> dict[str, Any]:
     """The content with every key present. Raises RunError that names `where` for a newer version and for damage."""
     try:
-        refuse_many_values(data)
-        version = msgspec.json.decode(data, type=_Version).schema_version
-        if version > SCHEMA_VERSION:
-            raise RunError(
-                f"`{where}` has schema_version {version}, this pipeprof reads up to {SCHEMA_VERSION}",
-                "install a newer pipeprof",
-            )
-        found: dict[str, Any] = msgspec.to_builtins(msgspec.json.decode(data, type=Comparison))
+        content = decode_document(data, Comparison, SCHEMA_VERSION, where, "install a newer pipeprof")
+        found: dict[str, Any] = msgspec.to_builtins(content)
     except BAD_JSON as error:
         raise RunError(
             f"`{where}` is no comparison: {error}", "write it with `pipeprof compare BASE NEW --format json`"
         ) from error
     return found
-
-
-class _Version(_Part):
-    schema_version: int

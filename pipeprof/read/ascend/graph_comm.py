@@ -13,7 +13,7 @@ from pipeprof.read.source.content import HINT
 from pipeprof.read.source.document import mapping, text
 from pipeprof.read.source.numbers import duration, size, whole
 from pipeprof.read.source.sheet import Sheet, field
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from pipeprof.read.source.document import mapping
 from pipeprof.read.source.numbers import decimal, duration, ns, whole
 from pipeprof.read.source.sheet import Sheet, field
 from pipeprof.read.tables.operators import LONGEST, MOST
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

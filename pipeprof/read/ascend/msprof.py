@@ -21,7 +21,7 @@ from pipeprof.read.ascend.values import collective_kind
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.document import document, mapping, text
 from pipeprof.read.source.numbers import duration, ns, whole
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

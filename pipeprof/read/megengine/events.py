@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import BAD_JSON
 
 LARGEST = 2**62  # ns, bytes and numbers of threads that fit
 _LARGEST_US = 2.0**52

@@ -19,7 +19,7 @@ from pipeprof.read.megengine.profile_content import UNKNOWN, DTypes, Operators, 
 from pipeprof.read.source.collector import without_collector
 from pipeprof.read.source.content import Content
 from pipeprof.read.source.json_stream import Scan
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
     from array import array

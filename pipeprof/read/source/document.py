@@ -9,7 +9,7 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.source.content import HINT, cannot_read, lines, whole_bytes
-from pipeprof.record.bad_json import BAD_JSON, refuse_many_values
+from pipeprof.record.document import BAD_JSON, refuse_many_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

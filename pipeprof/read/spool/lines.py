@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import BAD_JSON
 from pipeprof.record.limits import BYTES, raised_by
 from pipeprof.record.plain_file import cut_file
 from pipeprof.record.text import printable_all

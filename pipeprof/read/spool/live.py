@@ -12,7 +12,7 @@ from pipeprof.read.spool import records
 from pipeprof.read.spool.lines import Notes, content
 from pipeprof.read.spool.pipelines import flatten, newest_save
 from pipeprof.read.spool.process import events_of
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import BAD_JSON
 from pipeprof.record.launcher import processes_alive
 from pipeprof.record.lock import QUIET_S, is_held
 from pipeprof.record.machine import host_name

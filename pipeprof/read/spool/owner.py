@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import RunError
 from pipeprof.read.spool import records
 from pipeprof.read.spool.lines import Notes, content, shown
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import BAD_JSON
 from pipeprof.record.run import load
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pipeprof.read.spool.lines import Notes
 from pipeprof.read.spool.pipelines import pipeline_keys
 from pipeprof.read.spool.process import Kind, Mark, Process, events_of, newest_marks
 from pipeprof.read.spool.steps import find_steps
-from pipeprof.record.bad_json import BAD_JSON
+from pipeprof.record.document import BAD_JSON
 from pipeprof.record.plain_file import file_end
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pipeprof.read.minddata import fetches, files, timings
 from pipeprof.read.source.notes import Notes
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record import limits
-from pipeprof.record.bad_json import refuse_many_values
+from pipeprof.record.document import refuse_many_values
 from pipeprof.report import compare_content
 
 MANY = b"{}," * 20_000
