@@ -18,7 +18,7 @@ from pipeprof.experiment.session import locked
 from pipeprof.experiment.tune_bench import GRACE_S, SLOWER, environment
 from pipeprof.experiment.tune_facts import outcome, promised, seen_facts, what_of, words_of
 from pipeprof.experiment.tune_state import Final, Trial, open_state, save_state, tune_hash
-from pipeprof.record.settings_file import OperatorSetting, Settings, merged
+from pipeprof.record.settings_file import CHANGEABLE, OperatorSetting, Settings, merged
 from pipeprof.verdict.gate.looks import judge_looks
 from pipeprof.verdict.gate.policy import Policy
 from pipeprof.verdict.speedup import CHANGE, answer_of
@@ -141,7 +141,8 @@ class Tuning:
     def _look(self) -> Seen | None:
         """The recording of what was accepted so far."""
         number = sum(one.verdict == "accepted" for one in self.state.trials)
-        self.say("recording the training" + (" with what was accepted" if number else ""))
+        if len(self.state.seen) <= number:
+            self.say("recording the training" + (" with what was accepted" if number else ""))
         seen = self.bench.look(self.state.settings, self.folder / f"look-{number}")
         if seen is not None and len(self.state.seen) <= number:
             self.state.look_s = max(self.state.look_s, seen.seconds)
@@ -196,10 +197,10 @@ class Tuning:
         operators = [
             OperatorSetting(
                 node=row["node"], op_type=row["op_type"], name=row["name"] or "", place=row["site"] or "",
-                workers=change.workers, processes=change.processes,
+                workers=change.workers, processes=change.processes, maps_after=change.maps_after,
             )
             for change in found.changes
-            if (row := ops.get(change.op_id)) is not None and (change.workers, change.processes) != (None, None)
+            if (row := ops.get(change.op_id)) and any(getattr(change, name) is not None for name in CHANGEABLE)
         ]  # fmt: skip
         prefetch = next((one.prefetch for one in found.changes if one.prefetch is not None), None)
         change = {"operators": operators, "prefetch": prefetch, "environment": found.environment, "site": seen.site}

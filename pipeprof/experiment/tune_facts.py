@@ -42,8 +42,9 @@ def what_of(found: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict
             "workers": row.get("workers"),
             "prefetch": row.get("capacity"),
             "processes": bool(row.get("uses_processes")),
+            "maps_after": 0,
         }
-        new = {"workers": change.workers, "prefetch": change.prefetch, "processes": change.processes}
+        new = {name: getattr(change, name) for name in old}
         changed = {name: [old[name], value] for name, value in new.items() if value is not None}
         op = f"{row.get('op_type') or 'operator'} {change.op_id}"
         items.append(

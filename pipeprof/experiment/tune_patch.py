@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import PipeprofError
+from pipeprof.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -60,17 +61,43 @@ def patch_of(settings: Settings, workdir: Path, other_sites: Collection[str] = (
     done = []
     for one in settings.operators:
         path, line = _place(one.place)
+        if not _arguments(one):
+            continue
         why = "same_line" if places[one.place] > 1 else _changed(texts, workdir, path, line, one)
         if why:
             by_hand.append(ByHand(one.place, ", ".join(_arguments(one)), why))
         else:
             done.append(one.place)
+    for one in settings.operators:  # last: lines move
+        if one.maps_after is not None and not _moved_up(texts, workdir, one):
+            what = f".batch() in front of {format_count(one.maps_after, 'map')}"
+            by_hand.append(ByHand(one.place, what, "order"))
     if settings.prefetch is not None:
         what = f"mindspore.dataset.config.set_prefetch_size({settings.prefetch})"
         by_hand.append(ByHand(settings.site or "", what, "global"))
     by_hand += [ByHand("", f"{name}={value}", "environment") for name, value in sorted(settings.environment.items())]
     diffs = [_diff(name, _read(workdir / name), text) for name, text in sorted(texts.items())]
     return Patch("".join(diffs), tuple(by_hand), tuple(place for place in done if place in other_sites))
+
+
+def _moved_up(texts: dict[str, str], workdir: Path, one: OperatorSetting) -> bool:
+    """Write a batch in front of its maps into the text of its file; False where that cannot be done safely."""
+    path, line = _place(one.place)
+    try:
+        name = Path(path).resolve().relative_to(workdir.resolve()).as_posix()
+        import libcst  # noqa: PLC0415 - an extra
+
+        from pipeprof.experiment.tune_order import batch_first  # noqa: PLC0415
+
+        text = texts.get(name) or _read(workdir / name)
+        changed = batch_first(text, line, one.maps_after or 0)
+    except (ImportError, OSError, ValueError, PipeprofError):
+        return False
+    except libcst.ParserSyntaxError:
+        return False
+    if changed is not None:
+        texts[name] = changed
+    return changed is not None
 
 
 def _place(text: str) -> tuple[str, int]:

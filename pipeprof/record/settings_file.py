@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA_VERSION = 1
+CHANGEABLE = ("workers", "processes", "maps_after")
 MOST_BYTES = 1 << 20
 
 
@@ -25,6 +26,7 @@ class OperatorSetting(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
     """New settings of one operator; None leaves one as it is.
 
     `node` is its position in the pipeline (0 is nearest the training loop), `place` the file:line that makes it.
+    `maps_after`: how many of the maps that feed a batch come after it instead.
     """
 
     node: int
@@ -33,6 +35,7 @@ class OperatorSetting(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
     place: str = ""
     workers: int | None = None
     processes: bool | None = None
+    maps_after: int | None = None
 
 
 class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -52,7 +55,7 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
     def override(self) -> dict[str, Any] | None:
         """What the probe is told (collect/probe/override.py); None where the pipeline stays as it is."""
         changes: list[dict[str, Any]] = [
-            {"node": one.node, "op_type": one.op_type, "workers": one.workers, "processes": one.processes}
+            {"node": one.node, "op_type": one.op_type, **{name: getattr(one, name) for name in CHANGEABLE}}
             for one in self.operators
         ]
         if self.prefetch is not None:
@@ -72,11 +75,8 @@ def merged(settings: Settings, change: Mapping[str, Any]) -> Settings:
     for one in change.get("operators", ()):
         before = operators.get(one.node)
         if before is not None:
-            given = {
-                "workers": before.workers if one.workers is None else one.workers,
-                "processes": before.processes if one.processes is None else one.processes,
-            }
-            one = msgspec.structs.replace(one, **given)  # noqa: PLW2901
+            kept = {name: getattr(before, name) for name in CHANGEABLE if getattr(one, name) is None}
+            one = msgspec.structs.replace(one, **kept)  # noqa: PLW2901
         operators[one.node] = one
     prefetch = change.get("prefetch")
     return Settings(

@@ -49,6 +49,7 @@ BY_HAND = {
     "expression": "the argument is computed",
     "global": "it holds for every dataset that is made after it",
     "environment": "a variable of the command",
+    "order": "the calls are not one after the other",
 }
 
 
@@ -135,6 +136,11 @@ def _trials(content: Content) -> list[str]:
 def _what(item: Mapping[str, Any]) -> str:
     changes = ", ".join(f"{name} {_value(old)} -> {_value(new)}" for name, (old, new) in item["change"].items())
     named = f" `{item['name']}`" if item["name"] else ""
+    moved = item["change"].get("maps_after")
+    if moved is not None:
+        changes = (
+            "in front of the map that feeds it" if moved[1] == 1 else f"in front of the {moved[1]} maps that feed it"
+        )
     return f"{item['op']}{named}: {changes}"
 
 

@@ -35,6 +35,7 @@ class Stage:
 
     `work_ns`: time of all workers for one batch. `rate`: batches/s that its workers can make. `row_ns`: serial time of
     one row in one worker. `cores`: CPU cores that it keeps busy. `utilisation`: batches/s of the loop / `rate`.
+    `node`: its position in the user's graph, the consumer's side first.
     """
 
     op_id: int
@@ -51,6 +52,7 @@ class Stage:
     is_python: bool = False
     capacity: int | None = None
     name: str | None = None
+    node: int | None = None
 
     @property
     def cpu_share(self) -> float | None:
@@ -116,12 +118,16 @@ class Loop:
 
 @dataclass(frozen=True)
 class Change:
-    """What is changed at one operator; None leaves it as it is. `prefetch` is global in MindSpore, whatever the op."""
+    """What is changed at one operator; None leaves it as it is. `prefetch` is global in MindSpore, whatever the op.
+
+    `maps_after`: so many of the maps that feed a batch come after it instead, and are called once for a batch.
+    """
 
     op_id: int
     workers: int | None = None
     prefetch: int | None = None
     processes: bool | None = None
+    maps_after: int | None = None
 
 
 def poll_row_ns(workers: int, *, processes: bool, prefetch: int = PREFETCH) -> float:

@@ -49,4 +49,5 @@ def _stage(row: Row) -> Stage:
         is_python=bool(row["is_python"]),
         capacity=row["capacity"],
         name=row["name"],
+        node=row["node"],
     )

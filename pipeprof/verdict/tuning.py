@@ -1,17 +1,19 @@
 """What `tune` tries: candidates with what they should bring, in the order in which they are tried. Pure.
 
-A candidate never changes which rows the network gets: workers, worker processes and queues hand rows on in their order,
-and the number of threads of NumPy and OpenCV is none of the pipeline's. That it holds is checked all the same.
+A candidate is not meant to change which rows the network gets: workers, worker processes and queues hand rows on in
+their order, and the number of threads of NumPy and OpenCV is none of the pipeline's. Maps that come after their batch
+may give something else. That batches stay the same is checked for all of them.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.verdict.capacity import CPU_SHARE, PREFETCH, SCALING, SOURCE, Change, Loop, Stage, rate_now, rate_with
 from pipeprof.verdict.predict import MARGIN, Prediction, predict
+from pipeprof.verdict.suggest import MANY_ROWS, SHORT_ROW_NS
 from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
@@ -75,11 +77,32 @@ def candidates(loop: Loop, environment: Mapping[str, str]) -> list[Candidate]:
         for change in _changes(stage, loop)
     ]
     found += _together(loop)
+    found += [one for stage in loop.stages for one in _reordered(stage, loop)]
     if not limits_itself(loop) and (loop.has_no_core or loop.is_contended):
         free = {name: value for name, value in ONE_THREAD.items() if name not in environment}
         found += [Candidate("threads=1", environment=free)] if free else []
     found = [one for one in found if not (one.is_unknown and limits_itself(loop))]
-    return sorted(found, key=lambda one: (one.is_unknown, -round(one.expected, 2), len(one.changes), _size(one)))
+    return _once(sorted(found, key=_order))
+
+
+def _once(found: list[Candidate]) -> list[Candidate]:
+    """The prefetch size holds for all operators: of the candidates that set nothing else the first of each size."""
+    sizes: set[int | None] = set()
+    kept = []
+    for one in found:
+        first = one.changes[0] if one.changes else None
+        if first is not None and first == Change(first.op_id, prefetch=first.prefetch):
+            if first.prefetch in sizes:
+                continue
+            sizes.add(first.prefetch)
+        kept.append(one)
+    return kept
+
+
+def _order(one: Candidate) -> tuple[Any, ...]:
+    """The most promising first; of unknown effect another order of calls: where it brings anything, it brings most."""
+    moves = any(change.maps_after for change in one.changes)
+    return one.is_unknown, -round(one.expected, 2), not moves, len(one.changes), _size(one)
 
 
 def worth_trying(found: list[Candidate], tried: Collection[str]) -> Iterator[Candidate]:
@@ -158,6 +181,27 @@ def _together(loop: Loop) -> list[Candidate]:
     return [Candidate(key, changes, prediction=Prediction(ratio, min(low, ratio), ratio * (1 + MARGIN)))]
 
 
+def _reordered(batch: Stage, loop: Loop) -> Iterator[Candidate]:
+    """A batch in front of the maps that feed it: all of them, or the Python ones next to it."""
+    if batch.op_type != "BatchOp" or batch.node is None:
+        return
+    nodes = {stage.node: stage for stage in loop.stages}
+    maps: list[Stage] = []
+    while (fed := nodes.get(batch.node + len(maps) + 1)) and fed.op_type == "MapOp" and fed.op_id > batch.op_id:
+        maps.append(fed)
+    python = next((number for number, stage in enumerate(maps) if not stage.is_python), len(maps))
+    for number in sorted({len(maps), python} - {0}):
+        if any(_is_called_often(stage) for stage in maps[:number]):
+            change = Change(batch.op_id, maps_after=number)
+            yield Candidate(_key(change), (change,))
+
+
+def _is_called_often(stage: Stage) -> bool:
+    """Whether calling a map's Python, row by row, is what it costs: no times tell, but it holds everything up."""
+    short = stage.row_ns is not None and stage.row_ns < SHORT_ROW_NS
+    return stage.is_python and not stage.uses_processes and short and (stage.rows or 0.0) >= MANY_ROWS
+
+
 def _enough(stage: Stage, target: float, loop: Loop) -> tuple[float, int]:
     """Rate and number of workers: the smallest number that reaches the target, else the one that makes most."""
     numbers = range(1, min(loop.cpu_count, MOST_WORKERS) + 1)
@@ -169,12 +213,14 @@ def _enough(stage: Stage, target: float, loop: Loop) -> tuple[float, int]:
 
 
 def _key(change: Change) -> str:
-    parts = {"workers": change.workers, "prefetch": change.prefetch, "processes": change.processes}
+    parts = {name: getattr(change, name) for name in ("workers", "prefetch", "processes", "maps_after")}
     return f"{change.op_id}:" + ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
 
 
 def _size(candidate: Candidate) -> tuple[int, int, str]:
     settings = sum(
-        value is not None for one in candidate.changes for value in (one.workers, one.prefetch, one.processes)
+        value is not None
+        for one in candidate.changes
+        for value in (one.workers, one.prefetch, one.processes, one.maps_after)
     )
     return settings, sum(one.workers or 0 for one in candidate.changes), candidate.key

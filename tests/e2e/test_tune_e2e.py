@@ -72,3 +72,44 @@ def test_a_slow_map_is_found_proven_and_patched(pipeprof_in):
     patched = home.collect(command, "-q")
     assert patched.done.returncode == 0, patched.done.stderr
     assert workers(home, patched.path) == workers(home, run.path)
+
+
+SHORT = '''"""Two functions for each row, which take whole batches as well. Prints what the loop gets."""
+
+import hashlib
+
+import numpy as np
+from mindspore import dataset as ds
+
+
+class Rows:
+    def __len__(self):
+        return 128
+
+    def __getitem__(self, index):
+        return np.full((4, 4), index, np.uint8), np.array(index % 2, np.int32)
+
+
+data = ds.GeneratorDataset(Rows(), ["x", "y"], shuffle=False)
+data = data.map(lambda x: x / 255, ["x"])
+data = data.map(lambda x: (x[..., ::-1] - 0.5).astype(np.float32), ["x"])
+data = data.batch(16)
+state = hashlib.sha256()
+for x, y in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
+    state.update(x.tobytes() + y.tobytes() + str((x.shape, x.dtype, y.shape)).encode())
+print(state.hexdigest())
+'''
+
+
+def test_a_batch_in_front_of_its_maps_hands_out_the_same(pipeprof_in):
+    home = pipeprof_in("order")
+    (home.folder / "train.py").write_text(SHORT, encoding="utf-8")
+    settings = {"schema_version": 1, "operators": [{"node": 0, "op_type": "BatchOp", "maps_after": 2}]}
+    (home.folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    command = [home.python, "train.py"]
+    plain, moved = home.collect(command, "-q"), home.collect(command, "-q", "--apply", "settings.json")
+    assert moved.done.returncode == 0, moved.done.stderr
+    assert moved.done.stdout == plain.done.stdout != ""
+    order = "SELECT op_type FROM pipeline_op ORDER BY op_id"
+    assert [row["op_type"] for row in plain.sql(order)] == ["BatchOp", "MapOp", "MapOp", "GeneratorOp"]
+    assert [row["op_type"] for row in moved.sql(order)] == ["MapOp", "MapOp", "BatchOp", "GeneratorOp"]

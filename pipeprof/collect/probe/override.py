@@ -6,7 +6,7 @@ is executed is changed when it is parsed. The prefetch size is global in MindSpo
 
 import threading
 
-from . import describe, recorder, stand_in
+from . import describe, order, recorder, stand_in
 
 MARK = "_pipeprof_override"
 INSTEAD = "_pipeprof_instead"
@@ -32,7 +32,7 @@ class Wanted:
         return self
 
     def apply(self, copied):
-        """Change the copy that is about to be parsed."""
+        """Change the copy that is about to be parsed; returns the dataset that is to be parsed instead, if any is."""
         self.applied = True
         self.before = _settings(copied)
         if self.spec.get("workers") is not None:
@@ -40,6 +40,10 @@ class Wanted:
         if self.spec.get("processes") is not None:
             copied.python_multiprocessing = bool(self.spec["processes"])
         self.after = _settings(copied)
+        if not self.spec.get("maps_after"):
+            return None
+        self.before["maps_after"], self.after["maps_after"] = 0, int(self.spec["maps_after"])
+        return order.move(copied, self.after["maps_after"])
 
     def redescribe(self, graph):
         """Let the description of the tree say what is executed."""
@@ -51,6 +55,8 @@ class Wanted:
         if self.spec.get("processes") is not None:
             alone = entry["type"] == "GeneratorOp" and (entry.get("workers") or 1) < 2
             entry["processes"] = bool(self.spec["processes"] and entry.get("python") and not alone)
+        if self.spec.get("maps_after"):
+            order.redescribe(entry, int(self.spec["maps_after"]))
 
     def tell(self, number):
         """Record what was changed."""
@@ -136,6 +142,8 @@ def find(dataset, spec):
         return None, "operator %d is a %s, expected %s" % (number, found, kind)
     if spec.get("processes") is not None and not hasattr(nodes[number], "python_multiprocessing"):
         return None, "%s has no worker processes" % found
+    if spec.get("maps_after"):
+        return nodes[number], order.why_not(nodes[number], int(spec["maps_after"]), describe._kind)
     return nodes[number], ""
 
 
@@ -145,7 +153,7 @@ def _settings_wanted(spec, dataset):
     places = {id(node): number for number, node in enumerate(_nodes(dataset))}
     for one in spec.get("changes") or [spec]:
         node, why = find(dataset, one)
-        if node is None:
+        if why:
             raise stand_in.CannotError(why)
         wishes.append(Wanted(one, node, places.get(id(node))))
     for wanted in wishes:

@@ -1,0 +1,73 @@
+"""The diff puts a batch in front of its maps, and leaves everything else as it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.experiment.tune_patch import patch_of
+from pipeprof.record.settings_file import OperatorSetting, Settings
+
+pytest.importorskip("libcst", reason="the extra `tune`: without it the lines are named")
+
+LINES = """data = make()
+data = data.map(f, ["x"])  # scale
+data = data.map(g, ["x"])
+data = data.batch(32, drop_remainder=True)  # whole ones
+train(data)
+"""
+CHAIN = """data = (
+    make()
+    .map(f, ["x"])
+    .map(g,
+         ["x"])
+    .batch(32)
+    .repeat(2)
+)
+"""
+
+
+def after(folder, text, line, maps, **more):
+    """The added and removed lines of the patch, and what is left to do by hand."""
+    path = folder / "train.py"
+    path.write_text(text, encoding="utf-8")
+    one = OperatorSetting(node=0, op_type="BatchOp", place=f"{path}:{line}", maps_after=maps, **more)
+    found = patch_of(Settings(operators=(one,)), folder)
+    changed = [row for row in found.diff.splitlines()[2:] if row[:1] in "+-"]
+    return changed, [(one.what, one.why) for one in found.by_hand]
+
+
+def test_the_line_goes_up(tmp_path):
+    line = "data = data.batch(32, drop_remainder=True)  # whole ones"
+    assert after(tmp_path, LINES, 4, 2) == ([f"+{line}", f"-{line}"], [])
+
+
+def test_calls_of_a_chain_change_places(tmp_path):
+    changed, by_hand = after(tmp_path, CHAIN, 6, 2)
+    assert changed == ["+    .batch(32)", "-    .batch(32)"]
+    assert by_hand == []
+
+
+def test_only_the_nearest_map(tmp_path):
+    changed, _ = after(tmp_path, "data = make().map(f).map(g).batch(4)\n", 1, 1)
+    assert changed == ["-data = make().map(f).map(g).batch(4)", "+data = make().map(f).batch(4).map(g)"]
+
+
+def test_workers_of_the_same_batch_are_written_too(tmp_path):
+    changed, by_hand = after(tmp_path, "data = make().map(f).batch(4)\n", 1, 1, workers=2)
+    assert changed[1] == "+data = make().batch(4, num_parallel_workers=2).map(f)"
+    assert by_hand == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("data = make().map(f)\nprint(data)\ndata = data.batch(4)\n", 3),
+        ("data = make().map(f).shuffle(9).batch(4)\n", 1),
+        ("data = (\n    make()\n    .map(f)  # scale\n    .batch(4)\n)\n", 4),
+        ("other = data.map(f)\ndata = other.batch(4)\n", 2),
+        ("data = make().map(f).batch(4)\n", 2),
+        ("data = make(.map(f).batch(4)\n", 1),
+    ],
+)
+def test_where_they_are_not_in_a_row_the_line_is_named(tmp_path, text, line):
+    assert after(tmp_path, text, line, 1) == ([], [(".batch() in front of 1 map", "order")])
