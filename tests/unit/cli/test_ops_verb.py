@@ -338,7 +338,7 @@ def test_a_timeline_without_operators_is_named_as_such(call, tmp_path):
 
 
 def test_a_file_that_nobody_knows_and_one_that_is_not_there(call, tmp_path):
-    with pytest.raises(SourceError, match="nothing to import"):
+    with pytest.raises(SourceError, match="of a kind that is not known"):
         call(path=write(tmp_path / "x.json", {"a": 1}))
     with pytest.raises(RunError, match="no such run"):
         call(path=tmp_path / "absent.json")
