@@ -88,6 +88,7 @@ def add_steps(add, chance, here):
             type=chance.choice(["Add", "MatMul"]),
             phase=chance.choice(["forward", "backward"]),
             stack_id=chance.choice([None, 2, 3]),
+            category="pass" if op_id == 0 else None,
             **here,
         )
 
