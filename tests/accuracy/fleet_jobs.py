@@ -31,6 +31,7 @@ CAUSES = (
 )  # fmt: skip
 MS = 1_000_000  # ns
 PASSES = ("forward", "backward")
+STAGES = ("stage_imbalance", "last_stage")
 COMMUNICATION = {
     "send": "send", "recv": "receive", "tensor": "all_reduce", "gradients": "reduce_scatter",
     "parameters": "all_gather", "clip": "all_reduce",
@@ -277,7 +278,10 @@ def draw_shape(chance: Random, cause: str, *, most_ranks: int = 16) -> Shape:
 
 
 def draw(seed: int, cause: str, *, most_ranks: int = 16, least_cost: float = 0.05) -> Job:
-    """A job with this cause, which takes at least `least_cost` of its step; with its truth."""
+    """A job with this cause, which takes at least `least_cost` of its step; with its truth.
+
+    Of a slow stage, what an equal division of its work would bring.
+    """
     chance = Random(seed)  # noqa: S311 - test data
     while True:
         shape = draw_shape(chance, cause, most_ranks=most_ranks)
@@ -286,10 +290,21 @@ def draw(seed: int, cause: str, *, most_ranks: int = 16, least_cost: float = 0.0
         job = Job(shape, cause, ops, [list(step) for step in clean], [[0.0] * len(ops) for _ in clean])
         _PLANT[cause](chance, job)
         job.truth = measure(job)
-        before = fmean(max(execute(ops, step)[1]) for step in clean)
+        better = _evenly(job, clean) if cause in STAGES else clean
+        before = fmean(max(execute(ops, step)[1]) for step in better)
         job.truth["cost"] = 1 - before / job.truth["step_ns"]
         if cause == "none" or job.truth["cost"] >= least_cost:
             return job
+
+
+def _evenly(job: Job, clean: Sequence[Sequence[float]]) -> list[list[float]]:
+    """The work of the job, divided equally: nobody can take the layers of a long stage away."""
+    times = {}
+    for kind in PASSES:
+        mine = [number for number, op in enumerate(job.ops) if op.kind == kind]
+        before, after = (sum(step[number] for step in dur for number in mine) for dur in (clean, job.dur))
+        times[kind] = after / before
+    return [[value * times.get(op.kind, 1.0) for op, value in zip(job.ops, step, strict=True)] for step in clean]
 
 
 def _noisy(chance: Random, ops: Sequence[Op], shape: Shape) -> list[list[float]]:

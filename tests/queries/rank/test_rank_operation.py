@@ -6,7 +6,10 @@ def tables(steps=((0, (0, 1)),)):
     found = {"step": [], "op": [], "op_info": [], "collective": []}
     for rank in (0, 1):
         info = {"rank": rank, "op_id": 0, "name": "Chunk1/Forward-3", "phase": "forward", "category": "pass"}
-        found["op_info"] += [info, {"rank": rank, "op_id": 1, "name": "MatMul", "phase": "forward", "category": "kernel"}]
+        found["op_info"] += [
+            info,
+            {"rank": rank, "op_id": 1, "name": "MatMul", "phase": "forward", "category": "kernel"},
+        ]
     for step, ranks in steps:
         for rank in ranks:
             here, begin = {"rank": rank, "step": step}, (100 * step + 10 * rank) * MS
@@ -18,7 +21,9 @@ def tables(steps=((0, (0, 1)),)):
 
 
 def test_passes_and_communication_with_what_they_belong_to(ask):
-    rows = ask("rank/operation", tables(), steps=5, give="rank place name kind group_name peers is_comm start_ns end_ns")
+    rows = ask(
+        "rank/operation", tables(), steps=5, give="rank place name kind group_name peers is_comm start_ns end_ns"
+    )
     assert rows == [
         (0, 1, "chunk1/forward-3", "forward", "", 0, False, 0, 8 * MS),
         (0, 2, "chunk_1_forward-send", "send", "p", 0, True, 8 * MS, 10 * MS),
