@@ -123,6 +123,9 @@ bench-memory: $(READY)  ## growth of memory over 100,000 steps, profiled and not
 bench-ascend: $(READY)  ## kernel_details, trace_view and communication of 200 MB and 1 GB (about 6 minutes, 2 GB of disk)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/ascend_bench.py --megabytes 200 --and 1000 --repeat 2 --check
 
+bench-causes: $(READY)  ## causes across ranks on 1,000 drawn distributed trainings whose cause is known (about 10 minutes)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/accuracy/fleet_score.py --jobs 1000 --seed 100000
+
 bench-profile: $(READY)  ## what pipeprof.profile costs: waiting (fails when it can be seen) and recording (about 12 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds steps cycles --triples 3000 --pairs 200 --check
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds cycles --width 64 --pixels 64

@@ -30,6 +30,8 @@ CAUSES = (
     "slow_worker", "slow_link", "stage_imbalance", "last_stage", "input_length", "fail_slow", "host_gap", "none",
 )  # fmt: skip
 MS = 1_000_000  # ns
+LAUNCH = 0.003  # of the longest operation: how late others are launched at most
+SKEW = 20_000  # ns
 PASSES = ("forward", "backward")
 STAGES = ("stage_imbalance", "last_stage")
 COMMUNICATION = {
@@ -81,7 +83,8 @@ class Op:
 class Job:
     """A drawn job: its operations in an order in which they can be executed, and their times in ns.
 
-    `dur[step][op]` is computing or transfer, `gap[step][op]` what the host waits before it.
+    `dur[step][op]` is computing or transfer, `gap[step][op]` what the host waits before it; `clock[rank]` is how far its
+    clock is off.
     """
 
     shape: Shape
@@ -89,6 +92,7 @@ class Job:
     ops: list[Op]
     dur: list[list[float]]
     gap: list[list[float]]
+    clock: list[int] = field(default_factory=list)
     planted: dict[str, object] = field(default_factory=dict)
     truth: dict[str, float] = field(default_factory=dict)
 
@@ -277,21 +281,26 @@ def draw_shape(chance: Random, cause: str, *, most_ranks: int = 16) -> Shape:
             return shape
 
 
-def draw(seed: int, cause: str, *, most_ranks: int = 16, least_cost: float = 0.05) -> Job:
+def draw(seed: int, cause: str, *, most_ranks: int = 16, least_cost: float = 0.05, exact: bool = False) -> Job:
     """A job with this cause, which takes at least `least_cost` of its step; with its truth.
 
-    Of a slow stage, what an equal division of its work would bring.
+    Of a slow stage, what an equal division of its work would bring. Unless it is `exact`, every operation is launched a
+    little late, and clocks of ranks differ by up to 20 us.
     """
     chance = Random(seed)  # noqa: S311 - test data
     while True:
         shape = draw_shape(chance, cause, most_ranks=most_ranks)
         ops = operations(shape)
         clean = _noisy(chance, ops, shape)
-        job = Job(shape, cause, ops, [list(step) for step in clean], [[0.0] * len(ops) for _ in clean])
+        late = 0.0 if exact else LAUNCH * max(clean[0])
+        gaps = [[chance.uniform(0, late) for _ in ops] for _ in clean]
+        clock = [0 if exact else chance.randrange(-SKEW, SKEW) for _ in range(shape.ranks)]
+        job = Job(shape, cause, ops, [list(step) for step in clean], gaps, clock)
+        job.gap = [list(gap) for gap in gaps]
         _PLANT[cause](chance, job)
         job.truth = measure(job)
         better = _evenly(job, clean) if cause in STAGES else clean
-        before = fmean(max(execute(ops, step)[1]) for step in better)
+        before = fmean(max(execute(ops, *both)[1]) for both in zip(better, gaps, strict=True))
         job.truth["cost"] = 1 - before / job.truth["step_ns"]
         if cause == "none" or job.truth["cost"] >= least_cost:
             return job
@@ -380,7 +389,7 @@ def _host_gap(chance: Random, job: Job) -> None:
     for step, gap in zip(job.dur, job.gap, strict=True):
         for number, op in enumerate(job.ops):
             if op.kind in PASSES and chance.random() < share:
-                gap[number] = times * step[number]
+                gap[number] += times * step[number]
 
 
 def _scale(job: Job, times: float, chosen, since: int = 0) -> None:
@@ -402,14 +411,15 @@ def write(job: Job, folder: Path) -> Run:
     run = Run(folder, Manifest(run_id=f"20260101T000000-{job.cause[:6]}", started_at="2026-01-01T00:00:00Z", pipeprof_version="0", source="import:fleet", state="complete"))  # fmt: skip
     folder.mkdir(parents=True)
     rows: dict[tuple[str, int], list[dict[str, object]]] = defaultdict(list)
-    begin = 0
+    begin = MS
     for number, (dur, gap) in enumerate(zip(job.dur, job.gap, strict=True)):
         start, end = execute(job.ops, dur, gap)
         finish = begin + round(max(end))
         for rank in range(job.shape.ranks):
             rows["step", rank].append({"step": number, "kind_step": number, "kind": "train", "start_ns": begin, "end_ns": finish, "in_window": False})  # fmt: skip
         for op, first, last in zip(job.ops, start, end, strict=True):
-            timed = {"step": number, "start_ns": begin + round(first), "dur_ns": round(last) - round(first)}
+            clock = job.clock[op.rank] if job.clock else 0
+            timed = {"step": number, "start_ns": begin + round(first) + clock, "dur_ns": round(last) - round(first)}
             _row(op, timed, rows)
         begin = finish
     for (table, rank), found in rows.items():

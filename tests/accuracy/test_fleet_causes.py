@@ -37,7 +37,7 @@ def test_the_first_screen_names_the_planted_cause(tmp_path, cause):
 
 
 def test_the_slow_down_and_its_parts_are_those_of_the_generator(tmp_path):
-    job = draw(5, "last_stage", most_ranks=16)
+    job = draw(5, "last_stage", most_ranks=16, exact=True)
     causes = build(write(job, tmp_path / "run"))["ranks"]["causes"]
     slow, truth = causes["slowdown"], job.truth
     assert causes["error"] < 1e-6

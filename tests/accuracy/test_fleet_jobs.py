@@ -69,12 +69,12 @@ def test_gaps_of_the_host_are_no_part_of_the_slow_down():
 @pytest.mark.parametrize("cause", CAUSES)
 def test_a_planted_cause_costs_something_and_a_healthy_job_nothing(cause):
     job = draw(7, cause, most_ranks=8)
-    assert (job.truth["cost"] >= 0.05) == (cause != "none")
+    assert job.truth["cost"] >= 0.05 if cause != "none" else job.truth["cost"] == pytest.approx(0)
     assert draw(7, cause, most_ranks=8).truth == job.truth
 
 
 def test_a_written_run_has_the_ranks_stages_and_times_of_the_job(tmp_path):
-    job = draw(3, "last_stage", most_ranks=8)
+    job = draw(3, "last_stage", most_ranks=8, exact=True)
     with Engine.open(fleet_jobs.write(job, tmp_path / "run")) as engine:
         peers = engine.sql("SELECT rank, peers FROM rank_peer ORDER BY rank").to_pylist()
         steps = engine.sql("SELECT DISTINCT step, end_ns - start_ns AS dur FROM step ORDER BY step").to_pylist()

@@ -27,7 +27,8 @@ def _chosen(content: dict[str, Any]) -> Answer:
         return ended.answer(content)
     leading = next((one for one in (process, around) if one.can_say(content)), None)
     if leading is not None and not causes.is_sudden(content):
-        return leading.answer(content)
+        given: Answer = leading.answer(content)
+        return given
     if diagnosis["verdict"] in ("input_bound", "balanced"):
         return data.answer(content)
     if causes.can_say(content):

@@ -49,14 +49,15 @@ def graph_of(ops: Operations) -> Graph:
 
 
 def _together(ops: Operations) -> Ints:
+    ends = _ends(ops)
     met: dict[tuple[object, ...], list[int]] = {}
     turn: dict[tuple[object, ...], int] = {}
-    for op in np.flatnonzero(ops.is_comm):
-        side = ("send" if ops.is_send[op] else "receive") if ops.between_two[op] else ops.type[op]
-        stage = -1 if ops.groups[ops.group[op]] else ops.stage[op]
-        own = (ops.rank[op], ops.group[op], stage, ops.stem[op], side)
+    for op in np.flatnonzero(ops.is_comm).tolist():
+        stage = -1 if ops.groups[ops.group[op]] else int(ops.stage[op])
+        meeting = _meeting(ops, op, stage, ends)
+        own = (*meeting, int(ops.rank[op]))
         turn[own] = turn.get(own, -1) + 1
-        met.setdefault((*_meeting(ops, op, stage), turn[own]), []).append(int(op))
+        met.setdefault((*meeting, turn[own]), []).append(op)
     sizes: dict[tuple[object, ...], set[int]] = {}
     together = np.arange(len(ops.rank))
     for key, members in met.items():
@@ -69,15 +70,25 @@ def _together(ops: Operations) -> Ints:
     return together
 
 
-def _meeting(ops: Operations, op: int, stage: int) -> tuple[object, ...]:
-    """What the two sides of a transfer, or all ranks of a collective, have in common."""
-    if not ops.between_two[op]:
-        return ops.group[op], stage, ops.type[op]
-    ranks = np.unique(ops.rank[ops.between_two & (ops.group == ops.group[op])])
-    if len(ranks) != 2:
+def _ends(ops: Operations) -> dict[int, list[int]]:
+    """The ranks that send and receive in each group; of transfers there are two."""
+    mine = np.flatnonzero(ops.between_two)
+    found: dict[int, list[int]] = {}
+    for group, rank in np.unique(np.stack([ops.group[mine], ops.rank[mine]], axis=1), axis=0).tolist():
+        found.setdefault(group, []).append(rank)
+    if any(len(ranks) != 2 for ranks in found.values()):
         raise NotPairedError
-    sender = ops.rank[op] if ops.is_send[op] else ranks[ranks != ops.rank[op]][0]
-    return ops.group[op], ops.stem[op], int(sender)
+    return found
+
+
+def _meeting(ops: Operations, op: int, stage: int, ends: dict[int, list[int]]) -> tuple[object, ...]:
+    """What the two sides of a transfer, or all ranks of a collective, have in common."""
+    group = int(ops.group[op])
+    if not ops.between_two[op]:
+        return group, stage, int(ops.type[op])
+    one, other = ends[group]
+    sends = bool(ops.is_send[op]) == (one == int(ops.rank[op]))
+    return group, int(ops.stem[op]), one if sends else other
 
 
 def _of_rank(ops: Operations, mine: Ints) -> Iterable[tuple[int, int]]:
@@ -90,16 +101,37 @@ def _of_rank(ops: Operations, mine: Ints) -> Iterable[tuple[int, int]]:
         yield from _chain(comm[ops.track[comm] == track])
     counts = {key: int(np.sum(_of(ops, passes, key))) for key in _keys(ops, passes)}
     place = {int(op): index for index, op in enumerate(lane)}
-    for op in comm:
-        if int(op) in place:
-            continue
+    before = _before(ops, lane)
+    sides = {key: {side: comm[_transfers(ops, comm, key, side)] for side in (False, True)} for key in counts}
+    own = {key: passes[_of(ops, passes, key)] for key in counts}
+    for op in comm.tolist():
         key = (int(ops.stem[op]), int(ops.chunk[op]))
-        same = comm[_of(ops, comm, key) & (ops.is_send[comm] == ops.is_send[op]) & ops.between_two[comm]]
-        if ops.between_two[op] and counts.get(key) == len(same):
-            own = passes[_of(ops, passes, key)][ops.number[op]]
-            yield from _transfer(ops, int(op), lane, place[int(own)])
+        if op in place:
+            continue
+        if ops.between_two[op] and counts.get(key) == len(sides.get(key, {}).get(bool(ops.is_send[op]), ())):
+            yield from _transfer(ops, op, lane, place[int(own[key][ops.number[op]])], before)
         else:
-            yield from _by_time(ops, int(op), lane)
+            yield from _by_time(ops, op, lane)
+
+
+def _before(ops: Operations, lane: Ints) -> dict[int, int]:
+    """Of each pass of a lane the place of the pass before it in its direction."""
+    last: dict[int, int] = {}
+    found: dict[int, int] = {}
+    for index, op in enumerate(lane.tolist()):
+        stem = int(ops.stem[op])
+        if ops.is_comm[op]:
+            continue
+        if stem in last:
+            found[index] = last[stem]
+        last[stem] = index
+    return found
+
+
+def _transfers(ops: Operations, comm: Ints, key: tuple[int, int], side: bool) -> NDArray[np.bool_]:  # noqa: FBT001
+    """Which of them send (or, where `side` is false, receive) for passes of this direction and chunk."""
+    same: NDArray[np.bool_] = _of(ops, comm, key) & (ops.is_send[comm] == side) & ops.between_two[comm]
+    return same
 
 
 def _keys(ops: Operations, passes: Ints) -> set[tuple[int, int]]:
@@ -129,21 +161,16 @@ def _is_alone(ops: Operations, passes: Ints, op: int) -> bool:
     return not bool(beside.any())
 
 
-def _transfer(ops: Operations, op: int, lane: Ints, own: int) -> Iterable[tuple[int, int]]:
-    """Edges of a transfer that belongs to the pass `lane[own]`."""
+def _transfer(ops: Operations, op: int, lane: Ints, own: int, before: dict[int, int]) -> Iterable[tuple[int, int]]:
+    """Edges of a transfer that belongs to the pass `lane[own]`; `before`: the passes before, see `_before`."""
     if ops.is_send[op]:
         yield int(lane[_until(ops, lane, own)]), op
         return
     yield op, int(lane[own])
-    before = [index for index in range(own) if _is_like(ops, int(lane[index]), int(lane[own]))]
-    if before:
-        yield int(lane[_until(ops, lane, before[-1])]), op
+    if own in before:
+        yield int(lane[_until(ops, lane, before[own])]), op
     else:
         yield from _start(ops, op, lane)
-
-
-def _is_like(ops: Operations, one: int, other: int) -> bool:
-    return not ops.is_comm[one] and ops.stem[one] == ops.stem[other]
 
 
 def _until(ops: Operations, lane: Ints, index: int) -> int:

@@ -70,19 +70,26 @@ def operations(columns: Mapping[str, Any]) -> Operations | None:
     """
     if not len(columns["position"]):
         return None
-    keys = np.stack([_codes(columns[name]) for name in _COLUMNS], axis=1)
-    _, key = np.unique(keys, axis=0, return_inverse=True)
-    key = key.reshape(-1)
+    key = combined([_codes(columns[name]) for name in _COLUMNS])
     steps, step = np.unique(columns["position"], return_inverse=True)
     order = np.lexsort((columns["end_ns"], columns["start_ns"], key, step))
     turn = np.empty(len(order), dtype=np.int64)
     turn[order] = _places(step[order], key[order])
-    each, op = np.unique(np.stack([key, turn], axis=1), axis=0, return_inverse=True)
-    return _aligned(columns, steps, step, op.reshape(-1), len(each))
+    op = combined([key, turn])
+    return _aligned(columns, steps, step, op, int(op.max()) + 1)
 
 
 def _codes(column: Any) -> Any:
     return column[0] if isinstance(column, tuple) else column
+
+
+def combined(columns: Sequence[Any]) -> Ints:
+    """(n,) numbers from 0, equal where all columns are equal; in their order."""
+    found = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        values, code = np.unique(np.asarray(column), return_inverse=True)
+        found = np.unique(found * len(values) + code.reshape(-1), return_inverse=True)[1].reshape(-1)
+    return found
 
 
 def _places(step: Ints, key: Ints) -> Ints:
@@ -139,7 +146,7 @@ def _described(
         type=np.array([place[text] for text in texts]),
         stem=stem,
         chunk=chunk,
-        number=_numbers(np.stack([rank, sort, stem, chunk], axis=1)),
+        number=_numbers(combined([rank, sort, stem, chunk])),
         is_comm=is_comm,
         between_two=is_comm & (kind_code >= 0),
         is_send=is_comm & (kind_code == 0),
@@ -165,10 +172,8 @@ def _index(names: Sequence[str], name: str) -> int:
     return names.index(name) if name in names else -1
 
 
-def _numbers(keys: Ints) -> Ints:
-    """Position of each row among those with equal keys, from 0."""
-    _, key = np.unique(keys, axis=0, return_inverse=True)
-    key = key.reshape(-1)
+def _numbers(key: Ints) -> Ints:
+    """Position of each row among those with the same key, from 0."""
     order = np.argsort(key, kind="stable")
     number = np.empty(len(key), dtype=np.int64)
     number[order] = _places(np.zeros(len(key), dtype=np.int64), key[order])
