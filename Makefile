@@ -25,7 +25,7 @@ TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 # Each of several targets runs, whatever became of the one before; the exit code is of all of them.
 EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-history bench-timeline wheel release-check test-wheel constraints sbom clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-history bench-timeline wheel release-check test-wheel constraints sbom clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
