@@ -31,7 +31,7 @@ HEADS = {
 def causes_section(content: dict[str, Any]) -> Section:
     """Empty where no whole passes of microbatches were recorded."""
     section = Section("Causes across ranks")
-    causes = content["ranks"]["causes"]
+    causes = content["ranks"].get("causes")
     if causes is None:
         return section
     if causes["verdict"] == "not_measured":
