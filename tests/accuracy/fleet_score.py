@@ -107,10 +107,11 @@ def main() -> int:
     given = parser.parse_args()
     with ProcessPoolExecutor(given.processes) as pool:
         seeds = range(given.seed, given.seed + given.jobs)
-        scored = list(pool.map(score, seeds, [given.cause] * given.jobs, chunksize=8))
-    for one in scored:
-        if given.json or not one.right:
-            print(json.dumps(asdict(one)), file=sys.stdout if given.json else sys.stderr)
+        scored = []
+        for one in pool.map(score, seeds, [given.cause] * given.jobs, chunksize=8):
+            scored.append(one)
+            if given.json or not one.right:
+                print(json.dumps(asdict(one)), file=sys.stdout if given.json else sys.stderr, flush=True)
     found = summary(scored)
     print(json.dumps(found, indent=2), file=sys.stderr if given.json else sys.stdout)
     missed = found["right"] < 0.95 * found["planted"] or found["false_causes"] > 0.001 * max(found["healthy"], 1)
