@@ -12,7 +12,7 @@ from pipeprof.units import format_count
 
 def can_say(content: dict[str, Any]) -> bool:
     """Whether a cause across ranks was found."""
-    causes = content["ranks"].get("causes")
+    causes = content.get("ranks", {}).get("causes")
     return bool(causes and causes["found"])
 
 
@@ -23,7 +23,7 @@ def is_sudden(content: dict[str, Any]) -> bool:
 
 def answer(content: dict[str, Any]) -> Answer:
     """Of the cause that costs most."""
-    causes = content["ranks"].get("causes")
+    causes = content["ranks"]["causes"]
     item, slow = causes["found"][0], causes["slowdown"]
     given = Answer(words.sentence(item) + ".", confidence=item["confidence"])
     given.cause = _cause(slow)
