@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from pipeprof.query.engine import Engine
 
 MOST_STEPS = 64  # of each repetition: what is usual is known by then
+RANK_STEPS = 8192  # ranks x steps at most: 300 operations of each take about 1 GiB
 TEXTS = ("name", "track", "group_name", "kind")
 NUMBERS = ("position", "rank", "start_ns", "end_ns", "peers", "is_comm")
+LEAST_STEPS = 3  # fewer do not tell what is usual
 WHO = {"stage_imbalance": "stage", "slow_worker": "rank", "fail_slow": "rank", "slow_link": "link"}
 
 
@@ -20,9 +22,11 @@ def causes_of(engine: Engine) -> dict[str, Any] | None:
 
     None where no whole passes of microbatches were recorded, so that a step cannot be replayed.
     """
-    if not engine.rows("rank/passes"):
+    ranks = len({row["rank"] for row in engine.rows("rank/passes")})
+    if not ranks:
         return None
-    judged = _judged(engine.ask("rank/operation", steps=MOST_STEPS))
+    steps = min(MOST_STEPS, RANK_STEPS // ranks)
+    judged = _judged(engine.ask("rank/operation", steps=steps)) if steps >= LEAST_STEPS else [refused("many_ranks")]
     if not judged:
         return None
     first = judged[0]
@@ -31,6 +35,11 @@ def causes_of(engine: Engine) -> dict[str, Any] | None:
     if first["verdict"] == "slow" and not first["found"]:
         first["verdict"] = "even"
     return first | {"repetitions": len(judged)}
+
+
+def refused(why: str) -> dict[str, Any]:
+    """The verdict where nothing is judged; `why` is a code."""
+    return {"verdict": "not_measured", "why": why, "found": [], "slowdown": None, "facts": None, "error": None}
 
 
 def _identity(item: dict[str, Any]) -> tuple[str, Any]:
