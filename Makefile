@@ -25,7 +25,7 @@ TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 # Each of several targets runs, whatever became of the one before; the exit code is of all of them.
 EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-history bench-timeline wheel release-check test-wheel constraints sbom clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-history bench-timeline wheel release-check test-wheel constraints sbom clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -122,6 +122,9 @@ bench-memory: $(READY)  ## growth of memory over 100,000 steps, profiled and not
 
 bench-ascend: $(READY)  ## kernel_details, trace_view and communication of 200 MB and 1 GB (about 6 minutes, 2 GB of disk)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/ascend_bench.py --megabytes 200 --and 1000 --repeat 2 --check
+
+bench-causes: $(READY)  ## causes across ranks on 1,000 drawn distributed trainings whose cause is known (about 10 minutes)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/accuracy/fleet_score.py --jobs 1000 --seed 100000
 
 bench-profile: $(READY)  ## what pipeprof.profile costs: waiting (fails when it can be seen) and recording (about 12 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/inprocess.py --kinds steps cycles --triples 3000 --pairs 200 --check

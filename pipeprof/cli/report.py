@@ -26,6 +26,7 @@ SECTIONS = (
     "whole-run",
     "steps",
     "profiler-steps",
+    "causes",
     "ranks",
     "stragglers",
     "pipeline",

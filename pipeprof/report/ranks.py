@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer import doubts
+from pipeprof.report.causes import causes_of
 from pipeprof.report.words import evidence
 from pipeprof.report.words.ranks import sentence
 from pipeprof.verdict.slow_link import slow_links
@@ -26,6 +27,7 @@ def ranks_of(engine: Engine, *, top: int, several: bool) -> dict[str, Any]:
     arrivals = engine.rows("rank/last_arrival") if several else []
     links = engine.rows("rank/link", top=top)
     return {
+        "causes": causes_of(engine) if several else None,
         "straggler": _worded(stragglers(phases, arrivals)),
         "phase_diff": phases,
         "last_arrival": arrivals,

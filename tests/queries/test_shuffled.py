@@ -45,8 +45,16 @@ def nasty_tables(seed=FULL):
         add_allocations(add, chance, here)
         add_other_profiler(add, Random(10 * rep + rank), here)  # noqa: S311 - test data
         add_account(add, Random(rank), here)  # noqa: S311 - test data
+        add_passes(add, here)
     add_facts(add, chance)
     return tables
+
+
+def add_passes(add, here):
+    """What a replay of steps reads: a microbatch forward through the model."""
+    add("op_info", op_id=9, name="pass", type="Pass", phase="forward", category="pass", **here)
+    for step in range(4):
+        add("op", op_id=9, step=step, start_ns=step, dur_ns=1, track="0", **here)
 
 
 def add_steps(add, chance, here):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer import around, command, data, ended, process, step, unknown
+from pipeprof.report.answer import around, causes, command, data, ended, process, step, unknown
 from pipeprof.report.answer.shape import Answer
 
 __all__ = ["Answer", "answer_of"]
@@ -25,12 +25,14 @@ def _chosen(content: dict[str, Any]) -> Answer:
     diagnosis = content["diagnosis"]
     if ended.has_failed(content["run"]):
         return ended.answer(content)
-    if process.can_say(content):
-        return process.answer(content)
-    if around.can_say(content):
-        return around.answer(content)
+    leading = next((one for one in (process, around) if one.can_say(content)), None)
+    if leading is not None and not causes.is_sudden(content):
+        given: Answer = leading.answer(content)
+        return given
     if diagnosis["verdict"] in ("input_bound", "balanced"):
         return data.answer(content)
+    if causes.can_say(content):
+        return causes.answer(content)
     network = diagnosis["network"]
     if step.can_say(content) or (network and network["limit"] != "not_measured"):
         return step.answer(content)

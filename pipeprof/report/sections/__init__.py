@@ -9,6 +9,7 @@ from pipeprof.report.answer.ended import has_failed
 from pipeprof.report.answer.screen import lines
 from pipeprof.report.answer.shape import measured
 from pipeprof.report.sections.block import Block, Section, focus_of
+from pipeprof.report.sections.causes import causes_section
 from pipeprof.report.sections.communication import communication_section
 from pipeprof.report.sections.cpu import cpu_section
 from pipeprof.report.sections.diagnosis import diagnosis_section
@@ -42,6 +43,7 @@ _SECTIONS: dict[str, Callable[[dict[str, Any], tuple[int, int]], Section]] = {
     "whole-run": whole_run_section,
     "steps": steps_section,
     "profiler-steps": lambda content, _: split_section(content),
+    "causes": lambda content, _: causes_section(content),
     "ranks": lambda content, _: ranks_section(content),
     "stragglers": lambda content, _: stragglers_section(content),
     "pipeline": pipeline_section,

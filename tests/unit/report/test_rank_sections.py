@@ -274,7 +274,7 @@ def test_every_format_shows_the_same_sections(any_import):
         assert f"<h2>{part.title}</h2>" in html.text(content)
     document = json.loads(json_text.text(content))
     assert set(document["ranks"]) == {
-        "straggler", "phase_diff", "last_arrival", "collective_wait", "stage", "slow_links", "link", "curve",
+        "causes", "straggler", "phase_diff", "last_arrival", "collective_wait", "stage", "slow_links", "link", "curve",
     }  # fmt: skip
     assert {"split", "variation", "curve", "streams", "collectives", "transports"} <= set(document["steps"])
 

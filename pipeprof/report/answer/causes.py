@@ -1,0 +1,47 @@
+"""The answer where a replay of the step shows what makes it slower than its peers'."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.answer import command
+from pipeprof.report.answer.shape import Answer, at_most, percent
+from pipeprof.report.words import causes as words
+from pipeprof.units import format_count
+
+
+def can_say(content: dict[str, Any]) -> bool:
+    """Whether a cause across ranks was found."""
+    causes = content.get("ranks", {}).get("causes")
+    return bool(causes and causes["found"])
+
+
+def is_sudden(content: dict[str, Any]) -> bool:
+    """Whether that is a rank that became slow, which also makes the steps slower as the training runs."""
+    return can_say(content) and content["ranks"]["causes"]["found"][0]["code"] == "fail_slow"
+
+
+def answer(content: dict[str, Any]) -> Answer:
+    """Of the cause that costs most."""
+    causes = content["ranks"]["causes"]
+    item, slow = causes["found"][0], causes["slowdown"]
+    given = Answer(words.sentence(item) + ".", confidence=item["confidence"])
+    given.cause = _cause(slow)
+    given.action = words.ADVICE[item["code"]]
+    if item["times"] is not None:
+        given.gain = f"A step becomes {at_most(item['times'])}"
+    others = causes["found"][1:]
+    given.then = words.sentence(others[0]).partition(":")[0].lower() + " costs most" if others else ""
+    given.confidence_reason = words.doubts(item["doubts"]) or (
+        f"a replay of {format_count(slow['steps'], 'step')} is {percent(causes['error'])} off the recorded times"
+    )
+    shown = command.own(content["run"], "report", "--section", "causes")
+    given.propose(shown, "shows the slow-down by stage, rank, link and kind of operation")
+    return given
+
+
+def _cause(slow: dict[str, Any]) -> str:
+    text = f"With all operations equal to their peers' a step would be {slow['s']:.2f} times as fast"
+    if slow["launch"] >= 1.01:
+        text += f", without gaps of the host {slow['launch']:.2f} times"
+    return text + "."

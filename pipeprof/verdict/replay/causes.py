@@ -1,0 +1,222 @@
+"""Why a distributed step is slower than it could be: what each possible cause costs, and the rules that name one.
+
+The cost of a cause is the part of the recorded step that goes when only this cause is taken out and the step is
+executed again. The rules are data: of the causes whose clauses all hold the one that costs most is named first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipeprof.verdict.clause import Outcome, above, all_hold, at_least, below
+from pipeprof.verdict.replay.effects import Effects, effects_of
+from pipeprof.verdict.replay.graph import NotPairedError
+from pipeprof.verdict.replay.schedule import CircleError
+from pipeprof.verdict.replay.slowdown import Parts, Replay, parts_of, replay_of, slow_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeprof.verdict.replay.operations import Operations
+
+LEAST_STEPS = 3  # fewer do not tell what is usual
+MOST_ERROR = 0.05  # of the step: what the step on paper may be off
+COST = 0.02  # of the step: less is not worth a word, and noise in healthy jobs brings 0.5 %
+LINK_RATIO = 1.5  # times the usual transfer: slower than links vary
+INPUT_MATCH = 0.5  # correlation of forward and backward pass; noise has none, inputs of uneven length nearly 1
+INPUT_SPREAD = 0.05  # of a pass: microbatches that are nearly equal cannot be balanced
+SUSPECTS = 3  # links that are tried
+
+# One entry for each cause: all clauses must hold. Of several the one that costs most is named first.
+CAUSES = (
+    Outcome("stage_imbalance", (at_least("stage_cost", COST),)),
+    Outcome(
+        "input_length",
+        (at_least("input_cost", COST), at_least("input_match", INPUT_MATCH), at_least("input_spread", INPUT_SPREAD)),
+    ),
+    Outcome("slow_worker", (at_least("worker_cost", COST), below("sudden", 1))),
+    Outcome("fail_slow", (at_least("worker_cost", COST), at_least("sudden", 1))),
+    Outcome("slow_link", (at_least("link_cost", COST), at_least("link_ratio", LINK_RATIO))),
+    Outcome("host_gap", (at_least("host_cost", COST),)),
+)  # fmt: skip
+COSTS = {
+    "stage_imbalance": "stage_cost", "input_length": "input_cost", "slow_worker": "worker_cost",
+    "fail_slow": "worker_cost", "slow_link": "link_cost", "host_gap": "host_cost",
+}  # fmt: skip
+
+# All that apply.
+DOUBTS = (
+    Outcome("some_steps", (below("steps", 10),)),
+    Outcome("inexact", (above("error", 0.02),)),
+    Outcome("close", (above("runner_up", 0.5),)),
+    Outcome("whole_stage", (below("stage_ranks", 2),), only=("stage_imbalance",)),
+)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Costs are shares of the recorded step (0..1); None is not measured. `sudden`: 1 when a slow rank has an onset.
+
+    `runner_up`: cost of the second cause over that of the first; `stage_ranks`: ranks of the late stage.
+    """
+
+    steps: int
+    error: float
+    stage_cost: float | None
+    input_cost: float | None
+    input_match: float | None
+    input_spread: float
+    worker_cost: float | None
+    sudden: int
+    link_cost: float | None
+    link_ratio: float | None
+    host_cost: float
+    stage_ranks: int | None
+    runner_up: float = 0.0
+
+
+def judged(ops: Operations | None) -> dict[str, Any]:
+    """The verdict on one repetition: `verdict` (slow, even, not_measured), `why` a code, causes, S and its parts.
+
+    `found`: causes with `code`, `cost` (0..1 of a step), `times` (as fast without it), and who it is; the largest
+    first. Times are in ns, S and its parts are ratios; see pipeprof/verdict/replay/slowdown.py for the formulas.
+    """
+    if ops is None:
+        return _not_measured(None)
+    if len(ops.positions) < LEAST_STEPS:
+        return _not_measured("few_steps")
+    try:
+        replay = replay_of(ops)
+    except NotPairedError:
+        return _not_measured("not_paired")
+    except CircleError:
+        return _not_measured("circle")
+    if replay.error > MOST_ERROR:
+        return _not_measured("inexact") | {"error": replay.error}
+    return _of_replay(replay)
+
+
+def _not_measured(why: str | None) -> dict[str, Any]:
+    return {"verdict": "not_measured", "why": why, "found": [], "slowdown": None, "facts": None, "error": None}
+
+
+def _of_replay(replay: Replay) -> dict[str, Any]:
+    effects = effects_of(replay)
+    links = _links(replay)
+    facts = _facts(replay, effects, links)
+    found = [
+        _cause(outcome.code, replay, effects, links, getattr(facts, COSTS[outcome.code]))
+        for outcome in CAUSES
+        if all_hold(outcome.when, facts)
+    ]
+    found.sort(key=lambda item: -item["cost"])
+    if len(found) > 1:
+        facts = _with_runner_up(facts, found)
+    for item in found:
+        item["doubts"] = _doubts(item["code"], facts)
+        item["confidence"] = _confidence(item["doubts"])
+    return {
+        "verdict": "slow" if found else "even",
+        "why": None,
+        "found": found,
+        "slowdown": _slowdown(replay, parts_of(replay)),
+        "facts": asdict(facts),
+        "error": replay.error,
+    }
+
+
+def _facts(replay: Replay, effects: Effects, links: Sequence[Link]) -> Facts:
+    """What every rule is asked about."""
+    several = len(np.unique(replay.ops.stage)) > 1
+    stage_ranks = len(np.unique(replay.ops.rank[replay.ops.stage == effects.late_stage])) if several else None
+    best = links[0] if links else None
+    return Facts(
+        steps=len(replay.ops.positions),
+        error=replay.error,
+        stage_cost=_cost(replay, replay.dur / effects.stage) if several else None,
+        input_cost=_cost(replay, replay.dur / effects.rest),
+        input_match=effects.input_match,
+        input_spread=effects.rest_spread,
+        worker_cost=_cost(replay, replay.dur / effects.slow) if effects.slow_ranks else None,
+        sudden=int(bool(effects.slow_ranks) and effects.slow_ranks[0].onset is not None),
+        link_cost=best.cost if best else None,
+        link_ratio=best.ratio if best else None,
+        host_cost=1 - 1 / replay.launch_slowdown,
+        stage_ranks=stage_ranks,
+    )
+
+
+def _with_runner_up(facts: Facts, found: Sequence[dict[str, Any]]) -> Facts:
+    return Facts(**{**asdict(facts), "runner_up": found[1]["cost"] / found[0]["cost"]})
+
+
+def _cost(replay: Replay, dur: Any) -> float:
+    """Part of the recorded step that goes with these durations."""
+    return (float(replay.taken_ns.mean()) - replay.time_ns(dur)) / float(replay.measured_ns.mean())
+
+
+@dataclass(frozen=True)
+class Link:
+    """A communication group, what it costs, and how long its transfers take beside the usual ones (median, times)."""
+
+    group: str
+    ranks: tuple[int, ...]
+    cost: float
+    ratio: float
+
+
+def _links(replay: Replay) -> list[Link]:
+    """The suspects, dearest first."""
+    ops, found = replay.ops, []
+    for group in slow_groups(replay)[:SUSPECTS]:
+        mine = ops.is_comm & (ops.group == group)
+        dur = np.where(mine[:, None], np.minimum(replay.dur, replay.usual), replay.dur)
+        ratio = float(np.median(replay.dur[mine] / np.maximum(replay.usual[mine], 1.0)))
+        ranks = tuple(int(rank) for rank in np.unique(ops.rank[mine]))
+        found.append(Link(ops.groups[group], ranks, _cost(replay, dur), ratio))
+    return sorted(found, key=lambda link: (-link.cost, link.group))
+
+
+def _cause(code: str, replay: Replay, effects: Effects, links: Sequence[Link], cost: float) -> dict[str, Any]:
+    item: dict[str, Any] = {"code": code, "cost": cost, "times": 1 / (1 - cost) if cost < 1 else None}
+    if code == "stage_imbalance":
+        ranks = np.unique(replay.ops.rank[replay.ops.stage == effects.late_stage])
+        item |= {"stage": effects.late_stage, "is_last": effects.late_stage == int(replay.ops.stage.max())}
+        item["ranks"] = [int(rank) for rank in ranks]
+    elif code in ("slow_worker", "fail_slow"):
+        slow = effects.slow_ranks[0]
+        item |= {"rank": slow.rank, "late": slow.late, "others": [other.rank for other in effects.slow_ranks[1:]]}
+        item["since"] = None if slow.onset is None else int(replay.ops.positions[slow.onset])
+    elif code == "slow_link":
+        item |= {"link": links[0].group, "ranks": list(links[0].ranks), "ratio": links[0].ratio}
+    elif code == "input_length":
+        item |= {"match": effects.input_match, "spread": effects.rest_spread}
+    return item
+
+
+def _doubts(code: str, facts: Facts) -> list[dict[str, Any]]:
+    apply = (one for one in DOUBTS if (not one.only or code in one.only) and all_hold(one.when, facts))
+    return [{"code": one.code, "value": getattr(facts, one.when[0].fact)} for one in apply]
+
+
+def _confidence(doubts: Sequence[object]) -> str:
+    return ("high", "medium", "low")[min(len(doubts), 2)]
+
+
+def _slowdown(replay: Replay, parts: Parts) -> dict[str, Any]:
+    """S and its parts, each the largest first."""
+    return {
+        "s": replay.slowdown, "launch": replay.launch_slowdown, "m_w": parts.m_w, "m_s": parts.m_s,
+        "step_ns": float(replay.measured_ns.mean()), "taken_ns": float(replay.taken_ns.mean()),
+        "ideal_ns": replay.ideal_ns, "steps": len(replay.ops.positions), "dropped_steps": replay.ops.dropped_steps,
+        "by_stage": _ordered("stage", parts.stages), "by_replica": _ordered("replica", parts.replicas),
+        "by_type": _ordered("type", parts.types), "by_link": _ordered("link", parts.links),
+        "by_rank": _ordered("rank", parts.ranks),
+    }  # fmt: skip
+
+
+def _ordered(name: str, parts: dict[Any, float]) -> list[dict[str, Any]]:
+    return [{name: key, "s": value} for key, value in sorted(parts.items(), key=lambda item: (-item[1], item[0]))]
