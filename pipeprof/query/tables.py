@@ -23,7 +23,6 @@ READ_AHEAD = 1 << 21  # rows that Arrow reads before they are asked for: 16 batc
 _ONCE = {
     "pipeline": ("rep", "rank", "pipeline_id"),
     "pipeline_op": ("rep", "rank", "pipeline_id", "op_id"),
-    "pipeline_edge": ("rep", "rank", "pipeline_id", "producer_id", "consumer_id"),
 }
 MEMORY_BYTES = 1 << 20  # of Parquet: a table of at most so many is read once, for opening its files takes longest
 
