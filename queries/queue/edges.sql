@@ -14,5 +14,6 @@ SELECT
   producer_id,
   consumer_id
 FROM pipeline_edge
+WHERE producer_id IS NOT NULL AND consumer_id IS NOT NULL
 GROUP BY rep, rank, pipeline_id, producer_id, consumer_id
 ORDER BY rep, rank, pipeline_id, producer_id, consumer_id
