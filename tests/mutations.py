@@ -339,12 +339,12 @@ def any_value(rng, data):
     """A value of JSON that is missing or impossible: of a document, or of a line."""
     try:
         return "value", changed(rng, data)
-    except ValueError:
+    except (ValueError, RecursionError):
         lines = data.split(b"\n")
         at = rng.randrange(len(lines))
         try:
             lines[at] = changed(rng, lines[at])
-        except ValueError:
+        except (ValueError, RecursionError):
             return any_cell(rng, data)
         return "value of a line", b"\n".join(lines)
 
