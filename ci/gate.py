@@ -34,6 +34,11 @@ MEANING = {
     USAGE: "the check is set up wrongly", NOT_JUDGED: "the comparison could not be judged",
     WORKLOAD_FAILED: "the measured command failed",
 }  # fmt: skip
+JUDGES = ("policy", "baseline")
+NOT_ENOUGH = (
+    "this change edits the policy or the baseline that it is judged by, so only a verdict that passes makes it "
+    "green: measure it again, on a quieter machine or with more time, or move those edits into a change of their own"
+)
 CHOOSABLE = ("regressed", "incomparable", "inconclusive")  # everything else that is not fine is always red
 GIVEN = (
     "COMMAND", "MODE", "BASE_REF", "BASELINE_ROOT", "WORKLOAD", "MACHINE", "BUDGET", "POLICY", "REPS", "FAIL_ON",
@@ -293,6 +298,11 @@ def judged(code: int, data: bytes, tail: str) -> dict[str, Any]:
     return content
 
 
+def edits_its_judge(content: dict[str, Any]) -> bool:
+    """Whether the change edits the settings or the baseline that judge it: then `fail-on` leaves no verdict out."""
+    return any(one["kind"] in JUDGES for one in (content.get("trust") or {}).get("edits") or [])
+
+
 def reason(tail: str) -> str:
     """The last error among these lines, to go behind a sentence; empty without one."""
     found = [line[len("error: ") :].strip() for line in tail.splitlines() if line.startswith("error: ")]
@@ -377,7 +387,10 @@ def main() -> int:
         content = judged(code, data, tail)
         publish(data, folder, env)
         verdict, content_there = content["verdict"], True
-        red = code and (verdict not in CHOOSABLE or verdict in inputs.fail_on)
+        own = verdict in CHOOSABLE and verdict not in inputs.fail_on and edits_its_judge(content)
+        red = code and (verdict not in CHOOSABLE or verdict in inputs.fail_on or own)
+        if own:
+            say(f"::error title={verdict} is not enough::{NOT_ENOUGH}")
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not look like a verdict
         known = error if isinstance(error, GateError) else GateError(f"{type(error).__name__}: {error}", NOT_JUDGED)
         publish_error(known, env)

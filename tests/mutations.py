@@ -2,8 +2,9 @@
 
 `python tests/mutations.py FAMILY SEED FIRST COUNT` prints one line of JSON per case: what was done to the input, which
 verbs read it, how they ended, how long they took and what memory the process needed at most. A case is bad when a verb
-ends in anything but an exit code of ours, takes longer than HANG_S, needs more than MOST_MIB, or when something is
-written, made or removed outside of the folders that it may write to. A case is drawn from its seed and number alone.
+ends in anything but an exit code of ours, takes more than HANG_S of CPU time (a shared machine says nothing by its clock) or
+STUCK_S of time, needs more than MOST_MIB, or when something is written, made or removed outside of the folders that it may
+write to. A case is drawn from its seed and number alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import os
 import random
 import resource
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -26,7 +28,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 HERE = Path(__file__).parent
 CAPTURES = HERE / "real" / "captures"
-HANG_S = 60
+HANG_S = 60  # of CPU time
+STUCK_S = 600  # what waits for a pipe takes no CPU time
 MOST_SEALED = 1 << 26  # bytes of a file that gets a new checksum
 MOST_MIB = 1024
 LAST_RESORT = 4 << 30  # bytes of data; a process that wants more is ended, so that the machine goes on
@@ -336,12 +339,12 @@ def any_value(rng, data):
     """A value of JSON that is missing or impossible: of a document, or of a line."""
     try:
         return "value", changed(rng, data)
-    except ValueError:
+    except (ValueError, RecursionError):
         lines = data.split(b"\n")
         at = rng.randrange(len(lines))
         try:
             lines[at] = changed(rng, lines[at])
-        except ValueError:
+        except (ValueError, RecursionError):
             return any_cell(rng, data)
         return "value of a line", b"\n".join(lines)
 
@@ -511,22 +514,23 @@ def case(family, seed, number, templates, watch):
         watch.seen = []
         before = listing(place)
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        began = time.monotonic()
-        faulthandler.dump_traceback_later(HANG_S, exit=True)
+        began, used = time.monotonic(), cpu_seconds()
+        faulthandler.dump_traceback_later(STUCK_S, exit=True)
+        end_after(HANG_S)
         watch.on = True
         ends = [asked(verb) for verb in chosen]
         watch.on = False
         faulthandler.cancel_dump_traceback_later()
-        took = time.monotonic() - began
+        took, used = time.monotonic() - began, cpu_seconds() - used
         problems = [trace for _, trace in ends if trace]
         problems += [f"exit code {code}" for code, trace in ends if code not in CODES and not trace]
-        problems += [f"{took:.0f} s"] if took > HANG_S else []
+        problems += [f"{used:.0f} s of CPU time"] if used > HANG_S else []
         problems += [f"{peak()} MiB"] if peak() > MOST_MIB else []
         problems += [f"wrote outside: {one}" for one in watch.seen]
         problems += [f"changed outside: {one}" for one in sorted(before ^ listing(place))]
         return {
             "family": family, "number": number, "how": how, "verbs": chosen, "codes": [code for code, _ in ends],
-            "seconds": round(took, 2), "mib": peak(), "problems": problems,
+            "seconds": round(took, 2), "cpu": round(used, 2), "mib": peak(), "problems": problems,
         }  # fmt: skip
     finally:
         watch.on = False
@@ -546,6 +550,18 @@ def listing(place):
         for path in kept
         if not path.is_dir() or path.is_symlink()
     }
+
+
+def cpu_seconds():
+    """CPU time of this process and of its children that ended."""
+    return sum(os.times()[:4])
+
+
+def end_after(seconds):
+    """Let this process end, with a traceback, when it has used so many more seconds of CPU time."""
+    faulthandler.register(signal.SIGXCPU, chain=True)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + seconds, hard))
 
 
 def peak():

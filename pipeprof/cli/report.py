@@ -111,11 +111,12 @@ def sql(words: tuple[str, ...], form: str) -> None:
 
     Without RUN, the newest run of the current folder is asked. Tables and views: docs/tables.md.
     """  # noqa: D301
+    from pipeprof.cli.hard_end import process_ends_late
     from pipeprof.report import rows
 
     run, query = _run_and_query(words)
     text = sys.stdin.read() if query == "-" else query
-    rows.show(opened(run), text, form)
+    rows.show(opened(run), text, form, asking=process_ends_late())
 
 
 def _run_and_query(words: tuple[str, ...]) -> tuple[Path, str | None]:

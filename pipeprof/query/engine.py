@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from functools import cached_property
@@ -13,7 +14,9 @@ import duckdb
 
 from pipeprof.errors import PipeprofError, QueryError, RunError, did_you_mean, near_names
 from pipeprof.query import catalog, statement
+from pipeprof.query.process_memory import at_most
 from pipeprof.query.tables import absolute, damaged, make_tables, quoted
+from pipeprof.query.time_limit import in_time
 from pipeprof.record import limits
 from pipeprof.record.schema import BY_NAME, TABLES
 from pipeprof.record.text import reachable
@@ -32,6 +35,7 @@ MAX_THREADS = 8
 _BATCH = 4096  # rows
 _ARROW_BATCH = 1 << 16
 _ROW_BYTES = 512  # of a row in Python
+_MEMORY_TIMES = 6  # of what queries keep: with an answer, and what allocators set aside
 
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "bigint": (int,),
@@ -119,13 +123,19 @@ class Engine:
         """As `rows`, one after the other. Ask nothing else before the last one."""
         text, checked = self._prepared(name, params)
         try:
-            found = self._connection.execute(text, checked or None)
+            with in_time(self._connection):
+                found = self._connection.execute(text, checked or None)
             names = [column[0] for column in found.description]
-            while batch := found.fetchmany(_BATCH):
+            while batch := self._next(found):
                 for row in batch:
                     yield dict(zip(names, row, strict=True))
         except duckdb.Error as error:
             raise self._explained(error) from error
+
+    def _next(self, found: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
+        """The next rows. What is done with them between takes none of the query's time."""
+        with in_time(self._connection):
+            return found.fetchmany(_BATCH)
 
     def check_whole(self) -> None:
         """Raises RunError when a table of the run has other rows than its manifest says: one of its files is gone."""
@@ -189,10 +199,11 @@ class Engine:
             elif name in BY_NAME:
                 tables.add(name)
         try:
-            self._make_tables(tables)
-            for name, view in views.items():
-                if name in needed:
-                    self._create(name, view, kept=keep and view.kept)
+            with in_time(self._connection):
+                self._make_tables(tables)
+                for name, view in views.items():
+                    if name in needed:
+                        self._create(name, view, kept=keep and view.kept)
         except duckdb.Error as error:
             raise self._explained(error) from error
 
@@ -217,7 +228,9 @@ class Engine:
 
     def _fetch(self, text: str, params: Mapping[str, Any] | None, *, own: bool = True) -> pa.Table:
         try:
-            return _table(self._connection.sql(text, params=params or None))
+            allocating = contextlib.nullcontext() if own else at_most(_MEMORY_TIMES * limits.most_memory())
+            with in_time(self._connection), allocating:
+                return _table(self._connection.sql(text, params=params or None))
         except (OSError, ValueError, RuntimeError) as error:
             raise self._explained(_of_stream(error), own=own) from error
         except MemoryError as error:
@@ -286,10 +299,9 @@ def _threads() -> int:
 
 def _lock(connection: duckdb.DuckDBPyConnection, folder: Path | None) -> None:
     """Leave only the run's folder to be reached, or nothing, for good. So much is spilled to a temporary folder."""
-    spill = Path(tempfile.gettempdir()) / f"pipeprof-duckdb-{os.getpid()}"
     reached = "" if folder is None else quoted(str(reachable(absolute(folder))) + "/")
     connection.execute(
-        f"SET temp_directory = {quoted(spill)};"
+        f"SET temp_directory = {quoted(spill_folder())};"
         f"SET max_temp_directory_size = {quoted(f'{limits.most_spilled() >> 20}MiB')};"
         f"SET allowed_directories = [{reached}];"
         "SET autoinstall_known_extensions = false;"
@@ -298,6 +310,11 @@ def _lock(connection: duckdb.DuckDBPyConnection, folder: Path | None) -> None:
         "SET enable_external_access = false;"
         "SET lock_configuration = true"
     )
+
+
+def spill_folder() -> Path:
+    """Where this process's queries put what does not fit into the memory."""
+    return Path(tempfile.gettempdir()) / f"pipeprof-duckdb-{os.getpid()}"
 
 
 def _checked(query: Query, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 READ_AHEAD = 1 << 21  # rows that Arrow reads before they are asked for: 16 batches of 2**17
+# What there is one row of. Rows that are there again multiply those of every other table that they belong to.
+_ONCE = {
+    "pipeline": ("rep", "rank", "pipeline_id"),
+    "pipeline_op": ("rep", "rank", "pipeline_id", "op_id"),
+}
 MEMORY_BYTES = 1 << 20  # of Parquet: a table of at most so many is read once, for opening its files takes longest
 
 
@@ -46,6 +51,21 @@ def make_tables(
         except duckdb.BinderException:  # an older pipeprof wrote the files: they do not have all columns
             stored = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]  # noqa: S608
             connection.execute(f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, stored)}')
+    for table in tables:
+        if table.name in _ONCE and stored_in[table.name]:
+            _refuse_again(connection, run, table.name)
+
+
+def _refuse_again(connection: duckdb.DuckDBPyConnection, run: Run, name: str) -> None:
+    """Raises RunError for a table that has more than one row of the same thing."""
+    keys = ", ".join(_ONCE[name])
+    text = f'SELECT count(*) FROM "{name}" WHERE {_ONCE[name][-1]} IS NOT NULL GROUP BY {keys} ORDER BY 1 DESC LIMIT 1'  # noqa: S608
+    found = connection.execute(text).fetchone()
+    if found is not None and found[0] > 1:
+        raise RunError(
+            f"damaged table `{name}` of `{run.path}`: found {found[0]:,} rows with the same {keys}, expected one",
+            "collect or import the run again, or restore its files",
+        )
 
 
 def _refuse_many_rows(connection: duckdb.DuckDBPyConnection, run: Run, stored_in: Mapping[str, Sequence[Path]]) -> None:

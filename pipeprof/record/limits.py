@@ -13,9 +13,12 @@ BYTES, ROWS, SECONDS, MEMORY = (
     "PIPEPROF_MAX_MEMORY_MIB",
 )
 SPILL = "PIPEPROF_MAX_SPILL_MIB"
+QUERY_SECONDS = "PIPEPROF_MAX_QUERY_SECONDS"
 _SECONDS = 3600
 _MEMORY_MIB = 512
 _SPILL_MIB = 8192
+_QUERY_SECONDS = 300
+_LONGEST = 1 << 22  # seconds
 _FEW_ROWS, _ROWS_PER_BYTE = 1 << 20, 4
 _IMPORTED_ROWS, _KEPT_ROWS = 1 << 28, 1 << 20
 _PACKED_FEW, _PACKED_TIMES = 1 << 30, 100
@@ -70,6 +73,11 @@ def most_memory() -> int:
 def most_spilled() -> int:
     """Bytes that a query may put into the temporary folder, for want of memory."""
     return (_chosen(SPILL) or _SPILL_MIB) << 20
+
+
+def most_query_seconds() -> int:
+    """How long one query may take. No timer waits for longer than some weeks."""
+    return min(_chosen(QUERY_SECONDS) or _QUERY_SECONDS, _LONGEST)
 
 
 def raised_by(name: str) -> str:

@@ -149,6 +149,11 @@ def _to_do(content: Mapping[str, Any]) -> str:
 
 
 def _undecided(content: Mapping[str, Any]) -> str:
+    if compare_trust.loosens(dict(content)):
+        return (
+            "measure it again, with more time (`budget`) or on a quieter machine: a change that edits the policy "
+            "or the baseline that it is judged by does not pass undecided. Or give those edits a change of their own."
+        )
     lead = _lead(content)
     codes = {fact.get("code"): fact for one in content["metrics"] for fact in one.get("reason_facts") or []}
     if "few_jobs" in codes:

@@ -6,25 +6,25 @@ import csv
 import json
 import math
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from pipeprof import escape
-from pipeprof.query import process_memory
 from pipeprof.query.engine import Engine
-from pipeprof.record import limits
 from pipeprof.report.screen import print_drawn
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     import pyarrow as pa
     from rich.console import Console
 
     from pipeprof.record.run import Run
 
-_MEMORY_TIMES = 6  # of what queries keep: with an answer, and what allocators set aside
 MOST_ROWS = 100  # on a terminal; files and pipes get all
 SHOWS_ALL = "--format csv"
 _NUMBERS = ("int", "uint", "double", "float", "halffloat", "decimal")
@@ -35,10 +35,13 @@ CONTENTS = (
 )
 
 
-def show(run: Run, query: str | None, form: str) -> None:
-    """Print the rows of a query over a run; of the list of its tables and views when there is none."""
+def show(run: Run, query: str | None, form: str, *, asking: AbstractContextManager[None] | None = None) -> None:
+    """Print the rows of a query over a run; of the list of its tables and views when there is none.
+
+    `asking` is around the question, and not around the printing, which waits for whoever reads.
+    """
     with Engine.open(run, lazily=True) as engine:
-        with process_memory.at_most(_MEMORY_TIMES * limits.most_memory()):
+        with asking or nullcontext():
             found = engine.sql(query or CONTENTS)
         show_rows(found, form)
 

@@ -10,5 +10,6 @@
 SELECT
   rep, rank, pipeline_id, producer_id, consumer_id
 FROM pipeline_edge
+WHERE producer_id IS NOT NULL AND consumer_id IS NOT NULL
 GROUP BY ALL
 ORDER BY rep, rank, pipeline_id, producer_id, consumer_id

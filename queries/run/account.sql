@@ -4,7 +4,7 @@
 -- Gives, one row per (rep, rank, part, detail, cause), in that order:
 --   rep       bigint   repetition
 --   rank      bigint   process rank
---   part      varchar  see run_part
+--   part      varchar  see run_part; not_recorded where it is null
 --   detail    varchar  callback: its class; compiling: the network or function; empty for others
 --   cause     varchar  recompile: short_batch | changed_shapes | again | new_object; empty for others
 --   count     bigint   how often, such as steps, evaluations, graphs
@@ -12,13 +12,15 @@
 --   dur_ns    bigint   ns    time of all of them
 --   share     double   0..1  of the rank's run
 SELECT
-  rep, rank, part,
+  rep, rank,
+  coalesce(part, 'not_recorded') AS part,
   coalesce(detail, '') AS detail,
   coalesce(cause, '') AS cause,
-  CAST(sum(count) AS BIGINT) AS count,
+  CAST(coalesce(sum(count), 0) AS BIGINT) AS count,
   min(start_ns) AS start_ns,
   CAST(sum(dur_ns) AS BIGINT) AS dur_ns,
   sum(dur_ns) / nullif(sum(sum(dur_ns)) OVER (PARTITION BY rep, rank), 0) AS share
 FROM run_part
-GROUP BY rep, rank, part, coalesce(detail, ''), coalesce(cause, '')
+WHERE dur_ns IS NOT NULL
+GROUP BY rep, rank, coalesce(part, 'not_recorded'), coalesce(detail, ''), coalesce(cause, '')
 ORDER BY rep, rank, part, detail, cause

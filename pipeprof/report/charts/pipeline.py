@@ -160,7 +160,7 @@ def _depth(curve: Sequence[Row], names: dict[int, str], chosen: Any) -> Any:
     points = [
         {"t": round(row["t_ns"] / NS_PER_S, 4), "low": row["low_depth"], "high": row["high_depth"],
          "depth": round(row["mean_depth"], 3), "name": names[row["op_id"]], "capacity": row["capacity"]}
-        for row in curve if row["op_id"] in names
+        for row in curve if row["op_id"] in names and row["mean_depth"] is not None
     ]  # fmt: skip
     base = alt.Chart(alt.Data(values=points)).transform_filter(chosen).encode(x=alt.X("t:Q", title="time, s"))
     band = base.mark_area(opacity=0.25, color=COLOURS[6]).encode(

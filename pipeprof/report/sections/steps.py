@@ -73,7 +73,8 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     _slowest(section, rows_at(steps["slowest"], focus)[:5], windowed=in_windows(content))
     where = ", in steps with recorded operators" if in_windows(content) else ""
     for name, point in steps["points"].items():
-        points = f"FP {point['fp']} ({point['fp_choice']}), BP {point['bp']} ({point['bp_choice']})"
+        fp, fp_choice, bp, bp_choice = (point.get(key, "N/A") for key in ("fp", "fp_choice", "bp", "bp_choice"))
+        points = f"FP {fp} ({fp_choice}), BP {bp} ({bp_choice})"
         section.notes.append(f"{name}: {points}{where}")
     stages = {row["stage"]: row for row in rows_at(steps["stages"], focus)}
     listed = [

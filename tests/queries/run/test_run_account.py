@@ -16,3 +16,8 @@ def test_parts_have_their_share_of_the_rank_and_null_is_empty(ask):
         (0, "training", "", "", 9, 40, 60, 0.6),
         (1, "training", "", "", 1, 0, 7, 1.0),
     ]
+
+
+def test_a_part_without_a_name_is_not_recorded_and_one_without_a_length_is_none(ask):
+    rows = [{"dur_ns": 7, "start_ns": 1}, {"part": "training", "count": 3}]
+    assert ask("run/account", {"run_part": rows}, give="part count dur_ns") == [("not_recorded", 0, 7)]

@@ -99,6 +99,19 @@ def test_inconclusive_is_a_warning_by_default(runner):
     assert runner.run(fail_on="regressed,inconclusive").exit_code == 4
 
 
+@pytest.mark.parametrize("kind", ["policy", "baseline", "ci", "workload"])
+@pytest.mark.parametrize("verdict", ["regressed", "incomparable", "inconclusive", "unchanged", "acknowledged"])
+def test_who_edits_the_judge_does_not_pass_undecided(runner, kind, verdict):
+    runner.plan = says(comparison(verdict, trust=trust([edit(kind)])))
+    outcome = runner.run(fail_on="incomparable" if verdict != "incomparable" else "regressed")
+    red = kind in ("policy", "baseline") and EXIT[verdict] != 0
+    assert outcome.exit_code == (EXIT[verdict] if red else 0)
+    titles = [title for level, title, _ in outcome.annotations if level == "error"]
+    assert (f"{verdict} is not enough" in titles) == red
+    if red and verdict == "inconclusive":
+        assert "does not pass undecided" in runner.artifact("comment.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("event", "base"),
     [

@@ -14,6 +14,7 @@ from pipeprof.record.run import Rep
 
 LOOSE = "[metrics.step_time_median]\nmin_effect = 9.0\nmargin = 9.0\n"
 SPREAD = (1.0, 1.004, 0.997, 1.002, 0.999)
+NOISY = (1.01, 3.4, 0.52, 0.47, 2.2)  # an overloaded machine
 # `collect` finds its run already recorded; everything else is the real program.
 PIPEPROF = """#!{python}
 import shutil, sys
@@ -29,8 +30,8 @@ else:
 def recorded(make_run):
     """`recorded(ms)` is the folder of a run of five repetitions with such steps."""
 
-    def make(step_ms):
-        lengths = [round(step_ms * factor * 1e6) for factor in SPREAD]
+    def make(step_ms, spread=SPREAD):
+        lengths = [round(step_ms * factor * 1e6) for factor in spread]
         rows = [
             {"rep": rep, "step": n, "kind": "train", "kind_step": n, "start_ns": n * ns, "end_ns": (n + 1) * ns}
             for rep, ns in enumerate(lengths)
@@ -80,6 +81,24 @@ def test_a_pull_request_cannot_configure_its_own_check(tmp_path, recorded):
     kinds = [edit["kind"] for edit in json.loads(runner.artifact("compare.json").read_text())["trust"]["edits"]]
     assert kinds == ["policy", "baseline", "ci", "workload"]
     assert runner.run(mode="baseline", workload="demo", base_ref="HEAD").exit_code == 0  # merged, it would pass
+
+
+def test_a_noisy_machine_does_not_let_such_a_pull_request_pass(tmp_path, recorded):
+    runner = Runner(tmp_path)
+    repository = GitRepository(runner.work)
+    write_baseline(recorded(10), repository)
+    base = repository.commit({"train.py": "fast()\n", ".github/workflows/gate.yml": "fail-on: regressed\n"})
+    repository.commit({"train.py": "slow()\n", "pipeprof.toml": LOOSE, ".github/workflows/gate.yml": "b\n"})
+    runner.event["pull_request"]["base"]["sha"] = base
+    (runner.bin / "pipeprof").write_text(PIPEPROF.format(python=sys.executable, run=recorded(20, NOISY)))
+
+    outcome = runner.run(mode="baseline", workload="demo", fail_on="incomparable")
+
+    assert (outcome.exit_code, outcome.outputs["verdict"]) == (4, "inconclusive"), outcome.log
+    assert outcome.annotations[-1][:2] == ("error", "inconclusive is not enough")
+    comment = runner.artifact("comment.md").read_text().replace("\\", "")
+    assert "this change adds the policy `pipeprof.toml`" in comment
+    assert "does not pass undecided" in comment
 
 
 def refused(runner, **inputs):

@@ -83,6 +83,13 @@ def test_what_cannot_be_told_says_what_it_cannot_exclude_and_what_would_help():
     assert "About 31 repetitions per side would decide it" in text
 
 
+def test_who_edits_the_judge_is_not_told_that_nothing_has_to_wait():
+    open_ = three("inconclusive", reps_needed=31, ci_high=1.09)
+    lines = shown(comparison("inconclusive", metrics=open_, session=SESSION, trust=trust([edit("baseline")])))
+    assert any(line.startswith("**What to do:** measure it again") and "undecided" in line for line in lines)
+    assert not any("nothing has to wait" in line for line in lines)
+
+
 def test_warm_up_of_a_baseline_is_said_with_its_count():
     facts = [{"code": "few_jobs", "jobs": 3, "needed": 8, "limit": 0.3}]
     lines = shown(comparison("inconclusive", metrics=three("inconclusive", reason_facts=facts)))
