@@ -22,14 +22,10 @@
 --   last_share   double   0..1  of the waiting, that this rank caused
 WITH by_rank AS (
   SELECT
-    rep,
-    peers,
-    name,
-    group_name,
-    rank,
+    rep, peers, name, group_name, rank,
     CAST(sum(caused_ns) AS BIGINT) AS caused_ns
   FROM comm_match
-  GROUP BY rep, peers, name, group_name, rank
+  GROUP BY ALL
 ),
 
 worst AS (
@@ -41,10 +37,7 @@ worst AS (
 
 summed AS (
   SELECT
-    rep,
-    peers,
-    name,
-    group_name,
+    rep, peers, name, group_name,
     min(kind) AS kind,
     max(ranks) AS ranks,
     count(DISTINCT position) AS steps,
@@ -53,7 +46,7 @@ summed AS (
     CAST(sum(waiting_ns) AS BIGINT) AS waiting_ns,
     CAST(sum(dur_ns) AS BIGINT) AS all_ns
   FROM comm_match
-  GROUP BY rep, peers, name, group_name
+  GROUP BY ALL
 ),
 
 placed AS (
@@ -75,17 +68,7 @@ placed AS (
 )
 
 SELECT
-  rep,
-  place,
-  peers,
-  name,
-  group_name,
-  kind,
-  ranks,
-  steps,
-  events,
-  transfer_ns,
-  waiting_ns,
+  rep, place, peers, name, group_name, kind, ranks, steps, events, transfer_ns, waiting_ns,
   waiting_ns / nullif(all_ns, 0) AS wait_share,
   last_rank,
   CASE WHEN last_rank IS NOT NULL THEN caused_ns / nullif(waiting_ns, 0) END AS last_share

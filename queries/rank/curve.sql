@@ -20,11 +20,9 @@
 --   slowest_rank    bigint   that rank; of equals the lowest
 WITH step_number AS (
   SELECT
-    rep,
-    peers,
-    position
+    rep, peers, position
   FROM rank_phase
-  GROUP BY rep, peers, position
+  GROUP BY ALL
 ),
 
 turned AS (
@@ -44,21 +42,13 @@ pointed AS (
 
 rank_mean AS (
   SELECT
-    rank_phase.rep,
-    rank_phase.peers,
-    rank_phase.phase,
-    pointed.point,
-    rank_phase.rank,
-    min(rank_phase.position) AS first_position,
-    max(rank_phase.position) AS last_position,
+    rep, peers, rank_phase.phase, pointed.point, rank_phase.rank,
+    min(position) AS first_position,
+    max(position) AS last_position,
     avg(rank_phase.phase_ns) AS mean_ns
   FROM rank_phase
-  INNER JOIN pointed
-    ON
-      rank_phase.rep = pointed.rep
-      AND rank_phase.peers = pointed.peers
-      AND rank_phase.position = pointed.position
-  GROUP BY rank_phase.rep, rank_phase.peers, rank_phase.phase, pointed.point, rank_phase.rank
+  INNER JOIN pointed USING (rep, peers, position)
+  GROUP BY ALL
 ),
 
 placed AS (
@@ -69,10 +59,7 @@ placed AS (
 )
 
 SELECT
-  rep,
-  peers,
-  phase,
-  point,
+  rep, peers, phase, point,
   min(first_position) AS first_position,
   max(last_position) AS last_position,
   count(*) AS ranks,
@@ -81,5 +68,5 @@ SELECT
   max(mean_ns) AS max_ns,
   max(CASE WHEN place = 1 THEN rank END) AS slowest_rank
 FROM placed
-GROUP BY rep, peers, phase, point
+GROUP BY ALL
 ORDER BY rep, peers, phase, point

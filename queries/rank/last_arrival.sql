@@ -18,13 +18,11 @@
 --   collective_ns    bigint   ns    waiting that it caused there
 WITH by_name AS (
   SELECT
-    rep,
-    rank,
-    name,
+    rep, rank, name,
     min(kind) AS kind,
     CAST(sum(caused_ns) AS BIGINT) AS caused_ns
   FROM comm_match
-  GROUP BY rep, rank, name
+  GROUP BY ALL
 ),
 
 worst AS (
@@ -36,8 +34,7 @@ worst AS (
 
 summed AS (
   SELECT
-    rep,
-    rank,
+    rep, rank,
     count(DISTINCT position) AS steps,
     count(*) AS events,
     count(CASE WHEN is_last THEN 1 END) AS last_events,
@@ -46,18 +43,14 @@ summed AS (
     CAST(sum(caused_ns) AS BIGINT) AS caused_ns,
     sum(caused_ns / nullif(ranks - 1, 0)) AS each_ns
   FROM comm_match
-  GROUP BY rep, rank
+  GROUP BY ALL
 )
 
 SELECT
-  summed.rep,
-  summed.rank,
-  summed.steps,
-  summed.events,
+  summed.rep, summed.rank, summed.steps, summed.events,
   summed.last_events / nullif(summed.events, 0) AS last_share,
   summed.expected_events / nullif(summed.events, 0) AS expected_share,
-  summed.waited_ns,
-  summed.caused_ns,
+  summed.waited_ns, summed.caused_ns,
   summed.each_ns / nullif(summed.steps, 0) AS per_rank_ns,
   CASE WHEN worst.caused_ns > 0 THEN worst.name END AS collective,
   CASE WHEN worst.caused_ns > 0 THEN worst.kind END AS collective_kind,

@@ -25,10 +25,7 @@
 --   local_group  varchar  the group within which the two ranks count; empty when they are ranks of the job
 WITH usable AS (
   SELECT
-    rep,
-    src_rank,
-    dst_rank,
-    local_group,
+    rep, src_rank, dst_rank, local_group,
     coalesce(transport, 'unknown') AS transport,
     coalesce(step, -1) AS step,
     coalesce(name, '') AS name,
@@ -37,9 +34,7 @@ WITH usable AS (
     CAST(sum(dur_ns) AS BIGINT) AS moving_ns
   FROM link_move
   WHERE src_rank <> dst_rank AND bytes > 0 AND dur_ns > 0
-  GROUP BY
-    rep, src_rank, dst_rank, local_group, coalesce(transport, 'unknown'), coalesce(step, -1), coalesce(name, ''),
-    coalesce(group_name, '')
+  GROUP BY ALL
 ),
 
 measured AS (
@@ -68,11 +63,7 @@ beside AS (
 
 link AS (
   SELECT
-    rep,
-    transport,
-    src_rank,
-    dst_rank,
-    local_group,
+    rep, transport, src_rank, dst_rank, local_group,
     count(*) AS moves,
     CAST(sum(moved_bytes) AS BIGINT) AS moved_bytes,
     CAST(sum(moving_ns) AS BIGINT) AS moving_ns,
@@ -100,21 +91,8 @@ placed AS (
 )
 
 SELECT
-  rep,
-  transport,
-  place,
-  src_rank,
-  dst_rank,
-  links,
-  moves,
-  moved_bytes,
-  moving_ns,
-  rate,
-  compared,
-  ratio,
-  ratio_low,
-  ratio_high,
-  local_group
+  rep, transport, place, src_rank, dst_rank, links, moves, moved_bytes, moving_ns, rate, compared, ratio, ratio_low,
+  ratio_high, local_group
 FROM placed
 WHERE place <= $top
 ORDER BY rep, transport, place

@@ -22,20 +22,15 @@
 --   is_comm     boolean  a communication event
 WITH train AS (
   SELECT
-    train_step.rep,
-    train_step.rank,
-    train_step.step,
+    rep, rank, step,
     coalesce(step.source_step, step.kind_step) AS position
   FROM train_step
-  INNER JOIN step
-    ON train_step.rep = step.rep AND train_step.rank = step.rank AND train_step.step = step.step
+  INNER JOIN step USING (rep, rank, step)
 ),
 
 pass_info AS (
   SELECT
-    rep,
-    rank,
-    op_id,
+    rep, rank, op_id,
     coalesce(phase, 'other') AS phase,
     lower(coalesce(name, '')) AS name
   FROM op_info
@@ -44,35 +39,30 @@ pass_info AS (
 
 passing AS (
   SELECT
-    rep,
-    rank
+    rep, rank
   FROM pass_info
-  GROUP BY rep, rank
+  GROUP BY ALL
 ),
 
 counted AS (
   SELECT
-    train.rep,
-    train.position,
-    count(DISTINCT train.rank) AS ranks
+    rep, train.position,
+    count(DISTINCT rank) AS ranks
   FROM train
-  INNER JOIN passing ON train.rep = passing.rep AND train.rank = passing.rank
-  GROUP BY train.rep, train.position
+  INNER JOIN passing USING (rep, rank)
+  GROUP BY ALL
 ),
 
 everywhere AS (
   SELECT
-    rep,
-    position,
-    ranks,
+    rep, position, ranks,
     max(ranks) OVER (PARTITION BY rep) AS most
   FROM counted
 ),
 
 shared_step AS (
   SELECT
-    rep,
-    position,
+    rep, position,
     row_number() OVER (PARTITION BY rep ORDER BY position ASC) - 1 AS turn,
     count(*) OVER (PARTITION BY rep) AS turns
   FROM everywhere
@@ -81,13 +71,10 @@ shared_step AS (
 
 taken AS (
   SELECT
-    train.rep,
-    train.rank,
-    train.step,
-    train.position
+    rep, train.rank, train.step, train.position
   FROM train
-  INNER JOIN shared_step ON train.rep = shared_step.rep AND train.position = shared_step.position
-  INNER JOIN passing ON train.rep = passing.rep AND train.rank = passing.rank
+  INNER JOIN shared_step USING (rep, position)
+  INNER JOIN passing USING (rep, rank)
   WHERE
     shared_step.turns <= $steps
     OR floor(shared_step.turn * $steps / nullif(shared_step.turns, 0))
@@ -96,10 +83,7 @@ taken AS (
 
 happened AS (
   SELECT
-    taken.rep,
-    taken.position,
-    taken.rank,
-    op.start_ns,
+    rep, taken.position, rank, op.start_ns,
     op.start_ns + op.dur_ns AS end_ns,
     '' AS track,
     pass_info.name,
@@ -107,15 +91,12 @@ happened AS (
     pass_info.phase AS kind,
     FALSE AS is_comm
   FROM op
-  INNER JOIN taken ON op.rep = taken.rep AND op.rank = taken.rank AND op.step = taken.step
-  INNER JOIN pass_info ON op.rep = pass_info.rep AND op.rank = pass_info.rank AND op.op_id = pass_info.op_id
+  INNER JOIN taken USING (rep, rank, step)
+  INNER JOIN pass_info USING (rep, rank, op_id)
   WHERE op.start_ns IS NOT NULL AND op.dur_ns IS NOT NULL
   UNION ALL
   SELECT
-    taken.rep,
-    taken.position,
-    taken.rank,
-    collective.start_ns,
+    rep, taken.position, rank, collective.start_ns,
     collective.start_ns + collective.dur_ns AS end_ns,
     coalesce(collective.track, '') AS track,
     lower(coalesce(collective.name, '')) AS name,
@@ -123,17 +104,14 @@ happened AS (
     coalesce(collective.kind, 'unknown') AS kind,
     TRUE AS is_comm
   FROM collective
-  INNER JOIN taken
-    ON collective.rep = taken.rep AND collective.rank = taken.rank AND collective.step = taken.step
+  INNER JOIN taken USING (rep, rank, step)
   WHERE collective.start_ns IS NOT NULL AND collective.dur_ns IS NOT NULL
 )
 
 SELECT
-  happened.rep,
-  happened.position,
-  happened.rank,
+  rep, happened.position, rank,
   row_number() OVER (
-    PARTITION BY happened.rep, happened.position, happened.rank
+    PARTITION BY rep, happened.position, rank
     ORDER BY
       happened.start_ns ASC, happened.end_ns ASC, happened.is_comm ASC, happened.track ASC, happened.name ASC,
       happened.group_name ASC, happened.kind ASC
@@ -147,5 +125,5 @@ SELECT
   rank_peer.peers,
   happened.is_comm
 FROM happened
-INNER JOIN rank_peer ON happened.rep = rank_peer.rep AND happened.rank = rank_peer.rank
-ORDER BY happened.rep, happened.position, happened.rank, place
+INNER JOIN rank_peer USING (rep, rank)
+ORDER BY rep, happened.position, rank, place

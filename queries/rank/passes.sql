@@ -6,10 +6,9 @@
 --   rank   bigint   process rank
 --   kinds  bigint   kinds of passes
 SELECT
-  rep,
-  rank,
+  rep, rank,
   count(*) AS kinds
 FROM op_info
 WHERE category = 'pass'
-GROUP BY rep, rank
+GROUP BY ALL
 ORDER BY rep, rank

@@ -35,39 +35,28 @@ WITH present AS (
 
 group_size AS (
   SELECT
-    rep,
-    peers,
+    rep, peers,
     count(DISTINCT rank) AS ranks
   FROM rank_phase
-  GROUP BY rep, peers
+  GROUP BY ALL
 ),
 
 -- The three values among which the median of the others lies, whichever rank is left out.
 middle AS (
   SELECT
-    rep,
-    peers,
-    position,
-    phase,
+    rep, peers, position, phase,
     max(met) AS met,
     max(CASE WHEN place = CAST(floor(met / 2) AS BIGINT) THEN phase_ns END) AS first_ns,
     max(CASE WHEN place = CAST(floor(met / 2) AS BIGINT) + 1 THEN phase_ns END) AS second_ns,
     max(CASE WHEN place = CAST(floor(met / 2) AS BIGINT) + 2 THEN phase_ns END) AS third_ns
   FROM present
-  GROUP BY rep, peers, position, phase
+  GROUP BY ALL
 ),
 
 -- Of an even number of ranks the others have one middle value, of an odd number two.
 compared AS (
   SELECT
-    present.rep,
-    present.peers,
-    present.rank,
-    present.position,
-    present.source,
-    present.phase,
-    group_size.ranks,
-    present.phase_ns,
+    rep, peers, present.rank, present.position, present.source, present.phase, group_size.ranks, present.phase_ns,
     present.step_ns,
     present.phase_ns - (
       CASE WHEN present.place > floor(present.met / 2) THEN middle.first_ns ELSE middle.second_ns END
@@ -79,13 +68,8 @@ compared AS (
       END
     ) / 2 AS diff_ns
   FROM present
-  INNER JOIN middle
-    ON
-      present.rep = middle.rep
-      AND present.peers = middle.peers
-      AND present.position = middle.position
-      AND present.phase = middle.phase
-  INNER JOIN group_size ON present.rep = group_size.rep AND present.peers = group_size.peers
+  INNER JOIN middle USING (rep, peers, position, phase)
+  INNER JOIN group_size USING (rep, peers)
   WHERE present.met > 1 AND 2 * present.met >= group_size.ranks
 ),
 
@@ -108,10 +92,7 @@ followed AS (
 )
 
 SELECT
-  rep,
-  peers,
-  rank,
-  phase,
+  rep, peers, rank, phase,
   min(source) AS source,
   max(ranks) AS ranks,
   count(*) AS steps,

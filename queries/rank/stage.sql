@@ -21,10 +21,7 @@
 --   computing_excess  double   how much longer it computes than the group's mean: 0.05 is 5 %
 WITH by_rank AS (
   SELECT
-    rank_split.rep,
-    rank_peer.peers,
-    rank_peer.basis,
-    rank_split.rank,
+    rep, rank_peer.peers, rank_peer.basis, rank,
     avg(rank_split.step_ns) AS step_ns,
     avg(rank_split.computing_ns) AS computing_ns,
     avg(rank_split.exposed_ns) AS exposed_ns,
@@ -33,8 +30,8 @@ WITH by_rank AS (
     avg(rank_split.bubble_ns) AS bubble_ns,
     avg(rank_split.stage_ns) AS stage_ns
   FROM rank_split
-  INNER JOIN rank_peer ON rank_split.rep = rank_peer.rep AND rank_split.rank = rank_peer.rank
-  GROUP BY rank_split.rep, rank_peer.peers, rank_peer.basis, rank_split.rank
+  INNER JOIN rank_peer USING (rep, rank)
+  GROUP BY ALL
 ),
 
 placed AS (
@@ -45,8 +42,7 @@ placed AS (
 )
 
 SELECT
-  rep,
-  peers,
+  rep, peers,
   min(basis) AS basis,
   min(rank) AS first_rank,
   max(rank) AS last_rank,
@@ -61,5 +57,5 @@ SELECT
   max(CASE WHEN place = 1 THEN rank END) AS slowest_rank,
   max(computing_ns) / nullif(avg(computing_ns), 0) - 1 AS computing_excess
 FROM placed
-GROUP BY rep, peers
+GROUP BY ALL
 ORDER BY rep, peers
