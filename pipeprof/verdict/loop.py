@@ -49,5 +49,5 @@ def _stage(row: Row) -> Stage:
         is_python=bool(row["is_python"]),
         capacity=row["capacity"],
         name=row["name"],
-        node=row["node"],
+        node=row.get("node"),
     )
