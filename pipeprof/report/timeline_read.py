@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
 from pipeprof.record import pages
+from pipeprof.record.schema import TABLES
 from pipeprof.record.text import reachable
 from pipeprof.report.timeline_clock import FIRST, LAST
 from pipeprof.report.timeline_text import Slices
@@ -72,6 +74,7 @@ def groups(source: Source) -> list[Group]:
             with pq.ParquetFile(reachable(path)) as file:
                 metadata, schema = file.metadata, file.schema_arrow
             pages.check(metadata, path)
+            _check_types(schema, source.columns)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damaged(path, error) from error
         names = schema.names
@@ -83,6 +86,24 @@ def groups(source: Source) -> list[Group]:
             reach = LAST if lasting is None else last + _extent(about, names, lasting)[1]
             found.append(Group(source, path, number, about.num_rows, first, last, min(reach, LAST), texts))
     return found
+
+
+def _check_types(schema: pa.Schema, names: Sequence[str]) -> None:
+    """Raises ValueError for a column that holds what no table of ours has under that name."""
+    for name in names:
+        if name in schema.names and name in _types():
+            found = schema.field(name).type
+            if (found.value_type if pa.types.is_dictionary(found) else found) not in _types()[name]:
+                raise ValueError(f"the column `{name}` holds {found}")
+
+
+@cache
+def _types() -> dict[str, set[pa.DataType]]:
+    types: dict[str, set[pa.DataType]] = {}
+    for table in TABLES:
+        for field in table.arrow():
+            types.setdefault(field.name, set()).add(field.type)
+    return types
 
 
 def merged(sources: Sequence[Source], first_ns: int, last_ns: int) -> Iterator[Slices]:
