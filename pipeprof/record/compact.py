@@ -1,7 +1,7 @@
 """One file for each table of a run instead of some for each rank: opening it, and a report, cost what its files do.
 
-A table's `rows.parquet` has the columns `rep` and `rank` and is ordered by them, so that the statistics of its row groups
-say which ranks they hold. It counts from the moment that the manifest notes its checksum, in one write for all
+A table's `rows.parquet` has the columns `rep` and `rank` and is ordered by them, so that the statistics of its row
+groups say which ranks they hold. It counts from the moment that the manifest notes its checksum, in one write for all
 tables; until then the recorded files do. A compaction that was interrupted has changed nothing, or has only left files
 behind that nothing reads any more, and the next one removes them.
 """

@@ -39,7 +39,7 @@ def files(run):
 def line(what, ranks, used, run):
     """Print one line of the cost curve."""
     count, size = files(run)
-    print(f"{ranks:6,} ranks  {what:<18} {used[0]:7.1f} CPU s {used[1]:7.0f} MiB {count:7,} files {size:12,} bytes")  # noqa: T201
+    print(f"{ranks:6,} ranks  {what:<18} {used[0]:7.1f} CPU s {used[1]:7.0f} MiB {count:7,} files {size:12,} bytes")
 
 
 def main():
