@@ -45,6 +45,7 @@ SECTIONS: dict[str, dict[str, Verb]] = {
         "status": Verb("status", "What each rank of a running training waits for: does it hang?"),
         "runs": Verb("runs", "List runs: when, command, state, verdict, step time"),
         "verify": Verb("verify", "Check that the files of a run are as they were written"),
+        "compact": Verb("compact", "Make one file of each table of a run: reports cost less"),
         "import": Verb("foreign", "Read profiles of MindInsight, Ascend, MegEngine or PyTorch"),
         "completion": Verb("completion", "Print the completion script of a shell"),
         "render": Verb("render"),

@@ -10,6 +10,7 @@ import duckdb
 
 from pipeprof.errors import RunError
 from pipeprof.record import limits, pages
+from pipeprof.record.run import is_compact
 from pipeprof.record.schema import PARTITIONS, TABLES, Table
 from pipeprof.record.text import reachable
 
@@ -45,12 +46,12 @@ def make_tables(
             _make_arrow_view(connection, run, table, paths)
             continue
         kind = "TABLE" if _are_small(paths) else "VIEW"
-        source = _source(paths)
+        source, keys = _source(paths), _keys_sql(paths)
         try:
-            connection.execute(f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, table.column_names)}')
+            connection.execute(f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, keys, table.column_names)}')
         except duckdb.BinderException:  # an older pipeprof wrote the files: they do not have all columns
             stored = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]  # noqa: S608
-            connection.execute(f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, stored)}')
+            connection.execute(f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, keys, stored)}')
     for table in tables:
         if table.name in _ONCE and stored_in[table.name]:
             _refuse_again(connection, run, table.name)
@@ -106,7 +107,7 @@ def _make_arrow_view(connection: duckdb.DuckDBPyConnection, run: Run, table: Tab
         [str(reachable(absolute(path))) for path in paths],
         schema=schema,
         format=ds.ParquetFileFormat(dictionary_columns=texts),
-        partitioning=ds.partitioning(folders, flavor="hive"),
+        partitioning=None if is_compact(paths[0]) else ds.partitioning(folders, flavor="hive"),
         partition_base_dir=str(reachable(absolute(run.path / table.name))),
     )
     connection.register(table.name, source)
@@ -146,15 +147,24 @@ def _source(files: Sequence[Path]) -> str:
     return f"read_parquet([{names}], filename = true, hive_partitioning = false, union_by_name = true)"
 
 
-def _table_sql(table: Table, source: str, stored: Sequence[str]) -> str:
-    """A SELECT with the columns of the schema in its order and types, `rep` and `rank` first.
+def _keys_sql(files: Sequence[Path]) -> list[str]:
+    """`rep` and `rank`, stored in a compact file, and otherwise taken from the end of the file names.
 
-    A column that is not in `stored` is null. `rep` and `rank` are taken from the end of the file names: DuckDB's
-    hive_partitioning would believe a folder `rep=7` above the run.
+    DuckDB's hive_partitioning would believe a folder `rep=7` above the run.
     """
-    columns = [
+    if any(is_compact(path) for path in files):
+        return list(PARTITIONS)
+    return [
         f"CAST(regexp_extract(filename, '{_partition_pattern(name)}', 1) AS BIGINT) AS {name}" for name in PARTITIONS
     ]
+
+
+def _table_sql(table: Table, source: str, keys: Sequence[str], stored: Sequence[str]) -> str:
+    """A SELECT with the columns of the schema in its order and types, the keys first.
+
+    A column that is not in `stored` is null.
+    """
+    columns = [*keys]
     for column in table.columns:
         value = f'"{column.name}"' if column.name in stored else "NULL"
         columns.append(f'CAST({value} AS {column.type}) AS "{column.name}"')

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pipeprof.errors import RunError
 from pipeprof.record import limits
 from pipeprof.record.plain_file import open_handle, refuse_outside
-from pipeprof.record.run import Part
+from pipeprof.record.run import Part, is_compact
 from pipeprof.record.schema import TABLES
 
 if TYPE_CHECKING:
@@ -57,6 +57,11 @@ def seal(run: Run, reps: Collection[int] | None = None) -> None:
     except OSError as error:
         raise RunError(f"cannot read `{error.filename}`: {error.strerror}", "open the run again") from error
     run.manifest.parts = {name: parts[name] for name in sorted(parts)}
+
+
+def noted(path: Path) -> Part:
+    """What the manifest notes about a file. Raises OSError when it cannot be read."""
+    return _part(path)
 
 
 def forget(run: Run, reps: Collection[int]) -> None:
@@ -204,5 +209,6 @@ def _footer(handle: int, size: int) -> str:
     return hashlib.sha256(os.pread(handle, length, size - length)).hexdigest()[:16]
 
 
-def _rep(path: Path) -> int:
-    return int(path.parts[-3].partition("=")[2])
+def _rep(path: Path) -> int | None:
+    """The repetition of a file; None when it holds all."""
+    return None if is_compact(path) else int(path.parts[-3].partition("=")[2])

@@ -7,7 +7,7 @@ import re
 import secrets
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,7 @@ from pipeprof.record.text import printable_all
 
 MANIFEST = "run.json"
 SPOOL = "spool"
+COMPACT = "rows.parquet"  # of a table: the rows of all its ranks, with the columns `rep` and `rank`
 LAUNCHER = "launcher"  # code of warnings about the recording itself, which no conversion of its spool takes back
 MOST_BYTES = 1 << 25  # of `run.json`; one of 1,000 ranks has a quarter of that
 _REP = re.compile("rep=(0|[1-9][0-9]{0,8})")
@@ -135,6 +136,24 @@ def new_run_id() -> str:
     return time.strftime("%Y%m%dT%H%M%S", time.gmtime()) + "-" + secrets.token_hex(3)
 
 
+class Share(NamedTuple):
+    """The rows of one rank of one repetition in a Parquet file of a run; a compact file holds those of all ranks."""
+
+    path: Path
+    rep: int
+    rank: int
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether the file has the columns `rep` and `rank`, and rows of others, too."""
+        return is_compact(self.path)
+
+
+def is_compact(path: Path) -> bool:
+    """Whether a file of a table holds the rows of all ranks."""
+    return path.name == COMPACT
+
+
 class Run:
     """A run folder and its manifest."""
 
@@ -158,10 +177,26 @@ class Run:
         return sorted(int(path.name.partition("=")[2]) for path in found if path.is_dir() and not path.is_symlink())
 
     def files(self, table: str) -> list[Path]:
-        """The Parquet files of a table, in a stable order; empty when the run does not have it."""
+        """The Parquet files of a table, in a stable order; empty when the run does not have it.
+
+        Of a table that the manifest notes as compact the one file, whatever else its folder holds.
+        """
+        folder = self.path.joinpath(BY_NAME[table].name)
+        if f"{table}/{COMPACT}" in (self.manifest.parts or {}):
+            return [path for path in [folder / COMPACT] if os.path.lexists(path)]
+        return self.partitions(table)
+
+    def partitions(self, table: str) -> list[Path]:
+        """The files of a table as they are recorded: some for each rank of each repetition."""
         folder = self.path.joinpath(BY_NAME[table].name)
         found = folder.glob("rep=*/rank=*/part-*.parquet")
         return sorted(path for path in found if _PART.fullmatch("/".join(path.parts[-3:])))
+
+    def shares(self, table: str, rep: int, rank: int) -> list[Share]:
+        """Where the rows of one rank of one repetition are; empty when no file can hold any."""
+        part = (f"rep={rep}", f"rank={rank}")
+        found = (path for path in self.files(table) if is_compact(path) or path.parts[-3:-1] == part)
+        return [Share(path, rep, rank) for path in found]
 
     def save(self) -> None:
         """Write the manifest: to a temporary name, then renamed, so that it is whole at every moment.

@@ -10,11 +10,12 @@ import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
 from pipeprof.record import pages
-from pipeprof.record.schema import BY_NAME
+from pipeprof.record.run import is_compact
+from pipeprof.record.schema import BY_NAME, PARTITIONS
 from pipeprof.record.text import printable_all, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.record.run import Run
@@ -78,8 +79,11 @@ def read(run: Run, table: str) -> pa.Table:
     schema = BY_NAME[table].arrow()
     parts = []
     for path in run.files(table):
-        keys = dict(part.split("=") for part in path.parts[-3:-1])
         data = _checked(path)
+        if is_compact(path):
+            parts.append(data)
+            continue
+        keys = dict(part.split("=") for part in path.parts[-3:-1])
         for name in ("rank", "rep"):
             data = data.add_column(
                 0, pa.field(name, pa.int64()), pa.array([int(keys[name])] * data.num_rows, pa.int64())
@@ -87,6 +91,39 @@ def read(run: Run, table: str) -> pa.Table:
         parts.append(data)
     full = pa.schema([pa.field("rep", pa.int64()), pa.field("rank", pa.int64()), *schema])
     return pa.concat_tables(parts) if parts else full.empty_table()
+
+
+def places(path: Path) -> set[tuple[int, int]]:
+    """Every (rep, rank) with rows in a file of a run. Raises RunError, naming it, for a compact one that is damaged."""
+    if not is_compact(path):
+        rep, rank = (int(part.partition("=")[2]) for part in path.parts[-3:-1])
+        return {(rep, rank)}
+    found: set[tuple[int, int]] = set()
+    for group in row_groups(path, PARTITIONS):
+        pairs = group.group_by(list(PARTITIONS)).aggregate([])
+        found.update(zip(*(pairs.column(name).to_pylist() for name in PARTITIONS), strict=True))
+    return found
+
+
+def row_groups(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The rows of a file of a run, a row group at a time; texts are plain only when those of a group fit in the memory.
+
+    Raises RunError, naming the file, for one that is damaged.
+    """
+    try:
+        with pq.ParquetFile(reachable(path)) as file:
+            schema = file.schema_arrow
+            pages.check(file.metadata, path)
+        texts = [field.name for field in schema if pa.types.is_string(field.type)]
+        with pq.ParquetFile(reachable(path), read_dictionary=texts) as file:
+            for number in range(file.num_row_groups):
+                data = file.read_row_group(number, columns=None if columns is None else list(columns))
+                pages.refuse_long_texts(data)
+                yield data.cast(pa.schema([schema.field(name) for name in data.column_names]))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise RunError(
+            f"damaged file `{path}`: {error}", "collect or import the run again, or restore the file"
+        ) from error
 
 
 def _checked(path: Path) -> pa.Table:

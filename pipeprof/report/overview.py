@@ -13,6 +13,7 @@ import msgspec
 from pipeprof import __version__
 from pipeprof.errors import PipeprofError
 from pipeprof.query.engine import Engine
+from pipeprof.record import checksums
 from pipeprof.record.cache import cache_folder
 from pipeprof.record.plain_file import read_file
 from pipeprof.report.diagnosis import data_verdict
@@ -73,8 +74,8 @@ def _asked(run: Run) -> Overview:
 def _place(run: Run) -> Path:
     """A file of the cache, named for the run's content and the version that judges: a moved run is known again."""
     known = hashlib.sha256(__version__.encode() + msgspec.json.encode(run.manifest))
-    for path in sorted(run.path.glob("*/rep=*/rank=*/*.parquet")):
+    for name, path in sorted(checksums.stored(run).items()):
         about = path.stat()
-        text = f"{path.relative_to(run.path)} {about.st_size} {about.st_mtime_ns}\n"
+        text = f"{name} {about.st_size} {about.st_mtime_ns}\n"
         known.update(text.encode("utf-8", "surrogateescape"))
     return cache_folder("overviews") / f"{known.hexdigest()[:32]}.json"

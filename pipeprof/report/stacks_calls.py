@@ -18,11 +18,10 @@ from pipeprof.report.timeline_read import batches, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from pipeprof.record.run import Run
+    from pipeprof.record.run import Run, Share
 
 _ROOT = 0
 _DEEPEST = 10_000  # calls in each other: more than any real program has
@@ -44,8 +43,7 @@ def call_stacks(run: Run, rep: int, rank: int, weight: str, steps: Steps) -> Ite
     `weight`: host, device, count or memory. An execution whose caller is not within the steps begins a chain. Raises
     RunError when executions share a number or call each other.
     """
-    part = (f"rep={rep}", f"rank={rank}")
-    files = {name: [path for path in run.files(name) if path.parts[-3:-1] == part] for name in ("op", "op_info")}
+    files = {name: run.shares(name, rep, rank) for name in ("op", "op_info")}
     tree = _Tree()
     names = _Names(files["op_info"], tree)
     with Paged(3) as calls, Paged(1) as nodes:
@@ -112,7 +110,7 @@ class _Tree:
 class _Names:
     """Operators' names by op_id, as numbers of the tree."""
 
-    def __init__(self, files: Sequence[Path], tree: _Tree) -> None:
+    def __init__(self, files: Sequence[Share], tree: _Tree) -> None:
         self._tree = tree
         rows = (row for table in batches(files, ("op_id", "name")) for row in table.to_pylist())
         self._known = {row["op_id"]: tree.name(row["name"]) for row in rows if row["name"] is not None}

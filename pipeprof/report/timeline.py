@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipeprof.record.run import Manifest, Run
+    from pipeprof.record.run import Manifest, Run, Share
 
 _TABLES = (*timeline_slices.TABLES, *timeline_counters.TABLES)
 
@@ -103,9 +103,8 @@ class _Writer:
         self.left_out = 0
 
     def write(self, place: Place, sink: Sink) -> None:
-        def files(table: str) -> Sequence[Path]:
-            part = (f"rep={place.rep}", f"rank={place.rank}")
-            return [path for path in self.run.files(table) if path.parts[-3:-1] == part]
+        def files(table: str) -> Sequence[Share]:
+            return self.run.shares(table, place.rep, place.rank)
 
         tracks, names = Tracks(place), PipelineNames(files)
         sink.write(tracks.described())

@@ -130,9 +130,10 @@ def no_such_steps(engine: Engine) -> UsageError:
 
 
 def stored_ranks(run: Run, tables: Sequence[str]) -> list[tuple[int, int]]:
-    """Every (rep, rank) that has a file of one of the tables."""
-    folders = {path.parts[-3:-1] for table in tables for path in run.files(table)}
-    return sorted((int(rep.partition("=")[2]), int(rank.partition("=")[2])) for rep, rank in folders)
+    """Every (rep, rank) that has rows in one of the tables."""
+    from pipeprof.record.store import places  # noqa: PLC0415 - slow to import
+
+    return sorted({place for table in tables for path in run.files(table) for place in places(path)})
 
 
 def _title(rep: int, number: int, rank: Rank | None, *, several: bool) -> str:

@@ -15,8 +15,8 @@ from pipeprof.report.timeline_tracks import TRACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
+    from pipeprof.record.run import Share
     from pipeprof.report.timeline_clock import Place
     from pipeprof.report.timeline_tracks import Tracks
 
@@ -39,7 +39,7 @@ class Counter(NamedTuple):
 class PipelineNames:
     """Names of pipelines and of their operators for people, such as `2 MapOp flip`."""
 
-    def __init__(self, files: Callable[[str], Sequence[Path]]) -> None:
+    def __init__(self, files: Callable[[str], Sequence[Share]]) -> None:
         self._roles = {
             row["pipeline_id"]: row["role"] for row in _rows(files("pipeline"), ("pipeline_id", "role"))
         }  # fmt: skip
@@ -79,7 +79,7 @@ def counters(names: PipelineNames) -> list[Counter]:
     ]
 
 
-def counter_texts(place: Place, files: Sequence[Path], counter: Counter) -> Iterator[tuple[int, memoryview]]:
+def counter_texts(place: Place, files: Sequence[Share], counter: Counter) -> Iterator[tuple[int, memoryview]]:
     """Number and text of a counter's readings."""
     for table in batches(files, ("t_ns", *counter.keys, counter.value), place.first_ns, place.last_ns):
         rows = _drawn(table, place, counter.value)
@@ -90,7 +90,7 @@ def counter_texts(place: Place, files: Sequence[Path], counter: Counter) -> Iter
             yield rows.num_rows, _readings(place, rows, counter.value, (heads, kinds), [tail] * len(found))
 
 
-def source_counter_texts(place: Place, files: Sequence[Path]) -> Iterator[tuple[int, memoryview]]:
+def source_counter_texts(place: Place, files: Sequence[Share]) -> Iterator[tuple[int, memoryview]]:
     """Number and text of the readings of the source's own counters."""
     for table in batches(files, ("t_ns", "track", "name", "series", "value"), place.first_ns, place.last_ns):
         rows = _drawn(table, place, "value")
@@ -101,7 +101,7 @@ def source_counter_texts(place: Place, files: Sequence[Path]) -> Iterator[tuple[
             yield rows.num_rows, _readings(place, rows, "value", (heads, kinds), tails)
 
 
-def flow_texts(place: Place, files: Sequence[Path], tracks: Tracks) -> Iterator[tuple[int, memoryview]]:
+def flow_texts(place: Place, files: Sequence[Share], tracks: Tracks) -> Iterator[tuple[int, memoryview]]:
     """Number and text of ends of arrows. Ids are made the rank's own, see `_ids`."""
     for table in batches(files, _FLOW_COLUMNS, place.first_ns, place.last_ns):
         rows = _drawn(table, place, "flow_id")
@@ -177,5 +177,5 @@ def _hash(text: str) -> str:
     return blake2b(text.encode(), digest_size=7).hexdigest()
 
 
-def _rows(files: Sequence[Path], columns: tuple[str, ...]) -> Iterator[dict[str, object]]:
+def _rows(files: Sequence[Share], columns: tuple[str, ...]) -> Iterator[dict[str, object]]:
     return (row for table in batches(files, columns) for row in table.to_pylist())

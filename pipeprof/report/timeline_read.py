@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeprof.errors import RunError
 from pipeprof.record import pages
-from pipeprof.record.schema import TABLES
+from pipeprof.record.schema import PARTITIONS, TABLES
 from pipeprof.record.text import reachable
 from pipeprof.report.timeline_clock import FIRST, LAST
 from pipeprof.report.timeline_text import Slices
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from pipeprof.record.run import Share
 
 _PIECE = 1 << 17
 _LENGTHS = ("dur_ns", "wait_ns")
@@ -34,7 +37,7 @@ class Source(NamedTuple):
     `columns` begin with the time that the rows are ordered by. No slice begins before the time of its row.
     """
 
-    files: Sequence[Path]
+    files: Sequence[Share]
     columns: tuple[str, ...]
     slices: Callable[[pa.Table], Slices]
 
@@ -46,7 +49,7 @@ class Group(NamedTuple):
     """
 
     source: Source
-    path: Path
+    share: Share
     number: int
     rows: int
     first: int
@@ -55,21 +58,24 @@ class Group(NamedTuple):
     texts: Sequence[str]
 
     def read(self) -> pa.Table:
-        """The columns, each in one piece; texts as dictionaries. A column that the file does not have is null.
+        """The columns of the share, each in one piece; texts as dictionaries. One that the file does not have is null.
 
         Raises RunError, naming the file, when it is damaged.
         """
         try:
-            with pq.ParquetFile(reachable(self.path), read_dictionary=self.texts) as file:
-                return _columns(file, self.number, self.source.columns)
+            with pq.ParquetFile(reachable(self.share.path), read_dictionary=self.texts) as file:
+                if not self.share.is_compact:
+                    return _columns(file, self.number, self.source.columns)
+                return _of_rank(_columns(file, self.number, (*self.source.columns, *PARTITIONS)), self.share)
         except (pa.ArrowException, OSError) as error:
-            raise _damaged(self.path, error) from error
+            raise _damaged(self.share.path, error) from error
 
 
 def groups(source: Source) -> list[Group]:
     """All row groups of a source. Raises RunError, naming the file, when one is damaged."""
     found = []
-    for path in source.files:
+    for share in source.files:
+        path = share.path
         try:
             with pq.ParquetFile(reachable(path)) as file:
                 metadata, schema = file.metadata, file.schema_arrow
@@ -81,10 +87,12 @@ def groups(source: Source) -> list[Group]:
         texts = [field.name for field in schema if pa.types.is_string(field.type)]
         for number in range(metadata.num_row_groups):
             about = metadata.row_group(number)
+            if share.is_compact and not _may_hold(about, names, share):
+                continue
             first, last = _extent(about, names, source.columns[0])
             lasting = source.columns[1] if source.columns[1] in _LENGTHS else None
             reach = LAST if lasting is None else last + _extent(about, names, lasting)[1]
-            found.append(Group(source, path, number, about.num_rows, first, last, min(reach, LAST), texts))
+            found.append(Group(source, share, number, about.num_rows, first, last, min(reach, LAST), texts))
     return found
 
 
@@ -173,7 +181,7 @@ def _windows(every: Sequence[Group]) -> list[int]:
 
 
 def batches(
-    files: Sequence[Path], columns: tuple[str, ...], first: int = FIRST, last: int = LAST
+    files: Sequence[Share], columns: tuple[str, ...], first: int = FIRST, last: int = LAST
 ) -> Iterator[pa.Table]:
     """Rows in the order of the files, a row group at a time (see Group.read).
 
@@ -227,6 +235,19 @@ def _extent(about: pq.RowGroupMetaData, names: Sequence[str], column: str) -> tu
     """The least and the most in a column of integers; the whole range when the file does not say."""
     known = about.column(names.index(column)).statistics if column in names else None
     return (known.min, known.max) if known is not None and known.has_min_max else (FIRST, LAST)
+
+
+def _may_hold(about: pq.RowGroupMetaData, names: Sequence[str], share: Share) -> bool:
+    """Whether a row group of a compact file may have rows of a rank, as far as its statistics say."""
+    wanted = {"rep": share.rep, "rank": share.rank}
+    extents = {name: _extent(about, names, name) for name in PARTITIONS}
+    return all(extents[name][0] <= wanted[name] <= extents[name][1] for name in PARTITIONS)
+
+
+def _of_rank(table: pa.Table, share: Share) -> pa.Table:
+    """The rows of one rank, without the columns that say so."""
+    mine = pc.and_(pc.equal(table.column("rep"), share.rep), pc.equal(table.column("rank"), share.rank))
+    return table.filter(mine).drop_columns(list(PARTITIONS)).combine_chunks()
 
 
 def _nothing(_table: pa.Table) -> Slices:

@@ -13,11 +13,11 @@ from pipeprof.report.timeline_tracks import COLLECTIVE, FETCH, PHASES, SETUP, ST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from pipeprof.record.run import Share
     from pipeprof.report.timeline_text import Bodies
     from pipeprof.report.timeline_tracks import Tracks
 
@@ -36,7 +36,7 @@ class SliceRows:
     """
 
     def __init__(
-        self, files: Callable[[str], Sequence[Path]], tracks: Tracks, bodies: Bodies, names: Callable[[object], str]
+        self, files: Callable[[str], Sequence[Share]], tracks: Tracks, bodies: Bodies, names: Callable[[object], str]
     ) -> None:
         self.files, self.tracks, self.bodies = files, tracks, bodies
         self._pipeline = names

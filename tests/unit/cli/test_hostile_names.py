@@ -84,7 +84,7 @@ SAYS_NO_NAME = (
     "verify",
     "headspace",
 )
-OWN_WORDS = {"completion": "a script of our own", "demo": "the training is our own"}
+OWN_WORDS = {"completion": "a script of our own", "demo": "the training is our own", "compact": "two numbers of ours"}
 
 
 def every_verb(group=cli, before=()):

@@ -16,6 +16,7 @@ from pipeprof.query.engine import Engine
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record import limits, pages, store
 from pipeprof.record.baseline_files import _read_values
+from pipeprof.record.run import Share
 from pipeprof.record.schema import BY_NAME, TABLES
 from pipeprof.report.timeline_read import Source, groups
 
@@ -40,7 +41,7 @@ def read_baseline(path):
 
 
 def read_timeline(path):
-    return [group.read() for group in groups(Source([path], ("start_ns", "metric"), None))]
+    return [group.read() for group in groups(Source([Share(path, 0, 0)], ("start_ns", "metric"), None))]
 
 
 def look_for_damage(path):
@@ -53,8 +54,12 @@ def read_store(path):
     store._checked(path)
 
 
+def read_groups(path):
+    list(store.row_groups(path))
+
+
 @pytest.mark.parametrize("kind", BOMBS)
-@pytest.mark.parametrize("read", [read_baseline, read_timeline, look_for_damage, read_store])
+@pytest.mark.parametrize("read", [read_baseline, read_timeline, look_for_damage, read_store, read_groups])
 def test_no_reader_unpacks_it(kind, read, tmp_path):
     path = tmp_path / "x.parquet"
     path.write_bytes(BOMBS[kind]())

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeprof.errors import UsageError
+from pipeprof.record.run import Share
 from pipeprof.report import timeline_read
 from pipeprof.report.timeline_clock import FIRST, LAST, parse_ranks, parse_steps
 from pipeprof.report.timeline_lanes import Lanes, nested
@@ -30,7 +31,7 @@ def stored(path, starts, rows_per_group):
         {"start_ns": pa.array(starts, pa.int64()), "dur_ns": pa.array([n % 5 for n in starts], pa.int64())}
     )
     pq.write_table(table, path, row_group_size=rows_per_group)
-    return Source([path], ("start_ns", "dur_ns"), slices_of)
+    return Source([Share(path, 0, 0)], ("start_ns", "dur_ns"), slices_of)
 
 
 def order(parts):

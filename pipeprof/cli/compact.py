@@ -1,0 +1,34 @@
+"""The verb `compact`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeprof.cli.run_argument import RUN
+from pipeprof.cli.told import progress_line, say_named
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command()
+@RUN
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+def compact(run: Path, *, quiet: bool) -> None:
+    """Make one file of each table of a run, so that reports on many ranks cost less.
+
+    \b
+      pipeprof compact RUN
+
+    Every table keeps its rows, and every report its numbers. Only a complete run whose files are as they were written
+    is compacted; any other is left as it is, and the exit code is 3. An interrupted compaction loses nothing: run the
+    command again. An older pipeprof refuses to read a compacted run.
+    """  # noqa: D301 - \b is click's mark for text that must not be wrapped
+    from pipeprof.record.compact import compact as compacted
+
+    with progress_line("pipeprof: compact", quiet=quiet) as progress:
+        files = compacted(run, progress)
+    if not quiet:
+        say_named(f"{files.before:,} files became {files.after:,}")

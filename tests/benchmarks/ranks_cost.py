@@ -1,0 +1,61 @@
+"""What a report on many ranks costs, as they were recorded and compacted: CPU seconds, peak memory, files.
+
+python tests/benchmarks/ranks_cost.py --ranks 64 256 1024
+
+Each report is a process of its own; the runs are those of test_bench_ranks.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from test_bench_ranks import make_run
+
+MIB = 1024  # KiB
+
+
+def cost(*words):
+    """CPU seconds and peak MiB of a pipeprof command."""
+    child = subprocess.Popen([sys.executable, "-m", "pipeprof", *map(str, words)], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"pipeprof {words[0]} ended with {child.returncode}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / MIB
+
+
+def files(run):
+    """How many Parquet files a run has, and their bytes."""
+    found = [path.stat().st_size for path in run.rglob("*.parquet")]
+    return len(found), sum(found)
+
+
+def line(what, ranks, used, run):
+    """Print one line of the cost curve."""
+    count, size = files(run)
+    print(f"{ranks:6,} ranks  {what:<18} {used[0]:7.1f} CPU s {used[1]:7.0f} MiB {count:7,} files {size:12,} bytes")
+
+
+def main():
+    """Make runs of each size, and print what their reports and compactions cost."""
+    asked = argparse.ArgumentParser()
+    asked.add_argument("--ranks", type=int, nargs="+", default=[64, 256, 1024])
+    for ranks in asked.parse_args().ranks:
+        with tempfile.TemporaryDirectory() as folder:
+            run = Path(folder) / "run"
+            began = time.process_time()
+            make_run(run, ranks).save()
+            line("made", ranks, (time.process_time() - began, 0), run)
+            line("report", ranks, cost("report", run), run)
+            line("compact", ranks, cost("compact", run), run)
+            line("report, compacted", ranks, cost("report", run), run)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""`pipeprof compact`: what every verb says about a run is the same before and after."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pipeprof.cli import cli
+from pipeprof.read.spool.finish import open_run
+from pipeprof.record.run import load
+
+CAPTURE = Path(__file__).parents[2] / "real" / "captures" / "2.10-ranks"
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compact")
+    shutil.copytree(CAPTURE, folder / "RUN")
+    open_run(folder / "RUN")
+    shutil.rmtree(folder / "RUN" / "spool")
+    return folder
+
+
+@pytest.fixture
+def folder(captured, tmp_path, monkeypatch):
+    """A run of two ranks, as it was recorded, in the current folder."""
+    shutil.copytree(captured / "RUN", tmp_path / "RUN")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ask(words):
+    done = CliRunner().invoke(cli, words.split(" "), catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def leaves(found, path=()):
+    """Every value of a JSON document, with its place."""
+    if isinstance(found, dict | list):
+        for key, value in found.items() if isinstance(found, dict) else enumerate(found):
+            yield from leaves(value, (*path, key))
+    else:
+        yield path, found
+
+
+@pytest.mark.parametrize(
+    "words", [f"{words} --format json" for words in ("report RUN", "ops RUN --top 0", "memory RUN")]
+)
+def test_json_says_the_same_about_a_compacted_run(folder, words):
+    before = list(leaves(json.loads(ask(words))))
+    ask("compact RUN")
+    after = list(leaves(json.loads(ask(words))))
+    assert [place for place, _ in after] == [place for place, _ in before]
+    for (place, new), (_, old) in zip(after, before, strict=True):
+        # sums of fractions in another order differ in the last digit
+        assert new == (pytest.approx(old, rel=1e-9) if isinstance(old, float) else old), place
+
+
+@pytest.mark.parametrize("words", [
+    "report RUN --full", "sql RUN FROM\nstep\nORDER\nBY\nALL --format csv",
+])  # fmt: skip
+def test_a_report_says_the_same_about_a_compacted_run(folder, words):
+    before = ask(words)
+    ask("compact RUN")
+    assert ask(words) == before
+    assert len(load(folder / "RUN").files("step")) == 1
+
+
+def events(path):
+    """Names of tracks in any order: they come before their first event. Everything else as it stands."""
+    found = json.loads(path.read_bytes())
+    every = found["traceEvents"]
+    assert len(every) > 1000
+    return sorted(map(repr, (one for one in every if one["ph"] == "M"))), [one for one in every if one["ph"] != "M"]
+
+
+@pytest.mark.parametrize("words", ["timeline RUN -o", "timeline RUN --ranks 1 -o"])
+def test_a_trace_has_the_same_events_in_the_same_order(folder, words):
+    ask(f"{words} before.json")
+    ask("compact RUN")
+    ask(f"{words} after.json")
+    assert events(folder / "after.json") == events(folder / "before.json")
+
+
+def test_call_stacks_are_the_same(folder):
+    ask("stacks RUN --by scope -o before.txt")
+    ask("compact RUN")
+    ask("stacks RUN --by scope -o after.txt")
+    assert folder.joinpath("after.txt").read_bytes() == folder.joinpath("before.txt").read_bytes() != b""
+
+
+def test_it_says_how_many_files_became_how_many_and_verify_knows_them(folder):
+    files = len(list(folder.joinpath("RUN").rglob("*.parquet")))
+    tables = len({path.parts[-4] for path in folder.joinpath("RUN").rglob("*.parquet")})
+    done = CliRunner().invoke(cli, ["compact", "RUN"], catch_exceptions=False)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr.splitlines()[-1] == f"pipeprof: {files} files became {tables}"
+    assert f"as it was written: {tables} files" in ask("verify RUN")
