@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from decimal import Decimal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from trace_format import check, load, thread_names
 
@@ -281,6 +283,16 @@ def test_a_damaged_file_is_named(make_run, tmp_path):
     (path,) = run.files("op")
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(RunError, match="part-00000"):
+        write(run, tmp_path / "t.json", Choice())
+
+
+def test_a_column_of_another_type_is_damage(make_run, tmp_path):
+    run = make_run({"op": [op(0, 1, 2)]})
+    (path,) = run.files("op")
+    found = pq.read_table(path)
+    at = found.schema.get_field_index("op_id")
+    pq.write_table(found.set_column(at, "op_id", pa.array([[0]], pa.list_(pa.int64()))), path)
+    with pytest.raises(RunError, match=r"part-00000.*the column `op_id` holds list"):
         write(run, tmp_path / "t.json", Choice())
 
 
