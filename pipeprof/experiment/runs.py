@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 LIGHT = ProbeOptions(queue_interval_ms=0, ops="off", service=False, memory=False)
 HOST_INTERVAL_S = 5.0
+_LAST_LINES = 40
+_ERROR = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): .")
 
 
 @dataclass(frozen=True)
@@ -202,9 +205,13 @@ def output_to(path: Path) -> Iterator[None]:
 
 
 def last_words(path: Path) -> str:
-    """The last line of a log without secrets, as the end of a sentence about a command that failed; "" for none."""
+    """What a log ends with, without secrets, as the end of a sentence about a command that failed; "" for none.
+
+    That is the last error in its last lines, for MindSpore writes its own C++ places behind it; else the last line.
+    """
     lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return f"; it said `{redacted(lines[-1].strip())[-200:]}`" if lines else ""
+    errors = [line for line in lines[-_LAST_LINES:] if _ERROR.match(line)]
+    return f"; it said `{redacted((errors or lines)[-1].strip())[-200:]}`" if lines else ""
 
 
 @contextlib.contextmanager

@@ -1,0 +1,34 @@
+"""What is said of a command that failed: its error, not what stands behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.experiment.runs import last_words
+
+MINDSPORE = """RuntimeError: Exception thrown from user defined Python function in dataset.
+
+map operation: [PyFunc] failed. Error description:
+ValueError: Traceback (most recent call last):
+  File "train.py", line 21, in turned
+ValueError: axes don't match array
+
+- C++ Call Stack: (For framework developers)
+mindspore/ccsrc/minddata/dataset/engine/datasetops/map_op/map_job.h(56).
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (MINDSPORE, "; it said `ValueError: axes don't match array`"),
+        ("loading\nKilled\n", "; it said `Killed`"),
+        ("ValueError: long ago\n" + "step\n" * 50 + "bye\n", "; it said `bye`"),
+        ("", ""),
+    ],
+)
+def test_the_last_error_or_else_the_last_line(tmp_path, text, expected):
+    path = tmp_path / "b0.log"
+    path.write_text(text, encoding="utf-8")
+    assert last_words(path) == expected
