@@ -41,7 +41,7 @@ def answer(content: dict[str, Any]) -> Answer:
 
 
 def _cause(slow: dict[str, Any]) -> str:
-    text = f"With all operations equal to their peers' a step would be {slow['s']:.2f} times as fast"
+    text = f"With all operations as long as their peers' on average a step would be {slow['s']:.2f} times as fast"
     if slow["launch"] >= 1.01:
         text += f", without gaps of the host {slow['launch']:.2f} times"
     return text + "."
