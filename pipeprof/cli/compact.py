@@ -31,4 +31,5 @@ def compact(run: Path, *, quiet: bool) -> None:
     with progress_line("pipeprof: compact", quiet=quiet) as progress:
         files = compacted(run, progress)
     if not quiet:
-        say_named(f"{files.before:,} files became {files.after:,}")
+        same = f"one file for each table already: {files.after:,}"
+        say_named(same if files.before == files.after else f"{files.before:,} files became {files.after:,}")
