@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.report.charts.chart import WIDTH, Chart, sentence
@@ -81,8 +82,15 @@ def _drawn(panels: dict[str, Panel], steps: Sequence[Row]) -> Any:
         .mark_area(color="#8888", interpolate="step")
         .encode(
             x=alt.X("t:Q", title="time, s", scale=alt.Scale(domain=[first, last], nice=False)),
-            y=alt.Y("ms:Q", title=None, axis=None),
+            y=alt.Y("ms:Q", title=None, axis=None, scale=alt.Scale(domain=[0, top_ms(steps)], nice=False, clamp=True)),
         )
         .add_params(brush)
     )
     return alt.vconcat(*charts, below).add_params(*ends).resolve_scale(color="independent")
+
+
+def top_ms(rows: Sequence[Row]) -> float:
+    """Where the axis ends, in ms: far steps are marked at its end, so that the others are not flat."""
+    usual: float = median(row["dur_ns"] for row in rows)
+    longest: float = max(row["max_ns"] for row in rows)
+    return round(min(longest, 4 * usual) * 1.05 / NS_PER_MS, 4) or 1
