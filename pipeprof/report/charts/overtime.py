@@ -86,16 +86,20 @@ def _all(steps: Sequence[Row], scale: Any) -> Any:
     top = _top(steps)
     longest = [
         {
-            "t": round(row["max_start_ns"] / NS_PER_S, 4), "ms": round(min(row["max_ns"], top) / NS_PER_MS, 4),
-            "cut": row["max_ns"] > top,
+            "t": round(row["max_start_ns"] / NS_PER_S, 4),
+            "ms": round(min(row["max_ns"], top) / NS_PER_MS, 4),
         }
         for row in steps
-    ]  # fmt: skip
+    ]
+    cut = [
+        {"t": round((row["max_start_ns"] + row["max_ns"] / 2) / NS_PER_S, 4), "ms": top / NS_PER_MS}
+        for row in steps
+        if row["max_ns"] > top
+    ]
     x = alt.X("t:Q", title="time, s", scale=scale)
     y = alt.Y("ms:Q", title=None, axis=None, scale=alt.Scale(domain=[0, top / NS_PER_MS], nice=False))
     size = {"title": "All of it: drag here", "width": WIDTH, "height": HEIGHT_OF_ALL}
-    area = alt.Chart(alt.Data(values=longest)).mark_area(color="#8888", interpolate="step").encode(x=x, y=y)
-    cut = [row for row in longest if row["cut"]]
+    area = alt.Chart(alt.Data(values=longest)).mark_area(color="#8888", interpolate="step-after").encode(x=x, y=y)
     if not cut:
         return area.properties(**size)
     marks = alt.Chart(alt.Data(values=cut)).mark_tick(color="#d7191c", thickness=3, orient="horizontal", size=8)

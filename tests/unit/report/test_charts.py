@@ -57,7 +57,8 @@ def test_one_long_first_step_does_not_flatten_the_chart_of_all_of_it(make_run):
     area, cut = lowest["layer"]
     assert area["encoding"]["y"]["scale"]["domain"] == [0, 40]
     assert [row["ms"] for row in area["data"]["values"]] == [40, *[10] * 19]
-    assert [row["t"] for row in cut["data"]["values"]] == [0]
+    assert [row["t"] for row in cut["data"]["values"]] == [1]
+    assert area["mark"]["interpolate"] == "step-after"  # a step begins at its time
     assert "lowest chart is cut off at 40.0 ms" in chart.caption
 
 
