@@ -115,5 +115,5 @@ def _cut(steps: Sequence[Row]) -> list[str]:
 
 def _top(steps: Sequence[Row]) -> float:
     """Where the lowest chart ends, in ns: one long step, mostly the first, would flatten all others."""
-    lengths = [row["max_ns"] for row in steps]
+    lengths: list[float] = [row["max_ns"] for row in steps]
     return min(max(lengths), MOST * median(lengths)) or max(*lengths, 1)

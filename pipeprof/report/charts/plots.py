@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import MeasureError, UsageError
@@ -54,4 +55,4 @@ class Plots:
         chart = self._charts[name]
         if chart.drawn is None:
             raise MeasureError(f"`{self._run.path}` has nothing for this chart: {chart.caption}")
-        return chart.drawn.copy()
+        return deepcopy(chart.drawn)
