@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pipeprof.record.measures import Measures
     from pipeprof.record.run import Manifest, Run
+    from pipeprof.report.charts.plots import Plots
     from pipeprof.report.notebook import Comparison
     from pipeprof.report.ops.frame import OpsFrame
     from pipeprof.verdict.gate.policy import Policy
@@ -49,6 +50,13 @@ class OpenRun:
         from pipeprof.report.ops.frame import OpsFrame
 
         return OpsFrame.of(self.ask("op/by_instance", top=1 << 40), self._run)
+
+    @property
+    def plot(self) -> Plots:
+        """The charts of the run's page as Altair charts: `run.plot.steps()`; needs the extra `charts`."""
+        from pipeprof.report.charts.plots import Plots
+
+        return Plots(self._run)
 
     def table(self, name: str) -> pd.DataFrame:
         """All rows of a table or view; no rows when the run does not have it. Raises QueryError for an unknown name."""

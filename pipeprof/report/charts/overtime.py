@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.report.charts.chart import WIDTH, Chart, sentence
-from pipeprof.units import NS_PER_MS, NS_PER_S
+from pipeprof.units import NS_PER_MS, NS_PER_S, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 HEIGHT, HEIGHT_OF_STEPS, HEIGHT_OF_ALL = 90, 180, 40
+MOST = 4  # times the usual height: what is higher is cut off in the lowest chart
 # What the brush chose; without one what the two sliders say.
 _CHOSEN = "chosen.t && chosen.t[0] < chosen.t[1] ? chosen.t : [min(begin, end), max(begin, end) + 0.001]"
 
@@ -43,7 +44,7 @@ def chart(panels: dict[str, Panel | None], steps: Sequence[Row], absent: Sequenc
     if not there or not steps:
         return Chart("chart-time", title, " ".join(["No step of a training was recorded.", *absent]))
     said = ". ".join(f"{name}: {panel.said}" for name, panel in there.items())
-    notes = "; ".join(note for panel in there.values() for note in panel.notes)
+    notes = "; ".join([*(note for panel in there.values() for note in panel.notes), *_cut(steps)])
     caption = (
         f"{sentence(said)} Time is in seconds since the launch. Drag over the lowest chart, or move the sliders, to "
         "see a part of it in all the others; drag over all of it to widen them."
@@ -74,23 +75,45 @@ def _drawn(panels: dict[str, Panel], steps: Sequence[Row]) -> Any:
         for at, (title, panel) in enumerate(panels.items())
     ]
     brush = alt.selection_interval(encodings=["x"], name="chosen")
-    longest = [
-        {"t": round(row["max_start_ns"] / NS_PER_S, 4), "ms": round(row["max_ns"] / NS_PER_MS, 4)} for row in steps
-    ]
-    below = (
-        alt.Chart(alt.Data(values=longest), title="All of it: drag here", width=WIDTH, height=HEIGHT_OF_ALL)
-        .mark_area(color="#8888", interpolate="step")
-        .encode(
-            x=alt.X("t:Q", title="time, s", scale=alt.Scale(domain=[first, last], nice=False)),
-            y=alt.Y("ms:Q", title=None, axis=None, scale=alt.Scale(domain=[0, top_ms(steps)], nice=False, clamp=True)),
-        )
-        .add_params(brush)
-    )
+    below = _all(steps, alt.Scale(domain=[first, last], nice=False)).add_params(brush)
     return alt.vconcat(*charts, below).add_params(*ends).resolve_scale(color="independent")
 
 
-def top_ms(rows: Sequence[Row]) -> float:
-    """Where the axis ends, in ms: far steps are marked at its end, so that the others are not flat."""
-    usual: float = median(row["dur_ns"] for row in rows)
-    longest: float = max(row["max_ns"] for row in rows)
-    return round(min(longest, 4 * usual) * 1.05 / NS_PER_MS, 4) or 1
+def _all(steps: Sequence[Row], scale: Any) -> Any:
+    """The longest step of each point, to brush over; where one is cut off there is a mark."""
+    import altair as alt
+
+    top = _top(steps)
+    longest = [
+        {
+            "t": round(row["max_start_ns"] / NS_PER_S, 4),
+            "ms": round(min(row["max_ns"], top) / NS_PER_MS, 4),
+        }
+        for row in steps
+    ]
+    cut = [
+        {"t": round((row["max_start_ns"] + row["max_ns"] / 2) / NS_PER_S, 4), "ms": top / NS_PER_MS}
+        for row in steps
+        if row["max_ns"] > top
+    ]
+    x = alt.X("t:Q", title="time, s", scale=scale)
+    y = alt.Y("ms:Q", title=None, axis=None, scale=alt.Scale(domain=[0, top / NS_PER_MS], nice=False))
+    size = {"title": "All of it: drag here", "width": WIDTH, "height": HEIGHT_OF_ALL}
+    area = alt.Chart(alt.Data(values=longest)).mark_area(color="#8888", interpolate="step-after").encode(x=x, y=y)
+    if not cut:
+        return area.properties(**size)
+    marks = alt.Chart(alt.Data(values=cut)).mark_tick(color="#d7191c", thickness=3, orient="horizontal", size=8)
+    return alt.layer(area, marks.encode(x=x, y=y)).properties(**size)
+
+
+def _cut(steps: Sequence[Row]) -> list[str]:
+    top = _top(steps)
+    if all(row["max_ns"] <= top for row in steps):
+        return []
+    return [f"the lowest chart is cut off at {format_ns(top)}, where a red line is a longer step"]
+
+
+def _top(steps: Sequence[Row]) -> float:
+    """Where the lowest chart ends, in ns: one long step, mostly the first, would flatten all others."""
+    lengths: list[float] = [row["max_ns"] for row in steps]
+    return min(max(lengths), MOST * median(lengths)) or max(*lengths, 1)

@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.charts.chart import COLOURS
-from pipeprof.report.charts.overtime import Panel, across, top_ms
+from pipeprof.report.charts.overtime import Panel, across
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def panel(rows: Sequence[Row]) -> Panel | None:
     )
     together = max(row["steps"] for row in rows)
     notes = [f"a bar is the mean of up to {together} steps in a row"] if together > 1 else []
-    if top_ms(rows) < slowest["max_ns"] / NS_PER_MS:
-        notes.append(f"steps are cut off at {format_ns(top_ms(rows) * NS_PER_MS)}")
+    if _top(rows) < slowest["max_ns"] / NS_PER_MS:
+        notes.append(f"steps are cut off at {format_ns(_top(rows) * NS_PER_MS)}")
     if far:
         notes.append(f"a diamond is a step of more than {FAR} times the usual length")
     if any(row["warmup_steps"] for row in rows):
@@ -81,7 +81,7 @@ def _drawn(rows: Sequence[Row], far: Sequence[Row]) -> Any:
     used = {bar["phase"] for bar in stacks}
     known = [(name, colour) for name, colour in PHASES.values() if name in used]
     scale = alt.Scale(domain=[name for name, _ in known], range=[colour for _, colour in known])
-    top = top_ms(rows)
+    top = _top(rows)
     stacked = alt.Chart(alt.Data(values=stacks)).mark_rect(clip=True).encode(
         x=across("from"), x2="to:Q",
         y=alt.Y("low:Q", title="step, ms", scale=alt.Scale(domain=[0, top], nice=False, zero=True, clamp=True)),
@@ -101,3 +101,10 @@ def _drawn(rows: Sequence[Row], far: Sequence[Row]) -> Any:
                 .encode(x=across("at"), y="ms:Q")
             )
     return alt.layer(*layers)
+
+
+def _top(rows: Sequence[Row]) -> float:
+    """Where the axis ends, in ms: far steps are marked at its end, so that the others are not flat."""
+    usual: float = median(row["dur_ns"] for row in rows)
+    longest: float = max(row["max_ns"] for row in rows)
+    return round(min(longest, 4 * usual) * 1.05 / NS_PER_MS, 4) or 1

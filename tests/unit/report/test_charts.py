@@ -46,6 +46,28 @@ def test_boxes_stand_above_what_they_feed_and_branches_beside_each_other():
     assert boxes[3]["text"][-1] == "a.py:1"
 
 
+def test_one_long_first_step_does_not_flatten_the_chart_of_all_of_it(make_run):
+    lengths = [2000, *[10] * 19]
+    rows = [
+        {"step": n, "kind": "train", "start_ns": sum(lengths[:n]) * MB, "end_ns": sum(lengths[: n + 1]) * MB}
+        for n in range(20)
+    ]
+    chart = drawn(make_run({"step": rows}))["chart-time"]
+    lowest = chart.spec["vconcat"][-1]
+    area, cut = lowest["layer"]
+    assert area["encoding"]["y"]["scale"]["domain"] == [0, 40]
+    assert [row["ms"] for row in area["data"]["values"]] == [40, *[10] * 19]
+    assert [row["t"] for row in cut["data"]["values"]] == [1]
+    assert area["mark"]["interpolate"] == "step-after"  # a step begins at its time
+    assert "lowest chart is cut off at 40.0 ms" in chart.caption
+
+
+def test_steps_of_one_length_are_not_cut_off(normal):
+    chart = drawn(normal)["chart-time"]
+    assert "layer" not in chart.spec["vconcat"][-1]
+    assert "lowest chart is cut off" not in chart.caption
+
+
 def test_the_parts_of_the_run_are_in_the_order_of_time_and_keep_their_sum():
     rows = [
         {"part": "training", "start_ns": 5, "dur_ns": 2_000_000_000},

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 import pipeprof
-from pipeprof.errors import QueryError, RunError
+from pipeprof.errors import MeasureError, QueryError, RunError, UsageError
 from pipeprof.inprocess.averages import Average, KeyAverages
 from pipeprof.record.measures import Measures, Repetition
+from pipeprof.report.charts import plots
 
 MS = 1_000_000
 
@@ -65,6 +66,35 @@ def test_a_comparison_is_the_documented_dict_and_shows_its_verdict():
     html = found._repr_html_()
     assert "<td>2.00 ms</td>" in html
     assert "<td>regressed</td>" in html
+
+
+@pytest.mark.parametrize("name", ["steps", "pipeline", "operators"])
+def test_the_charts_of_the_page_are_valid_altair_charts(name, normal):
+    pytest.importorskip("altair")
+    with pipeprof.open(normal.path) as opened:
+        spec = getattr(opened.plot, name)().to_dict(validate=True)
+    assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+    assert "vconcat" in spec or spec["mark"]
+
+
+def test_a_chart_of_several_ranks_has_a_cell_for_each_step(ranks):
+    pytest.importorskip("altair")
+    with pipeprof.open(ranks.path) as opened:
+        spec = opened.plot.ranks().to_dict()
+    assert len(spec["data"]["values"]) == 20
+
+
+def test_a_chart_without_data_says_what_was_not_measured(normal):
+    pytest.importorskip("altair")
+    with pipeprof.open(normal.path) as opened, pytest.raises(MeasureError, match="nothing for this chart"):
+        opened.plot.ranks()
+
+
+def test_without_the_extra_a_chart_says_how_to_install_it(run, monkeypatch):
+    monkeypatch.setattr(plots, "can_draw", lambda: False)
+    with pytest.raises(UsageError) as refused:
+        run.plot.steps()
+    assert refused.value.hint == "pip install 'pipeprof[charts]'"
 
 
 def test_averages_show_their_table():

@@ -114,6 +114,27 @@ def test_a_brush_narrows_every_chart_over_time(normal, show):
     assert changed.count(True) == 3  # steps, waits and queues; not the chart that the brush is on
 
 
+def test_a_long_first_step_is_cut_marked_and_can_be_brushed_over(make_run, show):
+    ends = [0, 2000, *range(2010, 2200, 10)]
+    rows = [
+        {"step": n, "kind": "train", "start_ns": start * 1_000_000, "end_ns": end * 1_000_000}
+        for n, (start, end) in enumerate(pairwise(ends))
+    ]
+    page = show(make_run({"step": rows}))
+    before = labels(page)
+    assert marks(page, "chart-time", "rect")[-1] == 1  # the tick: one step is cut off
+    place = page.locator("#chart-time svg .mark-area").last.bounding_box()
+    assert place["height"] > 30
+    middle = place["y"] + place["height"] - 3
+    page.mouse.move(place["x"] + place["width"] * 0.3, middle)
+    page.mouse.down()
+    page.mouse.move(place["x"] + place["width"] * 0.6, middle, steps=5)
+    page.mouse.up()
+    page.wait_for_function(
+        "(old) => document.querySelector('#chart-time g.role-axis-label').textContent !== old", arg=before[0]
+    )
+
+
 def test_the_keyboard_narrows_them_too(normal, show):
     page = show(normal)
     before = labels(page)

@@ -1,0 +1,58 @@
+"""The charts of a run one by one, as Altair objects, for notebooks: `run.plot`."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING
+
+from pipeprof.errors import MeasureError, UsageError
+from pipeprof.report.charts import INSTALL, can_draw, charts_of
+
+if TYPE_CHECKING:
+    import altair as alt
+
+    from pipeprof.record.run import Run
+    from pipeprof.report.charts.chart import Chart
+
+
+class Plots:
+    """The charts of the page of a run, each as an Altair chart, which a notebook shows and which can be changed.
+
+    Each raises MeasureError where the run has nothing to draw, UsageError without the extra `charts`.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._charts: dict[str, Chart] = {}
+
+    def steps(self) -> alt.TopLevelMixin:
+        """Every step as a stack of its phases; below it waits, queues, CPU and memory, on one axis of time."""
+        return self._drawn("chart-time")
+
+    def pipeline(self) -> alt.TopLevelMixin:
+        """The data pipeline: a box for each operator, and the depth of one queue."""
+        return self._drawn("chart-pipeline")
+
+    def whole_run(self) -> alt.TopLevelMixin:
+        """What the time from the launch to the end was spent on."""
+        return self._drawn("chart-run")
+
+    def operators(self) -> alt.TopLevelMixin:
+        """Operators by type, most own time first."""
+        return self._drawn("chart-operators")
+
+    def ranks(self) -> alt.TopLevelMixin:
+        """The steps of every rank, a row for each."""
+        return self._drawn("chart-ranks")
+
+    def _drawn(self, name: str) -> alt.TopLevelMixin:
+        if not can_draw():
+            raise UsageError("charts need the libraries of the extra `charts`", INSTALL)
+        if not self._charts:
+            from pipeprof.report.build import build
+
+            self._charts = {chart.name: chart for chart in charts_of(self._run, build(self._run))}
+        chart = self._charts[name]
+        if chart.drawn is None:
+            raise MeasureError(f"`{self._run.path}` has nothing for this chart: {chart.caption}")
+        return deepcopy(chart.drawn)
