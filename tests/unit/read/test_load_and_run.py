@@ -195,5 +195,5 @@ def test_imported_logs_can_be_compared(tmp_path):
 def test_other_logs_are_none_of_load_and_run(tmp_path):
     path = tmp_path / "train.log"
     path.write_text("epoch 1\niter 3/10: loss=0.5 (245 ms)\nload model: done\n")
-    with pytest.raises(SourceError, match="of unknown kinds"):
+    with pytest.raises(SourceError, match="of a kind that is not known"):
         import_path(path, tmp_path / "run")

@@ -24,7 +24,9 @@ def test_the_probe_is_told_every_change_and_the_prefetch_size_once():
     told = SETTINGS.override()
     assert told == {
         "site": "train.py:9",
-        "changes": [{"node": 1, "op_type": "MapOp", "workers": 2, "processes": None, "prefetch": 64}],
+        "changes": [
+            {"node": 1, "op_type": "MapOp", "workers": 2, "processes": None, "maps_after": None, "prefetch": 64}
+        ],
     }
     assert Settings(prefetch=8).override() == {"site": None, "changes": [{"node": 0, "prefetch": 8}]}
     assert Settings(environment={"A": "1"}).override() is None
