@@ -17,6 +17,7 @@ FAMILIES = {
     "deterministic": "Counts and sizes",
     "secondary": "Secondary metrics",
 }
+WHOLE = ("bytes", "ns")
 LONGEST_NAME = 200
 LONGEST_TEXT = 2000
 
@@ -51,14 +52,13 @@ def values(entry: dict[str, Any]) -> tuple[str, str]:
     if not _is_number(base) or not _is_number(new):
         return _one(base, unit), _one(new, unit)
     texts = value(base, unit), value(new, unit)
-    if texts[0] == texts[1] and base != new:
-        return _exact(base, unit), _exact(new, unit)
-    return texts
+    exact = _exact(base, unit), _exact(new, unit)
+    return exact if texts[0] == texts[1] and exact[0] != exact[1] else texts
 
 
 def _exact(number: Any, unit: str) -> str:
-    """All digits: `529,297,408 B`."""
-    digits = f"{number:,.0f}" if float(number).is_integer() else repr(number)
+    """All digits: `529,297,408 B`. Estimates of bytes and of ns have digits behind the point that mean nothing."""
+    digits = f"{number:,.0f}" if unit in WHOLE or float(number).is_integer() else repr(number)
     return f"{digits} {'B' if unit == 'bytes' else clean(unit, 20)}".rstrip()
 
 
