@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from itertools import count
 
 import pytest
@@ -64,3 +65,17 @@ def make_run(tmp_path):
         return write_run(tmp_path / f"run{number}", tables, RUN_ID if number == 0 else f"{RUN_ID}{number}")
 
     return make
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, of the system."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        assert not os.environ.get("PIPEPROF_BROWSER_REQUIRED"), "no Chromium was found"
+        pytest.skip("needs Chromium")
+    with sync_api.sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        opened.close()

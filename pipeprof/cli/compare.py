@@ -60,14 +60,10 @@ def compare(
     pytest-benchmark; a folder of them has one repetition for each file. Exit codes: 0 nothing worse, 1 regressed,
     3 could not be judged, 4 inconclusive.
     """  # noqa: D301
-    from pipeprof.experiment.compare import compare_sides
-    from pipeprof.experiment.judged import judged_sides
-    from pipeprof.query.measure import open_base, open_measures
+    from pipeprof.experiment.compare import compare_places
 
-    newer = open_measures(new)
-    judged = judged_sides(base, base_ref, policy_file, newer.command)
-    content = compare_sides(
-        open_base(judged.base, newer), newer, judged.policy, allow_cross_machine=allow_cross_machine, trust=judged.trust
+    content = compare_places(
+        base, new, base_ref=base_ref, policy_file=policy_file, allow_cross_machine=allow_cross_machine
     )
     answer(content, form, output)
 

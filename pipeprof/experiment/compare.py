@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.experiment.judged import started
+from pipeprof.experiment.judged import judged_sides, started
 from pipeprof.experiment.policy_file import FoundPolicy
 from pipeprof.experiment.sides import check_sides
 from pipeprof.experiment.trust import trust_of
-from pipeprof.query.measure import with_same_operators
+from pipeprof.query.measure import open_base, open_measures, with_same_operators
 from pipeprof.query.sides import engine_of
 from pipeprof.report.words import comparison, experiments, gate
 from pipeprof.verdict.gate.acknowledge import acknowledged
@@ -24,6 +24,7 @@ from pipeprof.verdict.gate.samples import Samples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from pipeprof.record.measures import Measures
     from pipeprof.verdict.gate.note import Note
@@ -33,6 +34,17 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 NO_JOB = "unknown"
+
+
+def compare_places(
+    base: str, new: str, *, base_ref: str | None = None, policy_file: Path | None = None,
+    allow_cross_machine: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """`compare_sides` of what lies at two places, judged as `judged_sides` says: runs, baselines or benchmark files."""
+    newer = open_measures(new)
+    judged = judged_sides(base, base_ref, policy_file, newer.command)
+    older = open_base(judged.base, newer)
+    return compare_sides(older, newer, judged.policy, allow_cross_machine=allow_cross_machine, trust=judged.trust)
 
 
 def compare_sides(

@@ -12,7 +12,7 @@ from pipeprof.report.answer.screen import labelled
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.charts import INSTALL, can_draw, charts_of
 from pipeprof.report.charts.script import bundle, figure
-from pipeprof.report.page import page, table
+from pipeprof.report.page import SORTABLE, page, table
 from pipeprof.report.sections import Block, Section, sections
 from pipeprof.report.sections.block import PHASES, TRACE, focus_of, rows_at
 from pipeprof.units import format_ns, format_ratio
@@ -31,7 +31,9 @@ _COLOURS = {
     "forward": "#1b9e77", "backward": "#66a61e", "gradients": "#e6ab02", "optimizer": "#7570b3", "after": "#e7298a",
     "tail": "#7570b3",
 }  # fmt: skip
-_STYLE = """
+_STYLE = (
+    SORTABLE
+    + """
 p.strong { font-size: 1.15em; font-weight: 600; margin: .3em 0; }
 td.tree { white-space: pre; }
 figure { margin: 1em 0; } figcaption { font-size: .9em; }
@@ -40,13 +42,10 @@ figure > svg { max-width: 100%; height: auto; }
 .vega-bindings { display: flex; flex-wrap: wrap; gap: .3em 1.5em; }
 .vega-bind label { display: flex; align-items: center; gap: .5em; }
 .answer td { overflow-wrap: anywhere; } .answer pre { white-space: pre-wrap; }
-.wide { overflow-x: auto; }
-th button { all: unset; cursor: pointer; text-decoration: underline dotted; }
-th button:focus-visible { outline: 2px solid; }
-th[aria-sort=ascending] button::after { content: " \\25b4"; }
-th[aria-sort=descending] button::after { content: " \\25be"; }
 @media print { .vega-bindings, .search { display: none; } figure { break-inside: avoid; } }
-""" + "".join(f"span.{phase} {{ color: {colour}; }}\n" for phase, colour in _COLOURS.items())
+"""
+    + "".join(f"span.{phase} {{ color: {colour}; }}\n" for phase, colour in _COLOURS.items())
+)
 _ROW = '<tr><th scope="row">'
 
 

@@ -22,11 +22,20 @@ code, p, li, h1, h2, h3, figcaption { overflow-wrap: anywhere; }
 @media (prefers-color-scheme: dark) { :root { --bad: #ff8a80; --good: #7bd88f; --unsure: #ffcc66; } }
 """
 
+SORTABLE = """
+.wide { overflow-x: auto; }
+th button { all: unset; cursor: pointer; text-decoration: underline dotted; }
+th button:focus-visible { outline: 2px solid; }
+th[aria-sort=ascending] button::after { content: " \\25b4"; }
+th[aria-sort=descending] button::after { content: " \\25be"; }
+"""  # of tables that the script `charts.script.TABLES` sorts
 
-def page(title: str, body: Iterable[str], style: str = "", script: str = "") -> str:
+
+def page(title: str, body: Iterable[str], style: str = "", script: str = "", refresh_s: int = 0) -> str:
     """The whole page. `title` is text; `body`, `style` and `script` are HTML, CSS and JavaScript.
 
-    With a script, the page's policy allows that script and this style by their hashes, and nothing else.
+    With a script, the page's policy allows that script and this style by their hashes, and nothing else. A page with
+    `refresh_s` is asked for again after so many seconds.
     """
     name = escape(title)
     css = _STYLE + style
@@ -36,6 +45,7 @@ def page(title: str, body: Iterable[str], style: str = "", script: str = "") -> 
     parts = [
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        *([f'<meta http-equiv="refresh" content="{refresh_s}">'] if refresh_s else []),
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{name}</title>\n<style>{css}</style>\n</head>\n<body>\n<h1>{name}</h1>",
         *body,

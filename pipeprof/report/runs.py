@@ -76,7 +76,7 @@ def show(rows: Sequence[dict[str, Any]], form: str) -> None:
     elif form == "csv":
         sys.stdout.write(_csv(rows))
     else:
-        block = Block(HEAD, [_cells(row) for row in rows], frozenset({3}))
+        block = Block(HEAD, [cells(row) for row in rows], frozenset({3}))
         print_drawn(lambda console: print_block(console, block, shows_all="--format csv"))
 
 
@@ -90,7 +90,8 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
     return out.getvalue()
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
+def cells(row: dict[str, Any]) -> list[str]:
+    """A row below HEAD, as text."""
     began = dt.datetime.fromisoformat(row["started_at"]).astimezone().strftime("%Y-%m-%d %H:%M")
     verdict = WORDS.get(row["verdict"] or "", "")
     if row["verdict"] in ("input_bound", "balanced") and row["op_name"]:

@@ -12,29 +12,7 @@ from pipeprof.escape import html_words as words
 if TYPE_CHECKING:
     from pipeprof.report.charts.chart import Chart
 
-# Nothing is compiled from text (`ast`), nothing fetched (the loader refuses), and no style is added, so that the page's
-# policy need allow nothing but this script.
-_START = """
-const refused = {load: () => Promise.reject("offline"), sanitize: () => Promise.reject("offline")};
-const options = {ast: true, actions: false, defaultStyle: false, tooltip: false, renderer: "svg", loader: refused};
-const widen = (part, width) => {
-  if (typeof part.width === "number") part.width = width;
-  for (const inner of [...(part.vconcat || []), ...(part.layer || [])]) widen(inner, width);
-};
-const unlabelled = (place) => {
-  for (const bound of place.querySelectorAll(".vega-bind")) {
-    const input = bound.querySelector("input, select");
-    const name = bound.querySelector(".vega-bind-name");
-    if (input && name) input.setAttribute("aria-label", name.textContent.trim());
-  }
-};
-for (const data of document.querySelectorAll("script[type='application/json']")) {
-  const place = document.getElementById(data.dataset.chart);
-  const spec = JSON.parse(data.textContent);
-  widen(spec, Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 180));
-  if (place.clientWidth < 600) spec.config.legend.columns = 1;
-  vegaEmbed(place, spec, options).then(() => { unlabelled(place); place.dataset.drawn = "yes"; });
-}
+TABLES = """
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];
@@ -77,6 +55,31 @@ for (const table of document.querySelectorAll("table.sortable")) {
   line.append(label, count);
   table.closest(".wide").before(line);
 }
+"""  # tables that are sorted and searched
+
+# Nothing is compiled from text (`ast`), nothing fetched (the loader refuses), and no style is added, so that the page's
+# policy need allow nothing but this script.
+_START = """
+const refused = {load: () => Promise.reject("offline"), sanitize: () => Promise.reject("offline")};
+const options = {ast: true, actions: false, defaultStyle: false, tooltip: false, renderer: "svg", loader: refused};
+const widen = (part, width) => {
+  if (typeof part.width === "number") part.width = width;
+  for (const inner of [...(part.vconcat || []), ...(part.layer || [])]) widen(inner, width);
+};
+const unlabelled = (place) => {
+  for (const bound of place.querySelectorAll(".vega-bind")) {
+    const input = bound.querySelector("input, select");
+    const name = bound.querySelector(".vega-bind-name");
+    if (input && name) input.setAttribute("aria-label", name.textContent.trim());
+  }
+};
+for (const data of document.querySelectorAll("script[type='application/json']")) {
+  const place = document.getElementById(data.dataset.chart);
+  const spec = JSON.parse(data.textContent);
+  widen(spec, Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 180));
+  if (place.clientWidth < 600) spec.config.legend.columns = 1;
+  vegaEmbed(place, spec, options).then(() => { unlabelled(place); place.dataset.drawn = "yes"; });
+}
 """
 _MARGINS = {"chart-operators": 180, "chart-run": 190}  # px beside the drawing itself: long labels of an axis
 _MARGIN = 85
@@ -87,7 +90,7 @@ def bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed, and what draws the page's charts and sorts its tables: one script."""
     import vl_convert
 
-    return str(vl_convert.javascript_bundle(_START)).replace("</script", "<\\/script")
+    return str(vl_convert.javascript_bundle(_START + TABLES)).replace("</script", "<\\/script")
 
 
 def figure(chart: Chart) -> list[str]:

@@ -84,7 +84,10 @@ SAYS_NO_NAME = (
     "verify",
     "headspace",
 )
-OWN_WORDS = {"completion": "a script of our own", "demo": "the training is our own", "compact": "two numbers of ours"}
+OWN_WORDS = {
+    "completion": "a script of our own", "demo": "the training is our own", "compact": "two numbers of ours",
+    "serve": "an address of our own; its pages: tests/unit/serve",
+}  # fmt: skip
 
 
 def every_verb(group=cli, before=()):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from itertools import pairwise
 
 import pytest
@@ -11,21 +9,7 @@ import pytest
 from pipeprof.report import html
 from pipeprof.report.build import build
 
-sync_api = pytest.importorskip("playwright.sync_api")
-
 KINDS = ["empty", "normal", "ranks", "odd", "unfetched"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        assert not os.environ.get("PIPEPROF_BROWSER_REQUIRED"), "no Chromium was found"
-        pytest.skip("needs Chromium")
-    with sync_api.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

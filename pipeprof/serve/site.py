@@ -1,0 +1,101 @@
+"""The site's answers, as text: what each address shows. Only the folder's own runs can be named."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import RunError, UsageError
+from pipeprof.experiment.compare import compare_places
+from pipeprof.experiment.history import history_of
+from pipeprof.record.checksums import refuse_changed
+from pipeprof.record.launcher import launcher_alive
+from pipeprof.record.listing import Listed, runs_in
+from pipeprof.record.run import MANIFEST
+from pipeprof.record.text import printable
+from pipeprof.report import compare_html, history_html, html, runs
+from pipeprof.report.build import build
+from pipeprof.report.top import Watch
+from pipeprof.serve import pages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+MOST_KEPT = 16  # pages of runs that are not made anew when they are asked for again
+
+
+class Site:
+    """The pages of a folder of runs. Nothing is written; what is recorded while it serves is seen."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises RunError when there is no such folder."""
+        self.folder = folder
+        self._kept: dict[tuple[Any, ...], str] = {}
+        self._watched: dict[str, Watch] = {}  # each knows when it judged last: a look costs little, a verdict does not
+        self._one = Lock()  # a page takes a core and much memory: one at a time
+        runs_in(folder)
+
+    def home(self) -> str:
+        """The list of runs."""
+        with self._one:
+            listed = runs_in(self.folder)
+            rows = runs.rows_of(listed)
+        named = [
+            row | {"path": self._name(one), "name": self._name(one)} for row, one in zip(rows, listed, strict=True)
+        ]
+        return pages.listing(self.folder, named)
+
+    def run(self, name: str) -> str:
+        """The report on a run; of one that is still recorded, what is known by now."""
+        one = self._listed(name)
+        if one.run is None:
+            raise RunError(one.problem)
+        if one.run.manifest.state == "running":
+            if launcher_alive(one.run):
+                watch = self._watched.setdefault(one.run.manifest.run_id, Watch(one.run))
+                return pages.live(name, next(watch.looks()))
+            raise RunError(runs.CUT_OFF, f"pipeprof report {one.path}")
+        refuse_changed(one.run)
+        run = one.run
+        return self._page((one,), lambda: html.of_run(run, build(run)))
+
+    def compare(self, names: Sequence[str]) -> str:
+        """Two runs, the older as the base."""
+        if len(set(names)) != 2:
+            raise UsageError(f"expected two runs to compare, found {len(set(names))}", "tick two runs of the list")
+        newer, older = sorted(map(self._listed, set(names)), key=lambda one: one.began, reverse=True)
+        return self._page((older, newer), lambda: compare_html.text(compare_places(str(older.path), str(newer.path))))
+
+    def history(self) -> str:
+        """All runs of the folder as series."""
+        return self._page(runs_in(self.folder), lambda: history_html.text(history_of(str(self.folder), "", _nobody)))
+
+    def _listed(self, name: str) -> Listed:
+        for one in runs_in(self.folder):
+            if self._name(one) == name:
+                return one
+        raise RunError(f"there is no run `{name}` in `{self.folder}`", "choose one of the list")
+
+    def _name(self, one: Listed) -> str:
+        return printable(one.path.name or one.path.resolve().name)
+
+    def _page(self, about: Sequence[Listed], make: Callable[[], str]) -> str:
+        """The page, made anew when a run of it changed."""
+        key = tuple((str(one.path), one.run and one.run.manifest.run_id, _changed(one.path)) for one in about)
+        with self._one:
+            if key not in self._kept:
+                self._kept[key] = pages.with_way_home(make())
+            while len(self._kept) > MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            return self._kept[key]
+
+
+def _changed(folder: Path) -> tuple[int, int]:
+    """Another value when the manifest was written anew."""
+    about = folder.joinpath(MANIFEST).stat()
+    return about.st_mtime_ns, about.st_size
+
+
+def _nobody(_text: str) -> None:
+    """Progress that nobody reads."""

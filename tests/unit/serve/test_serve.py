@@ -1,0 +1,294 @@
+"""`pipeprof serve`: a real server on a real socket, asked over HTTP and in a browser."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from urllib.parse import quote
+
+import hostile
+import pytest
+from click.testing import CliRunner
+from hostile import NAMES
+
+from pipeprof.cli import cli
+from pipeprof.errors import UsageError
+from pipeprof.record.run import Rep
+from pipeprof.report import html
+from pipeprof.report.build import build
+from pipeprof.serve import app as room
+from pipeprof.serve import check_installed
+from pipeprof.serve.site import Site
+
+MS = 1_000_000
+OWN = re.compile(r"</?(?:a|button|form|input)(?: [^<>]*)?>")  # what no other page of ours has
+TOKEN = "the-token"  # noqa: S105
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def recorded(make_run, tmp_path):
+    """`recorded(name, minute, ms)`: a run in `runs/` that began at that minute."""
+
+    def make(name, minute=0, ms=10, state="complete"):
+        steps = [
+            {"rep": rep, "step": n, "kind_step": n, "kind": "train", "start_ns": ms * n * MS, "end_ns": ms * (n + 1) * MS}
+            for rep in range(3) for n in range(12)
+        ]  # fmt: skip
+        run = make_run({"step": steps})
+        folder = tmp_path / "runs"
+        folder.mkdir(exist_ok=True)
+        run.path = run.path.rename(folder / name)
+        run.manifest.run_id, run.manifest.state, run.manifest.command = f"run-{minute}", state, ["python", "train.py"]
+        run.manifest.fingerprint = {"cpu_model": "A", "cpu_cores": 2}
+        run.manifest.reps = [Rep(rep=rep, zero_realtime_ns=rep, zero_monotonic_ns=0, exit_code=0) for rep in range(3)]
+        run.manifest.started_at = f"2026-01-02T03:{minute:02}:00+00:00"
+        run.save()
+        return run
+
+    return make
+
+
+@pytest.fixture
+def served(tmp_path):
+    """`served()` starts the site of `runs/` and gives `ask(path, ...)`, which answers (status, headers, text)."""
+    (tmp_path / "runs").mkdir(exist_ok=True)
+    with contextlib.ExitStack() as ends:
+
+        def start():
+            at = room.bound(0)
+            port = at.getsockname()[1]
+            server = room.server(Site(tmp_path / "runs"), at, TOKEN)
+            thread = threading.Thread(target=server.run, kwargs={"sockets": [at]}, daemon=True)
+            thread.start()
+            ends.callback(at.close)
+            ends.callback(thread.join, 30)
+            ends.callback(setattr, server, "should_exit", True)
+
+            def ask(path, host=None, cookie=f"pipeprof-{port}={TOKEN}", method="GET"):
+                link = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+                with contextlib.closing(link):
+                    link.request(method, path, headers={"Host": host or f"127.0.0.1:{port}", "Cookie": cookie})
+                    answer = link.getresponse()
+                    return answer.status, dict(answer.getheaders()), answer.read().decode()
+
+            ask.port = port
+            return ask
+
+        yield start
+
+
+def test_nothing_is_shown_without_the_token(served, recorded):
+    recorded("secret.run")
+    ask = served()
+    for path in ("/", "/run/secret.run", "/history", "/?token=wrong", "/?token="):
+        for cookie in ("", f"pipeprof-{ask.port}=wrong", f"pipeprof-1={TOKEN}"):
+            status, headers, text = ask(path, cookie=cookie)
+            assert status == 403
+            assert "secret" not in text
+            assert headers["cache-control"] == "no-store"
+
+
+def test_the_token_of_the_address_becomes_a_cookie_of_this_site_alone(served):
+    ask = served()
+    status, headers, _ = ask(f"/?token={TOKEN}", cookie="")
+    assert (status, headers["location"]) == (303, "/")
+    assert headers["set-cookie"] == f"pipeprof-{ask.port}={TOKEN}; HttpOnly; Path=/; SameSite=strict"
+
+
+def test_another_name_for_this_machine_is_refused(served):
+    ask = served()
+    assert ask("/", host=f"localhost:{ask.port}")[0] == 200
+    assert ask("/", host="evil.example")[0] == 400
+
+
+def test_only_this_machine_can_reach_it():
+    with room.bound(0) as at:
+        assert at.getsockname()[0] == "127.0.0.1"
+
+
+def test_it_can_only_be_read(served):
+    ask = served()
+    assert [ask("/", method=method)[0] for method in ("POST", "PUT", "DELETE")] == [405] * 3
+
+
+def test_the_list_shows_what_runs_shows(served, recorded, tmp_path):
+    assert "There are no runs" in served()("/")[2]
+    recorded("first", 1)
+    recorded("second", 2, 20)
+    broken = recorded("broken", 3)
+    (broken.path / "run.json").write_text("{")
+    text = served()("/")[2]
+    rows = re.findall(r"<tr>(.*?)</tr>", text)[1:]
+    assert [re.findall(r'href="/run/([^"]+)"', row) for row in rows] == [["broken"], ["second"], ["first"]]
+    assert ['type="checkbox"' in row for row in rows] == [False, True, True]
+    assert 'data-value="20000000.0">20.0 ms' in rows[1]
+    assert "damaged" in rows[0]
+
+
+def test_a_run_is_shown_as_its_report_with_a_way_home(served, recorded):
+    run = recorded("first")
+    status, headers, text = served()("/run/first")
+    assert status == 200
+    assert text == html.of_run(run, build(run)).replace("<body>\n", '<body>\n<p><a href="/">All runs</a></p>\n', 1)
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+
+
+def test_a_page_is_made_once_until_its_run_changes(served, recorded, monkeypatch):
+    made = []
+    monkeypatch.setattr("pipeprof.serve.site.build", lambda run: made.append(run) or build(run))
+    run = recorded("first")
+    ask = served()
+    ask("/run/first")
+    ask("/run/first")
+    assert len(made) == 1
+    run.manifest.command = ["python", "other.py", "--and", "more"]
+    run.save()
+    assert "other.py" in ask("/run/first")[2]
+
+
+def test_two_ticked_runs_are_compared_the_older_as_the_base(served, recorded):
+    recorded("slow", 2, 20)
+    recorded("fast", 1, 10)
+    ask = served()
+    status, _, text = ask("/compare?run=slow&run=fast")
+    assert status == 200
+    assert re.search(r'step_time_median</code></td><td class="number">10.0 ms</td><td class="number">20.0 ms', text)
+    for wrong in ("/compare", "/compare?run=slow", "/compare?run=slow&run=slow"):
+        status, _, text = ask(wrong)
+        assert (status, "tick two runs of the list" in text) == (400, True)
+
+
+def test_the_history_of_the_folder_is_a_page(served, recorded):
+    for minute in range(3):
+        recorded(f"run{minute}", minute)
+    status, _, text = served()("/history")
+    assert (status, text.count("<circle")) == (200, 3 * text.count("<svg"))
+
+
+@pytest.mark.parametrize("path", ["/run/none", "/run/..", "/run/%2e%2e%2foutside", "/run/../../etc/passwd", "/nothing"])
+def test_nothing_outside_of_the_folder_is_found(served, recorded, tmp_path, path):
+    shutil.copytree(recorded("first").path, tmp_path / "outside")
+    status, _, text = served()(path)
+    assert status == 404
+    assert "All runs" in text
+
+
+def test_a_run_that_changed_on_disk_is_an_error_in_words(served, recorded):
+    run = recorded("first", 1)
+    run.manifest.state = "running"  # nobody records it any more
+    run.save()
+    status, _, text = served()("/run/first")
+    assert status == 404
+    assert "the recording was cut off" in text
+    assert "pipeprof report" in text
+
+
+def test_a_run_that_is_recorded_now_is_looked_at_again(served, recorded, monkeypatch):
+    monkeypatch.setattr("pipeprof.serve.site.launcher_alive", lambda _run: True)
+    looks = iter(["one", "two"])
+    monkeypatch.setattr("pipeprof.serve.site.Watch.looks", lambda _self: iter([next(looks)]))
+    monkeypatch.setattr("pipeprof.report.top.draw", lambda console, content: console.print(f"look {content} <b>"))
+    run = recorded("now")
+    run.manifest.state = "running"
+    run.save()
+    ask = served()
+    assert "look one &lt;b&gt;" in ask("/run/now")[2]
+    assert '<meta http-equiv="refresh" content="5">' in ask("/run/now")[2]
+
+
+def test_hostile_names_are_text(served, recorded):
+    names = (name.encode("utf-8", "surrogateescape" if "\udcff" in name else "replace") for name in NAMES)
+    folders = [os.fsdecode(name) for name in names if not set(name) & set(b"/\0") and len(name) < 200]
+    for minute, name in enumerate(folders[::5]):
+        recorded(name, minute).manifest.command = list(NAMES)
+    ask = served()
+    text = ask("/")[2]
+    hostile.check_html(OWN.sub("", text))
+    links = re.findall(r'href="(/run/[^"]+)"', text)
+    assert len(links) == len(folders[::5])
+    assert ask(links[0])[0] == 200
+    hostile.check_html(OWN.sub("", ask("/run/" + quote("<script>alert(1)</script>"))[2]))
+
+
+def test_a_port_that_is_taken_is_an_error_in_words():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(UsageError, match="Address already in use"):
+            room.bound(other.getsockname()[1])
+
+
+def test_without_the_extra_it_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr("pipeprof.serve.find_spec", lambda name: None if name == "uvicorn" else name)
+    with pytest.raises(UsageError, match="needs uvicorn") as error:
+        check_installed()
+    assert error.value.hint == "pip install 'pipeprof[serve]'"
+
+
+def test_a_folder_that_is_none_is_an_error(tmp_path):
+    done = CliRunner().invoke(cli, ["serve", str(tmp_path / "none")])
+    assert "cannot list the runs in" in str(done.exception)
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_the_verb_prints_its_address_and_ends_quietly(tmp_path, end):
+    words = [sys.executable, "-m", "pipeprof", "serve", str(tmp_path), "--port", "0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        address = process.stdout.readline().strip()
+        found = re.fullmatch(r"http://127\.0\.0\.1:([0-9]+)/\?token=(\S{32})", address)
+        link = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=60)
+        with contextlib.closing(link):
+            link.request("GET", f"/?token={found[2]}")
+            assert link.getresponse().status == 303
+        process.send_signal(end)
+        assert process.wait(60) == (0 if end == signal.SIGINT else -signal.SIGTERM)
+        assert process.stderr.read().count("\n") == 1  # what it said at its start
+
+
+def test_in_a_browser_runs_are_searched_sorted_ticked_and_compared(served, recorded, browser):
+    recorded("fast", 1, 10)
+    recorded("slow", 2, 20)
+    recorded("other", 3, 15)
+    complaints = []
+    page = browser.new_page(viewport={"width": 1000, "height": 900})
+    page.set_default_timeout(60_000)
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    ask = served()
+    page.goto(f"http://127.0.0.1:{ask.port}/?token={TOKEN}")
+    assert "token" not in page.url
+
+    def names():
+        return page.locator("tbody tr:visible th").all_text_contents()
+
+    assert names() == ["other", "slow", "fast"]
+    page.get_by_role("button", name="step").click()
+    assert names() == ["slow", "other", "fast"]
+    page.get_by_role("searchbox").fill("SLO")
+    assert names() == ["slow"]
+    page.get_by_role("searchbox").fill("")
+    page.get_by_label("compare slow").check()
+    page.get_by_label("compare fast").check()
+    page.get_by_role("button", name="Compare the two ticked runs").click()
+    assert "/compare?run=slow&run=fast" in page.url
+    page.get_by_role("link", name="All runs").click()
+    page.get_by_role("link", name="other").click()
+    assert "pipeprof report" in page.title()
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.get_by_role("link", name="All runs").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.close()
+    assert complaints == []
