@@ -16,7 +16,7 @@ from pipeprof.cli.streams import StdoutClosed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-comparison_format = format_option("json", "markdown", "junit")
+comparison_format = format_option("html", "markdown", "json", "junit")
 
 
 @click.command()
@@ -52,6 +52,7 @@ def compare(
       pipeprof collect -o base --reps 8 -- python train.py
       pipeprof collect -o new --reps 8 -- python train.py      after the change
       pipeprof compare base new
+      pipeprof compare base new --format html -o compare.html
       pipeprof compare baselines/mnist new --format markdown
       pipeprof compare base/ new/                              folders of pytest-benchmark files
       pipeprof compare baselines/mnist new --base-ref main     the baseline and the settings of main
@@ -78,7 +79,7 @@ def answer(content: dict[str, Any], form: str, output: Path | None = None) -> No
 
 def show(content: dict[str, Any], form: str, output: Path | None = None) -> None:
     """Print a comparison in one of the formats, or write it to a file."""
-    from pipeprof.report import compare_json, compare_junit, compare_markdown, compare_terminal
+    from pipeprof.report import compare_html, compare_json, compare_junit, compare_markdown, compare_terminal
     from pipeprof.report.output import write_text
 
     if form == "terminal" and output is None:
@@ -86,6 +87,6 @@ def show(content: dict[str, Any], form: str, output: Path | None = None) -> None
         return
     texts: dict[str, Callable[[Any], str]] = {
         "terminal": compare_terminal.text, "json": compare_json.text, "markdown": compare_markdown.text,
-        "junit": compare_junit.text,
+        "junit": compare_junit.text, "html": compare_html.text,
     }  # fmt: skip
     write_text(texts[form](content), output)

@@ -88,6 +88,8 @@ def compare_sides(
         "headline": _refusal(found) if refused else comparison.headline(verdict, entries),
         "metrics": [gate.metric(one) for one in verdict.metrics],
         "explanation": comparison.worded(entries),
+        "repetitions": _repetitions(base, new, verdict),
+        "curves": {"base": _curve(base), "new": _curve(new)},
         "fingerprint": {"same": not found, "differences": found},
         "notes": list(dict.fromkeys(said)),
         "note_facts": [*verdict.notes, *about],
@@ -133,6 +135,27 @@ def _samples(side: Measures, name: str) -> dict[str, Samples]:
             tuple(values[rep] for rep in reps), tuple(places[rep] for rep in reps), tuple(jobs[rep] for rep in reps)
         )
     return found
+
+
+def _repetitions(base: Measures, new: Measures, verdict: Verdict) -> list[dict[str, Any]]:
+    """What was measured of each metric that decides or informs: [place in time over both sides, value]."""
+    orders = sorted({rep.order for side in (base, new) for rep in side.reps.values()})
+    places = {order: at for at, order in enumerate(orders)}
+    names = [one.name for one in verdict.metrics if one.family in ("primary", "informing")]
+
+    def points(side: Measures, name: str) -> list[list[float]]:
+        return sorted([places[side.reps[rep].order], value] for rep, value in side.values.get(name, {}).items())
+
+    return [{"name": name, "base": points(base, name), "new": points(new, name)} for name in names]
+
+
+def _curve(side: Measures) -> list[float]:
+    """The steps of the repetition whose median step is in the middle of all; empty where none is known."""
+    medians = {rep: ns for rep, ns in side.values.get("step_time_median", {}).items() if rep in side.curves}
+    if not medians:
+        return []
+    ordered = sorted(medians, key=lambda rep: (medians[rep], rep))
+    return side.curves[ordered[(len(ordered) - 1) // 2]]
 
 
 def _refusal(found: Sequence[Mapping[str, Any]]) -> str:

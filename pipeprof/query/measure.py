@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 MOST_OPS = 200  # with the most own time; the others are summed up
+CURVE_POINTS = 150  # of the steps of a repetition, for a picture
 OTHERS = "(others)"
 KINETO, LOADER = "import:kineto", "DataLoader"
 STEP_METRICS = {
@@ -126,6 +127,7 @@ def measure(run: Run) -> Measures:
         ops = engine.rows("compare/rep_op") if run.files("op") else []
         stages = engine.rows("compare/rep_pipeline_op") if run.files("pipeline_op") else []
         values = _values(engine, ops, stages)
+        curve = engine.rows("compare/rep_curve", points=CURVE_POINTS)
     if manifest.source.startswith(KINETO) and "fetch" in manifest.tables and "phase/data_wait" in values:
         values[f"pipeline/{LOADER}"] = dict(values["phase/data_wait"])  # seen from outside: what it makes wait
     found.facts, found.places = _facts(ops, stages), _places(stages, manifest.workdir)
@@ -139,6 +141,8 @@ def measure(run: Run) -> Measures:
         why = manifest.reason or "it holds no training step"
         raise RunError(f"nothing to compare in `{run.path}`: {why}", "look at it with `pipeprof report`")
     found.digests = digests_of(found)
+    for row in curve:
+        found.curves.setdefault(row["rep"], []).append(row["dur_ns"])
     return found
 
 

@@ -33,7 +33,8 @@ class Measures(msgspec.Struct, kw_only=True):
 
     What tells one measurement from another: `command`, `run_ids` of the runs, and `digests`, one of each repetition's
     values as they were measured; empty where that is not known. `places`: file:line of the code behind a fact
-    (`stage NAME`), where it is known; `seconds`: what the repetitions took together.
+    (`stage NAME`), where it is known; `curves`: by repetition the lengths of its training steps in ns, thinned, of
+    a run alone (a baseline does not keep them); `seconds`: what the repetitions took together.
     """
 
     label: str
@@ -51,6 +52,7 @@ class Measures(msgspec.Struct, kw_only=True):
     run_ids: list[str] = []
     digests: list[str] = []
     places: dict[str, str] = {}
+    curves: dict[int, list[float]] = {}
     seconds: float | None = None
 
     @property
@@ -93,5 +95,7 @@ def merged(parts: list[Measures], label: str) -> Measures:
             for metric, values in part.values.items():
                 if rep in values:
                     found.values.setdefault(metric, {})[number] = values[rep]
+            if rep in part.curves:
+                found.curves[number] = part.curves[rep]
             number += 1
     return found

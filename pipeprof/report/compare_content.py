@@ -69,6 +69,21 @@ class Difference(_Part):
     hard: bool = False
 
 
+class Repetitions(_Part):
+    """What was measured of one metric: [place in time, value] of each repetition."""
+
+    name: str
+    base: list[tuple[int, float]] = []
+    new: list[tuple[int, float]] = []
+
+
+class Curves(_Part):
+    """Lengths of training steps of one repetition of each side, ns."""
+
+    base: list[float] = []
+    new: list[float] = []
+
+
 class Fingerprint(_Part):
     """Whether both sides were measured on the same machine and versions."""
 
@@ -132,6 +147,8 @@ class Comparison(_Part):
     headline: str = ""
     metrics: list[Metric] = []
     explanation: list[Cause] = []
+    repetitions: list[Repetitions] = []
+    curves: Curves = msgspec.field(default_factory=Curves)
     fingerprint: Fingerprint = msgspec.field(default_factory=Fingerprint)
     notes: list[str] = []
     base: dict[str, Any] = {}

@@ -9,15 +9,19 @@ from pipeprof.escape import html_words as words
 from pipeprof.report import compare_rows as rows
 from pipeprof.report import compare_trust
 from pipeprof.report import compare_why as why
-from pipeprof.report.page import page, table
+from pipeprof.report.charts import INSTALL, can_draw, comparison
+from pipeprof.report.charts.script import bundle, figure
+from pipeprof.report.page import CHARTS, SORTABLE, page, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 WIDTH = 160  # of an interval's picture, in pixels
+MOST_UNSORTED = 8  # rows of a table that is seen at a glance
 LEAST_SPAN = 0.05  # the picture reaches at least 5 % to either side
 
 _STYLE = """
+.wide td:first-child { min-width: 10em; }
 .regressed, .missing, .incomparable { color: var(--bad); font-weight: 600; }
 .improved { color: var(--good); font-weight: 600; }
 .inconclusive, .acknowledged { color: var(--unsure); font-weight: 600; }
@@ -33,25 +37,39 @@ def text(content: dict[str, Any]) -> str:
         *_listed(why.title(content), [line.text for line in why.lines(content)]),
     ]
     span = _span(content["metrics"])
+    drawn = can_draw()
+    if drawn:
+        parts += ["<h2>Charts</h2>", *(line for chart in comparison.charts_of(content) for line in figure(chart))]
+    else:
+        parts.append(f"<p>{words(f'The charts are left out: install them with `{INSTALL}`.')}</p>")
     for name, metrics in rows.families(content):
-        parts += [f"<h2>{escape(name)}</h2>", *_metrics(metrics, span)]
+        parts += [f"<h2>{escape(name)}</h2>", *_metrics(metrics, span, sortable=drawn)]
     parts += _about(content)
-    return page(rows.title(content), parts, _STYLE)
+    return page(rows.title(content), parts, CHARTS + SORTABLE + _STYLE, bundle() if drawn else "")
 
 
-def _metrics(metrics: Sequence[dict[str, Any]], span: float) -> list[str]:
+def _metrics(metrics: Sequence[dict[str, Any]], span: float, *, sortable: bool) -> list[str]:
     body = []
     for one in metrics:
         name, base, new, change, verdict, repetitions = rows.cells(one)
         reason = f"<br><small>{_words(rows.reason(one))}</small>" if rows.reason(one) else ""
-        numbers = "".join(f'<td class="number">{escape(cell)}</td>' for cell in (base, new, change))
+        values = ((base, one.get("base")), (new, one.get("new")), (change, one.get("ratio")))
+        numbers = "".join(f'<td class="number"{_order(of)}>{escape(cell)}</td>' for cell, of in values)
         body.append(
             f"<tr><td><code>{escape(name)}</code></td>{numbers}<td>{_picture(one, span)}</td>"
             f'<td><span class="{_class(verdict)}">{escape(verdict)}</span>{reason}</td>'
             f'<td class="number">{escape(repetitions)}</td></tr>'
         )
     head = ("metric", "base", "new", "change", f"-{span:.0%} to +{span:.0%}", "verdict", "repetitions")
-    return table(head, body)
+    lines = table(head, body, {1, 2, 3} if sortable else ())
+    if sortable and len(metrics) > MOST_UNSORTED:
+        lines[0] = '<table class="sortable">'
+    return ['<div class="wide" tabindex="0">', *lines, "</div>"]
+
+
+def _order(value: object) -> str:
+    """What a cell is sorted by, where it is a number."""
+    return f' data-value="{value}"' if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
 def _picture(metric: dict[str, Any], span: float) -> str:

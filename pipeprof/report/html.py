@@ -12,7 +12,7 @@ from pipeprof.report.answer.screen import labelled
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.charts import INSTALL, can_draw, charts_of
 from pipeprof.report.charts.script import bundle, figure
-from pipeprof.report.page import SORTABLE, page, table
+from pipeprof.report.page import CHARTS, SORTABLE, page, table
 from pipeprof.report.sections import Block, Section, sections
 from pipeprof.report.sections.block import PHASES, TRACE, focus_of, rows_at
 from pipeprof.units import format_ns, format_ratio
@@ -32,17 +32,12 @@ _COLOURS = {
     "tail": "#7570b3",
 }  # fmt: skip
 _STYLE = (
-    SORTABLE
+    CHARTS
+    + SORTABLE
     + """
 p.strong { font-size: 1.15em; font-weight: 600; margin: .3em 0; }
 td.tree { white-space: pre; }
-figure { margin: 1em 0; } figcaption { font-size: .9em; }
-figure > svg { max-width: 100%; height: auto; }
-.chart { overflow-x: auto; }
-.vega-bindings { display: flex; flex-wrap: wrap; gap: .3em 1.5em; }
-.vega-bind label { display: flex; align-items: center; gap: .5em; }
 .answer td { overflow-wrap: anywhere; } .answer pre { white-space: pre-wrap; }
-@media print { .vega-bindings, .search { display: none; } figure { break-inside: avoid; } }
 """
     + "".join(f"span.{phase} {{ color: {colour}; }}\n" for phase, colour in _COLOURS.items())
 )

@@ -30,6 +30,15 @@ th[aria-sort=ascending] button::after { content: " \\25b4"; }
 th[aria-sort=descending] button::after { content: " \\25be"; }
 """  # of tables that the script `charts.script.TABLES` sorts
 
+CHARTS = """
+figure { margin: 1em 0; } figcaption { font-size: .9em; }
+figure > svg { max-width: 100%; height: auto; }
+.chart { overflow-x: auto; }
+.vega-bindings { display: flex; flex-wrap: wrap; gap: .3em 1.5em; }
+.vega-bind label { display: flex; align-items: center; gap: .5em; }
+@media print { .vega-bindings, .search { display: none; } figure { break-inside: avoid; } }
+"""  # of a page that `charts.script.figure` gives its charts
+
 
 def page(title: str, body: Iterable[str], style: str = "", script: str = "", refresh_s: int = 0) -> str:
     """The whole page. `title` is text; `body`, `style` and `script` are HTML, CSS and JavaScript.

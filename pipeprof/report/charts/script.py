@@ -81,7 +81,11 @@ for (const data of document.querySelectorAll("script[type='application/json']"))
   vegaEmbed(place, spec, options).then(() => { unlabelled(place); place.dataset.drawn = "yes"; });
 }
 """
-_MARGINS = {"chart-operators": 180, "chart-run": 190}  # px beside the drawing itself: long labels of an axis
+_MARGINS = {
+    "chart-operators": 180,
+    "chart-run": 190,
+    "chart-changes": 190,
+}  # px beside the drawing itself: long labels of an axis
 _MARGIN = 85
 
 

@@ -1,0 +1,187 @@
+"""The charts of a comparison's page: what was measured, what changed most, and the steps of both sides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.escape import line
+from pipeprof.report import compare_rows
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, sentence
+from pipeprof.report.sections.block import PHASES
+from pipeprof.units import NS_PER_MS, format_count, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Row = dict[str, Any]
+
+SIDES = {"base": COLOURS[6], "new": COLOURS[1]}
+MOST_CHANGES = 20
+KINDS = {
+    "phase": ("phase of the step", COLOURS[2]),
+    "pipeline": ("pipeline, work per batch", COLOURS[1]),
+    "op": ("network, own time per step", COLOURS[0]),
+}
+_UNITS = {"bytes": ("MiB", 1 << 20), "s": ("s", 1)}
+_NS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1))
+
+
+def charts_of(content: Mapping[str, Any]) -> list[Chart]:
+    """The charts of a comparison, in the order of its page; `content` as `pipeprof compare --format json` has it."""
+    return [_repetitions(content), _changes(content["metrics"]), _curves(content.get("curves") or {})]
+
+
+def _repetitions(content: Mapping[str, Any]) -> Chart:
+    title = "Every repetition"
+    metrics = {metric["name"]: metric for metric in content["metrics"]}
+    known = content.get("repetitions") or []
+    shown = [one for one in known if one["name"] in metrics and (one["base"] or one["new"])]
+    if not shown:
+        return Chart("chart-repetitions", title, "The values of single repetitions are not known.")
+    said = ", ".join(
+        f"{line(one['name'])}: {metrics[one['name']]['verdict']} ({len(one['base'])} + {len(one['new'])} repetitions)"
+        for one in shown
+    )
+    caption = (
+        "A point is a repetition, in the order in which they were measured. A line is the estimate of a side. The "
+        "band is where the new side lies with 95 % confidence. Beyond the dashed lines a change counts."
+    )
+    import altair as alt
+
+    panels = [_panel(metrics[one["name"]], one) for one in shown]
+    drawn = alt.vconcat(*panels).resolve_scale(color="shared")
+    return Chart("chart-repetitions", title, caption, said, drawn)
+
+
+def _panel(metric: Row, measured: Row) -> Any:
+    import altair as alt
+
+    name, divisor = _unit(metric, measured)
+    points = [
+        {"at": at + 1, "value": round(value / divisor, 6), "side": side}
+        for side in SIDES for at, value in measured[side]
+    ]  # fmt: skip
+    scale = alt.Scale(domain=list(SIDES), range=list(SIDES.values()))
+    along = alt.X(
+        "at:Q",
+        title="repetition",
+        axis=alt.Axis(tickMinStep=1, format="d"),
+        scale=alt.Scale(nice=False, zero=False, padding=12),
+    )
+    up = alt.Y("value:Q", title=name, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4))
+    colour = alt.Color("side:N", title=None, scale=scale)
+    layers = _bounds(metric, divisor)
+    estimates = [
+        {"value": metric[side] / divisor, "side": side} for side in SIDES if isinstance(metric[side], int | float)
+    ]
+    layers += [
+        alt.Chart(alt.Data(values=estimates)).mark_rule(strokeWidth=2).encode(y="value:Q", color=colour),
+        alt.Chart(alt.Data(values=points))
+        .mark_point(filled=True, size=50, opacity=0.9)
+        .encode(x=along, y=up, color=colour),
+    ]
+    heading = [f"{line(metric['name'])}: {metric['verdict']}", compare_rows.change(metric)]
+    return alt.layer(*layers).properties(width=WIDTH, height=110, title=heading)
+
+
+def _bounds(metric: Row, divisor: float) -> list[Any]:
+    """The interval of the new side as a band, and the least changes that count as dashed lines."""
+    import altair as alt
+
+    base, low, high, least = (metric.get(key) for key in ("base", "ci_low", "ci_high", "min_effect"))
+    layers: list[Any] = []
+    if not isinstance(base, int | float):
+        return layers
+    if low is not None and high is not None:
+        band = [{"low": base * low / divisor, "high": base * high / divisor}]
+        layers.append(
+            alt.Chart(alt.Data(values=band)).mark_rect(color=SIDES["new"], opacity=0.15).encode(y="low:Q", y2="high:Q")
+        )
+    if least:
+        edges = [{"edge": base * factor / divisor} for factor in (1 - least, 1 + least)]
+        dashed = alt.Chart(alt.Data(values=edges)).mark_rule(strokeDash=[4, 4], color="#888")
+        layers.append(dashed.encode(y="edge:Q"))
+    return layers
+
+
+def _unit(metric: Row, measured: Row) -> tuple[str, float]:
+    """The unit of a panel's axis, and what it is of the metric's own."""
+    unit = metric.get("unit") or ""
+    if unit != "ns":
+        return _UNITS.get(unit, (line(unit), 1))
+    largest = max(value for side in SIDES for _, value in measured[side])
+    return next(((name, size) for name, size in _NS if largest >= size), _NS[-1])
+
+
+def _changes(metrics: Sequence[Row]) -> Chart:
+    title = "What changed most"
+    found = sorted(filter(None, map(_change, metrics)), key=lambda row: -abs(row["ms"]))
+    changed = [row for row in found if row["ms"]]
+    if not changed:
+        return Chart("chart-changes", title, "Nothing inside a step was measured on both sides.")
+    largest = changed[0]
+    said = f"the largest difference is {_signed(largest['ms'])}: {largest['name']}"
+    more = (
+        f" The {MOST_CHANGES} largest of {len(changed)} differences are drawn." if len(changed) > MOST_CHANGES else ""
+    )
+    caption = (
+        f"{sentence(said)}{more} Work of the pipeline runs beside the training, and operators of the network are parts "
+        "of a phase: bars do not add up."
+    )
+    return Chart("chart-changes", title, caption, said, _bars(changed[:MOST_CHANGES]))
+
+
+def _change(metric: Row) -> Row | None:
+    family, _, name = metric["name"].partition("/")
+    base, new = metric.get("base"), metric.get("new")
+    if family not in KINDS or metric.get("unit") != "ns" or base is None or new is None:
+        return None
+    shown = PHASES.get(name, name) if family == "phase" else line(name.rsplit("/", 1)[-1])
+    return {"name": shown, "kind": KINDS[family][0], "ms": round((new - base) / NS_PER_MS, 6)}
+
+
+def _bars(rows: Sequence[Row]) -> Any:
+    import altair as alt
+
+    numbered = [row | {"key": f"{row['name']} ({at})", "label": _signed(row["ms"])} for at, row in enumerate(rows)]
+    used = [(name, colour) for name, colour in KINDS.values() if any(row["kind"] == name for row in rows)]
+    scale = alt.Scale(domain=[name for name, _ in used], range=[colour for _, colour in used])
+    ends = [1.2 * bound(0, *(row["ms"] for row in rows)) for bound in (min, max)]
+    base = alt.Chart(alt.Data(values=numbered), width=WIDTH, height={"step": 20}).encode(
+        y=alt.Y("key:N", sort=None, title=None, axis=alt.Axis(labelLimit=150, labelExpr="split(datum.label, ' (')[0]")),
+        x=alt.X("ms:Q", title="new minus base, ms", scale=alt.Scale(domain=ends, nice=False)),
+    )  # fmt: skip
+    bars = base.mark_bar().encode(color=alt.Color("kind:N", title=None, scale=scale))
+    left = base.transform_filter("datum.ms < 0").mark_text(align="right", dx=-4).encode(text="label:N")
+    right = base.transform_filter("datum.ms >= 0").mark_text(align="left", dx=4).encode(text="label:N")
+    return alt.layer(bars, left, right)
+
+
+def _signed(ms: float) -> str:
+    return ("+" if ms > 0 else "-") + format_ns(abs(ms) * NS_PER_MS)
+
+
+def _curves(curves: Mapping[str, Sequence[float]]) -> Chart:
+    title = "Steps of both sides"
+    known = [side for side in SIDES if len(curves.get(side) or ()) > 1]
+    if not known:
+        return Chart(
+            "chart-curves", title, "The steps of single repetitions are not known: baselines do not keep them."
+        )
+    said = ", ".join(f"{side}: {format_count(len(curves[side]), 'point')}" for side in known)
+    left_out = "".join(f" Those of {side} are not known." for side in SIDES if side not in known)
+    caption = "Training steps of the repetition of each side whose usual step is in the middle, without warm-up."
+    import altair as alt
+
+    points = [
+        {"share": round((at + 0.5) / len(curves[side]), 4), "ms": round(ns / NS_PER_MS, 6), "side": side}
+        for side in known for at, ns in enumerate(curves[side])
+    ]  # fmt: skip
+    scale = alt.Scale(domain=list(SIDES), range=list(SIDES.values()))
+    along = alt.Scale(domain=[0, 1])
+    drawn = alt.Chart(alt.Data(values=points), width=WIDTH, height=160).mark_line(strokeWidth=1.5).encode(
+        x=alt.X("share:Q", title="share of the training steps", axis=alt.Axis(format="%"), scale=along),
+        y=alt.Y("ms:Q", title="step, ms", scale=alt.Scale(zero=True)),
+        color=alt.Color("side:N", title=None, scale=scale),
+    )  # fmt: skip
+    return Chart("chart-curves", title, caption + left_out, said, drawn)

@@ -1,0 +1,166 @@
+"""The charts of a comparison's page: their data are the comparison's, and a browser draws them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from comparisons import comparison, hostile, metric
+from hostile import NAMES, check_html
+
+from pipeprof.experiment.compare import compare_places
+from pipeprof.record.run import Rep
+from pipeprof.report import compare_html, compare_json
+from pipeprof.report.charts import comparison as charts
+from pipeprof.report.compare_content import read
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def compared(make_run):
+    """A comparison of two runs of three repetitions with twelve steps, the first a warm-up: 10 ms and 20 ms."""
+
+    def make(ms):
+        rows = [
+            {"rep": rep, "step": n, "kind": "train" if n else "warmup", "kind_step": n, "start_ns": n * 40 * MS,
+             "end_ns": n * 40 * MS + (ms + rep) * MS}
+            for rep in range(3) for n in range(12)
+        ]  # fmt: skip
+        run = make_run({"step": rows})
+        run.manifest.state, run.manifest.job, run.manifest.command = "complete", "boot:1", ["python", "train.py"]
+        run.manifest.fingerprint = {"cpu_model": "A", "cpu_cores": 2}
+        run.manifest.reps = [
+            Rep(rep=rep, zero_realtime_ns=ms * 100 + rep, zero_monotonic_ns=0, exit_code=0) for rep in range(3)
+        ]
+        run.save()
+        return str(run.path)
+
+    return compare_places(make(10), make(20))
+
+
+def drawn(content, name):
+    (found,) = (chart for chart in charts.charts_of(content) if chart.name == name)
+    return found
+
+
+def values(spec):
+    """All data of a chart, however its parts are nested."""
+    own = spec.get("data", {}).get("values", [])
+    return own + [row for key in ("layer", "vconcat") for part in spec.get(key, []) for row in values(part)]
+
+
+def test_every_repetition_is_a_point_at_its_place_in_time(compared):
+    (measured,) = (one for one in compared["repetitions"] if one["name"] == "step_time_median")
+    assert measured["base"] == [[0, 10e6], [1, 11e6], [2, 12e6]]
+    assert measured["new"] == [[3, 20e6], [4, 21e6], [5, 22e6]]
+    panels = drawn(compared, "chart-repetitions").spec["vconcat"]
+    points = [row for row in values(panels[0]) if "at" in row]
+    assert [(row["at"], row["value"], row["side"]) for row in points] == [
+        (1, 10.0, "base"), (2, 11.0, "base"), (3, 12.0, "base"), (4, 20.0, "new"), (5, 21.0, "new"), (6, 22.0, "new"),
+    ]  # fmt: skip
+
+
+def test_interval_and_least_change_are_those_of_the_metric(compared):
+    one = next(one for one in compared["metrics"] if one["name"] == "step_time_median")
+    rows = values(drawn(compared, "chart-repetitions").spec["vconcat"][0])
+    (band,) = (row for row in rows if "low" in row)
+    assert (band["low"], band["high"]) == pytest.approx(
+        (one["base"] * one["ci_low"] / MS, one["base"] * one["ci_high"] / MS)
+    )
+    assert [row["edge"] for row in rows if "edge" in row] == pytest.approx(
+        [one["base"] * 0.98 / MS, one["base"] * 1.02 / MS]
+    )
+
+
+def test_the_steps_of_the_middle_repetition_are_drawn_without_warm_up(compared):
+    assert compared["curves"] == {"base": [11e6] * 11, "new": [21e6] * 11}
+    rows = values(drawn(compared, "chart-curves").spec)
+    assert [row["ms"] for row in rows] == [11.0] * 11 + [21.0] * 11
+    alone = drawn({**compared, "curves": {"base": [], "new": [5e6, 6e6]}}, "chart-curves")
+    assert alone.caption.endswith("Those of base are not known.")
+
+
+def test_differences_are_sorted_by_their_size_and_named_by_what_they_are():
+    found = [
+        metric("op/Default/net/Conv2D", family="secondary", base=1e6, new=3e6),
+        metric("pipeline/rotate", family="secondary", base=9e6, new=4e6),
+        metric("phase/data_wait", family="secondary", base=1e6, new=8e6),
+        metric("op/same", family="secondary", base=1e6, new=1e6),
+        metric("count/net", family="deterministic", unit="", base=1, new=2),
+        metric("op/gone", family="secondary", base=1e6, new=None),
+    ]
+    rows = values(drawn(comparison(metrics=found), "chart-changes").spec)
+    assert [(row["name"], row["ms"], row["label"]) for row in rows] == [
+        ("before the forward pass", 7.0, "+7.00 ms"), ("rotate", -5.0, "-5.00 ms"), ("Conv2D", 2.0, "+2.00 ms"),
+    ]  # fmt: skip
+
+
+def test_what_is_not_known_is_said():
+    said = [chart.caption for chart in charts.charts_of(comparison(metrics=[metric()]))]
+    assert said == [
+        "The values of single repetitions are not known.",
+        "Nothing inside a step was measured on both sides.",
+        "The steps of single repetitions are not known: baselines do not keep them.",
+    ]
+
+
+def test_a_saved_comparison_gives_the_same_page(compared):
+    saved = read(compare_json.text(compared).encode(), "compare.json")
+    assert compare_html.text(saved) == compare_html.text(json.loads(compare_json.text(compared)))
+
+
+def test_without_the_extra_the_page_has_the_same_tables(compared, monkeypatch):
+    whole = compare_html.text(compared)
+    monkeypatch.setattr(compare_html, "can_draw", lambda: False)
+    still = compare_html.text(compared)
+    assert "pip install" in still
+    assert re.findall("<td.*?</td>", still) == re.findall("<td.*?</td>", whole.partition("<script>")[0])
+    assert "<script" not in still
+
+
+def test_hostile_names_are_inert():
+    content = hostile()
+    content["metrics"] += [metric(f"op/{name}", family="secondary", new=n * 1e6) for n, name in enumerate(NAMES)]
+    content["repetitions"] = [
+        {"name": one["name"], "base": [[0, 1.0]], "new": [[1, 2.0]]} for one in content["metrics"][:40]
+    ]
+    check_html(compare_html.text(content))
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (400, "dark")])
+def test_in_a_browser_the_charts_are_drawn_and_tables_are_searched(compared, browser, tmp_path, width, scheme):
+    many = [
+        metric(f"op/net/Op{n}", "regressed" if n == 7 else "unchanged", family="secondary", new=30e6 + n)
+        for n in range(30)
+    ]
+    compared["metrics"] += many
+    path = tmp_path / "page.html"
+    path.write_text(compare_html.text(compared), encoding="utf-8")
+    complaints = []
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: request.url == path.as_uri() or complaints.append(request.url))
+    page.goto(path.as_uri())
+    page.wait_for_function("[...document.querySelectorAll('.chart')].every((one) => one.dataset.drawn)")
+
+    def marks(chart, kind):
+        return page.locator(f"#{chart} g.mark-{kind}.role-mark path, #{chart} g.mark-{kind}.role-mark line").count()
+
+    shown = sum(1 for one in compared["repetitions"] if one["base"])
+    assert marks("chart-repetitions", "symbol") == 6 * shown
+    assert marks("chart-changes", "rect") == 20
+    assert marks("chart-curves", "line") == 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for chart in page.locator(".chart svg").all():
+        assert chart.bounding_box()["width"] <= width
+    secondary = page.locator("table.sortable").last
+    page.get_by_role("searchbox").last.fill("Op29")
+    assert secondary.locator("tbody tr:visible").count() == 1
+    page.get_by_role("searchbox").last.fill("")
+    secondary.get_by_role("button", name="new").click()
+    assert "Op29" in secondary.locator("tbody tr").first.inner_text()
+    page.close()
+    assert complaints == []
