@@ -47,7 +47,7 @@ def _budget(_ctx: click.Context, _param: click.Parameter, text: str | None) -> f
     help="Folder of the sweep.  [default: pipeprof-sweep-HASH]",
 )
 @redact_option
-@format_option("json", "markdown", "csv")
+@format_option("html", "markdown", "json", "csv")
 @click.option("--export", "export", type=click.Choice(EXPORTS), help="Print only the recommended option set.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def sweep(
@@ -60,6 +60,7 @@ def sweep(
       pipeprof sweep sweep.toml -- python train.py
       pipeprof sweep sweep.toml --steps 2000 --budget 30m -- python train.py
       pipeprof sweep sweep.toml --export env -- python train.py
+      pipeprof sweep sweep.toml --format html > sweep.html
       pipeprof sweep --table option_tables.csv
 
     FILE holds the option sets (docs/sweep.md, examples/sweep.toml). Each is run in turn with the base, in fresh
@@ -88,13 +89,13 @@ def sweep(
 
 def show(content: dict[str, Any], form: str, export: str | None = None) -> None:
     """Print a result in one of the formats, or its recommendation in one of EXPORTS."""
-    from pipeprof.report import compare_json, sweep_csv, sweep_export, sweep_markdown, sweep_terminal
+    from pipeprof.report import compare_json, sweep_csv, sweep_export, sweep_html, sweep_markdown, sweep_terminal
 
     if export is not None:
         click.echo(sweep_export.export(content, export), nl=False)
         return
     texts: dict[str, Callable[[Any], str]] = {
-        "json": compare_json.text, "markdown": sweep_markdown.text, "csv": sweep_csv.text,
+        "json": compare_json.text, "markdown": sweep_markdown.text, "csv": sweep_csv.text, "html": sweep_html.text,
     }  # fmt: skip
     if form == "terminal":
         sweep_terminal.show(content)

@@ -9,7 +9,7 @@ from pipeprof.escape import html_words as words
 from pipeprof.report import compare_rows as rows
 from pipeprof.report import compare_trust
 from pipeprof.report import compare_why as why
-from pipeprof.report.charts import INSTALL, can_draw, comparison
+from pipeprof.report.charts import MISSING, can_draw, comparison
 from pipeprof.report.charts.script import bundle, figure
 from pipeprof.report.page import CHARTS, SORTABLE, page, table
 
@@ -41,7 +41,7 @@ def text(content: dict[str, Any]) -> str:
     if drawn:
         parts += ["<h2>Charts</h2>", *(line for chart in comparison.charts_of(content) for line in figure(chart))]
     else:
-        parts.append(f"<p>{words(f'The charts are left out: install them with `{INSTALL}`.')}</p>")
+        parts.append(f"<p>{MISSING}</p>")
     for name, metrics in rows.families(content):
         parts += [f"<h2>{escape(name)}</h2>", *_metrics(metrics, span, sortable=drawn)]
     parts += _about(content)

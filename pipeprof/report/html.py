@@ -12,8 +12,9 @@ from pipeprof.report.answer.screen import labelled
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.charts import INSTALL, can_draw, charts_of
 from pipeprof.report.charts.script import bundle, figure
-from pipeprof.report.page import CHARTS, SORTABLE, page, table
-from pipeprof.report.sections import Block, Section, sections
+from pipeprof.report.page import CHARTS, SORTABLE, page
+from pipeprof.report.section_html import section_lines
+from pipeprof.report.sections import sections
 from pipeprof.report.sections.block import PHASES, TRACE, focus_of, rows_at
 from pipeprof.units import format_ns, format_ratio
 
@@ -52,7 +53,7 @@ def text(content: dict[str, Any], charts: Sequence[Chart] = (), note: str = "") 
     elif note:
         body.append(f"<p>{words(note)}</p>")
     for section in sections(content):
-        body += [f"<h2>{escape(section.title)}</h2>", *_section(section)]
+        body += [f"<h2>{escape(section.title)}</h2>", *section_lines(section)]
         if section.title == "Steps":
             body += _pictures(content)
     return page(f"pipeprof report {content['run']['path']}", body, _STYLE, bundle() if charts else "")
@@ -78,33 +79,6 @@ def _first(content: dict[str, Any]) -> list[str]:
         purpose = f"{capital(answer.next_purpose)}:<br>"
         body.append(f"{_ROW}Next</th><td>{purpose}{shown}</td></tr>")
     return [*lines, '<table class="answer">', "<tbody>", *body, "</tbody>", "</table>"]
-
-
-def _section(section: Section) -> list[str]:
-    lines = [f'<p class="strong">{words(sentence)}</p>' for sentence in section.strong]
-    if section.notes:
-        lines += ["<ul>", *(f"<li>{words(sentence.strip())}</li>" for sentence in section.notes), "</ul>"]
-    for block in section.blocks:
-        lines += [f"<p>{words(' '.join(block.caption))}</p>"] if block.caption else []
-        lines += _block(block)
-    return lines
-
-
-def _block(block: Block) -> list[str]:
-    body = []
-    for row in block.rows:
-        cells = [
-            f'<td class="{"number" if index in block.right else "tree" if cell.startswith(" ") else ""}">'
-            f"{escape(cell)}</td>"
-            for index, cell in enumerate(row)
-        ]
-        body.append(f"<tr>{''.join(cells)}</tr>".replace(' class=""', ""))
-    return _wide(table(block.head, body, block.right))
-
-
-def _wide(lines: Sequence[str]) -> list[str]:
-    """A table that is scrolled by itself where the page is narrower."""
-    return ['<div class="wide" tabindex="0">', *lines, "</div>"]
 
 
 def _pictures(content: dict[str, Any]) -> list[str]:

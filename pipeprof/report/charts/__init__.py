@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     Rows = list[dict[str, Any]]
 
 INSTALL = "pip install 'pipeprof[charts]'"
+MISSING = f"The charts are left out: install them with <code>{INSTALL}</code>."  # as HTML
 _NEEDED = ("altair", "vl_convert")
 _PANELS = {  # what is said where a panel is left out, and what the record calls it
     "Waits for a batch": ("No wait for a batch was recorded.", "fetch"),

@@ -85,6 +85,7 @@ _MARGINS = {
     "chart-operators": 180,
     "chart-run": 190,
     "chart-changes": 190,
+    "chart-variants": 190,
 }  # px beside the drawing itself: long labels of an axis
 _MARGIN = 85
 
@@ -104,7 +105,7 @@ def figure(chart: Chart) -> list[str]:
         return [*lines, f"<p>{words(chart.caption)}</p>"]
     spec = json.dumps(chart.spec, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     inert = spec.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    margin = _MARGINS.get(chart.name, _MARGIN)
+    margin = _MARGINS.get(chart.name.rstrip("-0123456789"), _MARGIN)
     return [
         *lines,
         "<figure>",

@@ -53,10 +53,10 @@ CASES = [
     *(("status", form, f"status {{run}} --stacks --format {form}") for form in ("terminal", "json")),
     *(("top", form, f"top {{run}} --once --format {form}") for form in ("terminal", "json")),
     *(("verify", form, f"verify {{run}} --format {form}") for form in ("terminal", "json")),
-    *(("compare", form, f"compare {{run}} {{other}} --format {form}") for form in ("terminal", "json", "markdown", "junit")),
+    *(("compare", form, f"compare {{run}} {{other}} --format {form}") for form in ("terminal", "json", "markdown", "html", "junit")),
     *(("render", form, f"render {{comparison}} --to {form}") for form in
       ("markdown", "html", "junit", "github-summary", "github-comment", "github-annotations")),
-    *(("sweep", form, f"sweep --table {{table}} --format {form}") for form in ("terminal", "json", "markdown", "csv")),
+    *(("sweep", form, f"sweep --table {{table}} --format {form}") for form in ("terminal", "json", "markdown", "html", "csv")),
     *(("sweep", form, f"sweep --table {{table}} --export {form}") for form in ("env", "args", "toml")),
     *(("baseline write", form, f"baseline write {{run}} --workload w --root {{out}} --format {form}") for form in ("terminal", "json")),
     *((f"baseline {verb}", form, f"baseline {verb} --root {{baselines}} --format {form}")
@@ -65,7 +65,7 @@ CASES = [
     ("baseline drop", "", "baseline drop --workload w --root {baselines}"),
     ("import", "", "import {trace} -o {out}"),
     ("collect", "", "collect -o {out} -- true {names}"),
-    *(("ab", form, f"ab --new-env X=1 --format {form} -- true") for form in ("terminal", "json", "markdown", "junit")),
+    *(("ab", form, f"ab --new-env X=1 --format {form} -- true") for form in ("terminal", "json", "markdown", "html", "junit")),
     *(("whatif", form, f"whatif {{run}} --op 1 --workers 2 --format {form} -- true") for form in ("terminal", "json")),
     *(("headspace", form, f"headspace --format {form} -- true") for form in ("terminal", "json")),
     *(("history", form, f"history w --root {{baselines}} --format {form}") for form in ("html", "json")),

@@ -1,0 +1,69 @@
+"""The variants of a sweep, by what decides between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.escape import line
+from pipeprof.report import sweep_rows
+from pipeprof.report.answer.shape import capital
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, sentence
+from pipeprof.units import NS_PER_MS, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Row = Mapping[str, Any]
+
+COLOUR = {"faster": COLOURS[0], "slower": COLOURS[1], "base": COLOURS[7]}
+UNSURE = COLOURS[6]
+
+
+def charts_of(content: Mapping[str, Any]) -> list[Chart]:
+    """One for each table of a sweep's result."""
+    found = content["tables"]
+    return [_chart(table, content["judge"], f"chart-variants-{at}", len(found) > 1) for at, table in enumerate(found)]
+
+
+def _chart(table: Row, judge: str, name: str, several: bool) -> Chart:  # noqa: FBT001
+    title = sweep_rows.TITLES[judge]
+    title = f"{capital(title)} of each variant" + (f": {table['name']}" if several else "")
+    rows = [(row, row["stages"][judge]) for row in table["rows"] if judge in row["stages"]]
+    if not rows:
+        return Chart(name, title, "Nothing was measured that decides between the variants.")
+    best = min(rows, key=lambda row: row[1]["value"])
+    said = f"{format_count(len(rows), 'variant')}, the lowest is {line(best[0]['name'])}: "
+    said += sweep_rows.number(best[1]["value"], best[1]["unit"])
+    caption = sentence(said)
+    if any(stage["low"] is not None for _, stage in rows):
+        caption += " A line is the 95 % interval."
+    return Chart(name, title, caption, said, _drawn(rows))
+
+
+def _drawn(rows: list[tuple[Row, Row]]) -> Any:
+    import altair as alt
+
+    unit = rows[0][1]["unit"]
+    divisor = NS_PER_MS if unit == "ns" else 1
+    marks = [
+        {
+            "variant": line(row["name"]), "verdict": row["verdict"], "value": stage["value"] / divisor,
+            "low": None if stage["low"] is None else stage["low"] / divisor,
+            "high": None if stage["high"] is None else stage["high"] / divisor,
+        }
+        for row, stage in rows
+    ]  # fmt: skip
+    verdicts = list(dict.fromkeys(mark["verdict"] for mark in marks))
+    scale = alt.Scale(domain=verdicts, range=[COLOUR.get(verdict, UNSURE) for verdict in verdicts])
+    base = alt.Chart(alt.Data(values=marks), width=WIDTH, height={"step": 22}).encode(
+        y=alt.Y("variant:N", sort=None, title=None, axis=alt.Axis(labelLimit=150)),
+        color=alt.Color("verdict:N", title=None, scale=scale),
+    )  # fmt: skip
+    across = alt.X("value:Q", title="ms" if unit == "ns" else line(unit), scale=alt.Scale(zero=False))
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(x=across)
+    known = [mark for mark in marks if mark["low"] is not None]
+    if not known:
+        return points
+    spans = alt.Chart(alt.Data(values=known)).mark_rule(strokeWidth=2)
+    ends = {"x": alt.X("low:Q"), "x2": "high:Q", "y": alt.Y("variant:N", sort=None), "color": "verdict:N"}
+    return alt.layer(points, spans.encode(**ends))

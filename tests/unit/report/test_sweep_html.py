@@ -1,0 +1,75 @@
+"""The page of a sweep."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hostile import check_html
+
+from pipeprof.experiment.sweep_table import table_content
+from pipeprof.report import sweep_html, sweep_rows
+from pipeprof.report.charts import variants
+
+TABLE = """table_id,row_in_table,variant,options,is_baseline,configure_ms,warmup_first_ms,warmup_second_ms,inference_ms
+a,1,base,,1,1.0,2.0,2.0,10.0
+a,2,fast,--fast,0,1.0,30.0,2.0,5.0
+a,3,slow,--slow,0,1.0,30.0,2.0,15.0
+b,1,base,,1,1.0,2.0,2.0,8.0
+b,2,<script>alert(1)</script>,--x,0,1.0,2.0,2.0,7.0
+"""
+
+
+@pytest.fixture
+def content(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(TABLE, encoding="utf-8")
+    return table_content(path, None)
+
+
+def values(spec):
+    return spec.get("data", {}).get("values", []) + [row for part in spec.get("layer", []) for row in values(part)]
+
+
+def test_a_chart_for_each_table_has_a_mark_for_each_variant(content):
+    first, second = variants.charts_of(content)
+    assert [(row["variant"], row["value"]) for row in values(first.spec)] == [
+        ("base", 10.0),
+        ("fast", 5.0),
+        ("slow", 15.0),
+    ]
+    assert "the lowest is fast: 5.00 ms" in first.said
+    assert second.title == "Steady step of each variant: b"
+
+
+def test_intervals_are_drawn_where_they_are_known(content):
+    stage = content["tables"][0]["rows"][1]["stages"][content["judge"]]
+    stage |= {"low": 4.5e6, "high": 5.5e6}
+    chart = variants.charts_of(content)[0]
+    spans = values(chart.spec["layer"][1])
+    assert [(row["variant"], row["low"], row["high"]) for row in spans] == [("fast", 4.5, 5.5)]
+    assert chart.caption.endswith("A line is the 95 % interval.")
+
+
+def test_the_page_says_what_the_terminal_says_and_names_are_inert(content):
+    page = sweep_html.text(content)
+    check_html(page)
+    for section in sweep_rows.sections(content):
+        for block in section.blocks:
+            assert all(f">{cell}</td>" in page for row in block.rows for cell in row if cell.isalnum())
+
+
+def test_a_browser_draws_it_without_a_complaint(content, browser, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(sweep_html.text(json.loads(json.dumps(content))), encoding="utf-8")
+    complaints = []
+    page = browser.new_page(viewport={"width": 400, "height": 900})
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: request.url == path.as_uri() or complaints.append(request.url))
+    page.goto(path.as_uri())
+    page.wait_for_function("[...document.querySelectorAll('.chart')].every((one) => one.dataset.drawn)")
+    assert page.locator("#chart-variants-0 g.mark-symbol.role-mark path").count() == 3
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.close()
+    assert complaints == []
