@@ -29,20 +29,36 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, default=ROOT / ".benchmarks" / "gate")
     parser.add_argument("words", nargs="*", default=["tests/benchmarks"], help="what pytest runs")
     wishes = parser.parse_args()
-    folder = wishes.output.resolve()
-    shutil.rmtree(folder, ignore_errors=True)
     with tempfile.TemporaryDirectory() as temporary:
-        tree = Path(temporary, "base")
+        tree, figures = Path(temporary, "tree"), Path(temporary, "figures")
         git = ["git", "-C", str(ROOT), "worktree"]
         subprocess.run([*git, "add", "--quiet", "--detach", str(tree), wishes.base], check=True)
         try:
-            if not measure({"base": tree, "new": ROOT}, wishes.times, wishes.words, folder):
-                return FAILED
+            whole = measure({"base": tree, "new": ROOT}, wishes.times, wishes.words, figures)
         finally:
             subprocess.run([*git, "remove", "--force", str(tree)], check=True)
-    sides = ["--base-ref", wishes.base, str(folder / "base"), str(folder / "new")]
-    compare = [sys.executable, "-m", "pipeprof", "compare", *sides]
-    with (folder / "summary.md").open("wb") as summary:
+        code = judge(figures, wishes.base) if whole else FAILED
+        shutil.rmtree(wishes.output, ignore_errors=True)
+        shutil.copytree(figures, wishes.output)
+    return code
+
+
+def judge(figures: Path, base: str) -> int:
+    """The exit code of the comparison, by the settings of the base.
+
+    The sides lie outside of the repository: within it `compare` would look for the base's side in that revision.
+    """
+    compare = [
+        sys.executable,
+        "-m",
+        "pipeprof",
+        "compare",
+        "--base-ref",
+        base,
+        str(figures / "base"),
+        str(figures / "new"),
+    ]
+    with (figures / "summary.md").open("wb") as summary:
         subprocess.run([*compare, "--format", "markdown"], cwd=ROOT, stdout=summary, check=False)
     return subprocess.run(compare, cwd=ROOT, check=False).returncode
 

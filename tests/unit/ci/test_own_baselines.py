@@ -28,7 +28,7 @@ def recorder():
 
 
 def stored():
-    return [row for row in baselines.states(str(ROOT / "baselines"), histories=True)]
+    return baselines.states(str(ROOT / "baselines"), histories=True)
 
 
 def test_every_workload_has_a_whole_baseline(recorder):
