@@ -38,6 +38,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     """The rank in focus; FP and BP of every rank that has them."""
     steps = content["steps"]
     section = Section("Steps")
+    _chosen(section, steps["chosen"], focus)
     rows = [
         [row["kind"], timed_steps(row), *times(row), format_ns(row["stddev_ns"])]
         for row in rows_at(steps["summary"], focus)
@@ -85,6 +86,31 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     if listed:
         section.blocks.append(Block(("stage", "count", "time"), listed, frozenset((1, 2))))
     return section
+
+
+def _chosen(section: Section, found: Sequence[dict[str, Any]], focus: tuple[int, int]) -> None:
+    """The step that was asked for; of another rank where the one in focus has no such step."""
+    if not found:
+        return
+    rows = rows_at(found, focus) or rows_at(found, (found[0]["rep"], found[0]["rank"]))
+    named = {**PHASES, **TRACE}
+    first = rows[0]
+    listed = [
+        [named[row["phase"]], *(format_ns(row[f"{name}_ns"]) for name in ("from", "until", "part")),
+         format_ratio(row["share"]), format_ns(row["mean_ns"])]
+        for row in rows
+    ]  # fmt: skip
+    whole = format_ns(first["dur_ns"])
+    listed.append(["the whole step", format_ns(0), whole, whole, "", ""])
+    head = (f"part of step {first['kind_step']}", "begins", "ends", "time", "share", "mean")
+    section.blocks.append(Block(head, listed, frozenset(range(1, 6))))
+    where = f"repetition {first['rep']}, rank {first['rank']}"
+    epoch = "" if first["epoch"] is None else f", epoch {first['epoch']}"
+    recorded = ", its operators were recorded" if first["in_window"] else ""
+    section.notes.append(
+        f"step {first['kind_step']} ({where}{epoch}{recorded}) began {format_ns(first['start_ns'])} after the start; "
+        f"mean: of {format_count(first['steps'], 'step')} of its kind with the same parts, recorded alike"
+    )
 
 
 def _trace(section: Section, rows: Sequence[dict[str, Any]]) -> bool:
