@@ -345,6 +345,17 @@ TABLES: tuple[Table, ...] = (
         ("stack_id", "bigint", "", "source location"),
     ),
     _table(
+        "sync",
+        "calls that wait for the network, of one step, one kind and one line: a tensor read as numbers, or printed",
+        ("step", "bigint", "", "the step they began in; null outside of steps"),
+        ("call", "varchar", "", "method of Tensor, such as asnumpy, item, __str__ (print); or synchronize"),
+        ("site", "varchar", "", "file:line of the user's code"),
+        ("via", "varchar", "", "file of MindSpore that makes the call, such as a callback's; null: the line itself"),
+        ("count", "bigint", "", "calls"),
+        ("total_ns", "bigint", "ns", "time in them"),
+        ("max_ns", "bigint", "ns", "longest"),
+    ),
+    _table(
         "stack",
         "source location: a frame and the frames that called it",
         ("stack_id", "bigint", "", "identity within the rank"),

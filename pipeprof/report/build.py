@@ -43,6 +43,7 @@ def build(run: Run, *, top: int = 10, step: int | None = None) -> dict[str, Any]
                 "phases": engine.rows("step/phase_summary"),
                 "data_wait": waits,
                 "slowest": engine.rows("step/slowest", top=top),
+                "syncs": engine.rows("step/sync"),
                 "chosen": _chosen(engine, step),
                 "rank_spread": engine.rows("step/rank_spread"),
                 "stages": engine.rows("step/stages"),
