@@ -139,6 +139,8 @@ TABLES: tuple[Table, ...] = (
         ("in_strides", "varchar", "", "strides of inputs that are not contiguous, in elements, as text"),
         ("category", "varchar", "", "kind of event in the source, such as cpu_op, kernel; null when it has none"),
         ("in_types", "varchar", "", "input types as text, where in_shapes does not have them"),
+        ("params", "varchar", "", "parameters such as stride, padding and mode as JSON; null when it has none"),
+        ("waits_for", "varchar", "", "what it waits for on other devices, as JSON; null when the source does not say"),
     ),
     _table(
         "collective",
