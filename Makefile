@@ -12,6 +12,9 @@ SBOM ?= sbom/pipeprof.cdx.json
 WORKFLOWS := $(wildcard .github/workflows/*.yml examples/github/*.yml)
 # Not empty: the versions of ci/constraints, with their hashes, and nothing else.
 LOCKED ?=
+# For `make baselines` and `make bench-gate`.
+JOBS ?= 8
+BASE ?= origin/main
 # For `make timing`.
 TIMES ?= 20
 BUSY ?= 2
@@ -25,7 +28,7 @@ TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 # Each of several targets runs, whatever became of the one before; the exit code is of all of them.
 EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-history bench-ranks bench-timeline wheel release-check test-wheel constraints sbom clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-history bench-ranks bench-timeline wheel release-check test-wheel constraints sbom clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -106,6 +109,12 @@ site: $(READY)  ## docs/ as a site in site/; a broken link, a page outside the n
 
 bench: $(READY)  ## pytest-benchmark: query and conversion time
 	$(TESTS) tests/benchmarks --benchmark-enable
+
+bench-gate: $(READY)  ## make bench, judged: the benchmarks of BASE=origin/main and of this tree in turn (20 minutes)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/bench_gate.py --base "$(BASE)"
+
+baselines: $(READY)  ## record our own workloads JOBS=8 times and append them to baselines/ (15 minutes on a quiet machine)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/record_baselines.py --jobs "$(JOBS)"
 
 bench-overhead: $(READY)  ## what profiling costs a training: alternating profiled and unprofiled runs (about 25 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/overhead.py

@@ -61,9 +61,12 @@ class SectionName(click.Choice[str]):
     multiple=True,
     help=f"Only this part; may be repeated: {', '.join(SECTIONS)}.",
 )
+@click.option("--step", type=click.IntRange(0), metavar="N", help="Show the parts of the Nth training step, from 0.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @keeps_files("output")
-def report(run: Path, form: str, top: int, output: Path | None, *, full: bool, names: tuple[str, ...]) -> None:
+def report(
+    run: Path, form: str, top: int, output: Path | None, *, full: bool, names: tuple[str, ...], step: int | None
+) -> None:
     """What limits the training, why, and what to change; with --full all that was measured.
 
     HTML, Markdown and JSON hold everything.
@@ -72,6 +75,7 @@ def report(run: Path, form: str, top: int, output: Path | None, *, full: bool, n
       pipeprof report RUN
       pipeprof report RUN --full
       pipeprof report RUN --section pipeline --section steps
+      pipeprof report RUN --step 12
       pipeprof report RUN --format html -o report.html
       pipeprof report RUN --format markdown -o report.md
       pipeprof report RUN --format json | jq .diagnosis
@@ -83,7 +87,9 @@ def report(run: Path, form: str, top: int, output: Path | None, *, full: bool, n
         given = "--full" if full else "--section"
         raise UsageError(f"{given} is for the terminal: {form} holds everything", f"leave {given} out")
     source = opened(run)
-    content = build.build(source, top=top)
+    content = build.build(source, top=top, step=step)
+    if step is not None and not full and "steps" not in names:
+        names = (*names, "steps")
     if form == "terminal" and output is None:
         terminal.show(content, full=full, names=names)
         return

@@ -63,7 +63,7 @@ def sweep(
       pipeprof sweep sweep.toml --format html > sweep.html
       pipeprof sweep --table option_tables.csv
 
-    FILE holds the option sets (docs/sweep.md, examples/sweep.toml). Each is run in turn with the base, in fresh
+    FILE holds the option sets (docs/sweep.md, examples/sweeps). Each is run in turn with the base, in fresh
     processes, until its verdict is clear or the time is over. The same command again continues a sweep that was
     interrupted, and prints the result of one that is finished. Exit codes: 0 measured, 3 could not be measured, 5 the
     base failed.

@@ -14,6 +14,7 @@ from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import locked
 from pipeprof.experiment.sweep_bench import Order, SweepBench
 from pipeprof.experiment.sweep_plan import Outcome, next_phase
+from pipeprof.experiment.sweep_prepare import folder_of, placed, prepare
 from pipeprof.experiment.sweep_result import content_of, phase_words
 from pipeprof.experiment.sweep_session import RESULT, open_sweep, save_sweep, sweep_hash, throw_away_incomplete
 from pipeprof.experiment.sweep_spec import BASE, limits_of
@@ -162,7 +163,9 @@ class Running:
         save_sweep(self.folder, self.session)
         began = self.bench.now()
         try:
-            entry.values = self.bench.run(self._order(arm, entry.name), self.spec)
+            order = self._order(arm, entry.name)
+            prepare(arm, order, folder_of(self.folder, arm.name), self.session, self.bench)
+            entry.values = self.bench.run(order, self.spec)
         except (WorkloadError, MeasureError, RunError) as error:
             entry.state, entry.error, entry.seconds = "failed", error.message, self.bench.now() - began
             save_sweep(self.folder, self.session)
@@ -179,11 +182,12 @@ class Running:
         options = arm.options
         hashes = os.environ.get("PYTHONHASHSEED", "random")
         env = {"PYTHONHASHSEED": "0" if hashes == "random" else hashes}
-        env |= {key: str(value) for key, value in options.env.items()}
+        there = folder_of(self.folder, arm.name)
+        env |= {key: placed([str(value)], there)[0] for key, value in options.env.items()}
+        command = placed([*(options.command or self.command), *options.args], there)
         return Order(
-            [*self.command, *options.args], env, self.wish.workdir, self.folder / name, options.dataset,
-            options.context, self.timeout_s,
-        )  # fmt: skip
+            command, env, self.wish.workdir, self.folder / name, options.dataset, options.context, self.timeout_s
+        )
 
     def _too_long(self, arms: Sequence[Variant]) -> bool:
         """Whether the next round does not fit into the budget. Arms never run are taken to be as fast as the base."""

@@ -65,6 +65,11 @@ class SweepBench:
         """Processes of an interrupted repetition that have not ended yet: of a recorded one, or the command itself."""
         return [*Bench().still_running(path), *_alive(_note_of(path))]
 
+    def prepare(self, order: Order) -> None:
+        """Run a preparing command once, unmeasured. Raises as `run` for one that fails or takes too long."""
+        status, _, expired = _started(order)
+        _check_end(order, status, expired=expired, interrupted=False)
+
     def run(self, order: Order, spec: Spec) -> dict[str, float]:
         """Run the command once; returns stage -> value.
 

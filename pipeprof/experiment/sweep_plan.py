@@ -33,7 +33,8 @@ class Variant:
         facts: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.own))
         if "env" in facts:
             facts["env"] = {name: redacted_variable(name, str(value)) for name, value in facts["env"].items()}
-        return facts | ({"args": without_secrets(facts["args"])} if "args" in facts else {})
+        facts |= {name: without_secrets(facts[name]) for name in ("args", "command") if name in facts}
+        return facts | ({"prepare": list(map(without_secrets, facts["prepare"]))} if "prepare" in facts else {})
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,8 @@ def combined(base: Options, more: Options, where: str) -> Options:
             f"one operator can be changed at a time; {HINT}",
         )
     return Options(
+        prepare=base.prepare + more.prepare,
+        command=more.command or base.command,
         env=base.env | more.env,
         args=base.args + more.args,
         dataset=_over(one, other),
@@ -151,5 +154,5 @@ def _added(spec: Spec, winner: Variant, addition: Named) -> Variant:
 
 
 def _variant(spec: Spec, name: str, own: Options) -> Variant:
-    plain = Options(env=own.env, args=own.args, dataset=own.dataset, context=own.context)
+    plain = Options(**{field: getattr(own, field) for field in Options.__struct_fields__})
     return Variant(name, combined(spec.base, plain, name), plain)

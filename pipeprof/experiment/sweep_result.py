@@ -117,6 +117,7 @@ def _row(
         "break_even": None if name == reference else _break_even(stages, judged, reference, name),
         "pareto": False,
         "failures": failures,
+        "prepare_s": session.prepared.get(name),
     }
 
 
@@ -203,6 +204,7 @@ def _objectives(row: Mapping[str, Any]) -> dict[str, float]:
 def _notes(session: SweepSession) -> list[Note]:
     failed = [entry for entry in session.repetitions if entry.state == "failed"]
     notes = [note("variant_failed", variant=entry.variant, run=entry.name, error=entry.error) for entry in failed]
+    notes += [note("variant_prepared", variant=name, seconds=took) for name, took in session.prepared.items()]
     if session.starts > 1:
         notes.append(note("sweep_continued", times=session.starts - 1))
     return notes

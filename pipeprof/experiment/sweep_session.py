@@ -48,7 +48,8 @@ class Entry(msgspec.Struct, kw_only=True):
 class SweepSession(msgspec.Struct, kw_only=True):
     """What `session.json` of a sweep holds. `sweep` is the hash of the file, the command and the folder it runs in.
 
-    `stopped`: decided (nothing is left to measure) | budget; None while it goes on.
+    `stopped`: decided (nothing is left to measure) | budget; None while it goes on. `prepared`: variant -> seconds that
+    its preparing commands took.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -62,6 +63,7 @@ class SweepSession(msgspec.Struct, kw_only=True):
     fingerprint: dict[str, Any] = {}
     job: str | None = None
     repetitions: list[Entry] = []
+    prepared: dict[str, float] = {}
 
     def counted(self, phase: int, variant: str) -> dict[int, Entry]:
         """Round -> the repetition of a variant that is judged."""

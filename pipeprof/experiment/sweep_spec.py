@@ -49,8 +49,13 @@ class Context(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=T
 
 
 class Options(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
-    """An option set: variables, words put after the command, and what is changed through the hook."""
+    """An option set: variables, words put after the command, and what is changed through the hook.
 
+    `prepare`: commands that run once, before the first repetition. `command`: in place of the sweep's own.
+    """
+
+    prepare: tuple[tuple[str, ...], ...] = ()
+    command: tuple[str, ...] = ()
     env: dict[str, str | int | float] = {}
     args: tuple[str, ...] = ()
     dataset: DatasetChange | None = None
@@ -221,8 +226,9 @@ def _options(spec: Spec) -> list[tuple[bool, str]]:
     named = [*spec.variant, *spec.addition, *(one for axis in spec.axis for one in axis.option)]
     every: list[Options] = [spec.base, *named]
     wrong = [name for one in every for name in one.env if not _NAME.fullmatch(name)]
-    words = [str(word) for one in every for word in (*one.args, *one.env.values())]
-    empty = [one.name for one in named if not (one.env or one.args or one.dataset or one.context)]
+    commands = [command for one in every for command in (*one.prepare, one.command)]
+    words = [str(word) for one in every for word in (*one.args, *one.env.values())] + [w for c in commands for w in c]
+    empty = [one.name for one in named if msgspec.structs.replace(one, name="") == Named(name="")]
     changes = [one.dataset for one in every if one.dataset]
     hooked = any(one.dataset or one.context for one in every)
     bare = [
@@ -233,6 +239,7 @@ def _options(spec: Spec) -> list[tuple[bool, str]]:
     return [
         (bool(wrong), f"`{(wrong or [''])[0]}` is no name of an environment variable"),
         (any("\0" in word for word in words), "an argument or a variable holds a zero byte"),
+        (any(not command for one in every for command in one.prepare), "a command of `prepare` has no words"),
         (bool(empty), f"the option set `{(empty or [''])[0]}` changes nothing"),
         (any(not change.op.isidentifier() for change in changes), "`op` must be a type of dataset operator, as Map"),
         (bool(bare), f"the change of `{(bare or [''])[0]}` sets none of workers, prefetch, processes"),

@@ -32,6 +32,10 @@ _STAGES = {
 }
 _SPLIT, _SECOND = "warmup_first_ms", "warmup_second_ms"
 _NONE = frozenset(["", "-", "--", "---", "----"])
+# Columns that say something about a row and nothing about what was measured; every other one is a setting.
+_REMARKS = frozenset([
+    "table_no", "seed_line", "variant_raw", "marked_columns", "inference_speedup_vs_baseline", "note",
+])  # fmt: skip
 
 
 def table_content(path: Path, steps: int | None = None) -> dict[str, Any]:
@@ -121,20 +125,24 @@ def _base_of(name: str, rows: Sequence[Variant], path: Path) -> Variant:
 def noise_of(bases: Iterable[Variant]) -> dict[str, tuple[float, str]]:
     """Table -> relative noise of its steady time and where that is from.
 
-    The largest over the smallest baseline of the same platform, device and type, less 1. A platform with one baseline
-    takes the largest such spread of its device, else of all. Never less than what rounding to the printed digits does.
+    The largest over the smallest of the baselines that repeat each other, less 1: those that agree in every setting,
+    their own options included. Another model is no repetition. A baseline that nothing repeats takes the largest such
+    spread of its kind of device, else of all; without any only rounding is known.
     """
-    groups: dict[tuple[str, str, str], list[Variant]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[Variant]] = {}
     for base in bases:
-        groups.setdefault(_machine(base), []).append(base)
+        groups.setdefault(_settings(base), []).append(base)
     spread = {key: _spread(rows) for key, rows in groups.items() if len(rows) > 1}
     found = {}
     for key, rows in groups.items():
-        device = [value for other, value in spread.items() if other[1] == key[1]]
+        kind = dict(key).get("device")
+        device = [value for other, value in spread.items() if kind and dict(other).get("device") == kind]
         if key in spread:
-            noise, why = spread[key], f"spread of {len(rows)} baselines of {key[0]}, {key[2]}"
-        elif device or spread:
-            noise, why = max(device or spread.values()), "largest spread of repeated baselines of other platforms"
+            noise, why = spread[key], f"spread of {len(rows)} baselines of {_about(rows[0])}"
+        elif device:
+            noise, why = max(device), "not repeated here: largest spread of repeated baselines of this kind of device"
+        elif spread:
+            noise, why = max(spread.values()), "not repeated here: largest spread of all repeated baselines"
         else:
             noise, why = 0.0, "no baseline was repeated: only rounding is known"
         for row in rows:
@@ -142,8 +150,14 @@ def noise_of(bases: Iterable[Variant]) -> dict[str, tuple[float, str]]:
     return found
 
 
-def _machine(row: Variant) -> tuple[str, str, str]:
-    return row.facts.get("platform", ""), row.facts.get("device", ""), row.facts.get("dtype", "")
+def _settings(row: Variant) -> tuple[tuple[str, str], ...]:
+    facts = {name: text.strip() for name, text in row.facts.items() if name not in _REMARKS}
+    return tuple(sorted((facts | {"options": " ".join(_words(row.options))}).items()))
+
+
+def _about(row: Variant) -> str:
+    """What was measured, as far as the table says: "CUDA, float32, resnet50"."""
+    return ", ".join(filter(None, (row.facts.get(part, "") for part in ("platform", "dtype", "model"))))
 
 
 def _spread(rows: Sequence[Variant]) -> float:
@@ -159,9 +173,8 @@ def _table(
     best = pareto(kept, {"setup": noise[0], "steady": noise[0]})
     for row in shown:
         row["pareto"] = row["key"] in best
-    parts = [base.facts.get(part, "") for part in ("platform", "dtype", "model")]
     return {
-        "name": name, "about": ", ".join(part for part in parts if part), "reference": base.name, "alpha": None,
+        "name": name, "about": _about(base), "reference": base.name, "alpha": None,
         "family": None, "looks": [], "noise": {"steady": noise[0], "from": noise[1]}, "rows": shown,
         "pareto": best, "best": _best(shown, steps), "notes": [],
     }  # fmt: skip

@@ -11,6 +11,7 @@ import time
 import mindspore as ms
 import numpy as np
 from mindspore import nn
+from mindspore.communication import init
 from mindspore.dataset import GeneratorDataset, vision
 from mindspore.train import Callback, Model
 
@@ -108,9 +109,13 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--width", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--parallel", action="store_true", help="one rank of a data-parallel training, under msrun")
     options = parser.parse_args()
     ms.set_seed(1)
     ms.set_context(mode=ms.GRAPH_MODE)
+    if options.parallel:
+        init()
+        ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.DATA_PARALLEL, gradients_mean=True)
     net = Net(options.width)
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
     model = Model(net, loss, nn.Momentum(net.trainable_params(), 0.01, 0.9))

@@ -75,7 +75,7 @@ def read_benchmarks(paths: Sequence[Path], label: str) -> Measures:
             raise SourceError(
                 f"`{path}` and `{first_path}` differ in {name}", "keep files of one machine in one folder"
             )
-        found.reps[rep] = Repetition(order=_time(file, path), job=f"node:{about['host']}")
+        found.reps[rep] = Repetition(order=_time(file, path), job=_job(file, about))
         for name, median in _medians(file, path).items():
             found.values.setdefault(f"benchmark/{name}", {})[rep] = median
     return found
@@ -124,6 +124,12 @@ def _time(file: _File, path: Path) -> int:
         return int(dt.datetime.fromisoformat(file.datetime.replace("Z", "+00:00")).timestamp() * 1000)
     except ValueError as error:
         raise SourceError(f"time `{file.datetime}` in `{path}` cannot be read", HINT) from error
+
+
+def _job(file: _File, about: dict[str, Any]) -> str:
+    """What the benchmarks' own hook put into machine_info as `job`; else all of a host are one."""
+    job = file.machine_info.get("job")
+    return job if isinstance(job, str) and job else f"node:{about['host']}"
 
 
 def _fingerprint(file: _File, path: Path) -> dict[str, Any]:

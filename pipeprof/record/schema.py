@@ -139,6 +139,8 @@ TABLES: tuple[Table, ...] = (
         ("in_strides", "varchar", "", "strides of inputs that are not contiguous, in elements, as text"),
         ("category", "varchar", "", "kind of event in the source, such as cpu_op, kernel; null when it has none"),
         ("in_types", "varchar", "", "input types as text, where in_shapes does not have them"),
+        ("params", "varchar", "", "parameters such as stride, padding and mode as JSON; null when it has none"),
+        ("waits_for", "varchar", "", "what it waits for on other devices, as JSON; null when the source does not say"),
     ),
     _table(
         "collective",
@@ -343,6 +345,17 @@ TABLES: tuple[Table, ...] = (
         ("start_ns", "bigint", "ns", "start"),
         ("dur_ns", "bigint", "ns", "duration"),
         ("stack_id", "bigint", "", "source location"),
+    ),
+    _table(
+        "sync",
+        "calls that wait for the network, of one step, one kind and one line: a tensor read as numbers, or printed",
+        ("step", "bigint", "", "the step they began in; null outside of steps"),
+        ("call", "varchar", "", "method of Tensor, such as asnumpy, item, __str__ (print); or synchronize"),
+        ("site", "varchar", "", "file:line of the user's code"),
+        ("via", "varchar", "", "file of MindSpore that makes the call, such as a callback's; null: the line itself"),
+        ("count", "bigint", "", "calls"),
+        ("total_ns", "bigint", "ns", "time in them"),
+        ("max_ns", "bigint", "ns", "longest"),
     ),
     _table(
         "stack",

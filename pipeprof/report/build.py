@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pipeprof.errors import UsageError
 from pipeprof.query.engine import Engine
 from pipeprof.report.account import account_of
 from pipeprof.report.answer import answer_of
@@ -24,8 +26,11 @@ CURVE_POINTS = 1500
 _OF_THE_PIPELINE = ("rep", "rank", "pipeline_key", "pipeline_id", "role")
 
 
-def build(run: Run, *, top: int = 10) -> dict[str, Any]:
-    """The report of a run. `top` bounds the slowest steps and the operator instances."""
+def build(run: Run, *, top: int = 10, step: int | None = None) -> dict[str, Any]:
+    """The report of a run. `top` bounds the slowest steps and the operator instances; `step`: a training step to show.
+
+    Raises UsageError for a step that no rank has.
+    """
     with Engine.open(run) as engine:
         waits = engine.rows("step/data_wait")
         account = account_of(engine)
@@ -38,6 +43,8 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
                 "phases": engine.rows("step/phase_summary"),
                 "data_wait": waits,
                 "slowest": engine.rows("step/slowest", top=top),
+                "syncs": engine.rows("step/sync"),
+                "chosen": _chosen(engine, step),
                 "rank_spread": engine.rows("step/rank_spread"),
                 "stages": engine.rows("step/stages"),
                 "communication": engine.rows("comm/summary"),
@@ -59,6 +66,8 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
             },
             "ops": engine.rows("op/by_type"),
             "op_instances": engine.rows("op/by_instance", top=top),
+            "op_devices": engine.rows("op/by_device"),
+            "op_streams": engine.rows("op/by_stream"),
             "op_totals": engine.rows("op/totals", group_by="type", top=top),
             "op_total_instances": engine.rows("op/totals", group_by="name", top=top),
             "memory": engine.rows("host/memory_peak"),
@@ -76,6 +85,21 @@ def build(run: Run, *, top: int = 10) -> dict[str, Any]:
     complete_commands(content["run"], content["diagnosis"])
     content["first_screen"] = answer_of(content).as_dict()
     return content
+
+
+def _chosen(engine: Engine, step: int | None) -> list[dict[str, Any]]:
+    """The parts of one step on every rank that has it."""
+    if step is None:
+        return []
+    rows = engine.rows("step/parts", step=step)
+    if not rows:
+        count: Counter[tuple[int, int]] = Counter()
+        for row in engine.rows("step/summary"):
+            count[row["rep"], row["rank"]] += row["steps"] if row["kind"] != "eval" else 0
+        last = max(count.values(), default=0) - 1
+        there = f"this run has 0 to {last}" if last >= 0 else "this run has none"
+        raise UsageError(f"there is no training step {step}: {there}", "steps count from 0, warm-up steps included")
+    return rows
 
 
 def _run_facts(run: Run) -> dict[str, Any]:

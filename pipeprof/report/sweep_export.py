@@ -40,6 +40,9 @@ def _comments(texts: Iterable[str]) -> list[str]:
 def sentences(options: Mapping[str, Any]) -> list[str]:
     """What to set, a line for each kind."""
     lines = []
+    lines += [f"first run {command(words)}" for words in options.get("prepare") or ()]
+    if options.get("command"):
+        lines.append(f"run {command(options['command'])}")
     if options.get("env"):
         lines.append("set " + " ".join(f"{name}={shell_word(str(value))}" for name, value in options["env"].items()))
     if options.get("args"):
@@ -58,8 +61,11 @@ def sentences(options: Mapping[str, Any]) -> list[str]:
 
 def _toml(options: Mapping[str, Any]) -> list[str]:
     lines = ["[base]"]
-    if options.get("args"):
-        lines.append(f"args = [{', '.join(map(toml, options['args']))}]")
+    if options.get("prepare"):
+        commands = (f"[{', '.join(map(toml, words))}]" for words in options["prepare"])
+        lines.append(f"prepare = [{', '.join(commands)}]")
+    given = [name for name in ("command", "args") if options.get(name)]
+    lines += [f"{name} = [{', '.join(map(toml, options[name]))}]" for name in given]
     for name in ("env", "dataset", "context"):
         if options.get(name):
             lines += ["", f"[base.{name}]"]

@@ -36,7 +36,14 @@ def test_record_level_1_is_within_noise(tables):
     found = row(tables, "record_arm64_f32", "record level 1")
     assert found["verdict"] == "within noise"
     assert found["break_even"]["kind"] == "not told apart"
-    assert "4 baselines" in tables["record_arm64_f32"]["noise"]["from"]
+
+
+def test_only_baselines_of_one_model_repeat_each_other(tables):
+    noise = {name: tables[name]["noise"] for name in ("weightpre_arm64_f32", "record_arm64_f32", "glayout_x86_f32")}
+    assert noise["weightpre_arm64_f32"]["from"] == "spread of 3 baselines of ARM64 CPU, float32, resnet50"
+    assert noise["weightpre_arm64_f32"]["steady"] == pytest.approx(247.3 / 245.8 - 1)
+    assert "not repeated here" in noise["record_arm64_f32"]["from"]  # its model is not stated
+    assert "not repeated here" in noise["glayout_x86_f32"]["from"]  # the other table of x86 does not state its model
 
 
 def test_nchw44_is_a_regression_for_int8_on_arm(tables):

@@ -46,6 +46,7 @@ def nasty_tables(seed=FULL):
         add_other_profiler(add, Random(10 * rep + rank), here)  # noqa: S311 - test data
         add_account(add, Random(rank), here)  # noqa: S311 - test data
         add_passes(add, here)
+        add_syncs(add, Random(20 * rep + rank), here)  # noqa: S311 - test data
     add_facts(add, chance)
     return tables
 
@@ -55,6 +56,15 @@ def add_passes(add, here):
     add("op_info", op_id=9, name="pass", type="Pass", phase="forward", category="pass", **here)
     for step in range(4):
         add("op", op_id=9, step=step, start_ns=step, dur_ns=1, track="0", **here)
+
+
+def add_syncs(add, chance, here):
+    for number in range(24):
+        names = {"call": chance.choice(["item", None]), "site": chance.choice(["a.py:1", "a.py:2", None])}
+        step = chance.choice([number // 2, None])
+        add(
+            "sync", step=step, count=chance.choice([1, 2]), total_ns=chance.choice([0, 5, 5]), max_ns=5, **names, **here
+        )
 
 
 def add_steps(add, chance, here):

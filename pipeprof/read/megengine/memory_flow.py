@@ -56,6 +56,8 @@ def _add(out: Outcome, tags: dict[str, str], later_ns: int) -> None:
     if produced is None:
         out.problem("tensors without a time")
         return
+    if size is None and tags.get("size"):
+        out.problem("sizes of no known unit, or too large: these tensors have none")
     if released is not None and released < produced:
         released = None  # one that was never released has an undefined end
     if released is None and lived and tags.get("erased") is None:

@@ -32,6 +32,7 @@ _NO_SHAPES = msgspec.Raw(b"[]")
 _NULL = msgspec.Raw(b"null")
 _IDS_AT_MOST = 1 << 26
 _NOT_IDS = b'[]" \t\r\n'
+_OBJECT_AT_MOST = 1 << 16  # bytes of the parameters of one operator
 _TEXT_AT_MOST = 2**31 - 1  # bytes of all names
 
 
@@ -60,6 +61,7 @@ class _Footprint(msgspec.Struct, gc=False):
     in_shapes: msgspec.Raw = _NO_SHAPES
     out_shapes: msgspec.Raw = _NO_SHAPES
     in_layouts: msgspec.Raw = _NULL
+    param: msgspec.Raw = _NULL
 
 
 class _Operator(msgspec.Struct, gc=False):
@@ -67,6 +69,7 @@ class _Operator(msgspec.Struct, gc=False):
     type: str = ""
     input: msgspec.Raw = _NO_SHAPES
     output: msgspec.Raw = _NO_SHAPES
+    waiting_spec: msgspec.Raw = _NULL
 
 
 class _Layout(msgspec.Struct, gc=False):
@@ -172,7 +175,8 @@ def _read_footprints(scan: Scan, profile: Profile) -> None:
         ]
         layouts = [bytes(one.in_layouts) for one in found]
         strides = [UNKNOWN if text == b"null" else texts.setdefault(text, len(texts)) for text in layouts]
-        for column, values in zip(profile.footprint, (*amounts, *shapes, strides), strict=True):
+        params = [profile.object_number(bytes(one.param)) for one in found]
+        for column, values in zip(profile.footprint, (*amounts, *shapes, strides, params), strict=True):
             column.extend(values)
 
 
@@ -188,6 +192,7 @@ def _read_operators(scan: Scan, profile: Profile) -> None:
         kept.name += b"".join(names)
         kept.type.extend([types.setdefault(one.type, len(types)) for one in found])
         kept.inputs += _ids([bytes(one.input) for one in found], kept.inputs_count)
+        kept.waiting.extend([profile.object_number(bytes(one.waiting_spec)) for one in found])
         kept.outputs += _ids([bytes(one.output) for one in found], kept.outputs_count)
         if len(kept.name) > _TEXT_AT_MOST:
             raise SourceError(f"more than 2 GiB of names in `{profile.path}`", "it is damaged")
@@ -256,6 +261,16 @@ def _count(value: float | str | None) -> int:
     if isinstance(value, float) and math.isfinite(value) and 0 <= value < _MOST:
         return int(value)
     return UNKNOWN
+
+
+def object_text(raw: bytes) -> str | None:
+    """An object as compact JSON, such as `{"stride_h":2}`; None for an empty or very large one, and something else."""
+    try:
+        found = msgspec.json.decode(raw, type=dict[str, Any])
+        text = msgspec.json.encode(found).decode()
+    except BAD_JSON:
+        return None
+    return text if found and len(text) <= _OBJECT_AT_MOST else None
 
 
 def shape_text(raw: bytes) -> str | None:

@@ -41,6 +41,7 @@ class Operators:
         self.inputs_count = array("q")
         self.outputs = bytearray()  # as `inputs`
         self.outputs_count = array("q")
+        self.waiting = array("q")  # number of an object: what it waits for on other devices
 
 
 class DTypes:
@@ -78,7 +79,10 @@ class Profile:
         self.dtypes = DTypes()
         self.texts: dict[bytes, int] = {}
         self.footprint_op = array("q")
-        self.footprint = [array("q") for _ in range(5)]  # computation, memory; texts: in_shapes, out_shapes, in_layouts
+        self.footprint = [
+            array("q") for _ in range(6)
+        ]  # computation, memory; texts: in_shapes, out_shapes, in_layouts; object
+        self.objects: dict[bytes, int] = {}  # parameters, and what operators wait for, as JSON
         self.chunk_bytes, self.chunk_address, self.chunk_owner = array("q"), array("q"), array("q")
         self.compat = False
         self.damage: SourceError | None = None
@@ -88,6 +92,12 @@ class Profile:
         """The numbers of operators' ids."""
         number = self.number
         return [number.setdefault(key, len(number)) for key in keys]
+
+    def object_number(self, raw: bytes) -> int:
+        """The number of an object as JSON, the same for the same text; UNKNOWN for null and an empty one."""
+        if raw == b"null" or not raw.strip(b"{} \t\r\n"):
+            return UNKNOWN
+        return self.objects.setdefault(raw, len(self.objects))
 
     @property
     def measured(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeprof.read.megengine.arrays import LARGEST_NS, fractions, rounded, usable
-from pipeprof.read.megengine.profile import shape_text
+from pipeprof.read.megengine.profile import object_text, shape_text
 from pipeprof.read.megengine.profile_content import UNKNOWN
 from pipeprof.read.tables.arrow import numbers as integers
 from pipeprof.read.tables.arrow import pick
@@ -37,6 +37,7 @@ class Tables:
         self._profile = profile
         self._ids = _execution_order(profile)
         self._owner = self._owners()
+        self._objects = texts([object_text(raw) for raw in profile.objects])
 
     def op(self) -> Iterator[Columns]:
         """Executions on the device, then on the host, in file order, in pieces."""
@@ -139,15 +140,18 @@ class Tables:
         kinds = texts(list(found.types))
         kind = np.asarray(found.type, dtype=np.int64)
         words, which = self._in_types()
+        spec = np.asarray(found.waiting, dtype=np.int64)
 
         def columns(numbers: Any) -> Columns:
             here = place[numbers]
             known = here != UNKNOWN
             at = integers(here, known)
+            waiting = np.where(known, spec[here], UNKNOWN) if len(spec) else here
             return {
                 "name": pick(names, at),
                 "type": pick(kinds, _picked(kind, here, known)),
                 "in_types": pick(words, _picked(which, here, known)),
+                "waits_for": pick(self._objects, integers(waiting, waiting != UNKNOWN)),
             }
 
         return columns
@@ -175,18 +179,17 @@ class Tables:
 
     def _footprints(self) -> Callable[[Any], Columns]:
         profile = self._profile
-        found = np.full((len(profile.number), 5), UNKNOWN, dtype=np.int64)
+        found = np.full((len(profile.number), len(profile.footprint)), UNKNOWN, dtype=np.int64)
         values = np.stack([np.asarray(column, dtype=np.int64) for column in profile.footprint], axis=1)
         found[np.asarray(profile.footprint_op, dtype=np.int64)] = values
         shapes = texts([shape_text(raw) for raw in profile.texts])
 
         def columns(numbers: Any) -> Columns:
             here = found[numbers]
-            amounts = [integers(here[:, index], here[:, index] != UNKNOWN) for index in range(5)]
-            taken = [pick(shapes, index) for index in amounts[2:]]
-            return dict(
-                zip(("flops", "bytes", "in_shapes", "out_shapes", "in_strides"), amounts[:2] + taken, strict=True)
-            )
+            known = [integers(column, column != UNKNOWN) for column in here.T]
+            found_texts = [pick(shapes, index) for index in known[2:5]]
+            names = ("flops", "bytes", "in_shapes", "out_shapes", "in_strides", "params")
+            return dict(zip(names, (*known[:2], *found_texts, pick(self._objects, known[5])), strict=True))
 
         return columns
 

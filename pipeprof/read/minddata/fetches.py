@@ -78,17 +78,19 @@ def read_records(path: Path, notes: Notes) -> list[FetchRecord]:
 def read_device_side(path: Path, unit_ns: int, notes: Notes) -> list[DeviceFetch]:
     """Lines `GetNext_dequeue_wait start end depth` of a minddata_aicpu (us) or minddata_getnext_profiling (ns) file.
 
-    In time order. Lines of other names are no dequeues and are passed over. Raises SourceError when there is none.
+    In time order. Lines of other names are no dequeues and are passed over; where all lines have one name, as those of
+    a GPU have, which are named for the operator, each is a dequeue. Raises SourceError when there is none.
     """
     most = limits.most_imported_rows(kept=True)
     found: list[DeviceFetch] = []
     ragged = 0
+    alone = _only_name(path)
     for line in lines(path):
         fields = _DEVICE_LINE.fullmatch(line.strip())
         if fields is None:
             ragged += bool(line.strip())
             continue
-        if not fields[1].endswith("dequeue_wait"):
+        if not fields[1].endswith("dequeue_wait") and fields[1] != alone:
             continue
         start, end, depth = int(fields[2]) * unit_ns, int(fields[3]) * unit_ns, int(fields[4])
         if end < start or end > LARGEST:
@@ -106,6 +108,18 @@ def read_device_side(path: Path, unit_ns: int, notes: Notes) -> list[DeviceFetch
     if ragged:
         notes.add("ragged", f"`{path.name}`: left out {format_count(ragged, 'line')} without a dequeue")
     return sorted(found)
+
+
+def _only_name(path: Path) -> str | None:
+    """The name that all lines of a file have; None where there are several, or none."""
+    name = None
+    for line in lines(path):
+        fields = _DEVICE_LINE.fullmatch(line.strip())
+        if fields is not None:
+            if name not in (None, fields[1]):
+                return None
+            name = fields[1]
+    return name
 
 
 def _add_line(path: Path, entry: dict[str, int], values: list[int], notes: Notes) -> None:

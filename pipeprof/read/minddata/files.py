@@ -42,6 +42,7 @@ _NAMES = {
 _RANK = re.compile(r"_([0-9]{1,6})\.\w+(?:\.gz)?")
 _QUEUE_LINE = re.compile(rb"[01](?:[ \t]+-?[0-9]+){3,4}[ \t\r]*(?:\n|$)")
 _DEVICE_LINE = re.compile(rb"\S*dequeue_wait[ \t]+[0-9]+[ \t]+[0-9]+[ \t]+-?[0-9]+")
+_NAMED_LINE = re.compile(rb"[A-Za-z_][^\s]*[ \t]+[0-9]{1,30}[ \t]+[0-9]{1,30}[ \t]+-?[0-9]+")  # of a GPU: its operator
 _DIGITS = re.compile(r"-?[0-9]{1,30}")
 
 
@@ -89,7 +90,7 @@ def _by_content(head: bytes, name: str) -> str | None:
         return PIPELINE if b'"op_info"' in text and (b'"num_workers"' in text or b'"output_queue"' in text) else None
     if b"op_id" in first and b"output_queue_size" in first:
         return RAW_CSV
-    if _DEVICE_LINE.match(text):
+    if _DEVICE_LINE.match(text) or ("getnext" in name and _NAMED_LINE.match(text)):
         return GETNEXT if "getnext" in name else AICPU if "aicpu" in name else None
     if _QUEUE_LINE.match(text):
         return DEVICE_QUEUE if "device_queue" in name else ITERATOR if "iterator" in name else None

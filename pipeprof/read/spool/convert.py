@@ -16,6 +16,7 @@ from pipeprof.read.spool.lines import Notes, content
 from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
 from pipeprof.read.spool.steps import Step, Steps, find_steps
+from pipeprof.read.spool.syncs import add_syncs
 from pipeprof.read.spool.whole_run import add_whole_run
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record import store
@@ -169,6 +170,7 @@ def _add_process(
     _add_lock(out, process)
     _add_stages(out, process, found.steps)
     _add_spans(out, process, recorded)
+    add_syncs(process, found.steps, out, first)
     process.about |= {"evidence": found.evidence, "counts": found.counts}
     for note in process.notes:
         manifest.warn("spool", note, rep=out.rep, rank=out.rank)

@@ -240,6 +240,15 @@ class Callback(_Event):
     label: str
 
 
+class SyncSite(_Event):
+    """A line that waits for the network, by its number in the marks; `via`: the file of MindSpore between."""
+
+    number: Id
+    call: str
+    site: str
+    via: str
+
+
 class Compiled(_Event):
     """A graph was compiled. `owner` tells the objects of one name apart; a size that is not fixed is below 0."""
 
@@ -402,6 +411,7 @@ _EVENTS = {
     "process": About, "iterator": Iterator, "import": Import, "context": Context, "closed": Closed,
     "window_open": WindowOpen, "window": Window, "user_profile": UserProfile, "service": Service, "calls": CallTimes,
     "lines": Lines, "operands": Operands, "pass": Pass, "callback": Callback, "compiled": Compiled,
+    "sync_site": SyncSite,
     "workers": Workers, "gil": Gil, "span": Span, "thread": Thread, "warning": Warning_, "override_missed": Why,
     "stand_in_failed": Why, "batch_digest": BatchDigest,
 }  # fmt: skip

@@ -21,6 +21,7 @@ TRACE = {
     "data_wait": "waiting for the batch", "launch": "until the first operator", "forward": "forward",
     "backward": "backward", "forward_backward": "forward+backward", "gradients": "work on the gradients",
     "optimizer": "optimizer", "after": "after the optimizer", "tail": "tail",
+    "before_forward": "before the forward pass",
 }  # fmt: skip
 
 

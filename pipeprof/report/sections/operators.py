@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.sections.block import Section, costs, filled, in_windows, rows_at, short_name
+from pipeprof.report.sections.streams import add_devices, add_streams
 from pipeprof.units import format_ns, format_ratio
 
 MOST_TYPES, MOST_INSTANCES = 10, 5
@@ -42,6 +43,8 @@ def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
         section.blocks.append(filled(head, instances, words=(0, 1, 2, 3)))
     if nested:
         section.notes.append("own time: without the operators that an operator calls")
+    add_devices(section, rows_at(content["op_devices"], focus))
+    add_streams(section, rows_at(content["op_streams"], focus))
     _totals(section, content, focus)
     return section
 

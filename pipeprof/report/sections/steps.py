@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LEAST_STEPS = 5  # to speak of variation
+MOST_SYNCS = 5
+CALLS = {"__str__": "printing it", "__repr__": "printing it", "__bool__": "if or while", "__float__": "float()",
+         "__int__": "int()", "__index__": "as an index", "__array__": "NumPy", "__contains__": "in"}  # fmt: skip
 STAGES = {
     "start": "Python starts",
     "import": "import of MindSpore",
@@ -38,6 +41,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     """The rank in focus; FP and BP of every rank that has them."""
     steps = content["steps"]
     section = Section("Steps")
+    _chosen(section, steps["chosen"], focus)
     rows = [
         [row["kind"], timed_steps(row), *times(row), format_ns(row["stddev_ns"])]
         for row in rows_at(steps["summary"], focus)
@@ -71,6 +75,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     _variation(section, rows_at(steps["variation"], focus))
     section.notes += [drift.sentence(row) for row in rows_at(steps["drift"], focus) if row["verdict"] in drift.SLOWER]
     _slowest(section, rows_at(steps["slowest"], focus)[:5], windowed=in_windows(content))
+    _syncs(section, rows_at(steps["syncs"], focus))
     where = ", in steps with recorded operators" if in_windows(content) else ""
     for name, point in steps["points"].items():
         fp, fp_choice, bp, bp_choice = (point.get(key, "N/A") for key in ("fp", "fp_choice", "bp", "bp_choice"))
@@ -85,6 +90,31 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     if listed:
         section.blocks.append(Block(("stage", "count", "time"), listed, frozenset((1, 2))))
     return section
+
+
+def _chosen(section: Section, found: Sequence[dict[str, Any]], focus: tuple[int, int]) -> None:
+    """The step that was asked for; of another rank where the one in focus has no such step."""
+    if not found:
+        return
+    rows = rows_at(found, focus) or rows_at(found, (found[0]["rep"], found[0]["rank"]))
+    named = {**PHASES, **TRACE}
+    first = rows[0]
+    listed = [
+        [named[row["phase"]], *(format_ns(row[f"{name}_ns"]) for name in ("from", "until", "part")),
+         format_ratio(row["share"]), format_ns(row["mean_ns"])]
+        for row in rows
+    ]  # fmt: skip
+    whole = format_ns(first["dur_ns"])
+    listed.append(["the whole step", format_ns(0), whole, whole, "", ""])
+    head = (f"part of step {first['kind_step']}", "begins", "ends", "time", "share", "mean")
+    section.blocks.append(Block(head, listed, frozenset(range(1, 6))))
+    where = f"repetition {first['rep']}, rank {first['rank']}"
+    epoch = "" if first["epoch"] is None else f", epoch {first['epoch']}"
+    recorded = ", its operators were recorded" if first["in_window"] else ""
+    section.notes.append(
+        f"step {first['kind_step']} ({where}{epoch}{recorded}) began {format_ns(first['start_ns'])} after the start; "
+        f"mean: of {format_count(first['steps'], 'step')} of its kind with the same parts, recorded alike"
+    )
 
 
 def _trace(section: Section, rows: Sequence[dict[str, Any]]) -> bool:
@@ -102,6 +132,25 @@ def _trace(section: Section, rows: Sequence[dict[str, Any]]) -> bool:
     slower = "" if first["inflation"] is None else f", which take {first['inflation']:.2f} times as long"
     section.notes.append(f"{said} with recorded operators{slower}")
     return True
+
+
+def _syncs(section: Section, rows: Sequence[dict[str, Any]]) -> None:
+    """Where Python waits for the network, most time first."""
+    listed = [
+        [
+            (row["site"] or "not known").rpartition("/")[2], CALLS.get(row["call"], row["call"] or "-"),
+            row["via"] or "-", f"{row['per_step']:.2f}", format_ns(row["mean_ns"]), format_ns(row["max_ns"]),
+            format_ratio(row["share"]),
+        ]
+        for row in rows[:MOST_SYNCS]
+    ]  # fmt: skip
+    if listed:
+        head = ("waits for the network", "by", "in", "per step", "mean", "max", "of the steps")
+        section.blocks.append(filled(head, listed, words=(0, 1, 2)))
+        section.notes.append(
+            f"reading a tensor waits until it is computed: {len(listed)} of {len(rows)} such lines; in every step they "
+            "keep Python from launching the next one"
+        )
 
 
 def _slowest(section: Section, rows: Sequence[dict[str, Any]], *, windowed: bool) -> None:

@@ -96,6 +96,9 @@ WORDS: dict[str, Callable[[Facts], str]] = {
         f"{facts['looks']} each is used once"
     ),
     "variant_failed": lambda facts: f"{facts['variant']} failed in `{facts['run']}`: {facts['error']}",
+    "variant_prepared": lambda facts: (
+        f"`{facts['variant']}` was prepared once, in {facts['seconds']:.1f} s: no stage has this time"
+    ),
     "sweep_continued": lambda facts: f"the sweep was interrupted and continued {format_count(facts['times'], 'time')}",
     "sweep_budget": lambda facts: (
         f"stopped by the budget of {facts['budget_s']:g} s, of which {facts['used_s']:g} s are used: the next round "

@@ -20,9 +20,16 @@ class FakeSweepBench(SweepBench):
         self.setup = setup or (lambda _order: 2e9)
         self.time = 1000.0
         self.orders = []
+        self.prepared, self.unprepared = [], False
 
     def now(self):
         return self.time
+
+    def prepare(self, order):
+        self.prepared.append(order)
+        self.time += 30.0
+        if self.unprepared:
+            raise WorkloadError("exit code 1; it said `no cache`")
 
     def run(self, order, spec):  # noqa: ARG002 - the stages are made up
         self.orders.append(order)

@@ -1,6 +1,7 @@
 """A sweep from its file to its result, with made-up repetitions."""
 
 import json
+from pathlib import Path
 
 import pytest
 from sweep_fake import FakeSweepBench, Killed, by_env
@@ -8,6 +9,8 @@ from sweep_fake import FakeSweepBench, Killed, by_env
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.sweep import SweepWish, run_sweep
 from pipeprof.experiment.sweep_spec import read_spec
+from pipeprof.record import toml
+from pipeprof.report.sweep_export import export
 
 KINDS = by_env("KIND", fast=50e6, slow=150e6, both=25e6)
 
@@ -248,3 +251,45 @@ def test_all_variants_may_be_warmed_up(sweep):
 def test_nothing_to_run_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="no command"):
         run_sweep(SweepWish(spec_of(), tmp_path), print, FakeSweepBench(KINDS))
+
+
+CACHE = variant("fast", prepare=[["tool", "--make", "{artefacts}/cache"]], args=["--cache", "{artefacts}/cache"])
+
+
+def test_a_variant_is_prepared_once_and_finds_its_artefacts(sweep):
+    spec = spec_of(variant=[CACHE, variant("slow", command=["other", "dumped.mge"])])
+    bench = FakeSweepBench(KINDS)
+    found = sweep(bench, spec)
+    (made,) = bench.prepared
+    assert made.command[:2] == ["tool", "--make"]
+    place = made.command[2]
+    assert Path(place).parent.is_dir()
+    assert Path(place).is_relative_to(sweep.folder)
+    commands = {order.env["KIND"]: order.command for order in bench.orders if "KIND" in order.env}
+    assert commands == {"fast": ["train", "--cache", place], "slow": ["other", "dumped.mge"]}
+    assert [row["prepare_s"] for row in found["tables"][0]["rows"]] == [None, 30.0, None]
+    assert any("`fast` was prepared once, in 30.0 s" in text for text in found["notes"])
+
+
+def test_a_sweep_that_goes_on_does_not_prepare_again(sweep):
+    bench = FakeSweepBench(KINDS, dies_at=6)
+    with pytest.raises(Killed):
+        sweep(bench, spec_of(variant=[CACHE]))
+    again = FakeSweepBench(KINDS)
+    sweep(again, spec_of(variant=[CACHE]))
+    assert (len(bench.prepared), len(again.prepared)) == (1, 0)
+
+
+def test_a_variant_that_cannot_be_prepared_has_failed(sweep):
+    bench = FakeSweepBench(KINDS)
+    bench.unprepared = True
+    found = sweep(bench, spec_of(variant=[CACHE, variant("slow")]))
+    assert words(found) == {"base": "base", "fast": "failed", "slow": "worse"}
+    assert not any(order.env.get("KIND") == "fast" for order in bench.orders)
+
+
+def test_a_prepared_recommendation_can_be_used(sweep):
+    found = sweep(FakeSweepBench(KINDS), spec_of(variant=[CACHE]))
+    assert "# first run tool --make '{artefacts}/cache'" in export(found, "args").splitlines()
+    written = toml.decode(export(found, "toml").encode())["base"]
+    assert written["prepare"] == [["tool", "--make", "{artefacts}/cache"]]

@@ -110,3 +110,36 @@ def test_a_byte_order_mark_is_no_part_of_a_column(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("\ufeff" + HEAD + ROWS[: ROWS.index("b,1")])
     assert len(read_table(path)) == 4
+
+
+@pytest.mark.parametrize(
+    ("column", "other"), [("model", "vgg16"), ("options", "--cpu"), ("batch_size", "64"), ("dtype", "int8")]
+)
+def test_baselines_of_unlike_settings_are_no_repetitions(tmp_path, column, other):
+    """A baseline of 5 ms beside one of 50 ms of something else does not hide that a variant is slower by half."""
+    head = "table_id,row_in_table,device,variant,is_baseline,inference_ms,dtype,model,batch_size,options\n"
+    names = ("dtype", "model", "batch_size", "options")
+    same = {"dtype": "f32", "model": "resnet50", "batch_size": "1", "options": ""}
+
+    def content(second):
+        tail = [",".join(settings[name] for name in names) for settings in (same, second)]
+        rows = [f"a,1,gpu,base,1,5.0,{tail[0]}", f"a,2,gpu,slow,0,7.5,{tail[0]}", f"b,1,gpu,base,1,50.0,{tail[1]}"]
+        path = tmp_path / "table.csv"
+        path.write_text(head + "\n".join(rows) + "\n")
+        return table_content(path)["tables"][0]
+
+    pooled, apart = content(same), content(same | {column: other})
+    assert (pooled["noise"]["steady"], pooled["rows"][1]["verdict"]) == (pytest.approx(9.0), "within noise")
+    assert (apart["noise"]["steady"], apart["rows"][1]["verdict"]) == (0.0, "worse")
+    assert "no baseline was repeated" in apart["noise"]["from"]
+
+
+def test_remarks_are_no_settings(tmp_path):
+    path = tmp_path / "table.csv"
+    lines = [
+        "table_id,row_in_table,variant,is_baseline,inference_ms,note",
+        "a,1,base,1,5.0,first",
+        "b,1,base,1,5.5,again",
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    assert [table["noise"]["steady"] for table in table_content(path)["tables"]] == [pytest.approx(0.1)] * 2

@@ -56,6 +56,15 @@ def test_files_of_two_machines_are_refused(tmp_path):
         read_benchmarks([write(tmp_path / "a.json"), write(tmp_path / "b.json", node="other")], "x")
 
 
+def test_jobs_of_one_host_are_told_apart_by_what_the_file_says(tmp_path):
+    machine = {"node": "box", "machine": "x86_64", "system": "Linux", "python_version": "3.11.2", "cpu": {"count": 2}}
+    named = [write(tmp_path / f"{job}.json", machine_info=machine | {"job": job}) for job in ("ci:1", "ci:2")]
+    unnamed = write(tmp_path / "null.json", machine_info=machine | {"job": None})
+    assert read_benchmarks(named, "x").jobs == {"ci:1", "ci:2"}
+    (job,) = read_benchmarks([unnamed], "x").jobs
+    assert job.startswith("node:")
+
+
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"machine_info": {}, "benchmarks": [{"fullname": 3}], "datetime": ""}']
 )

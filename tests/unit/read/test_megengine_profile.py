@@ -296,3 +296,15 @@ def test_variables_give_types_by_position_in_a_list(imported):
     content["graph_exec"]["var"] = [var(number, "Int32") for number in range(9)]
     rows = imported(content)[1]["op_info"]
     assert rows[0]["in_types"] == '["Int32"]'
+
+
+def test_parameters_and_what_an_operator_waits_for_are_kept_as_json(imported):
+    content = profile()
+    param = {"mode": "CROSS_CORRELATION", "pad_h": 1, "stride_h": 2, "format": "NCHW"}
+    prints = content["profiler"]["opr_footprint"]
+    prints["2"]["param"], prints["4"]["param"], prints["6"]["param"] = param, [1], {"text": "x" * 70_000}
+    waits = {"cpux:0": {"dev_ready": ["2"], "host_ready": []}}
+    content["graph_exec"]["operator"]["4"]["waiting_spec"] = waits
+    rows = imported(content)[1]["op_info"]
+    assert [json.loads(row["params"]) if row["params"] else None for row in rows[:4]] == [param, None, None, None]
+    assert [json.loads(row["waits_for"]) if row["waits_for"] else None for row in rows[:3]] == [None, waits, None]

@@ -159,6 +159,7 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:tag="https://megengine.or
  tag:produced="1s 2ms 3us 4ns " tag:erased="1s 2ms 3us 9ns " tag:duration="5ns "/>
 <rect tag:type="tensor" tag:name="kept" tag:address="1" tag:size="8B " tag:produced="7us " tag:erased="3us "/>
 <rect tag:type="tensor" tag:address="x" tag:size="8" tag:produced="7us " tag:group="12"/>
+<rect tag:type="tensor" tag:address="2" tag:size="3PB " tag:produced="8us "/>
 <rect tag:type="tensor" tag:size="8B "/>
 <rect width="3"/></svg>"""
 
@@ -171,11 +172,13 @@ def test_tensors_of_a_memory_flow(tmp_path):
         (0x7F00, 3 * 2**20 + 12 * 1024 + 5, 1_002_003_004, 1_002_003_009, 0),
         (1, 8, 7000, None, 1),
         (None, None, 7000, None, 2),
+        (2, None, 8000, None, None),
     ]
     assert [row[1] for row in out.rows["op_info"]] == ["a<b&c", "kept", "operator 12"]
-    assert out.problems == {"tensors without a time": 1}
+    unknown = "sizes of no known unit, or too large: these tensors have none"
+    assert out.problems == {"tensors without a time": 1, unknown: 2}
     run = import_path(path, tmp_path / "run")
-    assert run.manifest.tables == {"allocation": 3, "op_info": 3}
+    assert run.manifest.tables == {"allocation": 4, "op_info": 3}
 
 
 def test_an_empty_memory_flow_is_an_error(tmp_path):

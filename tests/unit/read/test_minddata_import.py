@@ -149,6 +149,14 @@ def test_getnext_is_in_ns_and_aicpu_in_us(raw, run_of):
     assert {row["wait_ns"] for row in rows(run, "fetch")} == {5 * MS}
 
 
+def test_a_gpu_names_its_lines_for_the_operator(raw, run_of):
+    lines = device_lines(unit_per_ms=1_000_000).replace("GetNext_dequeue_wait", "GetNextOp")
+    run = run_of(raw(minddata_getnext_profiling_0__txt=lines))
+    fetches = rows(run, "fetch")
+    assert len(fetches) == len(lines.splitlines())
+    assert {(row["side"], row["wait_ns"]) for row in fetches} == {("data_queue", 5 * MS)}
+
+
 def test_of_two_queue_files_the_device_queue_counts(raw, run_of):
     run = run_of(
         raw(device_queue_profiling_0__txt=queue_lines(push=4), dataset_iterator_profiling_0__txt=queue_lines())

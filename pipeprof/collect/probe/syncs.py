@@ -1,0 +1,86 @@
+"""Calls of the thread that trains which wait for the network: a tensor read as numbers, printed, or tested for truth.
+
+Each is one mark with the line of the user's that led to it. What such a call calls itself belongs to it.
+"""
+
+import _thread
+import functools
+import os
+import sys
+import threading
+
+from . import recorder, where
+
+READS = (
+    "asnumpy", "numpy", "item", "tolist", "__array__", "__bool__", "__contains__", "__float__", "__index__", "__int__",
+    "__repr__", "__str__",
+)  # fmt: skip
+MOST_SITES = 1000  # each is a line in the spool; further ones count as of no known line
+
+_known = {}  # type: dict[tuple[str, str, str], int]
+_ours = {}  # type: dict[object, bool]  # code object -> whether it is MindSpore's or the probe's
+_state = {"thread": threading.main_thread().ident, "inside": False}
+
+
+def install_tensor(module):
+    """Hook the methods of Tensor that read its values."""
+    tensor = module.Tensor
+    for name in READS:
+        original = tensor.__dict__.get(name)
+        if callable(original):
+            setattr(tensor, name, _watched(name, original))
+
+
+def install_stream(module):
+    """Hook the function that waits for everything."""
+    module.synchronize = _watched("synchronize", module.synchronize)
+
+
+def _watched(name, original):
+    @functools.wraps(original)
+    def called(*args, **kwargs):
+        rec = recorder.REC
+        if _state["inside"] or rec.folder is None or rec.off or _thread.get_ident() != _state["thread"]:
+            return original(*args, **kwargs)
+        _state["inside"] = True
+        begin = recorder.now()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            end = recorder.now()
+            _state["inside"] = False
+            _mark(rec, name, begin, end)
+
+    return called
+
+
+def _mark(rec, name, begin, end):
+    try:
+        rec.mark(recorder.SYNC, 0, _subject(rec, name, sys._getframe(2)), 0, begin, end)
+    except Exception:
+        rec.failed("syncs")
+
+
+def _subject(rec, name, frame):
+    """The number of a call, by what was called, the user's line, and the file of MindSpore that stood between."""
+    via = os.path.basename(frame.f_code.co_filename) if _is_ours(frame) else ""
+    while frame is not None and _is_ours(frame):
+        frame = frame.f_back
+    site = "%s:%d" % (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""
+    key = (name, site, via)
+    number = _known.get(key)
+    if number is None:
+        if len(_known) >= MOST_SITES:
+            return 0
+        number = _known[key] = len(_known) + 1
+        rec.line("sync_site", number=number, call=name, site=site, via=via)
+    return number
+
+
+def _is_ours(frame):
+    code = frame.f_code
+    found = _ours.get(code)
+    if found is None:
+        inside = code.co_filename.startswith(where.package_folder())
+        found = _ours[code] = inside or frame.f_globals.get("__name__", "").startswith(where.OURS)
+    return found

@@ -1,0 +1,45 @@
+-- The operator executions that stand for a device of a rank: those of its training steps, as in train_op.
+--
+-- When a device ran none in a training step, those of warm-up steps; when there are none either, those whose step is
+-- not known: the AI CPU fetches batches while no step runs.
+--
+-- Reads: op_exec
+-- Gives, one row per (rep, rank, op_id, start_ns, track):
+--   rep       bigint   repetition
+--   rank      bigint   process rank
+--   op_id     bigint   the operator
+--   step      bigint   the step it ran in; null when it is not known
+--   start_ns  bigint   ns     start
+--   dur_ns    bigint   ns     duration, children included
+--   self_ns   bigint   ns     duration without the operators it called
+--   wait_ns   bigint   ns     time between launch and start, where the source has it
+--   track     varchar  stream, thread or device; empty where the source names none
+--   name      varchar  full name, scope included
+--   type      varchar  operator type, such as Conv2D
+--   device    varchar  where it ran, such as AI_CORE, AI_CPU, CPU; empty where the source does not say
+WITH choice AS (
+  SELECT
+    rep, rank, op_id, step, start_ns, dur_ns, self_ns, wait_ns,
+    coalesce(track, '') AS track,
+    name, type,
+    coalesce(device, '') AS device,
+    side,
+    CASE kind WHEN 'train' THEN 1 WHEN 'warmup' THEN 2 ELSE 3 END AS preference
+  FROM op_exec
+  WHERE
+    (kind IS NULL OR kind IN ('train', 'warmup'))
+    AND coalesce(category, '') NOT IN ('python_function', 'user_annotation')
+),
+
+ranked AS (
+  SELECT
+    *,
+    min(preference) OVER (PARTITION BY rep, rank, device) AS best,
+    max(CASE WHEN side = 'device' THEN 1 ELSE 0 END) OVER (PARTITION BY rep, rank) AS has_device
+  FROM choice
+)
+
+SELECT
+  rep, rank, op_id, step, start_ns, dur_ns, self_ns, wait_ns, track, name, type, device
+FROM ranked
+WHERE preference = best AND (side IS NULL OR side = 'device' OR has_device = 0)

@@ -1,0 +1,96 @@
+"""Our own workloads: what records them, what the workflow compares, and the stored baselines agree with each other."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from action_steps import ROOT
+
+from pipeprof.record.baseline import load_whole
+from pipeprof.report import baselines
+
+SLOW_PLACE = "def work():\n    time.sleep({seconds})\n"
+BENCHMARK = "from place import work\n\n\ndef test_work(benchmark):\n    benchmark.pedantic(work, rounds=3)\n"
+
+
+@pytest.fixture(scope="module")
+def recorder():
+    spec = importlib.util.spec_from_file_location("record_baselines", ROOT / "tools" / "record_baselines.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def stored():
+    return baselines.states(str(ROOT / "baselines"), histories=True)
+
+
+def test_every_workload_has_a_whole_baseline(recorder):
+    rows = stored()
+    assert {row["workload"] for row in rows} == set(recorder.WORKLOADS)
+    assert [row["problem"] for row in rows] == [None] * len(rows)
+
+
+@pytest.mark.parametrize("row", stored(), ids=lambda row: row["workload"])
+def test_a_stored_baseline_can_judge_across_jobs_and_is_of_the_command_that_is_measured(recorder, row):
+    about, _ = load_whole(str(ROOT / "baselines" / row["workload"] / row["machine"]))
+    assert about.jobs >= 8
+    assert about.git["dirty"] is False
+    if row["workload"] in recorder.TRAININGS:
+        assert list(about.command) == recorder.TRAININGS[row["workload"]]
+
+
+def test_the_workflow_compares_what_is_recorded(recorder):
+    content = yaml.safe_load((ROOT / ".github/workflows/gate.yml").read_text(encoding="utf-8"))
+    entries = content["jobs"]["baseline"]["strategy"]["matrix"]["include"]
+    assert {entry["workload"]: shlex.split(entry["command"]) for entry in entries} == recorder.TRAININGS
+
+
+def test_the_readme_names_each_workload(recorder):
+    text = (ROOT / "baselines" / "README.md").read_text(encoding="utf-8")
+    assert [name for name in recorder.WORKLOADS if f"| `{name}` |" not in text] == []
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository with one benchmark, of 2 ms, and the tool."""
+    tree = tmp_path / "tree"
+    (tree / "tests" / "benchmarks").mkdir(parents=True)
+    (tree / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "bench_gate.py", tree / "tools")
+    (tree / "tests" / "benchmarks" / "test_work.py").write_text(BENCHMARK)
+    (tree / "pytest.ini").write_text("[pytest]\n")
+    (tree / ".gitignore").write_text(".benchmarks\n__pycache__\n")
+    (tree / "place.py").write_text("import time\n\n\n" + SLOW_PLACE.format(seconds=0.002))
+    identity = ["-c", "user.name=x", "-c", "user.email=x@x.invalid"]
+    for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "base"]):
+        subprocess.run(["git", *words], cwd=tree, check=True)
+    return tree
+
+
+def judged(tree):
+    words = [sys.executable, "tools/bench_gate.py", "--base", "HEAD", "--times", "3"]
+    return subprocess.run(words, cwd=tree, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_benchmarks_that_became_ten_times_as_slow_are_red(repository):
+    (repository / "place.py").write_text("import time\n\n\n" + SLOW_PLACE.format(seconds=0.2))
+    done = judged(repository)
+    assert done.returncode == 1, done.stdout + done.stderr
+    summary = (repository / ".benchmarks" / "gate" / "summary.md").read_text(encoding="utf-8")
+    assert "test_work" in summary
+    assert (
+        subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, check=True).stdout.count(b"\n")
+        == 1
+    )  # the base's tree is gone
+
+
+def test_a_benchmark_that_fails_is_no_pass(repository):
+    (repository / "place.py").write_text("def work():\n    raise RuntimeError\n")
+    assert judged(repository).returncode == 5
