@@ -11,7 +11,21 @@ import sys
 import threading
 import weakref
 
-from . import cached, callables, describe, digest, gil, override, recorder, service, smaps, steps, swap, where
+from . import (
+    cached,
+    callables,
+    describe,
+    digest,
+    gil,
+    override,
+    readings,
+    recorder,
+    service,
+    smaps,
+    steps,
+    swap,
+    where,
+)
 
 GETTERS = frozenset(
     [
@@ -24,6 +38,9 @@ GETTERS = frozenset(
         "dataset_sizes",
     ]
 )
+BATCHES = 1024  # records of so many batches are kept by MindSpore, until they are taken from it
+SAMPLES = 2000  # about so many readings of the queues; then half as many come in the same time, and so on
+NEVER = sys.maxsize
 EARLIER = "not_recorded: the iterator was made before the profile began"
 SOURCE_FILE = "datasets_user_defined.py"
 
@@ -48,6 +65,8 @@ class Tree:
         self.hidden = hidden
         self.rows = 0
         self.last_row = 0
+        self.take_at = NEVER  # the row after which MindSpore's records of batches are taken
+        self.taken = 0
         self.facts = {}
         self.registered = False
         self.nested = False
@@ -75,6 +94,9 @@ class Trees:
         self.next_still = 0
         self.opened = 0
         self.restore = None
+        self.readings = readings.find()
+        self.spacing = interval  # of the readings now, ms
+        self.next_slower = 0
 
     def register(self, tree):
         """Let the manager watch the tree that is about to be built; returns why not, or an empty text."""
@@ -90,7 +112,10 @@ class Trees:
             self.restore = before
             self.current, self.closed, self.saves = tree, False, 0
             tree.registered = True
+            tree.take_at = BATCHES if self.readings is not None else NEVER
             self.opened = recorder.now()
+            self.spacing = self.interval
+            self.next_slower = self.opened + SAMPLES * self.interval * 1_000_000
             self.next_save = self.opened + 1_000_000_000
             self.next_still = 0
             return ""
@@ -130,6 +155,35 @@ class Trees:
             self._save("part")
         elapsed = at - self.opened
         self.next_save = at + max(min(elapsed, 25_000_000_000), int(elapsed * 0.08), 1_000_000_000)
+
+    def take(self, tree):
+        """From the thread that fetches: write MindSpore's records of the batches, and have it forget them."""
+        tree.take_at = tree.rows + 1
+        if not self.lock.acquire(False):  # they are being saved
+            return
+        try:
+            found = self.readings.take() if self.current is tree and not self.closed else None
+            tree.take_at = NEVER
+            if found is not None:
+                recorder.REC.line("batches", number=tree.number, first=tree.taken, **found)
+                tree.taken += len(found["depth"])
+                tree.take_at = tree.rows + BATCHES
+        finally:
+            self.lock.release()
+
+    def slow_down(self):
+        """From the flushing thread: readings come half as often whenever the time since the first has doubled."""
+        at = recorder.now()
+        if self.closed or self.readings is None or at < self.next_slower:
+            return
+        with self.lock:
+            tree = self.current
+            if self.closed or tree is None or not tree.alive():
+                return
+            self.next_slower = at + (at - self.opened)
+            if self.readings.slow_down(self.spacing, 2 * self.spacing):
+                self.spacing *= 2
+                recorder.REC.line("spacing", number=tree.number, ms=self.spacing)
 
     def still(self, at):
         """Nothing moves: keep the samples so far, for who asks why; as rarely as `checkpoint` does.
@@ -307,14 +361,16 @@ def _install_next(iterator):
             if flag == recorder.ROW:
                 tree.rows += 1
                 tree.last_row = end
-        _digested(tree, row)
+        _handed_out(tree, row)
         return row
 
     __next__.__wrapped__ = original
     iterator.__next__ = __next__
 
 
-def _digested(tree, row):
+def _handed_out(tree, row):
+    if tree.rows >= tree.take_at:
+        _guarded("readings", TREES.take, tree)
     if tree.digest is not None:
         _guarded("digest", tree.digest.add, row)
 
@@ -406,7 +462,7 @@ def attach(rec):
     if rec.closing or rec.off:
         return
     if TREES is not None:
-        rec.periodic.append(TREES.checkpoint)
+        rec.periodic += [TREES.slow_down, TREES.checkpoint]
         if rec.live is not None:
             rec.live.still.append(TREES.still)
     rec.periodic.append(SWAP.pump)

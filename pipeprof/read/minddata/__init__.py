@@ -9,6 +9,6 @@ reader   a whole import
 
 from pipeprof.read.minddata.fetches import FetchRecord, read_fetches
 from pipeprof.read.minddata.graph import PipelineOp
-from pipeprof.read.minddata.saved import MindData, read_folder
+from pipeprof.read.minddata.saved import MindData, read_folder, thin_out
 
-__all__ = ["FetchRecord", "MindData", "PipelineOp", "read_fetches", "read_folder"]
+__all__ = ["FetchRecord", "MindData", "PipelineOp", "read_fetches", "read_folder", "thin_out"]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from pipeprof.read.minddata.cpu import CpuFile
 
+_NEARLY = 0.75  # of the spacing: a reading may come a little early
+
 
 @dataclass
 class MindData:
@@ -46,6 +48,21 @@ def read_folder(folder: Path) -> MindData:
     fetches = read_records(records, notes) if records else []
     unused = ("host_cpu_half",)  # our own recordings have the host from elsewhere
     return MindData(ops, times, fetches, [message for code, message in notes.all() if code not in unused])
+
+
+def thin_out(data: MindData, spacing_ns: int) -> None:
+    """Leave samples that are about `spacing_ns` apart, so that each stands for as much time.
+
+    The recorder reads ever more rarely: without this the beginning of a long run would outweigh all of its rest.
+    """
+    keep: list[int] = []
+    for index, time in enumerate(data.times):
+        if not keep or time - data.times[keep[-1]] >= spacing_ns * _NEARLY:
+            keep.append(index)
+    for op in data.ops:
+        op.cpu = [op.cpu[index] for index in keep if index < len(op.cpu)]
+        op.depths = [op.depths[index] for index in keep if index < len(op.depths)]
+    data.times = [data.times[index] for index in keep]
 
 
 def attach(ops: list[PipelineOp], cpu: CpuFile, path: Path | None, notes: Notes) -> list[int]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import SourceError
 from pipeprof.read import minddata
 from pipeprof.read.spool.process import LATEST, OTHER_THREAD, Kind, Mark, Process
-from pipeprof.units import ns_from_text
+from pipeprof.units import NS_PER_MS, ns_from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.read.spool.steps import Step
@@ -162,6 +162,9 @@ def _add_samples(
     trees.setdefault(pipeline.key, data.ops)
     _add_executed(out, pipeline, data.ops)
     active = _active(process, pipeline)
+    spacing = max((event["ms"] for event in process.all("spacing") if event["number"] == pipeline.number), default=0)
+    if spacing:
+        minddata.thin_out(data, spacing * NS_PER_MS)
     for op in data.ops:
         _add_op_samples(out, pipeline.pipeline_id, op, data.times, active)
     return "recorded"
@@ -254,11 +257,22 @@ def newest_save(folder: Path) -> Path | None:
 
 
 def _fetch_records(process: Process, pipeline: Pipeline) -> dict[int, minddata.FetchRecord]:
+    """What MindSpore recorded of each batch: taken from it as the training ran, and in its last save."""
     if pipeline.event.get("queues"):
         return {}
     folder = newest_save(process.folder / f"tree-{pipeline.number}")
     path = next(iter(sorted(folder.glob("dataset_iterator_profiling*.txt"))), None) if folder else None
-    return {record.batch - 1: record for record in minddata.read_fetches(path)}
+    found = {record.batch - 1: record for record in minddata.read_fetches(path)}
+    for event in process.all("batches"):
+        if event["number"] == pipeline.number:
+            found.update((record.batch - 1, record) for record in _taken(event))
+    return found
+
+
+def _taken(event: Mapping[str, Any]) -> Iterator[minddata.FetchRecord]:
+    rows = zip(event["push_ms"], event["batch_ms"], event["depth"], event["capacity"], strict=False)
+    for batch, (push, whole, depth, capacity) in enumerate(rows, start=event["first"] + 1):
+        yield minddata.FetchRecord(batch, None, push * NS_PER_MS, whole * NS_PER_MS, None, depth, capacity)
 
 
 def _same_shape(nodes: Sequence[Mapping[str, Any]], ops: Sequence[minddata.PipelineOp]) -> bool:

@@ -186,6 +186,27 @@ class Service(_Event):
     ops: list[tuple[str, str, str, str, str, str, str]]
 
 
+Milliseconds = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+
+
+class Batches(_Event):
+    """What MindSpore recorded of consecutive batches of an iterator; `first` counts from 0."""
+
+    number: Id
+    first: Count
+    push_ms: list[Milliseconds]
+    batch_ms: list[Milliseconds]
+    depth: list[Id]
+    capacity: list[Id]
+
+
+class Spacing(_Event):
+    """From now on the queues of an iterator are read so often only."""
+
+    number: Id
+    ms: Annotated[int, msgspec.Meta(ge=1, lt=1 << 40)]
+
+
 class _Calls(_Event):
     pipeline: Id
     node: Id
@@ -413,7 +434,7 @@ _EVENTS = {
     "lines": Lines, "operands": Operands, "pass": Pass, "callback": Callback, "compiled": Compiled,
     "sync_site": SyncSite,
     "workers": Workers, "gil": Gil, "span": Span, "thread": Thread, "warning": Warning_, "override_missed": Why,
-    "stand_in_failed": Why, "batch_digest": BatchDigest,
+    "stand_in_failed": Why, "batch_digest": BatchDigest, "batches": Batches, "spacing": Spacing,
 }  # fmt: skip
 _event = Reader(Event)
 _other = Reader(dict[str, Any])

@@ -89,7 +89,7 @@ def test_who_looks_when_nothing_moves_is_called_then_only(look, rec, probe):
     rec.mark(probe.recorder.FETCH, 0, 0, 0, 0, 1)
     look(1)
     assert called == []
-    rec._pending.clear()
+    rec._values.clear()
     look(9)
     assert called == [9 * S]
 

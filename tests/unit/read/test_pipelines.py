@@ -229,3 +229,20 @@ def test_a_delay_that_was_not_measured_is_unknown(tree, delay):
     line = {"e": "calls", "t": 50 * MS, "pipeline": 1, "node": 1, "part": 0} | figures | delay
     (row,) = rows(tree({"final-1": (sampled([1]), [20])}, graph=NUMBERED, events=[line]), "op_service")
     assert row["delay_ns"] is None
+
+
+def test_records_of_batches_that_were_taken_from_mindspore_are_the_fetches_own(tree):
+    taken = {
+        "e": "batches", "t": 41 * MS, "number": 1, "first": 0, "push_ms": [0], "batch_ms": [7], "depth": [3], "capacity": [16],
+    }  # fmt: skip
+    run = tree({"final-1": (sampled([1, 2, 3]), [10, 20, 30])}, events=[taken, {**taken, "number": 2, "depth": [9]}])
+    (row,) = rows(run, "fetch")
+    assert (row["push_ns"], row["batch_ns"], row["depth"], row["capacity"]) == (0, 7 * MS, 3, 16)
+
+
+def test_readings_that_became_rarer_are_as_rare_from_the_beginning(tree):
+    stamps = [10, 12, 14, 16, 20, 24, 32, 40]
+    spacing = [{"e": "spacing", "t": at * MS, "number": 1, "ms": ms} for at, ms in ((16, 4), (24, 8))]
+    run = tree({"final-1": (sampled(list(range(8))), stamps)}, events=[*spacing, {**spacing[0], "number": 2, "ms": 30}])
+    found = [(row["t_ns"], row["depth"]) for row in rows(run, "queue") if row["op_id"] == 0]
+    assert [((at - found[0][0]) // MS, depth) for at, depth in found] == [(0, 0), (6, 3), (14, 5), (22, 6), (30, 7)]

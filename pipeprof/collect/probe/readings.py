@@ -1,0 +1,144 @@
+"""Keeps what MindSpore's recorder of queues remembers small, however long an iterator lives.
+
+Until the iterator is gone it remembers four records of each batch, with their texts (440 bytes), and a reading of
+all queues ten times a second (600 bytes for five operators). `take` hands the records of batches over and has them
+forgotten; `slow_down` lengthens the time between readings.
+
+The functions are those that the library exports. Their names hold the types of what they take, but not of what they
+return, so that only versions that were looked into are touched. With others, and where a function is missing, nothing
+is done, and the memory grows as MindSpore has it.
+"""
+
+import ctypes
+import os
+import sys
+
+from . import recorder
+
+KNOWN = ("2.10",)
+NODE = b"Dataset_Iterator_Tracing"
+PARTS = {
+    "push_ms": "GetPushTime",
+    "batch_ms": "GetBatchTime",
+    "depth": "GetConnectorSize",
+    "capacity": "GetConnectorCapacity",
+}
+SPACE = "_ZN9mindspore7dataset"
+WORD = 8
+LOOK = 32  # words of the manager among which its sampler is looked for
+
+
+class _Returned(ctypes.Structure):
+    """An object that C++ returns: larger than two words, so that it goes through memory, as such objects do."""
+
+    _fields_ = [("words", ctypes.c_void_p * 8)]
+
+
+class _Text(ctypes.Structure):
+    """A string of the ABI that the exported names (`Ss`) speak of; the string itself is the address of `text`."""
+
+    _fields_ = [
+        ("length", ctypes.c_size_t),
+        ("capacity", ctypes.c_size_t),
+        ("references", ctypes.c_ssize_t),
+        ("text", ctypes.c_char * 64),
+    ]
+
+
+class Readings:
+    """What is reached of the one recorder of this process. Called with the lock of `dataset.Trees` held."""
+
+    def __init__(self, library):
+        status, address, number = _Returned, ctypes.c_void_p, ctypes.c_int
+        self._node = _function(library, SPACE + "16ProfilingManager14GetTracingNodeERKSsPSt10shared_ptrINS0_7TracingEE",
+                               status, address, address, address)  # fmt: skip
+        self._count = _function(library, SPACE + "7Tracing14GetNumberStepsEv", number, address)
+        self._clear = _function(library, SPACE + "7Tracing5ClearEv", None, address)
+        self._init = _function(library, SPACE + "7Tracing4InitEv", status, address)
+        self._parts = {
+            key: _function(library, "%s7Tracing%d%sEiiPSt6vectorIiSaIiEE" % (SPACE, len(name), name),
+                           status, address, number, number, address)
+            for key, name in PARTS.items()
+        }  # fmt: skip
+        self._delete = _function(library, "_ZdlPv", None, address)
+        self._release = _function(
+            library, "_ZNSt16_Sp_counted_baseILN9__gnu_cxx12_Lock_policyE2EE10_M_releaseEv", None, address
+        )
+        shared = _function(library, SPACE + "13GlobalContext17profiling_managerEv", status)().words
+        self._manager = shared[0]
+        self._release(shared[1])  # MindSpore itself keeps it until the process ends
+        self._text = _Text(len(NODE), len(NODE), 0, NODE)
+        self._name = ctypes.c_void_p(ctypes.addressof(self._text) + _Text.text.offset)
+
+    def take(self):
+        """The records of batches, a list for each of PARTS, and forget them; none when they are not as expected.
+
+        From the thread that fetches: it is the one that adds records.
+        """
+        node = (ctypes.c_void_p * 2)()
+        self._node(self._manager, ctypes.byref(self._name), ctypes.byref(node))
+        if not node[0]:
+            return None
+        try:
+            count = self._count(node[0]) - 1  # of the ends of steps, of which the first is where there was none yet
+            found = {key: self._values(call, node[0], count) for key, call in self._parts.items()} if count > 0 else {}
+            if not found or any(len(values) != count for values in found.values()):
+                return None
+            self._clear(node[0])
+            self._init(node[0])
+            return found
+        finally:
+            if node[1]:
+                self._release(node[1])
+
+    def _values(self, call, node, count):
+        vector = (ctypes.c_void_p * 3)()
+        call(node, 1, count, ctypes.byref(vector))
+        begin, end = vector[0], vector[1]
+        if not begin:
+            return []
+        try:
+            return list((ctypes.c_int32 * ((end - begin) // 4)).from_address(begin))
+        finally:
+            self._delete(begin)
+
+    def slow_down(self, before_ms, after_ms):
+        """Let the sampler wait longer after each reading; returns whether it was found, by what it must hold."""
+        for word in _peek(self._manager, LOOK):
+            if word and word % WORD == 0 and _peek(word, 2) == (self._manager, before_ms):
+                ctypes.c_int64.from_address(word + WORD).value = after_ms
+                return True
+        return False
+
+
+def find():
+    """The readings, or None where the library is another than is known here. It has been imported."""
+    version = getattr(sys.modules.get("mindspore"), "__version__", "")
+    if ".".join(version.split(".")[:2]) not in KNOWN:
+        return None
+    try:
+        return Readings(ctypes.PyDLL(sys.modules["mindspore._c_dataengine"].__file__))
+    except (OSError, AttributeError):
+        recorder.REC.warn(
+            "readings_grow", "this MindSpore's record of queues cannot be shortened: it grows with each batch"
+        )
+        return None
+
+
+def _function(library, name, result, *arguments):
+    function = library[name]  # not the attribute, which is one object for all who ask
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+def _peek(address, words):
+    """Words of memory as numbers; empty where there is no such memory."""
+    try:
+        fd = os.open("/proc/self/mem", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        try:
+            data = os.pread(fd, words * WORD, address)
+        finally:
+            os.close(fd)
+    except (OSError, OverflowError):
+        return ()
+    return tuple(memoryview(data).cast("Q")) if len(data) == words * WORD else ()
