@@ -63,8 +63,8 @@ def _gathered(root: Path, progress: Callable[[str], None], *, fresh: bool) -> pa
         if place is not None and (new or (known is not None and known.num_rows > kept.num_rows)):
             _write(parts, place)
     found = pa.concat_tables(parts)
-    names_given = [printable(str(root / name)) for name in found.column("run").to_pylist()]
-    return found.drop_columns(["seen"]).set_column(SCHEMA.get_field_index("run"), SCHEMA.field("run"), [names_given])
+    given = pa.array([printable(str(root / name)) for name in found.column("run").to_pylist()], pa.string())
+    return found.drop_columns(["seen"]).set_column(SCHEMA.get_field_index("run"), SCHEMA.field("run"), given)
 
 
 def _seen(root: Path) -> Iterator[tuple[str, str]]:

@@ -25,6 +25,7 @@ TRAINS = frozenset(["ab", "bisect", "demo", "headspace", "qualify", "tune", "wha
 CASES = {
     "report": ["report RUN", "report RUN --full", "report RUN --format json"],
     "runs": ["runs", "runs --format json"],
+    "fleet": ["fleet .", "fleet . --format json"],
     "sql": ["sql RUN", "sql RUN --format csv", "sql RUN --format json"],
     "ops": ["ops RUN", "ops RUN --format markdown", "ops RUN --dump-only-opr"],
     "memory": ["memory RUN", "memory RUN --format json"],
