@@ -28,7 +28,7 @@ TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 # Each of several targets runs, whatever became of the one before; the exit code is of all of them.
 EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-history bench-ranks bench-timeline wheel release-check test-wheel constraints sbom clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-fleet bench-history bench-ranks bench-timeline wheel release-check test-wheel constraints sbom clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -149,6 +149,9 @@ bench-history: .venv-history/.installed  ## change points beside apache-otava, m
 
 bench-ranks: $(READY)  ## reports on 64, 256 and 1,024 ranks, as recorded and compacted: CPU time and peak memory (about 3 minutes)
 	$(BIN)/python tests/benchmarks/ranks_cost.py --ranks 64 256 1024
+
+bench-fleet: $(READY)  ## questions over 10,000 runs of known truth: CPU time and peak memory (about 15 minutes)
+	$(BIN)/python tests/benchmarks/fleet_cost.py --runs 10000
 
 bench-timeline: $(READY)  ## a timeline of an hour with 50 million events: CPU time and peak memory (about 6 minutes, 4 GB of disk)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/timeline_bench.py --events 50000000 --check

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeprof.cli.redact_option import redact_option
-from pipeprof.cli.told import progress_line, say, tell_error, tell_summary
+from pipeprof.cli.told import progress_line, say, sum_up, tell_error
 from pipeprof.errors import PipeprofError, UsageError
 
 if TYPE_CHECKING:
@@ -126,8 +126,7 @@ def collect(path: Path | None, apply_file: Path | None, command: tuple[str, ...]
     try:
         with progress_line("pipeprof: writing the tables", quiet=quiet) as progress:
             finish(run, keep_spool=options["keep_spool"], progress=progress)
-        if not quiet:
-            tell_summary(run)
+        sum_up(run, quiet=quiet)
     except PipeprofError as error:  # ours, not the command's: its exit code stands
         tell_error(error.message, error.hint)
     _tell_warnings(run)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pipeprof.cli.told import progress_line, tell_summary
+from pipeprof.cli.told import progress_line, sum_up
 
 
 @click.command("import")
@@ -40,5 +40,4 @@ def import_files(
 
     with progress_line("pipeprof: import", quiet=quiet) as progress:
         run = import_path(source, path or default_name(), kind=kind, step=step, force=force, progress=progress)
-    if not quiet:
-        tell_summary(run)
+    sum_up(run, quiet=quiet)

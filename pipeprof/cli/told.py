@@ -47,14 +47,19 @@ def progress_line(title: str, *, quiet: bool) -> Any:
     return status_line(title, quiet=quiet)
 
 
-def tell_summary(run: Run) -> None:
-    """Three lines about a new run; `pipeprof runs` will know it without asking its tables."""
+def sum_up(run: Run, *, quiet: bool) -> None:
+    """Write the rollup of a new run, and tell three lines about it.
+
+    `pipeprof runs` and `fleet` will know it without asking its tables.
+    """
     from pipeprof.report.overview import overview
+    from pipeprof.report.rollup import keep
     from pipeprof.report.summary import three_lines
 
-    for line in three_lines(run):
+    for line in () if quiet else three_lines(run):
         say(line)
-    overview(run)
+    if not keep(run) and not quiet:
+        overview(run)
 
 
 def say(line: str) -> None:

@@ -44,6 +44,7 @@ SECTIONS: dict[str, dict[str, Verb]] = {
         "top": Verb("top", "Watch a running training: pace, queues, CPU, verdict so far"),
         "status": Verb("status", "What each rank of a running training waits for: does it hang?"),
         "serve": Verb("serve", "Browse the runs of a folder: reports, comparisons, history"),
+        "fleet": Verb("fleet", "Many runs: where hours go, what would save most, slow machines"),
         "runs": Verb("runs", "List runs: when, command, state, verdict, step time"),
         "verify": Verb("verify", "Check that the files of a run are as they were written"),
         "compact": Verb("compact", "Make one file of each table of a run: reports cost less"),

@@ -90,6 +90,16 @@ class Engine:
             raise engine._explained(error) from error
         return engine
 
+    @classmethod
+    def of_tables(cls, tables: Mapping[str, pa.Table]) -> Engine:
+        """An engine over these rows of tables, with `rep` and `rank`, and over the views that need no other tables."""
+        connection = duckdb.connect(":memory:", config=_config())
+        engine = cls(connection, None)
+        for name, rows in tables.items():
+            engine.give(name, rows)
+        _lock(connection, None)
+        return engine
+
     def close(self) -> None:
         """Free the memory. The engine cannot be asked any more."""
         if "_guarded" in self.__dict__:
@@ -172,8 +182,18 @@ class Engine:
         statement.check(text)
         if self._run is not None and self._files:
             return self._guarded.sql(text)
-        self._define([*BY_NAME, *self._views], keep=False)
+        self._define(self._askable(), keep=False)
         return self._fetch(text, None, own=False)
+
+    def _askable(self) -> list[str]:
+        """The tables and views of a run; without one those that there are rows for."""
+        if self._run is not None:
+            return [*BY_NAME, *self._views]
+        known = list(self._made)
+        for name, view in self._views.items():
+            if set(view.reads) <= set(known):
+                known.append(name)
+        return known
 
     @cached_property
     def _guarded(self) -> Engine:

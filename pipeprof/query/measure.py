@@ -117,7 +117,7 @@ def measure(run: Run) -> Measures:
     manifest = run.manifest
     whole = {rep.rep: rep for rep in manifest.reps if rep.exit_code in (0, None)}
     found = Measures(
-        label=str(run.path), workload=workload_of(manifest), fingerprint=_fingerprint(manifest), git=manifest.git,
+        label=str(run.path), workload=workload_of(manifest), fingerprint=fingerprint_of(manifest), git=manifest.git,
         created_at=manifest.started_at, notes=_notes(run, len(whole)),
         reps={number: Repetition(order=rep.zero_realtime_ns, job=manifest.job) for number, rep in whole.items()},
         command=list(manifest.command), run_ids=[manifest.run_id],
@@ -281,7 +281,7 @@ def op_name(name: str | None) -> str:
     return "-" if name is None else _NUMBER.sub("", name)
 
 
-def _fingerprint(manifest: Manifest) -> dict[str, Any]:
+def fingerprint_of(manifest: Manifest) -> dict[str, Any]:
     """Machine and versions, and what the recorder was told to do: another load on the machine is another condition."""
     kept = ("ops", "queue_interval", "service", "memory", "schedule")
     options = {name: manifest.options[name] for name in kept if name in manifest.options}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from pipeprof.query.engine import Engine
-from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
     from pipeprof.record.measures import Measures
@@ -25,9 +23,4 @@ def engine_of(base: Measures, new: Measures) -> Engine:
     given = pa.Table.from_arrays(
         [pa.array(part, kind) for part, kind in zip(parts, schema.types, strict=True)], schema=schema
     )
-    connection = duckdb.connect(":memory:", config={"threads": "1"})
-    connection.register("given", given)
-    columns = ", ".join(f'CAST("{one.name}" AS {one.type}) AS "{one.name}"' for one in BY_NAME["side_fact"].columns)
-    connection.execute(f'CREATE TABLE "side_fact" AS SELECT rep, rank, {columns} FROM given')  # noqa: S608 - names of the schema
-    connection.unregister("given")
-    return Engine(connection, None)
+    return Engine.of_tables({"side_fact": given})

@@ -2,11 +2,59 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from pipeprof.record.plain_file import read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Kept = TypeVar("Kept")
 
 
 def cache_folder(name: str) -> Path:
     """`$XDG_CACHE_HOME/pipeprof/<name>`, or below ~/.cache; it may not be there yet."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "pipeprof" / name
+
+
+def recall(place: Path, kind: type[Kept], most_bytes: int) -> Kept | None:
+    """What `remember` wrote as JSON; None when it is not there, or is something else."""
+    try:
+        return msgspec.json.decode(read_file(place, most_bytes), type=kind)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def remember(place: Path, value: Any) -> None:
+    """Write a value as JSON, whole or not at all; where that fails it will be made again."""
+    encoded = msgspec.json.encode(value)
+    write_whole(place, lambda path: path.write_bytes(encoded))
+
+
+def write_whole(place: Path, write: Callable[[Path], object]) -> None:
+    """Have a file of the cache written under another name, then give it its own; nothing is left where that fails."""
+    temporary = None
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=place.parent, suffix=".tmp", delete=False) as file:
+            temporary = Path(file.name)
+        write(temporary)
+        temporary.replace(place)
+        return
+    if temporary is not None:
+        temporary.unlink(missing_ok=True)
+
+
+def forget_oldest(folder: Path, most: int) -> None:
+    """Remove the files of a folder of the cache that were written first, so that `most` are left."""
+    with contextlib.suppress(OSError):
+        found = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in found[most:]:
+            path.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ from pipeprof.record.schema import BY_NAME, PARTITIONS, TABLES
 from pipeprof.record.text import reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from pipeprof.record.run import Run
@@ -45,6 +45,30 @@ def compact(path: Path, progress: Callable[[str], None] = lambda _text: None) ->
     Raises RunError, and leaves the run as it is, when it is being recorded, is not complete, has a spool, or a file
     that is not as it was written; also when the disk is full.
     """
+    with _held(path) as run:
+        return _compacted(run, progress)
+
+
+def put(path: Path, table: str, rows: pa.Table) -> Run:
+    """Write all rows of a table, with `rep` and `rank`, as its one file, and return the run that notes it.
+
+    The rows are in the order of repetition and rank. Raises RunError, and leaves the run as it is, where `compact`
+    does, and OSError when its folder cannot be written.
+    """
+    with _held(path) as run:
+        if run.manifest.parts is None:
+            raise RunError(f"an older pipeprof wrote `{path}`: it has no checksums", "it can be read as it is")
+        checksums.refuse_changed(run)
+        run.path.joinpath(table).mkdir(exist_ok=True)
+        run.manifest.tables[table] = rows.num_rows
+        _write(run, table, iter([rows.cast(schema_of(table))]))
+        _switch(run, [table])
+        return run
+
+
+@contextlib.contextmanager
+def _held(path: Path) -> Iterator[Run]:
+    """A complete run, kept from other processes meanwhile."""
     run = load(path)
     _refuse_unfinished(run)
     with lock.deciding(path):
@@ -54,7 +78,7 @@ def compact(path: Path, progress: Callable[[str], None] = lambda _text: None) ->
     try:
         run = load(path)  # another process may have changed it by now
         _refuse_unfinished(run)
-        return _compacted(run, progress)
+        yield run
     finally:
         lock.release(path, run.manifest.run_id)
 
@@ -74,14 +98,14 @@ def _compacted(run: Run, progress: Callable[[str], None]) -> Compacted:
     waiting = [table.name for table in TABLES if any(not is_compact(path) for path in run.files(table.name))]
     for name in waiting:
         progress(f"table {name}")
-        _write(run, name)
+        _write(run, name, _pieces(run, name))
     if waiting:
         _switch(run, waiting)
     _remove_recorded(run)
     return Compacted(len(before), len(checksums.stored(run)))
 
 
-def _write(run: Run, table: str) -> None:
+def _write(run: Run, table: str, pieces: Iterable[pa.Table]) -> None:
     """The rows of all ranks as one file, under its name when it is complete and on the disk."""
     folder = run.path / table
     for left in folder.glob(f".{COMPACT}.*.tmp"):  # of a compaction that was killed
@@ -89,8 +113,8 @@ def _write(run: Run, table: str) -> None:
     temporary = folder / f".{COMPACT}.{os.getpid()}.tmp"
     rows = 0
     try:
-        with pq.ParquetWriter(reachable(temporary), _schema(table), compression="zstd") as writer:
-            for data in _pieces(run, table):
+        with pq.ParquetWriter(reachable(temporary), schema_of(table), compression="zstd") as writer:
+            for data in pieces:
                 writer.write_table(data, row_group_size=store.ROWS_PER_GROUP)
                 rows += data.num_rows
         _refuse_other_number(run, table, rows, temporary.stat().st_size)
@@ -133,7 +157,7 @@ def _with_keys(data: pa.Table, share: Share, table: str) -> pa.Table:
     """
     keys = {"rep": share.rep, "rank": share.rank}
     arrays: list[pa.Array | pa.ChunkedArray] = []
-    for field in _schema(table):
+    for field in schema_of(table):
         if field.name in keys:
             arrays.append(pa.repeat(pa.scalar(keys[field.name], pa.int64()), data.num_rows))
         elif field.name not in data.column_names:
@@ -141,10 +165,11 @@ def _with_keys(data: pa.Table, share: Share, table: str) -> pa.Table:
         else:
             _refuse_other_type(data.schema.field(field.name), field, share.path)
             arrays.append(data.column(field.name))
-    return pa.Table.from_arrays(arrays, schema=_schema(table))
+    return pa.Table.from_arrays(arrays, schema=schema_of(table))
 
 
-def _schema(table: str) -> pa.Schema:
+def schema_of(table: str) -> pa.Schema:
+    """Columns of a table's one file: `rep`, `rank`, and those of the schema."""
     return pa.schema([*(pa.field(name, pa.int64()) for name in PARTITIONS), *BY_NAME[table].arrow()])
 
 

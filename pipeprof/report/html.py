@@ -12,8 +12,8 @@ from pipeprof.report.answer.screen import labelled
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.charts import INSTALL, can_draw, charts_of
 from pipeprof.report.charts.script import bundle, figure
-from pipeprof.report.page import CHARTS, SORTABLE, page
-from pipeprof.report.section_html import section_lines
+from pipeprof.report.page import CHARTS, page
+from pipeprof.report.section_html import STYLE, section_lines
 from pipeprof.report.sections import sections
 from pipeprof.report.sections.block import PHASES, TRACE, focus_of, rows_at
 from pipeprof.units import format_ns, format_ratio
@@ -34,10 +34,8 @@ _COLOURS = {
 }  # fmt: skip
 _STYLE = (
     CHARTS
-    + SORTABLE
+    + STYLE
     + """
-p.strong { font-size: 1.15em; font-weight: 600; margin: .3em 0; }
-td.tree { white-space: pre; }
 .answer td { overflow-wrap: anywhere; } .answer pre { white-space: pre-wrap; }
 """
     + "".join(f"span.{phase} {{ color: {colour}; }}\n" for phase, colour in _COLOURS.items())

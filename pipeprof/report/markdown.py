@@ -9,22 +9,28 @@ from pipeprof.escape import markdown_block
 from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.command import pasted
 from pipeprof.report.answer.screen import labelled
-from pipeprof.report.sections import Block, sections
+from pipeprof.report.sections import Block, Section, sections
 
 
 def text(content: dict[str, Any]) -> str:
     """The whole report; the first heading is of level 1."""
     lines = _first(content)
     for section in sections(content):
-        lines += [f"## {escaped(section.title)}", ""]
-        lines += [f"**{escaped(sentence)}**  " for sentence in section.strong]
-        lines += [""] if section.strong else []
-        lines += [f"- {escaped(sentence.strip())}" for sentence in section.notes]
-        lines += [""] if section.notes else []
-        for block in section.blocks:
-            lines += [escaped(" ".join(block.caption)), ""] if block.caption else []
-            lines += [*table(block), ""]
+        lines += section_lines(section)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def section_lines(section: Section) -> list[str]:
+    """A section under a heading of level 2."""
+    lines = [f"## {escaped(section.title)}", ""]
+    lines += [f"**{escaped(sentence)}**  " for sentence in section.strong]
+    lines += [""] if section.strong else []
+    lines += [f"- {escaped(sentence.strip())}" for sentence in section.notes]
+    lines += [""] if section.notes else []
+    for block in section.blocks:
+        lines += [escaped(" ".join(block.caption)), ""] if block.caption else []
+        lines += [*table(block), ""]
+    return lines
 
 
 def _first(content: dict[str, Any]) -> list[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,13 +12,19 @@ from pipeprof import __version__
 from pipeprof.errors import PipeprofError
 from pipeprof.query.engine import Engine
 from pipeprof.record import checksums
-from pipeprof.record.cache import cache_folder
-from pipeprof.record.plain_file import read_file
+from pipeprof.record.cache import cache_folder, recall, remember
 from pipeprof.report.diagnosis import data_verdict
+from pipeprof.report.rollup import stored
 from pipeprof.report.summary import median_step_ns
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
     from pipeprof.record.run import Run
+
+MOST_BYTES = 1 << 16
 
 
 class Overview(msgspec.Struct):
@@ -37,31 +41,25 @@ class Overview(msgspec.Struct):
 
 def overview(run: Run) -> Overview:
     """The overview of a run whose tables are written. A damaged table is its `problem`, not an error."""
+    try:
+        rollup = stored(run)
+    except PipeprofError as error:
+        return Overview(problem=error.message)
+    if rollup is not None:
+        return _of_rollup(rollup)
     place = None
-    with contextlib.suppress(OSError, RuntimeError, msgspec.DecodeError):  # RuntimeError: nobody's home is known
+    with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: nobody's home is known
         place = _place(run)
-        return msgspec.json.decode(read_file(place, 1 << 16), type=Overview)
+        known = recall(place, Overview, MOST_BYTES)
+        if known is not None:
+            return known
     try:
         found = _asked(run)
     except PipeprofError as error:
         return Overview(problem=error.message)
     if place is not None:
-        _keep(found, place)
+        remember(place, found)
     return found
-
-
-def _keep(found: Overview, place: Path) -> None:
-    """Write it whole or not at all; where that fails it will be asked again."""
-    temporary = None
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=place.parent, delete=False) as file:
-            temporary = file.name
-            file.write(msgspec.json.encode(found))
-        Path(temporary).replace(place)
-    except OSError:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def _asked(run: Run) -> Overview:
@@ -69,6 +67,15 @@ def _asked(run: Run) -> Overview:
         summary = engine.rows("step/summary")
         found = data_verdict(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
     return Overview(found["verdict"], found["op_name"] or found["op_type"], median_step_ns(summary))
+
+
+def _of_rollup(rollup: pa.Table) -> Overview:
+    ranks = rollup.select(["verdict", "op_name", "op_type", "kind", "median_ns"]).to_pylist()
+    said = ranks[0]
+    return Overview(
+        said["verdict"], said["op_name"] or said["op_type"],
+        median_step_ns([row for row in ranks if row["median_ns"] is not None]),
+    )  # fmt: skip
 
 
 def _place(run: Run) -> Path:

@@ -6,12 +6,20 @@ from typing import TYPE_CHECKING
 
 from pipeprof.escape import html as escape
 from pipeprof.escape import html_words as words
-from pipeprof.report.page import table
+from pipeprof.report.page import SORTABLE, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pipeprof.report.sections import Block, Section
+
+STYLE = (
+    SORTABLE
+    + """
+p.strong { font-size: 1.15em; font-weight: 600; margin: .3em 0; }
+td.tree { white-space: pre; }
+"""
+)
 
 
 def section_lines(section: Section) -> list[str]:

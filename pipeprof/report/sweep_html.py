@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.escape import html as escape
 from pipeprof.report.charts import MISSING, can_draw, variants
 from pipeprof.report.charts.script import bundle, figure
-from pipeprof.report.page import CHARTS, SORTABLE, page
-from pipeprof.report.section_html import section_lines
+from pipeprof.report.page import CHARTS, page
+from pipeprof.report.section_html import STYLE, section_lines
 from pipeprof.report.sweep_rows import sections
 
 if TYPE_CHECKING:
@@ -26,4 +26,4 @@ def text(content: Mapping[str, Any]) -> str:
         body.append(f"<p>{MISSING}</p>")
     for section in others:
         body += [f"<h2>{escape(section.title)}</h2>", *section_lines(section)]
-    return page(first.title, body, CHARTS + SORTABLE, bundle() if drawn else "")
+    return page(first.title, body, CHARTS + STYLE, bundle() if drawn else "")

@@ -40,6 +40,7 @@ a,3,slow,--slow,0,1.0,2.0,2.0,50.0
 CALLS = {
     "report": ["report graph --full", "report ranks --full", "report pynative --full --top 40"],
     "runs": ["runs"],
+    "fleet": ["fleet .", "fleet . --sql 'FROM fleet_run'"],
     "sql": ["sql ranks", "sql graph 'SELECT * FROM step LIMIT 30'", "sql ranks 'FROM op_info'", "sql ranks 'FROM span'",
             "sql ranks 'SELECT * FROM step LIMIT 1'", "sql ranks 'SELECT [1.5, 2.25] AS a, 1e300 AS b, NULL AS c'"],
     "ops": ["ops graph", "ops ranks --group-by shape", "ops ranks --group-by name --top 0", "ops profile.json -t 0",

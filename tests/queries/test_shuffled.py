@@ -48,7 +48,26 @@ def nasty_tables(seed=FULL):
         add_passes(add, here)
         add_syncs(add, Random(20 * rep + rank), here)  # noqa: S311 - test data
     add_facts(add, chance)
+    add_fleet(add, Random(7))  # noqa: S311 - test data
     return tables
+
+
+def add_fleet(add, chance):
+    """Runs of many hosts that run the same, two ranks each."""
+    for number in range(24):
+        times = {"training_ns": chance.choice([None, 8, 8, 16]), "wait_ns": chance.choice([None, 0, 4])}
+        cause = {
+            "op_type": chance.choice(["Map", None]), "code": chance.choice(["a.py:1", None]),
+            "advice": "workers", "gain": chance.choice([None, 1.5, 2.0]), "verdict": chance.choice(["input_bound", "balanced"]),
+            "op_kind": chance.choice(["cpu", "wait"]),
+        }  # fmt: skip
+        job = {
+            "workload": chance.choice("xy"), "conditions": "c", "machine": "m", "host": f"host{number % 4}",
+            "mindspore": chance.choice(["2.7", "2.10", None]), "state": chance.choice(["complete", "complete", "damaged"]),
+            "started_at": chance.choice(["2026-01-05", "2026-01-12"]), "kind": "train", "run": f"run{number}",
+        }  # fmt: skip
+        for rank in (0, 1):
+            add("fleet_rank", rank=rank, median_ns=chance.choice([5.0, 5.0, 9.0]), **cause, **times, **job)
 
 
 def add_passes(add, here):

@@ -80,7 +80,7 @@ class Recorder:
         return self._options
 
     def mark(self, kind, flag, subject, number, begin, end):
-        """Record one interval. Packed later: here each piece of code that is not in the caches costs more than its work.
+        """Record one interval. Packed later: here code that is not in the caches costs more than its work.
 
         Plain numbers, not a tuple that stays: the garbage collector would count it.
         """

@@ -50,6 +50,8 @@ CASES = [
     *(("stacks", "folded", f"stacks {{run}} -o {{out}} --by {by}") for by in ("stack", "scope")),
     *(("sql", form, f"sql {{run}} {{select}} --format {form}") for form in ("terminal", "csv", "json")),
     *(("runs", form, f"runs {{folder}} --format {form}") for form in ("terminal", "csv", "json")),
+    *(("fleet", form, f"fleet {{folder}} --format {form}") for form in ("terminal", "html", "markdown", "json")),
+    *(("fleet", form, f"fleet {{folder}} --sql {{runs}} --format {form}") for form in ("terminal", "csv", "json")),
     *(("status", form, f"status {{run}} --stacks --format {form}") for form in ("terminal", "json")),
     *(("top", form, f"top {{run}} --once --format {form}") for form in ("terminal", "json")),
     *(("verify", form, f"verify {{run}} --format {form}") for form in ("terminal", "json")),
@@ -256,6 +258,7 @@ def things(make_run, folder):
         "names": lambda: [os.fsdecode(name.replace("\x00", "").encode("utf-8", "surrogateescape" if "\udcff" in name else "replace"))
                           for name in NAMES],
         "select": lambda: ['SELECT name, name AS "=x::error::y\x1b[1m", [name] AS listed FROM op_info ORDER BY op_id'],
+        "runs": lambda: ['SELECT *, run AS "=x::error::y\x1b[1m", [op_name] AS listed FROM fleet_run ORDER BY run'],
     }  # fmt: skip
 
     def folder_of_runs():

@@ -27,6 +27,7 @@ TAKES_LONG = frozenset(
 CASES = {
     "report": ["report RUN", "report RUN --full", "report RUN --format json"],
     "runs": ["runs", "runs --format json"],
+    "fleet": ["fleet .", "fleet . --format json"],
     "sql": ["sql RUN", "sql RUN --format csv", "sql RUN --format json"],
     "ops": ["ops RUN", "ops RUN --format markdown", "ops RUN --dump-only-opr"],
     "memory": ["memory RUN", "memory RUN --format json"],

@@ -1,0 +1,84 @@
+"""The verb `fleet`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeprof.cli.format_option import format_option
+from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.told import progress_line
+from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@click.command()
+@click.argument("roots", metavar="FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--sql", "query", metavar="SQL", help="Ask the tables fleet_run and fleet_rank instead; - reads stdin.")
+@format_option("html", "markdown", "json", "csv")
+@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Most rows of a list.")
+@click.option("--fresh", is_flag=True, help="Read every run again, also those that are known.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
+@keeps_files("output")
+def fleet(roots: tuple[Path, ...], query: str | None, form: str, top: int, output: Path | None, *, fresh: bool) -> None:
+    """Which trainings of many lose how much, because of what, and what would save most.
+
+    \b
+      pipeprof fleet runs/
+      pipeprof fleet team-a/ team-b/ --format html -o fleet.html
+      pipeprof fleet runs/ --sql "SELECT workload, sum(wait_hours) FROM fleet_run GROUP BY ALL" --format csv
+
+    All runs in the folders, and in the folders in them, count; damaged and running ones are named. What was found in a
+    run is kept, so that the next question is answered at once. Hours are of ranks: an hour of eight accelerators is
+    eight hours. It informs and judges nothing: the exit code is 0.
+    """  # noqa: D301
+    from pipeprof.report.fleet.gather import gather
+
+    _refuse(query, form, output)
+    with progress_line("pipeprof: fleet", quiet=False) as progress:
+        rows = gather(roots, progress, fresh=fresh)
+    if query is not None:
+        _ask(rows, sys.stdin.read() if query == "-" else query, form)
+        return
+    _report(rows, roots, form, top, output)
+
+
+def _refuse(query: str | None, form: str, output: Path | None) -> None:
+    if query is None and form == "csv":
+        raise UsageError("csv is for --sql", "give --sql, or --format json for the whole report")
+    if query is not None and form in ("html", "markdown"):
+        raise UsageError(f"--sql prints rows, not {form}", "give --format csv or json")
+    if query is not None and output is not None:
+        raise UsageError("--sql prints to stdout", "leave -o out, and send the output to a file")
+
+
+def _ask(rows: pa.Table, text: str, form: str) -> None:
+    from pipeprof.cli.hard_end import process_ends_late
+    from pipeprof.query.engine import Engine
+    from pipeprof.report.fleet.content import TABLE
+    from pipeprof.report.rows import show_rows
+
+    with Engine.of_tables({TABLE: rows}) as engine:
+        with process_ends_late():
+            found = engine.sql(text)
+        show_rows(found, form)
+
+
+def _report(rows: pa.Table, roots: tuple[Path, ...], form: str, top: int, output: Path | None) -> None:
+    from pipeprof.record.text import printable
+    from pipeprof.report import json_text
+    from pipeprof.report.fleet import text
+    from pipeprof.report.fleet.content import content_of
+    from pipeprof.report.output import write_text
+
+    content = content_of(rows, [printable(str(root)) for root in roots], top)
+    if form == "terminal" and output is None:
+        text.show(content)
+        return
+    forms = {"terminal": text.plain, "html": text.as_page, "markdown": text.as_markdown, "json": json_text.text}
+    write_text(forms[form](content), output)

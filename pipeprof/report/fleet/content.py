@@ -1,0 +1,72 @@
+"""Asks everything that the report on many runs shows: what `--format json` prints and the other formats render."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeprof import __version__
+from pipeprof.errors import UsageError
+from pipeprof.query.engine import Engine
+from pipeprof.record.cache import cache_folder, forget_oldest, recall, remember
+from pipeprof.verdict import fleet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+FLEET_VERSION = 1
+TABLE = "fleet_rank"
+MOST_BYTES = 1 << 25
+MOST_KEPT = 32
+
+
+def content_of(rows: pa.Table, roots: Sequence[str], top: int) -> dict[str, Any]:
+    """The content of `pipeprof fleet --format json`. `rows`: of fleet_rank; `top`: most rows of a list."""
+    with Engine.of_tables({TABLE: rows}) as engine:
+        states = engine.rows("fleet/state")
+        machines = engine.rows("fleet/machine", slow=fleet.SLOW)
+        regressions, why = _regressions(engine)
+        return {
+            "schema_version": FLEET_VERSION,
+            "roots": list(roots),
+            "top": top,
+            "runs": sum(row["runs"] for row in states),
+            "states": states,
+            "waits": engine.rows("fleet/wait", top=top),
+            "causes": engine.rows("fleet/cause", top=top),
+            "fixes": engine.rows("fleet/fix", top=top),
+            "regressions": regressions,
+            "regressions_not_looked_for": why,
+            "versions": fleet.slower_versions(engine.rows("fleet/version")),
+            "machines": fleet.slow_machines(machines),
+            "machines_compared": len(machines),
+            "left_out": engine.rows("fleet/left_out"),
+        }
+
+
+def _regressions(engine: Engine) -> tuple[list[dict[str, Any]] | None, str | None]:
+    """The regressions; None, and why, where nothing can look for them.
+
+    They are kept with a hash of what they were found in: loading the statistics takes longer than all queries.
+    """
+    series = engine.rows("fleet/series")
+    known = hashlib.sha256(__version__.encode() + msgspec.json.encode(series)).hexdigest()[:32]
+    place = None
+    with contextlib.suppress(RuntimeError):  # nobody's home is known
+        place = cache_folder("regressions") / f"{known}.json"
+        kept = recall(place, list[dict[str, Any]], MOST_BYTES)
+        if kept is not None:
+            return kept, None
+    try:
+        found = fleet.regressions(series)
+    except UsageError as error:
+        return None, f"{error.message}: {error.hint}" if error.hint else error.message
+    if place is not None:
+        remember(place, found)
+        forget_oldest(place.parent, MOST_KEPT)
+    return found, None

@@ -1,0 +1,203 @@
+"""The content of a report on many runs as sections: what the terminal, Markdown and HTML have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.sections.block import Block, Section
+from pipeprof.units import format_change, format_count, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    Row = dict[str, Any]
+
+MOST_LEFT_OUT = 10
+SHORT = 10  # digits of a revision
+STATES = ("complete", "partial", "failed", "running", "damaged")
+ADVICE = {
+    "workers": "more workers", "to_processes": "worker processes", "whole_batches": "map after batch",
+    "deeper_queue": "longer queue", "faster_reading": "faster reading",
+}  # fmt: skip
+
+
+def title(content: Row) -> str:
+    """What it is of."""
+    return f"{format_count(content['runs'], 'run')} in {', '.join(content['roots'])}"
+
+
+def sections(content: Row) -> list[Section]:
+    """All sections that have something to say."""
+    top = int(content["top"])
+    found = [
+        _runs(content), _waits(content), _causes(content), _fixes(content), _regressions(content, top),
+        _versions(content, top), _machines(content, top), _left_out(content),
+    ]  # fmt: skip
+    return [one for one in found if one.strong or one.notes or one.blocks]
+
+
+def hours(number: float | None) -> str:
+    """Rank-hours as text, less than one in minutes or seconds; `-` for None."""
+    if number is None:
+        return "-"
+    if number >= 1:
+        return f"{number:,.{0 if number >= 100 else 1}f} h"
+    return f"{60 * number:.1f} min" if number >= 1 / 60 else format_ns(3.6e12 * number)
+
+
+def _runs(content: Row) -> Section:
+    section = Section("Runs")
+    counts = {row["state"]: row["runs"] for row in content["states"]}
+    told = [f"{counts[state]:,} {state}" for state in STATES if state in counts]
+    section.notes.append(", ".join(told) or "no run was found")
+    trained, waited = _sum(content, "rank_hours"), _sum(content, "wait_hours")
+    measured = sum(row["measured"] for row in content["states"])
+    if trained is not None:
+        waiting = f", {format_ratio((waited or 0.0) / trained)} of them waiting for data" if waited is not None else ""
+        section.strong.append(
+            f"{format_count(measured, 'run')} trained for {hours(trained)} of rank time{waiting}"
+            + (f": {hours(waited)}" if waited is not None else "")
+        )
+    return section
+
+
+def _sum(content: Row, name: str) -> float | None:
+    known = [row[name] for row in content["states"] if row[name] is not None]
+    return sum(known) if known else None
+
+
+def _waits(content: Row) -> Section:
+    section = Section("Waiting for data")
+    rows = [
+        [
+            row["workload"] or "-", f"{row['runs']:,}", f"{row['input_bound']:,}", hours(row["rank_hours"]),
+            hours(row["wait_hours"]), format_ratio(row["data_wait_share"]),
+        ]
+        for row in content["waits"]
+    ]  # fmt: skip
+    if rows:
+        head = ("workload", "runs", "input-bound", "rank time", "waiting", "share")
+        section.blocks.append(Block(head, rows, frozenset(range(1, 6)), spare=(3,)))
+    return section
+
+
+def _operator(row: Row) -> str:
+    """What an operator does, else its type; without either the verdict named none."""
+    return row["op_name"] or row["op_type"] or "not named"
+
+
+def _causes(content: Row) -> Section:
+    section = Section("What they wait for")
+    rows = [
+        [
+            _operator(row), row["code"] or "-", row["op_kind"] or "-", f"{row['runs']:,}", f"{row['workloads']:,}",
+            hours(row["wait_hours"]),
+        ]
+        for row in content["causes"]
+    ]  # fmt: skip
+    if rows:
+        head = ("operator", "code", "kind", "runs", "workloads", "waiting")
+        section.blocks.append(Block(head, rows, frozenset({3, 4, 5}), spare=(2, 4)))
+    return section
+
+
+def _fixes(content: Row) -> Section:
+    section = Section("What changes would have saved")
+    fixes = content["fixes"]
+    if not fixes:
+        return section
+    section.strong.append(f"{hours(fixes[0]['all_hours'])} of rank time, as predicted for each run")
+    rows = [
+        [
+            _change(row), row["code"] or "-", f"{row['runs']:,}", f"x{row['median_gain']:.2f}",
+            hours(row["saved_hours"]), _bounds(row),
+        ]
+        for row in fixes
+    ]  # fmt: skip
+    head = ("change", "where", "runs", "gain", "saved", "at least to at most")
+    section.blocks.append(Block(head, rows, frozenset({2, 3, 4, 5}), spare=(5, 3)))
+    return section
+
+
+def _change(row: Row) -> str:
+    what = row["parameter"] or ADVICE.get(row["advice"], str(row["advice"]).replace("_", " "))
+    return f"{what} of {_operator(row)}"
+
+
+def _bounds(row: Row) -> str:
+    if row["least_hours"] is None or row["most_hours"] is None:
+        return "-"
+    return f"{hours(row['least_hours'])} to {hours(row['most_hours'])}"
+
+
+def _regressions(content: Row, top: int) -> Section:
+    section = Section("Slower since")
+    if content["regressions"] is None:
+        section.notes.append(f"changes of level were not looked for: {content['regressions_not_looked_for']}")
+        return section
+    rows = [
+        [
+            row["week"] or "-", row["workload"] or "-", row["mindspore"] or "-", format_change(row["ratio"]),
+            f"{format_ns(row['before_ns'])} -> {format_ns(row['after_ns'])}", (row["revision"] or "-")[:SHORT],
+            hours(row["lost_hours"]),
+        ]
+        for row in content["regressions"][:top]
+    ]  # fmt: skip
+    if rows:
+        head = ("week of", "workload", "MindSpore", "step", "from -> to", "revision", "lost")
+        section.blocks.append(Block(head, rows, frozenset({3, 4, 6}), spare=(2, 4)))
+        section.notes += _more(content["regressions"], top)
+    return section
+
+
+def _versions(content: Row, top: int) -> Section:
+    section = Section("Slower with a version")
+    rows = [
+        [
+            row["workload"] or "-", f"{row['before']} -> {row['mindspore']}", format_change(row["ratio"]),
+            f"{row['before_runs']:,} and {row['runs']:,}", row["machine"] or "-",
+        ]
+        for row in content["versions"][:top]
+    ]  # fmt: skip
+    if rows:
+        section.notes.append("medians of the runs beside each other; what else changed with the version is in them")
+        section.notes += _more(content["versions"], top)
+        section.blocks.append(Block(("workload", "MindSpore", "step", "runs", "machine"), rows, frozenset({2, 3})))
+    return section
+
+
+def _machines(content: Row, top: int) -> Section:
+    section = Section("Slow machines")
+    rows = [
+        [
+            row["host"], f"{row['slow_jobs']:,} of {row['jobs']:,}", format_change(row["median_ratio"]),
+            f"{row['runs']:,}", hours(row["lost_hours"]),
+        ]
+        for row in content["machines"][:top]
+    ]  # fmt: skip
+    if rows:
+        section.blocks.append(Block(("host", "slow in jobs", "step", "runs", "lost"), rows, frozenset(range(1, 5))))
+        section.notes += _more(content["machines"], top)
+    elif content["machines_compared"]:
+        count = format_count(content["machines_compared"], "host")
+        section.notes.append(f"none of {count} is slow in most of its jobs")
+    return section
+
+
+def _left_out(content: Row) -> Section:
+    """The runs that say less than they should, each with its reason."""
+    section = Section("Not complete")
+    found = content["left_out"]
+    section.notes += [_said(row) for row in found[:MOST_LEFT_OUT]]
+    section.notes += _more(found, MOST_LEFT_OUT)
+    return section
+
+
+def _said(row: Row) -> str:
+    reason = row["problem"] or ("being recorded" if row["state"] == "running" else "no training step was seen")
+    return f"{row['state']}: {row['run']}: {reason}" + (" (what was measured counts)" if row["measured"] else "")
+
+
+def _more(rows: Sequence[Row], shown: int) -> Iterator[str]:
+    if len(rows) > shown:
+        yield f"{len(rows) - shown:,} more with --format json"
