@@ -15,10 +15,11 @@ READS = (
     "asnumpy", "numpy", "item", "tolist", "__array__", "__bool__", "__contains__", "__float__", "__index__", "__int__",
     "__repr__", "__str__",
 )  # fmt: skip
+MOST_CODES = 10_000  # a program that makes code anew in every step is not kept for ever
 MOST_SITES = 1000  # each is a line in the spool; further ones count as of no known line
 
-_known = {}  # type: dict[tuple[str, str, str], int]
-_ours = {}  # type: dict[object, bool]  # code object -> whether it is MindSpore's or the probe's
+_known = {}  # type: dict[tuple[str, int | None, int | None, int | None], int]
+_ours = {}  # type: dict[int, tuple[bool, object]]
 _state = {"thread": threading.main_thread().ident, "inside": False}
 
 
@@ -63,24 +64,29 @@ def _mark(rec, name, begin, end):
 
 def _subject(rec, name, frame):
     """The number of a call, by what was called, the user's line, and the file of MindSpore that stood between."""
-    via = os.path.basename(frame.f_code.co_filename) if _is_ours(frame) else ""
+    via = frame if _is_ours(frame) else None
     while frame is not None and _is_ours(frame):
         frame = frame.f_back
-    site = "%s:%d" % (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""
-    key = (name, site, via)
+    key = (name, via and id(via.f_code), frame and id(frame.f_code), frame and frame.f_lineno)
     number = _known.get(key)
     if number is None:
         if len(_known) >= MOST_SITES:
             return 0
         number = _known[key] = len(_known) + 1
-        rec.line("sync_site", number=number, call=name, site=site, via=via)
+        site = "%s:%d" % (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ""
+        between = os.path.basename(via.f_code.co_filename) if via is not None else ""
+        rec.line("sync_site", number=number, call=name, site=site, via=between)
     return number
 
 
 def _is_ours(frame):
+    """Whether a frame is MindSpore's or the probe's. Code is known by its id, for its hash is slow, and so is kept."""
     code = frame.f_code
-    found = _ours.get(code)
+    found = _ours.get(id(code))
     if found is None:
         inside = code.co_filename.startswith(where.package_folder())
-        found = _ours[code] = inside or frame.f_globals.get("__name__", "").startswith(where.OURS)
-    return found
+        inside = inside or frame.f_globals.get("__name__", "").startswith(where.OURS)
+        if len(_ours) >= MOST_CODES:
+            return inside
+        found = _ours[id(code)] = (inside, code)
+    return found[0]
