@@ -31,7 +31,7 @@ _COLOURS = {
     "forward": "#1b9e77", "backward": "#66a61e", "gradients": "#e6ab02", "optimizer": "#7570b3", "after": "#e7298a",
     "tail": "#7570b3",
 }  # fmt: skip
-STYLE = """
+_STYLE = """
 p.strong { font-size: 1.15em; font-weight: 600; margin: .3em 0; }
 td.tree { white-space: pre; }
 figure { margin: 1em 0; } figcaption { font-size: .9em; }
@@ -58,10 +58,10 @@ def text(content: dict[str, Any], charts: Sequence[Chart] = (), note: str = "") 
     elif note:
         body.append(f"<p>{words(note)}</p>")
     for section in sections(content):
-        body += [f"<h2>{escape(section.title)}</h2>", *section_lines(section)]
+        body += [f"<h2>{escape(section.title)}</h2>", *_section(section)]
         if section.title == "Steps":
             body += _pictures(content)
-    return page(f"pipeprof report {content['run']['path']}", body, STYLE, bundle() if charts else "")
+    return page(f"pipeprof report {content['run']['path']}", body, _STYLE, bundle() if charts else "")
 
 
 def of_run(run: Run, content: dict[str, Any]) -> str:
@@ -86,8 +86,7 @@ def _first(content: dict[str, Any]) -> list[str]:
     return [*lines, '<table class="answer">', "<tbody>", *body, "</tbody>", "</table>"]
 
 
-def section_lines(section: Section) -> list[str]:
-    """What stands under the heading of a section."""
+def _section(section: Section) -> list[str]:
     lines = [f'<p class="strong">{words(sentence)}</p>' for sentence in section.strong]
     if section.notes:
         lines += ["<ul>", *(f"<li>{words(sentence.strip())}</li>" for sentence in section.notes), "</ul>"]

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from pipeprof import escape
-from pipeprof.report import html, markdown
+from pipeprof.report import markdown
 from pipeprof.report.fleet.sections import sections, title
 from pipeprof.report.page import page
 from pipeprof.report.screen import plain_text, print_drawn
+from pipeprof.report.section_html import section_lines
 from pipeprof.report.terminal import print_section
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_STYLE = """
+p.strong { font-size: 1.15em; font-weight: 600; margin: .3em 0; }
+.wide { overflow-x: auto; }
+"""
 
 
 def show(content: dict[str, Any]) -> None:
@@ -39,8 +45,8 @@ def as_page(content: dict[str, Any]) -> str:
     """As one HTML page; every name and sentence in it is escaped."""
     body = []
     for section in sections(content):
-        body += [f"<h2>{escape.html(section.title)}</h2>", *html.section_lines(section)]
-    return page(title(content), body, html.STYLE)
+        body += [f"<h2>{escape.html(section.title)}</h2>", *section_lines(section)]
+    return page(title(content), body, _STYLE)
 
 
 def _print(content: dict[str, Any], console: Console) -> None:
