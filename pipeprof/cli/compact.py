@@ -28,11 +28,13 @@ def compact(run: Path, *, quiet: bool) -> None:
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.compact import compact as compacted
     from pipeprof.record.run import load
-    from pipeprof.report.rollup import keep
+    from pipeprof.report.rollup import TABLE, keep
 
     with progress_line("pipeprof: compact", quiet=quiet) as progress:
         files = compacted(run, progress)
-    keep(load(run))  # that of before was made of other files
+    found = load(run)
+    if found.files(TABLE):
+        keep(found)  # it was made of other files
     if not quiet:
         same = f"one file for each table already: {files.after:,}"
         say_named(same if files.before == files.after else f"{files.before:,} files became {files.after:,}")

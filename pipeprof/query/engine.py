@@ -95,9 +95,13 @@ class Engine:
         """An engine over these rows of tables, with `rep` and `rank`, and over the views that need no other tables."""
         connection = duckdb.connect(":memory:", config=_config())
         engine = cls(connection, None)
-        for name, rows in tables.items():
-            engine.give(name, rows)
-        _lock(connection, None)
+        try:
+            for name, rows in tables.items():
+                engine.give(name, rows)
+            _lock(connection, None)
+        except duckdb.Error as error:
+            connection.close()
+            raise engine._explained(error) from error
         return engine
 
     def close(self) -> None:

@@ -247,11 +247,11 @@ def _places(stages: Sequence[Row], workdir: str | None) -> dict[str, str]:
     for row in stages:
         place = row["code"] or row["site"]
         if place:
-            found[f"stage {names[row['pipeline_key'], row['op_id']]}"] = _from(workdir, place)
+            found[f"stage {names[row['pipeline_key'], row['op_id']]}"] = seen_from(workdir, place)
     return found
 
 
-def _from(workdir: str | None, place: str) -> str:
+def seen_from(workdir: str | None, place: str) -> str:
     """A path below a folder without it; of any other one the file's name: machines keep libraries in many places."""
     path = PurePath(place)
     if workdir is not None and path.is_relative_to(workdir):

@@ -1,7 +1,8 @@
 """The rollup of a run: a row for each rank with what questions over many runs ask, in place of its tables.
 
-It is the table `rollup`, written when a run is recorded, imported or compacted. `made_of` says from what: where the
-tables, or the rules that judge them, are others now, it is made anew in memory. Nothing that asks a run writes to it.
+It is the table `rollup`, written when a run is recorded or imported, and anew when it is compacted. `made_of` says
+from what: where the tables, or the rules that judge them, are others now, it is made anew in memory. Nothing that asks
+a run writes to it.
 """
 
 from __future__ import annotations

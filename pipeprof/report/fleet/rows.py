@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pipeprof.errors import PipeprofError
-from pipeprof.query.measure import fingerprint_of, workload_of
+from pipeprof.query.measure import fingerprint_of, seen_from, workload_of
 from pipeprof.record.checksums import refuse_changed
 from pipeprof.record.compact import schema_of
 from pipeprof.record.launcher import launcher_alive
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SCHEMA = schema_of("fleet_rank")
 DAMAGED, RUNNING = "damaged", "running"
+PLACES = ("call", "code")  # below the working directory: the same code lies elsewhere on each machine
 
 
 def rows_of(path: Path, name: str) -> pa.Table:
@@ -88,6 +89,9 @@ def _beside(facts: dict[str, Any], rollup: pa.Table, run: Run) -> pa.Table:
     for field in SCHEMA:
         if field.name == "host":
             columns.append(pa.chunked_array([pa.array(host, field.type)]))
+        elif field.name in PLACES:
+            found = [one and seen_from(run.manifest.workdir, one) for one in rollup.column(field.name).to_pylist()]
+            columns.append(pa.chunked_array([pa.array(found, field.type)]))
         elif field.name in rollup.column_names:
             columns.append(rollup.column(field.name))
         else:

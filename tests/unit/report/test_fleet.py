@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -182,12 +183,34 @@ def test_what_interrupts_loses_no_run_that_was_read(few, asked, monkeypatch):
     assert len(asked) == 6
 
 
+def test_the_rows_of_many_runs_are_one_piece(few):
+    """DuckDB takes memory for each piece of an Arrow table: 10,000 runs did not fit."""
+    for _ in range(2):
+        assert gather([few]).column("run").num_chunks == 1
+
+
 def test_few_indexes_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(gathering, "MOST_INDEXES", 2)
     for number in range(4):
         make_fleet(tmp_path / f"f{number}", 1)
         gather([tmp_path / f"f{number}"])
     assert len(list(Path(os.environ["XDG_CACHE_HOME"], "pipeprof", "fleet").iterdir())) == 2
+
+
+def test_the_same_code_in_two_checkouts_is_one_place(tmp_path):
+    from pipeprof.record.compact import put
+    from pipeprof.report import rollup
+
+    make_fleet(tmp_path / "two", 2, 1)
+    for number, path in enumerate(sorted(tmp_path.glob("two/*/*"))):
+        run = load(path)
+        run.manifest.workdir = f"/home/user{number}/model"
+        run.save()
+        rows = rollup.rollup_of(run)
+        code = pa.array([f"/home/user{number}/model/data.py:7"] * rows.num_rows)
+        put(path, rollup.TABLE, rows.set_column(rows.schema.get_field_index("code"), "code", code))
+    found = gather([tmp_path / "two"])
+    assert found.column("code").unique().to_pylist() == ["data.py:7"]
 
 
 def test_without_a_cache_it_answers_all_the_same(few, monkeypatch):
