@@ -79,7 +79,7 @@ class Recorder:
         return self._options
 
     def mark(self, kind, flag, subject, number, begin, end):
-        """Record one interval. Packed later: here each piece of code that is not in the caches costs more than its work.
+        """Record one interval. It is packed when it is written: here, code that is not in the caches costs most.
 
         Plain numbers, not a tuple that stays: the garbage collector would count it.
         """
