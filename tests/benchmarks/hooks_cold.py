@@ -3,7 +3,7 @@
 python tests/benchmarks/hooks_cold.py [--megabytes 32] [--calls 1500]
 
 Between two calls an array is written that is as large as the caches that are to be emptied. The difference of neighbours, with
-the hook and without it: the median. A hook that is called over and over, as in a loop that times it, costs a twentieth.
+the hook and without it: the median. A hook that is called over and over, as in a loop that times it, costs a tenth or less.
 """
 
 import argparse
