@@ -331,18 +331,12 @@ def _install_next(iterator):
     now = recorder.now
 
     def __next__(self):
+        # Short, because what it runs is mostly not in the caches any more: nothing is called that has nothing to do.
         rec = recorder.REC
         tree = self.__dict__.get("_pipeprof")
-        if rec.off:
-            row = original(self)
-            if tree is not None:
-                tree.rows += 1
-            return row
-        if tree is None:
-            tree = _adopt(self) if rec.adopts else None
-            if tree is None:
-                return original(self)
-        if not tree.hidden:
+        if tree is None or rec.off:
+            return _unwatched(original, self, tree, rec)
+        if not (steps.LOOP.model or tree.hidden):
             steps.LOOP.before_fetch(tree)
         timed = SERVICE is not None and SERVICE.on and _guarded("service", SERVICE.begin)
         flag = recorder.FAILED
@@ -358,14 +352,24 @@ def _install_next(iterator):
             if timed:
                 _guarded("service", SERVICE.end, tree.number)
             rec.mark(recorder.FETCH, flag | tree.other_thread, tree.number, tree.rows, begin, end)
-            if flag == recorder.ROW:
-                tree.rows += 1
-                tree.last_row = end
-        _handed_out(tree, row)
+        tree.rows += 1
+        tree.last_row = end
+        if tree.rows >= tree.take_at or tree.digest is not None:
+            _handed_out(tree, row)
         return row
 
     __next__.__wrapped__ = original
     iterator.__next__ = __next__
+
+
+def _unwatched(original, iterator, tree, rec):
+    """A fetch while nothing is recorded, or from an iterator that is older than the hooks."""
+    if not rec.off and rec.adopts and _adopt(iterator) is not None:
+        return iterator.__next__()
+    row = original(iterator)
+    if tree is not None:
+        tree.rows += 1
+    return row
 
 
 def _handed_out(tree, row):

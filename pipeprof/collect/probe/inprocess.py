@@ -139,7 +139,7 @@ def step(number, flag, begin_ns, epoch=None):
         return recorder.now()
     windows.WINDOWS.step_named()
     at = recorder.now()
-    rec.mark(recorder.STEP, flag, 0 if epoch is None else epoch + 1, number, begin_ns, at)
+    rec.mark(recorder.STEP, flag, 0 if epoch is None else epoch + 1, number & 0xFFFFFFFF, begin_ns, at)
     return at
 
 

@@ -18,7 +18,6 @@ TOGETHER = 256  # marks that are packed by one call
 
 FETCH, TRAIN_STEP, TRAIN_BEGIN, TRAIN_END, EPOCH_BEGIN, EPOCH_END = 1, 2, 3, 4, 5, 6
 EVAL_BEGIN, EVAL_END, EVAL_STEP, UPDATE, CALL, COMPILE, STEP, SECTION, PART = 7, 8, 9, 10, 11, 12, 13, 14, 15
-SYNC = 16
 
 ROW, STOPPED, FAILED = 0, 1, 2  # flags of FETCH
 OTHER_THREAD = 0x80
@@ -80,7 +79,7 @@ class Recorder:
         return self._options
 
     def mark(self, kind, flag, subject, number, begin, end):
-        """Record one interval. Packed later: here code that is not in the caches costs more than its work.
+        """Record one interval. It is packed when it is written: here, code that is not in the caches costs most.
 
         Plain numbers, not a tuple that stays: the garbage collector would count it.
         """

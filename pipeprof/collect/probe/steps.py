@@ -146,10 +146,17 @@ def _callback(original, kind):
         try:
             return original(self, run_context)
         finally:
+            end = recorder.now()
             try:
-                rec.open()
-                rec.mark(kind, 0, *_progress(run_context), begin, recorder.now())
-                _model_event(kind)
+                if rec.folder is None:
+                    rec.open()
+                args = run_context.original_args()  # a dict; its attributes raise KeyError when they are not set yet
+                epoch, step = int(args.get("cur_epoch_num") or 0), int(args.get("cur_step_num") or 0)
+                rec.mark(kind, 0, epoch, step, begin, end)
+                if kind == recorder.TRAIN_STEP:
+                    windows.WINDOWS.step_done()
+                else:
+                    _model_event(kind)
             except Exception:
                 rec.failed("callback")
 
@@ -174,15 +181,8 @@ def tell_context():
     recorder.REC.event("context", **facts)
 
 
-def _progress(run_context):
-    args = run_context.original_args()  # a dict; its attributes raise KeyError when they are not set yet
-    return int(args.get("cur_epoch_num") or 0), int(args.get("cur_step_num") or 0)
-
-
 def _model_event(kind):
-    if kind == recorder.TRAIN_STEP:
-        windows.WINDOWS.step_done()
-    elif kind == recorder.TRAIN_BEGIN:
+    if kind == recorder.TRAIN_BEGIN:
         tell_context()
         LOOP.model += 1
     elif kind == recorder.TRAIN_END:
@@ -297,9 +297,11 @@ def _timed(original, self, args, kwargs, key, flag, decide):
     if rec.off or LOOP.inside:
         return original(self, *args, **kwargs)
     try:
-        number, updates = _unit(key, self, decide)
-        rec.open()
-        if updates:
+        number, updates = _units.get(key) or _unit(key, self, decide)
+        if rec.folder is None:
+            rec.open()
+        updated = updates and not LOOP.model  # otherwise the callbacks of Model tell the steps
+        if updated:
             LOOP.before_update(number)
     except Exception:
         rec.failed("call")
@@ -324,7 +326,7 @@ def _timed(original, self, args, kwargs, key, flag, decide):
             rec.mark(recorder.UPDATE if updates else recorder.CALL, flag, number, 0, begin, recorder.now())
         else:
             rec.mark(recorder.CALL, GRADIENT, 0, 0, begin, begin)
-        if updates:
+        if updated:
             LOOP.after_update(number)
 
 
