@@ -1,7 +1,7 @@
 """Keeps what MindSpore's recorder of queues remembers small, however long an iterator lives.
 
 Until the iterator is gone it remembers four records of each batch, with their texts (440 bytes), and a reading of
-all queues ten times a second (600 bytes for five operators). `take` hands the records of batches over and has them
+all queues ten times a second (some 100 bytes). `take` hands the records of batches over and has them
 forgotten; `slow_down` lengthens the time between readings.
 
 The functions are those that the library exports. Their names hold the types of what they take, but not of what they
