@@ -16,6 +16,7 @@ import sys
 from . import recorder
 
 KNOWN = ("2.10",)
+MACHINES = ("x86_64",)  # how objects come back from functions was looked into there alone
 NODE = b"Dataset_Iterator_Tracing"
 PARTS = {
     "push_ms": "GetPushTime",
@@ -114,7 +115,7 @@ class Readings:
 def find():
     """The readings, or None where the library is another than is known here. It has been imported."""
     version = getattr(sys.modules.get("mindspore"), "__version__", "")
-    if ".".join(version.split(".")[:2]) not in KNOWN:
+    if ".".join(version.split(".")[:2]) not in KNOWN or os.uname().machine not in MACHINES:
         return None
     try:
         return Readings(ctypes.PyDLL(sys.modules["mindspore._c_dataengine"].__file__))
