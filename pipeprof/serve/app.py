@@ -73,6 +73,7 @@ def app(site: Site, token: str, port: int) -> Starlette:
         Route("/run/{name:path}", _answer(lambda request: site.run(request.path_params["name"]))),
         Route("/compare", _answer(lambda request: site.compare(request.query_params.getlist("run")))),
         Route("/history", _answer(lambda _request: site.history())),
+        Route("/fleet", _answer(lambda _request: site.fleet())),
     ]
     inside = [Middleware(_Guard, token=token, port=port), Middleware(TrustedHostMiddleware, allowed_hosts=NAMES)]
     return Starlette(routes=routes, middleware=inside, exception_handlers={404: _unknown})

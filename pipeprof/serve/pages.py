@@ -41,6 +41,7 @@ def listing(folder: Path, rows: Sequence[dict[str, Any]]) -> str:
     body += ["</form>"] if len(complete) > 1 else ["</form>", "<p>Two complete runs can be compared.</p>"]
     if len(complete) > 1:
         body.append('<p><a href="/history">History: since when is it slower?</a></p>')
+        body.append('<p><a href="/fleet">All together: what is lost, and because of what</a></p>')
     body += [f"<p>{words(row['problem'])}</p>" for row in rows if row["state"] == "damaged" and row["problem"]]
     return page(title, body, SORTABLE + _STYLE, TABLES)
 

@@ -15,6 +15,9 @@ from pipeprof.record.run import MANIFEST
 from pipeprof.record.text import printable
 from pipeprof.report import compare_html, history_html, html, runs
 from pipeprof.report.build import build
+from pipeprof.report.fleet import text as fleet_text
+from pipeprof.report.fleet.content import content_of
+from pipeprof.report.fleet.gather import gather
 from pipeprof.report.top import Watch
 from pipeprof.serve import pages
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+MOST_ROWS = 10  # of a list on the page about all runs
 MOST_KEPT = 16  # pages of runs that are not made anew when they are asked for again
 
 
@@ -58,18 +62,28 @@ class Site:
             raise RunError(runs.CUT_OFF, f"pipeprof report {one.path}")
         refuse_changed(one.run)
         run = one.run
-        return self._page((one,), lambda: html.of_run(run, build(run)))
+        return self._page("run", (one,), lambda: html.of_run(run, build(run)))
 
     def compare(self, names: Sequence[str]) -> str:
         """Two runs, the older as the base."""
         if len(set(names)) != 2:
             raise UsageError(f"expected two runs to compare, found {len(set(names))}", "tick two runs of the list")
         newer, older = sorted(map(self._listed, set(names)), key=lambda one: one.began, reverse=True)
-        return self._page((older, newer), lambda: compare_html.text(compare_places(str(older.path), str(newer.path))))
+        return self._page(
+            "compare", (older, newer), lambda: compare_html.text(compare_places(str(older.path), str(newer.path)))
+        )
 
     def history(self) -> str:
         """All runs of the folder as series."""
-        return self._page(runs_in(self.folder), lambda: history_html.text(history_of(str(self.folder), "", _nobody)))
+        made = runs_in(self.folder)
+        return self._page("history", made, lambda: history_html.text(history_of(str(self.folder), "", _nobody)))
+
+    def fleet(self) -> str:
+        """What all runs below the folder lose, and because of what."""
+        with self._one:
+            rows = gather((self.folder,), _nobody)
+            content = content_of(rows, [printable(str(self.folder))], MOST_ROWS)
+        return pages.with_way_home(fleet_text.as_page(content))
 
     def _listed(self, name: str) -> Listed:
         for one in runs_in(self.folder):
@@ -80,9 +94,9 @@ class Site:
     def _name(self, one: Listed) -> str:
         return printable(one.path.name or one.path.resolve().name)
 
-    def _page(self, about: Sequence[Listed], make: Callable[[], str]) -> str:
+    def _page(self, kind: str, about: Sequence[Listed], make: Callable[[], str]) -> str:
         """The page, made anew when a run of it changed."""
-        key = tuple((str(one.path), one.run and one.run.manifest.run_id, _changed(one.path)) for one in about)
+        key = kind, *((str(one.path), one.run and one.run.manifest.run_id, _changed(one.path)) for one in about)
         with self._one:
             if key not in self._kept:
                 self._kept[key] = pages.with_way_home(make())

@@ -165,7 +165,7 @@ def test_two_ticked_runs_are_compared_the_older_as_the_base(served, recorded):
     ask = served()
     status, _, text = ask("/compare?run=slow&run=fast")
     assert status == 200
-    assert re.search(r'step_time_median</code></td><td class="number">10.0 ms</td><td class="number">20.0 ms', text)
+    assert re.search(r'step_time_median</code></td><td class="number"[^>]*>10.0 ms</td><td class="number"[^>]*>20.0 ms', text)
     for wrong in ("/compare", "/compare?run=slow", "/compare?run=slow&run=slow"):
         status, _, text = ask(wrong)
         assert (status, "tick two runs of the list" in text) == (400, True)
@@ -176,6 +176,21 @@ def test_the_history_of_the_folder_is_a_page(served, recorded):
         recorded(f"run{minute}", minute)
     status, _, text = served()("/history")
     assert (status, text.count("<circle")) == (200, 3 * text.count("<svg"))
+
+
+def test_what_all_runs_lose_is_a_page(served, recorded):
+    recorded("first", 1)
+    recorded("second", 2)
+    status, _, text = served()("/fleet")
+    assert (status, "2 runs in " in text) == (200, True)
+
+
+def test_pages_about_the_same_run_are_told_apart(served, recorded):
+    recorded("only")
+    ask = served()
+    first, second = ask("/run/only")[2], ask("/history")[2]
+    assert "pipeprof report" in first
+    assert "pipeprof report" not in second
 
 
 @pytest.mark.parametrize("path", ["/run/none", "/run/..", "/run/%2e%2e%2foutside", "/run/../../etc/passwd", "/nothing"])
