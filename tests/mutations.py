@@ -437,15 +437,22 @@ def seal_again(family, place, words):
             run.save()
         else:
             path = words["base"] / "baseline.json"
+            if not _is_ordinary(path):
+                return
             content = json.loads(path.read_bytes())
             for name, about in content["files"].items():
                 file = words["base"] / name
-                if not file.is_file() or file.stat().st_size > MOST_SEALED:  # a pipe, /dev/zero, or a hole
+                if not _is_ordinary(file):
                     continue
                 data = file.read_bytes()
                 about |= {"sha256": baseline_files.digest(name, data), "bytes": len(data)}
             content["sha256"] = baseline_files._own_digest(content)
             path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def _is_ordinary(path):
+    """No pipe, no /dev/zero, no hole."""
+    return path.is_file() and path.stat().st_size <= MOST_SEALED
 
 
 def damage(rng, family, found, place, words):
