@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.sections.block import Block, Section
+from pipeprof.report.sections.diagnosis import KINDS
 from pipeprof.units import format_change, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -90,13 +91,13 @@ def _causes(content: Row) -> Section:
     section = Section("What they wait for")
     rows = [
         [
-            _operator(row), row["code"] or "-", row["op_kind"] or "-", f"{row['runs']:,}", f"{row['workloads']:,}",
-            hours(row["wait_hours"]),
+            _operator(row), row["code"] or "-", KINDS.get(row["op_kind"], row["op_kind"] or "-"), f"{row['runs']:,}",
+            f"{row['workloads']:,}", hours(row["wait_hours"]),
         ]
         for row in content["causes"]
     ]  # fmt: skip
     if rows:
-        head = ("operator", "code", "kind", "runs", "workloads", "waiting")
+        head = ("operator", "code", "it is", "runs", "workloads", "waiting")
         section.blocks.append(Block(head, rows, frozenset({3, 4, 5}), spare=(2, 4)))
     return section
 

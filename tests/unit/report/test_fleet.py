@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from pipeprof.cli import cli
 from pipeprof.record.run import load
 from pipeprof.report.fleet import gather as gathering
+from pipeprof.report.fleet import sections
 from pipeprof.report.fleet.content import content_of
 from pipeprof.report.fleet.gather import gather
 from pipeprof.report.fleet.rows import SCHEMA, rows_of
@@ -268,3 +269,10 @@ def test_folders_are_asked_together_and_once(few, tmp_path):
 def test_csv_is_for_sql(few):
     for words in (["--format", "csv"], ["--sql", "SELECT 1", "--format", "html"], ["--sql", "SELECT 1", "-o", "x"]):
         assert CliRunner().invoke(cli, ["fleet", str(few), *words]).exit_code != 0
+
+
+def test_what_limits_is_said_in_words():
+    row = {"op_name": "decode", "op_type": "MapOp", "code": "a.py:1", "op_kind": "host_saturated", "runs": 2, "workloads": 1,
+           "wait_hours": 1.0}  # fmt: skip
+    (block,) = sections._causes({"causes": [row]}).blocks
+    assert block.rows[0][2] == "short of CPU: other programs keep the machine busy"
