@@ -199,14 +199,14 @@ class _Page(HTMLParser):
 
 
 def check_html(text):
-    text = _without_scripts(text)
+    text = without_scripts(text)
     check_log(text)
     page = _Page(text)
     assert page.tags <= _OF_PAGES, page.tags - _OF_PAGES
     assert not {name for name in page.attributes if name.startswith("on") or name in ("src", "href")}
 
 
-def _without_scripts(text):
+def without_scripts(text):
     """The page without its one script, which its policy names by a hash, and without its data, whose strings are inert."""
     policies = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
     policy = policies[0] if policies else ""
