@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 KIND = "cpu_contention"
 PHASE = "steady"
 SUSPECTS = ("child", "launcher")
-TRAINING = ("trainer", "main", "mindspore_thread", "dataset_thread", "python_thread", "other_thread", "worker")
+PIPELINE = ("dataset_thread", "worker")
+TRAINING = ("trainer", "main", "mindspore_thread", "python_thread", "other_thread", *PIPELINE)
 
 LEAST_JOB_SHARE = 0.20  # of the job's CPU: from here on a process is worth the first sentence
 LEAST_ROOM_SHARE = 0.05  # of the cores that the training may use: less is nothing beside busy neighbours
 NO_IDLE = 0.10  # of these cores: less is none, a sample is never exact
-FEEDING = 0.10  # a stage that computes for less of its time than this may wait for just that process
+FEEDING = 0.10  # a stage that wants a CPU for less of its time than this may wait for just that process
 LEAST_NS = 5_000_000_000  # sampled; less is a doubt
 OTHER_LOAD = 0.25  # of the cores, used by other programs: removing the process does not give the training all of it
 
@@ -32,7 +33,8 @@ def find_contention(parts: Sequence[Row], rooms: Sequence[Row]) -> dict[str, Any
     """The process with the most CPU of all that are named in at least half of the repetitions; None without one.
 
     `parts`: rows of host/account, `rooms`: of host/room. `doubts` are codes with their numbers; `wait_cores` are
-    threads of the training that were ready to run and had no CPU, null when not counted.
+    threads of the training that were ready to run and had no CPU, null when not counted, and `pipeline_wait_ratio` is
+    the same of the pipeline's threads and workers, relative to the cores that they had.
     """
     known = {(row["rep"], row["rank"]): row for row in rooms if row["phase"] == PHASE}
     named: dict[tuple[str, ...], list[Row]] = defaultdict(list)
@@ -59,10 +61,7 @@ def lower(diagnosis: dict[str, Any], contention: Row | None) -> None:
     diagnosis["process"] = None
     if contention is None:
         return
-    facts = diagnosis["facts"] or {}
-    computing = facts.get("cpu_share")
-    feeds = diagnosis["verdict"] == "input_bound" and diagnosis["kind"] == "wait"
-    leads = not (feeds and computing is not None and computing < FEEDING)
+    leads = not _may_feed(contention, diagnosis)
     diagnosis["process"] = {**contention, "leads": leads}
     if leads:
         diagnosis["kind"] = KIND
@@ -83,6 +82,19 @@ def _takes_too_much(row: Row, room: Row | None) -> bool:
     )
 
 
+def _may_feed(contention: Row, diagnosis: Row) -> bool:
+    """Whether the stage that limits may wait for what the process makes: it neither computes nor is ready to.
+
+    A stage whose process takes its CPU is ready for most of the time in which it does not compute. Its own readiness is
+    not known; that of all threads of the pipeline is, relative to what they compute.
+    """
+    computing = (diagnosis["facts"] or {}).get("cpu_share")
+    if diagnosis["verdict"] != "input_bound" or diagnosis["kind"] != "wait" or computing is None:
+        return False
+    wanted: float = computing * (1.0 + (contention["pipeline_wait_ratio"] or 0.0))
+    return wanted < FEEDING
+
+
 def _identity(row: Row) -> tuple[str, ...]:
     """The same process in another repetition."""
     return tuple(row[name] for name in ("part", "what", "site", "library", "command"))
@@ -91,18 +103,29 @@ def _identity(row: Row) -> tuple[str, ...]:
 def _told(row: Row, room: Row, parts: Sequence[Row]) -> dict[str, Any]:
     place = (row["rep"], row["rank"], PHASE)
     own = [part for part in parts if (part["rep"], part["rank"], part["phase"]) == place and part["part"] in TRAINING]
-    waits = [part["wait_cores"] for part in own if part["wait_cores"] is not None]
+    pipeline = [part for part in own if part["part"] in PIPELINE]
     names = ("rep", "rank", "part", "pid", "processes", "what", "command", "site", "library", "cores", "job_share")
     return {
         "kind": KIND,
         **{name: row[name] for name in names},
         "training_cores": sum(part["cores"] for part in own),
-        "wait_cores": sum(waits) if waits else None,
+        "wait_cores": _waiting(own),
+        "pipeline_wait_ratio": _ratio(_waiting(pipeline), sum(part["cores"] for part in pipeline)),
         "available_cores": room["cores"],
         "idle_share": room["idle_share"],
         "other_cores": _others(room),
         "sampled_ns": room["dur_ns"],
     }
+
+
+def _waiting(parts: Sequence[Row]) -> float | None:
+    """Cores that they were ready for and did not have; None when not counted."""
+    waits = [part["wait_cores"] for part in parts if part["wait_cores"] is not None]
+    return sum(waits) if waits else None
+
+
+def _ratio(part: float | None, whole: float) -> float | None:
+    return part / whole if part is not None and whole else None
 
 
 def _doubts(room: Row, agree: int, of: int) -> list[dict[str, Any]]:

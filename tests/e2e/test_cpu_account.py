@@ -71,6 +71,12 @@ def test_dataset_workers_are_the_trainings_own(reported):
     assert content["cpu_account"]["contention"] is None
 
 
+def test_a_process_that_makes_the_rows_takes_cpu_and_the_source_waits_for_it(reported):
+    _, content = reported("feeder")
+    assert (content["diagnosis"]["op_name"], content["diagnosis"]["kind"]) == ("Received", "wait")
+    assert content["cpu_account"]["contention"]["what"] == "feed"
+
+
 def test_the_account_adds_up_to_what_the_kernel_counted_for_the_job(pipeprof):
     run = pipeprof.collect(pipeprof.script("beside.py", "workers"), "--host-interval", "0.2", "--keep-spool")
     ended = json.loads((run.path / "spool" / "rep=0" / "exit.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""A training on one core, alone or beside other processes of its own: `beside.py none|summary|poll|workers|program`."""
+"""A training on one core, alone or beside other processes of its own: `beside.py none|summary|poll|workers|program|feeder`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from mindspore import dataset as ds
 from mindspore import nn
 from mindspore.train import Model, SummaryCollector
 
-WHO, STEPS = sys.argv[1], 1200
+WHO = sys.argv[1]
+STEPS = 400 if WHO == "feeder" else 1200
 FORK = multiprocessing.get_context("fork")
+MADE = FORK.Queue(8)
 
 
 def poll(tasks):
@@ -25,6 +27,26 @@ def poll(tasks):
     while True:
         with contextlib.suppress(queue.Empty):
             return tasks.get(block=False)
+
+
+def feed(made):
+    """What makes the rows for a source that only receives them."""
+    source = parts.Rows(STEPS)
+    for index in range(len(source)):
+        x, y = source[index]
+        for _ in range(2000):
+            x = np.sqrt(x * x + 1.0)
+        made.put((x.astype(np.float32), y))
+
+
+class Received:
+    """Rows that another process made."""
+
+    def __len__(self):
+        return STEPS * parts.BATCH
+
+    def __getitem__(self, index):
+        return MADE.get()
 
 
 @contextlib.contextmanager
@@ -41,6 +63,11 @@ def helper():
         with subprocess.Popen([sys.executable, "-c", "while True: pass", "--spin"]) as program:  # the origin
             yield
             program.kill()
+    elif WHO == "feeder":
+        feeder = FORK.Process(target=feed, args=(MADE,))
+        feeder.start()
+        yield
+        feeder.join()
     else:
         yield
 
@@ -53,7 +80,8 @@ def scaled(x):
 
 
 def rows():
-    source = ds.GeneratorDataset(parts.Rows(STEPS), ["x", "y"], shuffle=False)
+    source = Received() if WHO == "feeder" else parts.Rows(STEPS)
+    source = ds.GeneratorDataset(source, ["x", "y"], shuffle=False)
     processes = {"python_multiprocessing": True, "num_parallel_workers": 2} if WHO == "workers" else {}
     return source.map(scaled, "x", **processes).batch(parts.BATCH)
 

@@ -95,10 +95,17 @@ def test_without_contention_nothing_changes():
     assert made == diagnosis() | {"process": None}
 
 
-@pytest.mark.parametrize(("computing", "leads"), [(0.05, False), (0.3, True), (None, True)])
-def test_a_stage_that_only_waits_may_wait_for_that_very_process(computing, leads):
+DATASET = MAIN | {"part": "dataset_thread", "cores": 0.25, "wait_cores": None}
+
+
+@pytest.mark.parametrize(
+    ("computing", "ready", "leads"),
+    [(0.05, None, False), (0.3, None, True), (None, None, True), (0.085, 0.5, True), (0.015, 0.75, False)],
+)
+def test_a_stage_that_only_waits_may_wait_for_that_very_process(computing, ready, leads):
+    """One that is ready to compute for most of its time waits for a CPU, not for a process."""
     made = diagnosis(verdict="input_bound", kind="wait", facts={"cpu_share": computing}, network=None)
-    lower(made, find_contention([MAIN, WRITER], [ROOM]))
+    lower(made, find_contention([MAIN, WRITER, DATASET | {"wait_cores": ready}], [ROOM]))
     assert made["process"]["leads"] is leads
     assert made["kind"] == (KIND if leads else "wait")
     assert made["confidence"] == "medium"
