@@ -133,6 +133,14 @@ def write_sink(folder, rank=0):
     return folder
 
 
+def write_gpu(folder, rank=0):
+    """The same of a GPU, whose file of the device side is in ns."""
+    write_sink(folder, rank).joinpath(f"minddata_aicpu_{rank}.txt").unlink()
+    lines = device_lines(unit_per_ms=1_000_000).replace("GetNext_dequeue_wait", "GetNextOp")
+    folder.joinpath(f"minddata_getnext_profiling_{rank}.txt").write_text(lines, encoding="utf-8")
+    return folder
+
+
 def raw_csv():
     return (
         "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,"

@@ -59,7 +59,8 @@ NOISE = [
 ]
 RUN_VERBS = [
     ["report", "{run}"], ["report", "{run}", "--format", "json"], ["ops", "{run}"], ["ops", "{run}", "--group-by", "name", "--format", "csv"],
-    ["memory", "{run}"], ["verify", "{run}"], ["runs", "{in}"], ["sql", "{run}", "SELECT * FROM step"], ["sql", "{run}"],
+    ["memory", "{run}"], ["verify", "{run}"], ["runs", "{in}"], ["fleet", "{in}"], ["compact", "{run}"],
+    ["sql", "{run}", "SELECT * FROM step"], ["sql", "{run}"],
     ["timeline", "{run}", "-o", "{out}/trace.json"], ["stacks", "{run}", "-o", "{out}/stacks.txt"], ["compare", "{run}", "{good}"],
     ["report", "{run}", "--format", "html", "-o", "{out}/report.html"],
     ["baseline", "write", "{run}", "--workload", "w", "--root", "{out}/baselines"],
@@ -136,8 +137,13 @@ def spool(folder, name="2.10-pynative"):
 
 def converted(folder):
     from pipeprof.read.spool.finish import open_run
+    from pipeprof.report.rollup import keep
 
-    open_run(spool(folder))
+    run = open_run(spool(folder))
+    shutil.rmtree(folder / "spool")
+    run.manifest.state = "complete"  # else it would have no rollup
+    run.save()
+    assert keep(run)
     return folder
 
 
@@ -170,10 +176,11 @@ def foreign(kind, number):
         from kineto_files import training, write_trace
         from megengine_files import profile
         from minddata_files import write_feed, write_sink
+        from minddata_files import write_gpu as write_gpu_sink
 
         makers = {
             "ascend": [write_graph, write_output, write_prof, write_cpu, write_gpu, write_cluster],
-            "minddata": [write_feed, write_sink],
+            "minddata": [write_feed, write_sink, write_gpu_sink],
         }
         if kind in makers:
             makers[kind][number % len(makers[kind])](folder)
