@@ -75,6 +75,9 @@ def test_a_process_that_makes_the_rows_takes_cpu_and_the_source_waits_for_it(rep
     _, content = reported("feeder")
     assert (content["diagnosis"]["op_name"], content["diagnosis"]["kind"]) == ("Received", "wait")
     assert content["cpu_account"]["contention"]["what"] == "feed"
+    screen = content["first_screen"]
+    assert f"it may wait for the process `feed` (started at {line_of('feeder.start()')})" in screen["cause"]
+    assert screen["action"].startswith("Make what the process `feed` does cheaper")
 
 
 def test_the_account_adds_up_to_what_the_kernel_counted_for_the_job(pipeprof):

@@ -17,7 +17,9 @@ def answer_of(content: dict[str, Any]) -> Answer:
     """Why the command failed, else why the training is slow, else why nothing can be said."""
     given = _chosen(content)
     run = content["run"]
-    given.short_command = command.without_command(given.next_command) or command.own(run, "report", "--full")
+    given.short_command, given.short_purpose = command.without_command(given.next_command), given.next_purpose
+    if not given.short_command:
+        given.short_command, given.short_purpose = command.own(run, "report", "--full"), "shows everything"
     return given
 
 

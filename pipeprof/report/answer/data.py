@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer import command, doubts
+from pipeprof.report.answer import command, doubts, process
 from pipeprof.report.answer.shape import (
     Answer,
     at_most,
@@ -20,6 +20,7 @@ from pipeprof.units import format_ns
 
 LATE = "data_transmission"
 MUCH_MORE = 1.25  # times what the end of all waiting brings, from which a bound is explained
+LITTLE = 1.05  # a predicted gain that is less, and may be a loss, does not stand before what is not predicted
 MUCH_OF_CPU = 0.20  # of the job's, from which the pipeline is named before the network
 _UNKNOWN = {
     "import:kineto": "Give the DataLoader more workers (num_workers), or make its dataset's rows cheaper.",
@@ -34,14 +35,25 @@ def answer(content: dict[str, Any]) -> Answer:
     given = Answer(_sentence(content), confidence=found["confidence"])
     given.confidence_reason = _reason(content)
     given.place = _place(found)
+    feeder = process.feeder(content)
     if found["op_id"] is not None:
-        given.cause = _cause(found)
+        given.cause = _cause(found) if feeder is None else f"{_cause(found)[:-1]}; it may wait for {_busy(feeder)}."
     elif found["stage"] == LATE:
         given.cause = "The batches are ready on the host, but they reach the device late."
     else:
         given.cause, given.action = _unnamed(content)
     _advise(given, content)
+    if feeder is not None:
+        given.action = (
+            f"Make what {process.label(feeder)} does cheaper, or give the training more cores, if that makes what "
+            f"{_label(found)} waits for."
+        )
     return given
+
+
+def _busy(feeder: dict[str, Any]) -> str:
+    made = f" (started at {feeder['site']})" if feeder["site"] else ""
+    return f"{process.label(feeder)}{made}, which takes {percent(feeder['job_share'])} of the job's CPU"
 
 
 def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
@@ -136,7 +148,9 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
     run, found = content["run"], content["diagnosis"]
     actions = [item for item in found["suggestions"] if item["parameter"] or item["gain_high"] is None]
     bound = next((item for item in found["suggestions"] if item not in actions), None)
-    best = actions[0] if actions else None
+    if process.feeder(content) is not None:
+        actions = []  # what was predicted of them counts on a free core
+    best = next((item for item in actions if not _is_little(item)), actions[0] if actions else None)
     if best is not None:
         given.action = capital(best["action"]) + "."
     if best is not None and best["gain"] is None and best["gain_low"] and best["gain_high"]:
@@ -162,6 +176,11 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
     else:
         part = ["--section", "pipeline"] if content["pipeline"]["pipelines"] else ["--full"]
         given.propose(command.own(run, "report", *part), "shows what was recorded of it")
+
+
+def _is_little(item: dict[str, Any]) -> bool:
+    """Whether a predicted gain is next to nothing, and perhaps a loss."""
+    return item["gain"] is not None and item["gain"] < LITTLE and (item["gain_low"] or item["gain"]) < 1
 
 
 def _bounded(found: dict[str, Any], most: float) -> str:

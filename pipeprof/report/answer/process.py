@@ -28,6 +28,12 @@ def can_say(content: dict[str, Any]) -> bool:
     return bool(found and found["leads"])
 
 
+def feeder(content: dict[str, Any]) -> dict[str, Any] | None:
+    """The process that the stage that limits may wait for; None without one."""
+    found: dict[str, Any] | None = content["diagnosis"]["process"]
+    return found if found and not found["leads"] else None
+
+
 def answer(content: dict[str, Any]) -> Answer:
     """Of that process."""
     found, run = content["diagnosis"]["process"], content["run"]

@@ -40,16 +40,20 @@ def _confidence(answer: Answer) -> str:
 def lines(answer: Answer, state: str, more: str) -> list[str]:
     """`state`: how the run ended and what it holds; `more`: what else the report can show."""
     tail = _wrap(state) + _wrap(more)
-    tries = [(room, command) for room in ROOM for command in (answer.next_command, answer.short_command)]
-    screens = (_screen(answer, tail, room, command_lines(command)) for room, command in tries)
+    nexts = [(answer.next_command, answer.next_purpose), (answer.short_command, answer.short_purpose)]
+    screens = (_screen(answer, tail, room, _next(*following)) for room in ROOM for following in nexts)
     return next((shown for shown in screens if height(shown) <= MOST_LINES), [answer.sentence, *tail])
 
 
-def _screen(answer: Answer, tail: list[str], room: int, ahead: list[str]) -> list[str]:
+def _next(command: str, purpose: str) -> list[str]:
+    """What to run next and what for, behind a blank line."""
+    return ["", f"Next ({purpose}):", *command_lines(command)] if command else []
+
+
+def _screen(answer: Answer, tail: list[str], room: int, following: list[str]) -> list[str]:
     """All lines, with as many blank ones as there is place for. `room`: lines of each labelled text at most."""
     shown = _wrap(answer.sentence)
     body = [line for label, text in labelled(answer) for line in _labelled(label, text, room)]
-    following = ["", f"Next ({answer.next_purpose}):", *ahead] if ahead else []
     free = MOST_LINES - height([*shown, *body, *following, *tail]) - 3
     if answer.extra and free > 1:
         body += ["", "The end of its traceback:", *(_cut("  " + line) for line in answer.extra[-free + 1 :])]

@@ -25,8 +25,8 @@ class Answer:
 
     `extra` are lines of output, shown as they are.
 
-    `next_purpose` says what the next command does. `short_command` is for where the recorded command is too long to be
-    shown.
+    `next_purpose` says what the next command does. `short_command`, with its purpose, is for where the recorded command
+    is too long to be shown.
     """
 
     sentence: str
@@ -40,6 +40,7 @@ class Answer:
     next_command: str = ""
     next_purpose: str = ""
     short_command: str = ""
+    short_purpose: str = ""
     extra: list[str] = field(default_factory=list)
 
     def propose(self, command: str, purpose: str) -> None:
@@ -49,7 +50,7 @@ class Answer:
     def as_dict(self) -> dict[str, Any]:
         """For JSON; what is not known is null."""
         facts = {name: (value or None if isinstance(value, str) else value) for name, value in asdict(self).items()}
-        del facts["short_command"]
+        del facts["short_command"], facts["short_purpose"]
         return facts
 
 

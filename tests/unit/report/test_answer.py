@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.report.answer import answer_of
-from pipeprof.report.answer.data import _beyond_waiting, _reason, _sentence
+from pipeprof.report.answer.data import _beyond_waiting, _is_little, _reason, _sentence
 from pipeprof.report.answer.doubts import WORDS, clauses, reason
 from pipeprof.report.answer.ended import _frames
 from pipeprof.report.answer.screen import command_lines, height, lines
@@ -32,6 +32,21 @@ def test_doubts_are_one_sentence_with_names_and_numbers():
 def test_a_stage_that_was_busier_than_the_named_one_is_not_called_nearly_as_slow(named, words):
     doubt = {"code": "close", "op": SOURCE, "utilisation": 0.74, "named_utilisation": named}
     assert clauses([doubt]) == [f"`Source` {words}"]
+
+
+@pytest.mark.parametrize(
+    ("gain", "low", "little"), [(1.03, 0.83, True), (1.03, 1.01, False), (1.3, 0.9, False), (None, None, False)]
+)
+def test_a_gain_that_is_next_to_nothing_and_perhaps_a_loss_is_not_the_first_advice(gain, low, little):
+    assert _is_little({"gain": gain, "gain_low": low}) is little
+
+
+def test_a_command_in_the_place_of_one_that_is_too_long_says_what_it_does_itself():
+    given = Answer("Sentence.", next_command="pipeprof headspace -- python " + "x" * 1500, next_purpose="measures")
+    given.short_command, given.short_purpose = "pipeprof report r --full", "shows everything"
+    shown = lines(given, "state", "more")
+    at = shown.index("Next (shows everything):")
+    assert shown[at + 1] == "  pipeprof report r --full"
 
 
 def test_every_doubt_has_a_row_in_the_table_that_says_what_to_do(request):
