@@ -10,6 +10,7 @@ import click
 
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.run_argument import RUN
+from pipeprof.cli.told import say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,23 +19,35 @@ if TYPE_CHECKING:
 @click.command()
 @RUN
 @click.option("--once", is_flag=True, help="Look once, then end.")
+@click.option(
+    "--listen",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Give Prometheus what it fetches from 127.0.0.1:PORT/metrics instead of showing it; 0 takes any free port.",
+)
 @format_option("json")
-def top(run: Path, form: str, *, once: bool) -> None:
+def top(run: Path, form: str, listen: int | None, *, once: bool) -> None:
     """Watch a training while it runs: its pace, its queues, CPU, memory, and the verdict so far.
 
     \b
       pipeprof top RUN
       pipeprof top RUN --once
       pipeprof top RUN --format json | jq --unbuffered '.ranks[].pace'
+      pipeprof top RUN --listen 9417
 
     Start it in a second terminal. It looks once a second, less often where a look takes long, and ends with the
-    recording; Ctrl-C ends only the view. With --format json each look is one line. The training and its run are
-    only read. Exit code: 0.
+    recording; Ctrl-C ends only the view. With --format json each look is one line. How long the training still
+    takes is known where `Model.train` was told its epochs. The training and its run are only read. Exit code: 0.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.run import load
     from pipeprof.report import top as room
 
     looks = islice(room.Watch(load(run)).looks(), 1 if once else None)
+    if listen is not None:
+        from pipeprof.report.prometheus import serve
+
+        serve(looks, listen, lambda address: say(f"pipeprof: metrics at {address}; Ctrl-C ends them"))
+        return
     if form == "terminal" and not once and sys.stdout.isatty():
         room.watch(looks)
         return

@@ -68,6 +68,7 @@ class Watch:
             row["pace"] = None if found is None else {
                 "steps": found.steps, "over_ns": found.over_ns, "steps_per_second": found.per_second,
                 "median_ns": found.median_ns, "data_wait_share": found.wait_share,
+                "done": found.done, "planned": found.planned, "left_ns": found.left_ns,
             }  # fmt: skip
         machine = next((recent.usage(spool) for spool in newest), None)
         content["machine"] = None if machine is None else vars(machine)
@@ -136,7 +137,11 @@ def _pace(pace: dict[str, Any] | None) -> list[str]:
     share = pace["data_wait_share"]
     waiting = "" if share is None else f", {format_ratio(share)} of it waiting for data"
     rate = f"{pace['steps_per_second']:.4g} steps/s, median step {format_ns(pace['median_ns'])}{waiting}"
-    return [f"  {rate} ({format_count(pace['steps'], 'step')} in {format_ns(pace['over_ns'])})"]
+    found = [f"  {rate} ({format_count(pace['steps'], 'step')} in {format_ns(pace['over_ns'])})"]
+    if pace["left_ns"] is not None:
+        left = format_ns(pace["left_ns"])
+        found.append(f"  step {pace['done']:,} of {pace['planned']:,}: {left} left at this pace")
+    return found
 
 
 def _bar(queue: dict[str, Any]) -> str:

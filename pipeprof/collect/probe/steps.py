@@ -153,6 +153,8 @@ def _callback(original, kind):
                 args = run_context.original_args()  # a dict; its attributes raise KeyError when they are not set yet
                 epoch, step = int(args.get("cur_epoch_num") or 0), int(args.get("cur_step_num") or 0)
                 rec.mark(kind, 0, epoch, step, begin, end)
+                if kind == recorder.TRAIN_BEGIN:
+                    _tell_plan(rec, args)
                 if kind == recorder.TRAIN_STEP:
                     windows.WINDOWS.step_done()
                 else:
@@ -162,6 +164,13 @@ def _callback(original, kind):
 
     called.__wrapped__ = original
     return called
+
+
+def _tell_plan(rec, args):
+    """How many batches this `Model.train` is to have; nothing where MindSpore does not know."""
+    epochs, batches = args.get("epoch_num"), args.get("batch_num")
+    if isinstance(epochs, int) and isinstance(batches, int) and epochs > 0 and batches > 0:
+        rec.event("plan", epochs=epochs, batches=batches)
 
 
 def tell_context():

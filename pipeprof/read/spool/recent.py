@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.spool import records
@@ -28,17 +28,29 @@ _BEGINS = {Kind.TRAIN_STEP: Kind.TRAIN_BEGIN, Kind.EVAL_STEP: Kind.EVAL_BEGIN}
 
 @dataclass(frozen=True)
 class Pace:
-    """Training steps of the last 10 seconds, or of the newest marks where those are fewer; times in ns."""
+    """Training steps of the last 10 seconds, or of the newest marks where those are fewer; times in ns.
+
+    `done` of `planned` steps of the `Model.train` that runs; both None where its length is not known.
+    """
 
     steps: int
     over_ns: int
     median_ns: int
     wait_share: float | None
+    done: int | None = None
+    planned: int | None = None
 
     @property
     def per_second(self) -> float:
         """Steps per second, what lies between them included."""
         return self.steps / self.over_ns * 1e9
+
+    @property
+    def left_ns(self) -> int | None:
+        """What the rest of the plan takes at this pace."""
+        if self.done is None or self.planned is None:
+            return None
+        return round(max(0, self.planned - self.done) / self.per_second * 1e9)
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,20 @@ def pace(folder: Path) -> Pace | None:
     process = Process(folder, {}, marks, events_of(folder, notes))
     hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
     found = find_steps(_with_begin(marks), hidden, pipeline_keys(process)).steps
-    return _pace([step for step in found if step.kind in ("train", "warmup")][1:])
+    recent = _pace([step for step in found if step.kind in ("train", "warmup")][1:])
+    return None if recent is None else replace(recent, **_progress(process, marks))
+
+
+def _progress(process: Process, marks: Sequence[Mark]) -> dict[str, int]:
+    """`done` and `planned` of the last `Model.train`, while it lasts."""
+    plan = max(process.all("plan"), key=lambda event: event["t"], default=None)
+    if plan is None:
+        return {}
+    own = [mark for mark in marks if mark.begin >= plan["t"]]
+    done = max((mark.number for mark in own if mark.kind == Kind.TRAIN_STEP), default=None)
+    if done is None or any(mark.kind == Kind.TRAIN_END for mark in own):
+        return {}
+    return {"done": done, "planned": plan["epochs"] * plan["batches"]}
 
 
 def _with_begin(marks: Sequence[Mark]) -> list[Mark]:

@@ -104,6 +104,13 @@ class Context(_Event, total=False):
     numpy: str | None
 
 
+class Plan(_Event):
+    """What a `Model.train` that begins is to do: `batches` in each of its epochs."""
+
+    epochs: Calls
+    batches: Calls
+
+
 class Closed(_Event):
     """An iterator is gone."""
 
@@ -429,7 +436,8 @@ class Now(_Now, total=False):
 
 
 _EVENTS = {
-    "process": About, "iterator": Iterator, "import": Import, "context": Context, "closed": Closed,
+    "process": About, "iterator": Iterator, "import": Import, "context": Context, "plan": Plan,
+    "closed": Closed,
     "window_open": WindowOpen, "window": Window, "user_profile": UserProfile, "service": Service, "calls": CallTimes,
     "lines": Lines, "operands": Operands, "pass": Pass, "callback": Callback, "compiled": Compiled,
     "sync_site": SyncSite,

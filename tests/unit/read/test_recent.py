@@ -58,6 +58,26 @@ def test_the_pace_is_that_of_the_newest_marks_also_where_the_begin_is_not_among_
     assert 15 < found.steps < 21
 
 
+def plan(at, batches):
+    return json.dumps({"e": "plan", "t": at, "epochs": 2, "batches": batches}) + "\n"
+
+
+def test_the_rest_of_a_model_train_is_known_from_what_it_was_told(written):
+    folder = written(model(300))
+    assert recent.pace(folder).left_ns is None
+    with folder.joinpath("events.jsonl").open("a", encoding="utf-8") as file:
+        file.write(plan(-5, 7) + plan(0, 200))  # of an earlier one, of this one
+    found = recent.pace(folder)
+    assert (found.done, found.planned) == (299, 400)
+    assert found.left_ns == pytest.approx(101 * 10 * MS, rel=0.01)
+
+
+def test_a_model_train_that_ended_has_no_rest(written):
+    folder = written([*model(300), (Kind.TRAIN_END, 0, 0, 0, 3000 * MS, 3000 * MS)])
+    folder.joinpath("events.jsonl").write_text(plan(0, 200), encoding="utf-8")
+    assert recent.pace(folder).left_ns is None
+
+
 def test_older_steps_than_the_last_ten_seconds_do_not_count(written):
     slow = [
         (kind, flag, subject, number, at, end) for kind, flag, subject, number, at, end in loop(100, every=500 * MS)

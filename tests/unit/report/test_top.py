@@ -15,7 +15,7 @@ RANK = {
     "pid": 9,
     "queues": [{"op_type": "BatchOp", "depth": 8, "capacity": 16}, {"op_type": "MapOp", "depth": 0, "capacity": 16}],
     "pace": {"steps": 742, "over_ns": 10_000_000_000, "steps_per_second": 74.2, "median_ns": 10_600_000,
-             "data_wait_share": 0.116},
+             "data_wait_share": 0.116, "done": 742, "planned": 10_000, "left_ns": 124_770_000_000},
 }  # fmt: skip
 SCREEN = {
     "sentence": "Input-bound.", "cause": "it computes", "place": "a.py:3", "action": "More workers.", "gain": None,
@@ -34,6 +34,7 @@ def test_a_look_shows_pace_queues_machine_and_verdict():
     assert top.lines(LOOK) == [
         "rank 0 (process 9) is training",
         "  74.2 steps/s, median step 10.6 ms, 11.6 % of it waiting for data (742 steps in 10.0 s)",
+        "  step 742 of 10,000: 2 min 05 s left at this pace",
         "  ##########..........    8 of 16   BatchOp",
         "  ....................    0 of 16   MapOp",
         "",
@@ -46,6 +47,11 @@ def test_a_look_shows_pace_queues_machine_and_verdict():
         "  Confidence: low",
         "  Because: few batches",
     ]
+
+
+def test_without_a_plan_nothing_is_said_of_the_rest():
+    pace = RANK["pace"] | {"done": None, "planned": None, "left_ns": None}
+    assert not any("left" in line for line in top.lines(LOOK | {"ranks": [RANK | {"pace": pace}]}))
 
 
 def test_what_is_not_known_yet_is_said():
