@@ -11,6 +11,7 @@ from pipeprof.units import format_ratio
 from pipeprof.verdict import compatible
 from pipeprof.verdict.account import lower
 from pipeprof.verdict.decision import decisions, with_stages
+from pipeprof.verdict.fills import judge_fills
 from pipeprof.verdict.interval import judge_interval
 from pipeprof.verdict.network import RECORDED, diagnose_network
 from pipeprof.verdict.pipeline import diagnose
@@ -83,6 +84,7 @@ def data_verdict(
     verdict = diagnose(waits, decisions(loads, waits, cores), loads, sink=sink, cores=cores)
     if run.manifest.source.startswith("import:"):
         verdict = judge_interval(verdict, engine.rows("step/phase_summary"), sink)
+        verdict = judge_fills(verdict, loads, cores)
     return verdict
 
 
@@ -149,7 +151,7 @@ def _main_pipelines(pipelines: list[dict[str, Any]]) -> dict[tuple[int, int], st
     main: dict[tuple[int, int], dict[str, Any]] = {}
     for row in pipelines:
         key = (row["rep"], row["rank"])
-        if row["role"] == "train" and (key not in main or row["wait_ns"] > main[key]["wait_ns"]):
+        if row["role"] == "train" and (key not in main or (row["wait_ns"] or 0) > (main[key]["wait_ns"] or 0)):
             main[key] = row
     return {key: row["pipeline_key"] for key, row in main.items()}
 

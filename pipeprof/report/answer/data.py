@@ -69,6 +69,11 @@ def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
 
 def _sentence(content: dict[str, Any]) -> str:
     found = content["diagnosis"]
+    if found["data_wait_share"] is None:
+        return (
+            "Probably input-bound: the queue in front of the training is mostly empty. How long the training waits was "
+            "not recorded."
+        )
     share = percent(found["data_wait_share"])
     rank = found["rank"]
     who = f" (rank {rank}, which waits longest)" if rank is not None and has_several_ranks(content) else ""
@@ -164,7 +169,7 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
     elif bound is not None and found["op_id"] is not None:
         given.gain = capital(_bounded(found, bound["gain_high"]))
         given.then = _then(content, bound["then"])
-    elif found["data_wait_share"] < 1:
+    elif found["data_wait_share"] is not None and found["data_wait_share"] < 1:
         given.gain = f"{capital(at_most(1 / (1 - found['data_wait_share'])))}, if the training never waits"
     if best is not None and best["verify"]:
         given.propose(best["verify"], "tries this change, without editing the script")

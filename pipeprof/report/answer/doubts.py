@@ -58,6 +58,10 @@ def _few(number: int, what: str) -> str:
     return f"only {format_count(number, what)}"
 
 
+def _few_samples(doubt: Doubt) -> str:
+    return format_count(doubt["samples"], "sample")
+
+
 def _near(doubt: Doubt) -> str:
     return f"{PHASES[doubt['limit']]} takes nearly as much ({percent(doubt['share'])})"
 
@@ -97,6 +101,9 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
         f"{op_label(doubt['op'])} can deliver), so a longer run would wait more"
     ),
     "repetitions_differ": lambda doubt: f"only {doubt['agree']} of {doubt['of']} repetitions agree",
+    "fills_alone": lambda doubt: (
+        f"neither batches nor steps were recorded: the fill of the queues is all there is ({_few_samples(doubt)})"
+    ),
     "no_pipeline": lambda _: "no dataset operator was recorded, so none can be named",
     "few_steps": lambda doubt: f"{_few(doubt['steps'], 'step')} could be used",
     "no_batches": lambda _: "no batch was recorded, and the time before the forward pass may also be work on the host",

@@ -63,6 +63,7 @@ RULES = {
     "busiest": "this stage is busy",
     "most_cpu": "no operator is busy, and this stage takes most CPU",
     "no_clear_sign": "no other rule applies; this stage is the busiest, or the queues point to it",
+    "queues_alone": "queues before this stage are full and those behind it empty; nothing else was recorded",
 }
 CHOICES = {
     "loop": "the training loop", "busiest": "the busiest operator",

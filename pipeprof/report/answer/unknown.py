@@ -15,10 +15,7 @@ def answer(content: dict[str, Any]) -> Answer:
     found, run = content["diagnosis"], content["run"]
     given = Answer("", confidence=None)
     if found["verdict"] == "consumer_bound":
-        given.sentence = (
-            "Not input-bound: the step itself limits. The training waits for data only "
-            f"{percent(found['data_wait_share'])} of the time."
-        )
+        given.sentence = _in_time(found["data_wait_share"])
         given.cause = "What the steps spend their time on is unknown: no operators were recorded."
         given.confidence = found["confidence"]
         given.confidence_reason = doubts.reason(found["doubt_facts"]) or f"the data was in time: {unopposed(content)}"
@@ -34,6 +31,14 @@ def answer(content: dict[str, Any]) -> Answer:
     else:
         given.propose(command.own(run, "report", "--full"), "shows everything that was recorded")
     return given
+
+
+def _in_time(share: float | None) -> str:
+    if share is None:
+        return (
+            "Probably not input-bound: batches wait for the training in its queue. How long it waits was not recorded."
+        )
+    return f"Not input-bound: the step itself limits. The training waits for data only {percent(share)} of the time."
 
 
 def _spare(given: Answer, found: dict[str, Any]) -> None:

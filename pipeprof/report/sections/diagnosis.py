@@ -51,7 +51,11 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
     share = found["data_wait_share"]
     besides = {"gil": LOCKED, "shared_cpu": SHORT_OF_CPU} if found["verdict"] == "balanced" else {}
     text = besides.get(found["rule"], VERDICTS[found["verdict"]])
-    section.strong.append(text if share is None else f"{text} ({_waits(found, share)})")
+    if share is not None:
+        text = f"{text} ({_waits(found, share)})"
+    elif found["verdict"] != "not_measured":
+        text = f"Probably {text[0].lower()}{text[1:]}"
+    section.strong.append(text)
     if found["op_id"] is not None:
         name = f" `{found['op_name']}`" if found["op_name"] else ""
         kind = f", {KINDS[found['kind']]}" if found["kind"] else ""

@@ -103,6 +103,7 @@ WHAT: dict[str, Callable[[Facts], str]] = {
     "max_throughput": _of("maximum throughput of {op}"),
     "utilisation": _of("utilisation of {op}"),
     "queue_drop": _of("drop in queue fill at {op}"),
+    "last_queue": _of("fill of the queue in front of the training"),
     "input_queue": _of("fill of the queue in front of {op}"),
     "output_queue": _of("fill of the queue behind {op}"),
     "computing": _of("part of the busy time of {op} that is computing"),
