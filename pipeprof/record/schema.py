@@ -184,6 +184,7 @@ TABLES: tuple[Table, ...] = (
         ("in_types", "varchar", "", "input types as text, where in_shapes does not have them"),
         ("params", "varchar", "", "parameters such as stride, padding and mode as JSON; null when it has none"),
         ("waits_for", "varchar", "", "what it waits for on other devices, as JSON; null when the source does not say"),
+        ("out_flags", "varchar", "", "flags of each of its output variables, as JSON; null when none has any"),
     ),
     _table(
         "collective",

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from pipeprof.errors import SourceError
-from pipeprof.read.megengine.profile_content import UNKNOWN, DTypes, Operators, Profile, Side
+from pipeprof.read.megengine.profile_content import UNKNOWN, Operators, Profile, Side, VariableWords
 from pipeprof.read.source.collector import without_collector
 from pipeprof.read.source.content import Content
 from pipeprof.read.source.json_stream import Scan
@@ -32,6 +32,7 @@ _NO_SHAPES = msgspec.Raw(b"[]")
 _NULL = msgspec.Raw(b"null")
 _IDS_AT_MOST = 1 << 26
 _NOT_IDS = b'[]" \t\r\n'
+_NO_FLAGS, _LONGEST_FLAGS = len("[]"), 256  # letters of a variable's flags as JSON
 _OBJECT_AT_MOST = 1 << 16  # bytes of the parameters of one operator
 _TEXT_AT_MOST = 2**31 - 1  # bytes of all names
 
@@ -82,6 +83,7 @@ class _Plan(msgspec.Struct, gc=False):
 
 class _Var(msgspec.Struct, gc=False):
     mem_plan: _Plan | None = None
+    flag: msgspec.Raw = _NO_SHAPES
 
 
 class _Chunk(msgspec.Struct, gc=False):
@@ -217,20 +219,24 @@ def _var_id(value: float | str | None) -> int:
 
 def _read_vars(scan: Scan, profile: Profile) -> None:
     profile.compat = scan.peek() == b"["
-    profile.dtypes = kept = DTypes()
-    codes, position = kept.codes, 0
+    profile.dtypes, profile.flags = VariableWords(), VariableWords()
+    position = 0
     for batch in scan.entries(*(_VAR_LIST if profile.compat else _VAR)):
-        items = enumerate(batch, position) if isinstance(batch, list) else batch.items()
+        items = list(enumerate(batch, position) if isinstance(batch, list) else batch.items())
         position += len(batch)
         typed = [
             (key, plan.layout.dtype)
             for key, one in items
             if (plan := one.mem_plan) is not None and plan.layout is not None and plan.layout.dtype is not None
         ]
-        kept.add(
-            np.array([_var_id(key) for key, _ in typed], np.int64),
-            np.array([codes.setdefault(dtype, len(codes)) for _, dtype in typed], np.int64),
-        )
+        flagged = [
+            (key, text.decode()) for key, one in items if _NO_FLAGS < len(text := bytes(one.flag)) <= _LONGEST_FLAGS
+        ]
+        for kept, words in ((profile.dtypes, typed), (profile.flags, flagged)):
+            kept.add(
+                np.array([_var_id(key) for key, _ in words], np.int64),
+                np.array([kept.codes.setdefault(word, len(kept.codes)) for _, word in words], np.int64),
+            )
 
 
 def _read_chunks(scan: Scan, profile: Profile) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipeprof.errors import SourceError
 
 UNKNOWN = -1
-_DTYPES_AT_MOST = 255
+_WORDS_AT_MOST = 255
 
 
 class Side:
@@ -44,16 +44,16 @@ class Operators:
         self.waiting = array("q")  # number of an object: what it waits for on other devices
 
 
-class DTypes:
-    """Data type of each variable. Ids are small numbers in a real file; others count as unknown."""
+class VariableWords:
+    """A word about each variable, such as its type. Ids are small numbers in a real file; others count as unknown."""
 
     def __init__(self) -> None:
-        self.codes = {"": 0}  # the first stands for a variable whose type is not known
+        self.codes = {"": 0}  # the first stands for a variable without one
         self.code: NDArray[np.uint8] = np.zeros(0, np.uint8)  # by id
 
     def add(self, ids: NDArray[np.int64], codes: NDArray[np.int64]) -> None:
-        """Note data types; UNKNOWN ids, and data types past the 255th, are left out."""
-        usable = (ids != UNKNOWN) & (codes <= _DTYPES_AT_MOST)
+        """Note words by their codes; UNKNOWN ids, and words past the 255th, are left out."""
+        usable = (ids != UNKNOWN) & (codes <= _WORDS_AT_MOST)
         ids, codes = ids[usable], codes[usable]
         if not len(ids):
             return
@@ -76,7 +76,8 @@ class Profile:
         self.device = Side()
         self.host = Side()
         self.operators = Operators()
-        self.dtypes = DTypes()
+        self.dtypes = VariableWords()
+        self.flags = VariableWords()  # each a list as JSON
         self.texts: dict[bytes, int] = {}
         self.footprint_op = array("q")
         self.footprint = [

@@ -20,7 +20,7 @@ from pipeprof.read.tables.arrow import strings as texts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipeprof.read.megengine.profile_content import Profile, Side
+    from pipeprof.read.megengine.profile_content import Profile, Side, VariableWords
 
 Columns = dict[str, pa.Array]
 PIECE = 1 << 16  # rows
@@ -139,7 +139,10 @@ class Tables:
         names = pa.StringArray.from_buffers(len(found.op), pa.py_buffer(offsets), pa.py_buffer(found.name))
         kinds = texts(list(found.types))
         kind = np.asarray(found.type, dtype=np.int64)
-        words, which = self._in_types()
+        dtypes = list(self._profile.dtypes.codes)
+        flags = [_flags(text) for text in self._profile.flags.codes]
+        types = self._of_variables("inputs", self._profile.dtypes, dtypes)
+        flagged = self._of_variables("outputs", self._profile.flags, flags)
         spec = np.asarray(found.waiting, dtype=np.int64)
 
         def columns(numbers: Any) -> Columns:
@@ -150,18 +153,22 @@ class Tables:
             return {
                 "name": pick(names, at),
                 "type": pick(kinds, _picked(kind, here, known)),
-                "in_types": pick(words, _picked(which, here, known)),
+                "in_types": pick(types[0], _picked(types[1], here, known)),
+                "out_flags": pick(flagged[0], _picked(flagged[1], here, known)),
                 "waits_for": pick(self._objects, integers(waiting, waiting != UNKNOWN)),
             }
 
         return columns
 
-    def _in_types(self) -> tuple[pa.Array, Any]:
-        """Texts such as `["Float32","Int8"]` (null when none is known), and which of them each operator has."""
-        found, dtypes = self._profile.operators, self._profile.dtypes
-        ids, known = _numbers(found.inputs), dtypes.code
+    def _of_variables(self, side: str, words: VariableWords, values: list[Any]) -> tuple[pa.Array, Any]:
+        """Texts such as `["Float32","Int8"]` (null when none is known), and which of them each operator has.
+
+        `side`: inputs or outputs; `values`: of each code of `words`.
+        """
+        found, known = self._profile.operators, words.code
+        ids, counts = _numbers(getattr(found, side)), getattr(found, f"{side}_count")
         if ids is None:
-            self._problem("ids of inputs that are no numbers: data types of inputs are not known", 1)
+            self._problem(f"ids of {side} that are no numbers: what the variables are is not known", 1)
             return pa.nulls(1, pa.string()), np.zeros(len(found.op), dtype=np.int64)
         codes = np.zeros(len(ids), dtype=np.uint8)
         inside = ids < len(known)
@@ -169,13 +176,12 @@ class Tables:
         packed, begin = codes.tobytes(), 0
         seen: dict[bytes, int] = {}
         which = array("q")
-        for count in found.inputs_count:
+        for count in counts:
             end = begin + count
             which.append(seen.setdefault(packed[begin:end], len(seen)))
             begin = end
-        names = list(dtypes.codes)
-        words = [msgspec.json.encode([names[code] for code in text]).decode() if any(text) else None for text in seen]
-        return texts(words), np.asarray(which, dtype=np.int64)
+        told = [msgspec.json.encode([values[code] for code in text]).decode() if any(text) else None for text in seen]
+        return texts(told), np.asarray(which, dtype=np.int64)
 
     def _footprints(self) -> Callable[[Any], Columns]:
         profile = self._profile
@@ -204,6 +210,14 @@ class Tables:
     def _problem(self, text: str, count: int) -> None:
         if count:
             self.problems[text] = self.problems.get(text, 0) + count
+
+
+def _flags(text: str) -> list[str]:
+    """Of a variable, as far as they are a list of texts."""
+    try:
+        return msgspec.json.decode(text or "[]", type=list[str])
+    except msgspec.DecodeError:
+        return []
 
 
 def _execution_order(profile: Profile) -> Any:

@@ -308,3 +308,17 @@ def test_parameters_and_what_an_operator_waits_for_are_kept_as_json(imported):
     rows = imported(content)[1]["op_info"]
     assert [json.loads(row["params"]) if row["params"] else None for row in rows[:4]] == [param, None, None, None]
     assert [json.loads(row["waits_for"]) if row["waits_for"] else None for row in rows[:3]] == [None, waits, None]
+
+
+def test_flags_of_output_variables_are_kept(imported):
+    content = profile()
+    variables = content["graph_exec"]["var"]
+    flags = {"2": ["NO_MEM_RECLAIM", "VOLATILE_CONTENT"], "6": [], "8": {"not": "a list"}, "100": ["x" * 300]}
+    for number, found in flags.items():
+        content["graph_exec"]["operator"][number]["output"] = [f"1{number}", 1]
+        variables[f"1{number}"] = var(int(f"1{number}"), "Float32") | {"flag": found}
+    rows = {row["source_id"]: row["out_flags"] for row in imported(content)[1]["op_info"]}
+    assert json.loads(rows["2"]) == [flags["2"], []]
+    assert rows["4"] is None
+    assert rows["6"] is None
+    assert json.loads(rows["8"]) == [[], []]
