@@ -154,6 +154,12 @@ def is_compact(path: Path) -> bool:
     return path.name == COMPACT
 
 
+def is_part_name(name: str) -> bool:
+    """Whether a table can have such a file: `step/rows.parquet`, `step/rep=0/rank=3/part-00000.parquet`."""
+    table, _, rest = name.partition("/")
+    return table in BY_NAME and (rest == COMPACT or _PART.fullmatch(rest) is not None)
+
+
 class Run:
     """A run folder and its manifest."""
 
