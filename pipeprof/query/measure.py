@@ -43,7 +43,7 @@ def measure(run: Run) -> Measures:
     manifest = run.manifest
     whole = {rep.rep: rep for rep in manifest.reps if rep.exit_code in (0, None)}
     found = Measures(
-        label=str(run.path), workload=workload_of(manifest), fingerprint=fingerprint_of(manifest), git=manifest.git,
+        label=run.name, workload=workload_of(manifest), fingerprint=fingerprint_of(manifest), git=manifest.git,
         created_at=manifest.started_at, notes=_notes(run, len(whole)),
         reps={number: Repetition(order=rep.zero_realtime_ns, job=manifest.job) for number, rep in whole.items()},
         command=list(manifest.command), run_ids=[manifest.run_id],

@@ -45,15 +45,10 @@ def open_measures(path: str | Path) -> Measures:
 
 def _measured_at(url: str) -> Measures | None:
     """A run in object storage; None when the URL names none."""
-    from pipeprof.record.objects import without_secrets  # noqa: PLC0415
     from pipeprof.record.run_objects import fetch_if_run  # noqa: PLC0415 - object storage is only for those who use it
 
     copy = fetch_if_run(url)
-    if copy is None:
-        return None
-    found = measure(open_run(copy))
-    found.label = without_secrets(url)
-    return found
+    return None if copy is None else measure(open_run(copy))
 
 
 def _baseline_or_benchmarks(folder: Path) -> Measures | None:

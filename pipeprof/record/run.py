@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from pipeprof.errors import RunError, did_you_mean, near_names
+from pipeprof.record.cache import origin_of
 from pipeprof.record.document import BAD_JSON, decode_document
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
@@ -166,6 +167,11 @@ class Run:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
         self.manifest = manifest
+
+    @property
+    def name(self) -> str:
+        """What a user calls the run: its path, or the URL that it was copied from."""
+        return origin_of(self.path) or str(self.path)
 
     @property
     def spool(self) -> Path:

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import checksums, limits
-from pipeprof.record.cache import cache_folder
+from pipeprof.record.cache import COPIES, ORIGIN, cache_folder, remember
 from pipeprof.record.git_place import SCHEME
 from pipeprof.record.objects import Objects, located, object_name, without_secrets
 from pipeprof.record.plain_file import MOST, open_file, read_file
@@ -144,12 +144,13 @@ def _nothing(objects: Objects) -> RunError:
 
 def _copy(objects: Objects, url: str, manifest: bytes, progress: Callable[[str], None]) -> Path:
     """The copy in the cache, made now unless it is there as it was made."""
-    home = cache_folder("runs")
+    home = cache_folder(COPIES)
     key = hashlib.sha256(url.encode(errors="surrogatepass") + b"\0" + manifest).hexdigest()[:24]
     place = home / key / (_UNSAFE.sub("_", objects.prefix.rpartition("/")[2])[:80].lstrip(".") or "run")
     try:
         if not _is_whole(place):
             _make(objects, place, manifest, progress)
+            remember(place.parent / ORIGIN, url)
         os.utime(place.parent)
     except OSError as error:
         raise RunError(

@@ -24,6 +24,7 @@ from pipeprof.record import checksums, objects, run_objects
 from pipeprof.record.compact import compact
 from pipeprof.record.run import MANIFEST, load
 from pipeprof.record.run_objects import fetch, push
+from pipeprof.record.schema import TABLES
 
 pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
 
@@ -123,8 +124,8 @@ def test_a_report_needs_few_requests_and_a_second_one_hardly_any(folder, url, se
         before = len(server.requests())
         assert runner.invoke(cli, ["report", url], catch_exceptions=False).exit_code == 0
         counts.append(len(server.requests()) - before)
-    assert 0 < counts[0] <= MOST_REQUESTS
-    assert 0 < counts[1] <= 2
+    assert counts == [2 + 2 * len(load(folder).manifest.parts), 2]
+    assert 2 + 2 * len(TABLES) <= MOST_REQUESTS  # a compact run has one file for each table
 
 
 def leaves(found, path=()):
@@ -144,9 +145,9 @@ def test_a_verb_says_the_same_of_the_url(folder, url, verb):
         for place in (str(folder), url)
     )
     assert (there.exit_code, here.exit_code) == (0, 0)
-    copy = str(fetch(url))
+    assert str(fetch(url)) not in there.stdout
     wanted = list(leaves(json.loads(here.stdout)))
-    found = list(leaves(json.loads(there.stdout.replace(copy, str(folder)))))
+    found = list(leaves(json.loads(there.stdout.replace(url, str(folder)).replace("RUN-changed", f"{folder}-changed"))))
     assert [place for place, _ in found] == [place for place, _ in wanted]
     for (place, new), (_, old) in zip(found, wanted, strict=True):
         # sums of fractions in another order differ in the last digit
@@ -166,12 +167,20 @@ def test_sql_asks_the_tables_at_the_url(folder, url):
 def test_a_side_of_a_comparison_is_measured_alike_and_called_by_its_url(folder, url):
     push(load(folder), url)
     here, there = open_measures(folder), open_measures(url)
-    assert (here.label, there.label) == (str(folder), url.partition("?")[0])
+    assert (here.label, there.label) == (str(folder), url)
     there.label = here.label
     assert there == here
     done = CliRunner().invoke(cli, ["compare", url, url])
-    assert done.exception.message.count(url.partition("?")[0]) == 2  # both sides hold the run ...
-    assert "endpoint_override" not in done.exception.message
+    assert done.exception.message.count(url) == 2  # both sides hold the run ...
+
+
+def test_the_commands_of_a_report_name_the_url_and_write_into_no_cache(folder, url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    push(load(folder), url)
+    text = CliRunner().invoke(cli, ["report", url, "--full"], catch_exceptions=False).stdout
+    assert url in "".join(text.split())
+    assert "-o RUN-changed" in " ".join(text.replace("\\", "").split())
+    assert "cache" not in text
 
 
 def test_a_comparison_says_when_nothing_is_at_the_url(folder, url):
