@@ -127,7 +127,7 @@ def compare(
     be a table, as in a policy file. Raises RunError when a side cannot be read, UsageError for an invalid policy.
     """
     from pipeprof.experiment.compare import compare_sides
-    from pipeprof.query.measure import open_base, open_measures
+    from pipeprof.query.side import open_base, open_measures
     from pipeprof.record.measures import Measures
     from pipeprof.report.notebook import Comparison
 
@@ -137,7 +137,7 @@ def compare(
 
 
 def open(path: str | os.PathLike[str]) -> OpenRun:  # noqa: A001 - `pipeprof.open(path)` is what users expect
-    """Open a run folder, recovering it first when its recording was cut off.
+    """Open a run folder, recovering it first when its recording was cut off, or a run in object storage by its URL.
 
     Raises RunError when it is not a run; of another profiler's files the hint is the import.
     """

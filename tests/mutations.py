@@ -148,7 +148,7 @@ def converted(folder):
 
 
 def baselines(folder, run):
-    from pipeprof.query.measure import open_measures
+    from pipeprof.query.side import open_measures
     from pipeprof.record import baseline
 
     measures = open_measures(run)

@@ -193,7 +193,7 @@ def drop(workload: str, machine: str | None, root: str) -> None:
 
 
 def _measures(source: str) -> Measures:
-    from pipeprof.query.measure import open_measures
+    from pipeprof.query.side import open_measures
 
     return open_measures(source)
 
@@ -267,7 +267,7 @@ def _named(root: str, workload: str | None, machine: str | None) -> str:
 
 
 def _shown(root: str) -> str:
-    from pipeprof.record.object_place import without_secrets
+    from pipeprof.record.objects import without_secrets
 
     return without_secrets(root) if "://" in root else root
 

@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.run_argument import RUN
+from pipeprof.cli.run_argument import run_argument
 from pipeprof.cli.told import progress_line, say_named
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from pipeprof.record.compact import Compacted
 
 
 @click.command()
-@RUN
+@run_argument(changed=True)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def compact(run: Path, *, quiet: bool) -> None:
     """Make one file of each table of a run, so that reports on many ranks cost less.
@@ -26,15 +29,21 @@ def compact(run: Path, *, quiet: bool) -> None:
     is compacted; any other is left as it is, and the exit code is 3. An interrupted compaction loses nothing: run the
     command again. An older pipeprof refuses to read a compacted run.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
-    from pipeprof.record.compact import compact as compacted
-    from pipeprof.record.run import load
-    from pipeprof.report.rollup import TABLE, keep
-
     with progress_line("pipeprof: compact", quiet=quiet) as progress:
         files = compacted(run, progress)
-    found = load(run)
-    if found.files(TABLE):
-        keep(found)  # it was made of other files
     if not quiet:
         same = f"one file for each table already: {files.after:,}"
         say_named(same if files.before == files.after else f"{files.before:,} files became {files.after:,}")
+
+
+def compacted(run: Path, progress: Callable[[str], None]) -> Compacted:
+    """Make one file of each table of a run, and its rollup anew. Raises RunError as `record.compact.compact`."""
+    from pipeprof.record.compact import compact as one_file_each
+    from pipeprof.record.run import load
+    from pipeprof.report.rollup import TABLE, keep
+
+    files = one_file_each(run, progress)
+    found = load(run)
+    if found.files(TABLE):
+        keep(found)  # it was made of other files
+    return files

@@ -10,7 +10,7 @@ import click
 
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.output_option import keeps_files
-from pipeprof.cli.run_argument import RUN, complete_runs, newest_here
+from pipeprof.cli.run_argument import RUN, complete_runs, newest_here, run_place
 from pipeprof.cli.told import opened
 from pipeprof.errors import UsageError
 
@@ -132,4 +132,4 @@ def _run_and_query(words: tuple[str, ...]) -> tuple[Path, str | None]:
     if len(words) == 1 and (words[0] == "-" or (_SQL.match(words[0]) and not Path(words[0]).exists())):
         return newest_here(), words[0]
     run, query = (*words, None, None)[:2]
-    return newest_here() if run is None else Path(run), query
+    return newest_here() if run is None else run_place(run), query

@@ -1,14 +1,15 @@
-"""The argument RUN: a run, or the newest one of the current folder when none is named."""
+"""The argument RUN: a run, also one in object storage, or the newest one of the current folder when none is named."""
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from pipeprof.cli.told import say_named
+from pipeprof.cli.told import progress_line, say_named
 from pipeprof.errors import PipeprofError, UsageError
 
 if TYPE_CHECKING:
@@ -45,15 +46,55 @@ def complete_runs(_context: click.Context, _param: click.Parameter, incomplete: 
     return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
 
-def run_argument(metavar: str = "RUN") -> Callable[[Any], Any]:
-    """The argument `run` of a verb: always a path."""
-    return click.argument(
-        "run", metavar=f"[{metavar}]", required=False, type=click.Path(path_type=Path), callback=_given_or_newest,
+class RunPath(click.Path):
+    """The path of a run, or its URL as text. A verb that changes a run takes no URL."""
+
+    def __init__(self, *, changed: bool = False) -> None:
+        super().__init__(path_type=Path)
+        self._changed = changed
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises UsageError for a URL that is not taken."""
+        if not isinstance(value, str) or "://" not in value:
+            return super().convert(value, param, ctx)
+        if self._changed:
+            from pipeprof.record.objects import without_secrets
+
+            raise UsageError(
+                f"`{without_secrets(value)}` is a URL, and runs in object storage are not changed",
+                "give a run on this machine; `pipeprof push RUN URL` uploads it",
+            )
+        return value
+
+
+def run_place(run: str | Path) -> Path:
+    """The folder of a run; of one in object storage, its copy in the cache. Raises RunError when none is there."""
+    if isinstance(run, Path) or "://" not in run:
+        return Path(run)
+    from pipeprof.record.run_objects import fetch
+
+    with progress_line("pipeprof: reading from object storage", quiet=False) as progress:
+        return fetch(run, progress)
+
+
+def run_argument(metavar: str = "RUN", *, changed: bool = False) -> Callable[[Any], Any]:
+    """The argument `run` of a verb: always the path of a folder or file. `changed`: the verb writes into the run."""
+    argument = click.argument(
+        "run", metavar=f"[{metavar}]", required=False, type=RunPath(changed=changed), callback=_given_or_newest,
         shell_complete=complete_runs,
     )  # fmt: skip
 
+    def added(verb: Callable[..., Any]) -> Any:
+        @functools.wraps(verb)
+        def asked(*args: Any, run: str | Path, **given: Any) -> Any:
+            return verb(*args, run=run_place(run), **given)  # all that was typed has been understood by now
 
-def _given_or_newest(context: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+        return argument(asked)
+
+    return added
+
+
+def _given_or_newest(context: click.Context, _param: click.Parameter, path: Path | str | None) -> Path | str | None:
     return newest_here() if path is None and not context.resilient_parsing else path
 
 

@@ -47,6 +47,7 @@ SECTIONS: dict[str, dict[str, Verb]] = {
         "runs": Verb("runs", "List runs: when, command, state, verdict, step time"),
         "verify": Verb("verify", "Check that the files of a run are as they were written"),
         "compact": Verb("compact", "Make one file of each table of a run: reports cost less"),
+        "push": Verb("push", "Upload a run to object storage, where every verb can read it"),
         "fleet": Verb("fleet", "Many runs: where hours go, what would save most, slow machines"),
         "import": Verb("foreign", "Read profiles of MindInsight, Ascend, MegEngine or PyTorch"),
         "completion": Verb("completion", "Print the completion script of a shell"),

@@ -9,7 +9,8 @@ from pipeprof.experiment.judged import judged_sides, started
 from pipeprof.experiment.policy_file import FoundPolicy
 from pipeprof.experiment.sides import check_sides
 from pipeprof.experiment.trust import trust_of
-from pipeprof.query.measure import open_base, open_measures, with_same_operators
+from pipeprof.query.measure import with_same_operators
+from pipeprof.query.side import open_base, open_measures
 from pipeprof.query.sides import engine_of
 from pipeprof.report.words import comparison, experiments, gate
 from pipeprof.verdict.gate.acknowledge import acknowledged

@@ -12,7 +12,7 @@ import msgspec
 
 from pipeprof.errors import PipeprofError, RunError
 from pipeprof.experiment.compare import compare_sides
-from pipeprof.query.measure import open_measures
+from pipeprof.query.side import open_measures
 from pipeprof.record import baseline
 from pipeprof.record.baseline_summary import unit_of
 from pipeprof.record.git import Repository, git_or_none

@@ -217,7 +217,7 @@ def _facts(run: Run, target: Target) -> dict[str, Any]:
     new = {"workers": change.workers, "prefetch": change.prefetch, "processes": change.processes}
     return {
         "schema_version": SCHEMA_VERSION,
-        "run": {"path": str(run.path), "run_id": run.manifest.run_id},
+        "run": {"path": run.name, "run_id": run.manifest.run_id},
         "op": {name: op[name] for name in ("op_id", "op_type", "name", "node")},
         "change": {name: [old[name], value] for name, value in new.items() if value is not None},
         "prediction": predictions.worded(json.loads(json.dumps(asdict(target.prediction)))),

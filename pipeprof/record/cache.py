@@ -17,11 +17,21 @@ if TYPE_CHECKING:
 
 Kept = TypeVar("Kept")
 
+COPIES, ORIGIN = "runs", "url.json"  # copies of runs in object storage, and what stands beside each
+_LONGEST_URL = 1 << 16
+
 
 def cache_folder(name: str) -> Path:
     """`$XDG_CACHE_HOME/pipeprof/<name>`, or below ~/.cache; it may not be there yet."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "pipeprof" / name
+
+
+def origin_of(folder: Path) -> str | None:
+    """The URL that a folder of the cache is a copy of; None of any other folder."""
+    if folder.parent.parent != cache_folder(COPIES):
+        return None
+    return recall(folder.parent / ORIGIN, str, _LONGEST_URL)
 
 
 def recall(place: Path, kind: type[Kept], most_bytes: int) -> Kept | None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from pipeprof.errors import RunError, did_you_mean, near_names
+from pipeprof.record.cache import origin_of
 from pipeprof.record.document import BAD_JSON, decode_document
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
@@ -154,12 +155,23 @@ def is_compact(path: Path) -> bool:
     return path.name == COMPACT
 
 
+def is_part_name(name: str) -> bool:
+    """Whether a table can have such a file: `step/rows.parquet`, `step/rep=0/rank=3/part-00000.parquet`."""
+    table, _, rest = name.partition("/")
+    return table in BY_NAME and (rest == COMPACT or _PART.fullmatch(rest) is not None)
+
+
 class Run:
     """A run folder and its manifest."""
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
         self.manifest = manifest
+
+    @property
+    def name(self) -> str:
+        """What a user calls the run: its path, or the URL that it was copied from."""
+        return origin_of(self.path) or str(self.path)
 
     @property
     def spool(self) -> Path:

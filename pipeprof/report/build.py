@@ -120,7 +120,7 @@ def _run_facts(run: Run) -> dict[str, Any]:
         )
     }
     return {
-        "path": str(run.path),
+        "path": run.name,
         **facts,
         "reps": msgspec.to_builtins(manifest.reps),
         "warnings": msgspec.to_builtins(manifest.warnings),

@@ -32,14 +32,14 @@ class Comparison(dict[str, Any]):
 
 def run_text(run: Run) -> str:
     """A few lines: state, command, tables with their rows, and how to ask them."""
-    lines = [f"<pipeprof run {line(run.path)}", *(f"  {name:<8} {line(text)}" for name, text in _facts(run))]
+    lines = [f"<pipeprof run {line(run.name)}", *(f"  {name:<8} {line(text)}" for name, text in _facts(run))]
     return "\n".join(lines) + ">"
 
 
 def run_html(run: Run) -> str:
     """The facts of `run_text` as an HTML table."""
     rows = [f"<tr><td>{escape(name)}</td><td>{words(text)}</td></tr>" for name, text in _facts(run)]
-    return "\n".join([f"<p>pipeprof run <code>{escape(str(run.path))}</code></p>", *table(("", ""), rows)])
+    return "\n".join([f"<p>pipeprof run <code>{escape(run.name)}</code></p>", *table(("", ""), rows)])
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:

@@ -37,7 +37,7 @@ def build(run: Run) -> dict[str, Any]:
         rows = waiting.judge(read_live(run))
     return {
         "schema_version": STATUS_VERSION,
-        "run": {"path": str(run.path), "run_id": run.manifest.run_id, "repetitions": len(run.manifest.reps)},
+        "run": {"path": run.name, "run_id": run.manifest.run_id, "repetitions": len(run.manifest.reps)},
         "state": state,
         "ranks": [{**row, "text": words.sentence(row)} for row in rows],
     }

@@ -32,7 +32,7 @@ def build(run: Run) -> dict[str, Any]:
     verdict = NO_CHECKSUMS if run.manifest.parts is None else DAMAGED if changes else INTACT
     return {
         "schema_version": VERIFY_VERSION,
-        "run": {"path": str(run.path), "run_id": run.manifest.run_id, "made_by": run.manifest.pipeprof_version},
+        "run": {"path": run.name, "run_id": run.manifest.run_id, "made_by": run.manifest.pipeprof_version},
         "verdict": verdict,
         "exit_code": EXIT_CODES[verdict],
         "files": len(found),

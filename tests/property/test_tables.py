@@ -58,7 +58,7 @@ NO_CALL = {
     "demo": "a story of fixed width", "collect": "sentences", "import": "sentences", "timeline": "a file",
     "stacks": "a file", "render": "Markdown and HTML", "completion": "a script", "verify": "sentences",
     "status": "sentences", "top": "sentences", "tune": "sentences", "bisect": "its own, below",
-    "compact": "sentences", "serve": "an address",
+    "compact": "sentences", "push": "sentences", "serve": "an address",
 }  # fmt: skip
 # Texts that are aligned by hand, and always fit: titles of ours beside one text or number, and the demo's own story.
 BY_HAND = {

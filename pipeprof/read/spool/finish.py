@@ -54,11 +54,15 @@ def finish(run: Run, *, keep_spool: bool = False, progress: Callable[[str], None
 
 
 def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text: None) -> Run:
-    """Open a run, recovering its spool first when the recording was cut off.
+    """Open a run, recovering its spool first when the recording was cut off; of one at a URL, its copy in the cache.
 
     Raises RunError when it is no run, is still being recorded, its spool is that of another run, or a file of a table
     was rewritten.
     """
+    if isinstance(path, str) and "://" in path:  # a URL
+        from pipeprof.record.run_objects import fetch  # noqa: PLC0415 - object storage is only for those who use it
+
+        path = fetch(path, progress)
     run = load(path)
     if _is_settled(run):
         checksums.refuse_changed(run)

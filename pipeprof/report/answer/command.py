@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 from pipeprof import escape
 from pipeprof.collect.probe.redact import LEFT_OUT
@@ -33,14 +34,21 @@ def after_change(run: dict[str, Any], *words: str) -> tuple[str, str]:
         return own(run, *words), "lists the operators" if words[0] == "ops" else "shows who used the CPU"
     if run["git"]:
         return again(run, ["ab", "--base-ref", "HEAD"]), "once it is changed: compares it with the committed code"
-    command = again(run, ["collect", "-o", path_from_there(run, "-changed")])
+    command = again(run, ["collect", "-o", new_run(run, "-changed")])
     return command, "once it is changed: records it, for `pipeprof compare`"
 
 
 def path_from_there(run: dict[str, Any], suffix: str = "") -> str:
-    """The run's path, with something behind it, as it must be written in the folder of `again`."""
-    path = run["path"] + suffix
-    return str(Path(path).resolve()) if _elsewhere(run) else path
+    """The run's path, with something behind it, as it must be written in the folder of `again`; or its URL."""
+    path: str = run["path"] + suffix
+    return str(Path(path).resolve()) if _elsewhere(run) and "://" not in path else path
+
+
+def new_run(run: dict[str, Any], suffix: str = "") -> str:
+    """As `path_from_there`, for a run to be recorded: one from a URL gives it its name, in the folder of `again`."""
+    if "://" not in run["path"]:
+        return path_from_there(run, suffix)
+    return (PurePosixPath(urlsplit(run["path"]).path).name or "run") + suffix
 
 
 def is_repeatable(run: dict[str, Any]) -> bool:

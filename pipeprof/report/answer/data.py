@@ -174,7 +174,7 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
     if best is not None and best["verify"]:
         given.propose(best["verify"], "tries this change, without editing the script")
     elif command.is_repeatable(run) and found["kind"] == "host_saturated":
-        words = ["collect", "-o", command.path_from_there(run, "-quiet")]
+        words = ["collect", "-o", command.new_run(run, "-quiet")]
         given.propose(command.again(run, words), "records it again, when nothing else runs")
     elif command.is_repeatable(run):
         given.propose(command.again(run, ["headspace"]), "measures how fast it is without its data pipeline")

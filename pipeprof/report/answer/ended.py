@@ -35,7 +35,7 @@ def answer(content: dict[str, Any]) -> Answer:
         given.extra = _frames(failure)[-MOST_LINES:]
     given.action = _action(content, code, failure)
     if command.is_repeatable(run):
-        words = ["collect", "--force", "-o", command.path_from_there(run)]
+        words = ["collect", "--force", "-o", command.new_run(run)]
         given.propose(command.again(run, words), "once it is mended: records it again, in the same place")
     return given
 

@@ -24,7 +24,7 @@ def answer(content: dict[str, Any]) -> Answer:
     else:
         _nothing(given, content)
     if command.is_repeatable(run):
-        words = ["collect", "--ops", "all", "-o", command.path_from_there(run, "-ops")]
+        words = ["collect", "--ops", "all", "-o", command.new_run(run, "-ops")]
         given.propose(command.again(run, words), "records the operators of all steps")
     elif content["ops"] or content["op_totals"]:
         given.propose(command.own(run, "ops"), "lists the operators")

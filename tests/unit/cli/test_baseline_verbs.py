@@ -37,9 +37,9 @@ def made(number=0, **other):
 def given(monkeypatch):
     """Stands in for the run that is opened."""
     found = {}
-    module = types.ModuleType("pipeprof.query.measure")
+    module = types.ModuleType("pipeprof.query.side")
     module.open_measures = lambda path: found[str(path)]
-    monkeypatch.setitem(sys.modules, "pipeprof.query.measure", module)
+    monkeypatch.setitem(sys.modules, "pipeprof.query.side", module)
     found["RUN"] = made()
     return found
 

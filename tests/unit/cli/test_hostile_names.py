@@ -88,6 +88,7 @@ SAYS_NO_NAME = (
 )
 OWN_WORDS = {
     "completion": "a script of our own", "demo": "the training is our own", "compact": "two numbers of ours",
+    "push": "the URL that was given, and two numbers",
     "serve": "an address of our own; its pages: tests/unit/serve",
 }  # fmt: skip
 

@@ -20,7 +20,7 @@ a,1,base,,1,1.0,2.0,2.0,10.0
 a,2,fast,--fast,0,1.0,30.0,2.0,5.0
 """
 ENDS_LIKE_ITS_COMMAND = "collect"
-PRINTS_NOTHING = frozenset(["compact", "import", "timeline", "stacks"])  # on stdout
+PRINTS_NOTHING = frozenset(["compact", "push", "import", "timeline", "stacks"])  # on stdout
 TAKES_LONG = frozenset(
     ["ab", "bisect", "demo", "headspace", "qualify", "serve", "tune", "whatif"]
 )  # prints as the verbs below do

@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 import pytest
 
 import pipeprof
-from pipeprof.query.measure import open_measures
+from pipeprof.query.side import open_measures
 from pipeprof.record.run import load
 
 pytest_plugins = ("pytester",)

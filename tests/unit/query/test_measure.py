@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from pipeprof.errors import RunError
-from pipeprof.query.measure import MOST_OPS, OTHERS, measure, op_name, open_measures, stage_names, workload_of
+from pipeprof.query.measure import MOST_OPS, OTHERS, measure, op_name, stage_names, workload_of
+from pipeprof.query.side import open_measures
 from pipeprof.record import baseline
 from pipeprof.record.run import Manifest, Rep
 

@@ -7,7 +7,7 @@ import pytest
 from minddata_files import write_feed
 
 from pipeprof.errors import RunError, SourceError
-from pipeprof.query.measure import open_measures
+from pipeprof.query.side import open_measures
 from pipeprof.read.foreign import import_path
 from pipeprof.read.minddata import fetches, files, timings
 from pipeprof.read.source.notes import Notes

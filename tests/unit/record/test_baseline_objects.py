@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
 import threading
-import time
-import urllib.request
 
 import pytest
 from baseline_made import made
+from object_server import object_server
 from pyarrow import fs
 
 from pipeprof.errors import RunError, UsageError
-from pipeprof.record import baseline, object_place
+from pipeprof.record import baseline, object_place, objects
 
 pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
 from pipeprof.record.baseline_files import DamagedBaselineError
 
 
 @pytest.fixture(scope="module")
-def server():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        while True:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/moto-api", timeout=1).close()
-                break
-            except OSError:
-                assert process.poll() is None
-                time.sleep(0.1)
-        yield f"127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait()
+def server(tmp_path_factory):
+    with object_server(tmp_path_factory.mktemp("server")) as running:
+        yield running.address
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +93,7 @@ def test_an_edited_object_is_damaged(url, system):
 
 def test_a_writer_that_dies_before_the_pointer_changes_nothing(url, monkeypatch):
     machine = baseline.save(made(), url, "demo").document.machine
-    put = object_place.ObjectPlace._put
+    put = object_place.ObjectPlace.put
 
     def dying(self, path, data):
         if path.endswith("baseline.json"):
@@ -123,7 +101,7 @@ def test_a_writer_that_dies_before_the_pointer_changes_nothing(url, monkeypatch)
         put(self, path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(object_place.ObjectPlace, "_put", dying)
+        patch.setattr(object_place.ObjectPlace, "put", dying)
         with pytest.raises(RunError, match="killed"):
             baseline.save(made(first=99e6), url, "demo")
     assert baseline.load_named(url, "demo", machine).values == made().values
@@ -167,7 +145,7 @@ def test_files_no_pointer_names_are_removed_a_day_later(url, system, monkeypatch
     baseline.save(made(), url, "demo")
     baseline.save(made(first=99e6), url, "demo")
     assert sum("/measures-" in name for name in listed(system, url)) == 2
-    monkeypatch.setattr(object_place, "_KEPT", -object_place._KEPT)
+    monkeypatch.setattr(objects, "KEPT", -objects.KEPT)
     baseline.save(made(first=98e6), url, "demo")
     assert sum("/measures-" in name for name in listed(system, url)) == 1
 

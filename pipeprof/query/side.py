@@ -1,0 +1,99 @@
+"""A side of a comparison by its name: a run or a baseline, here or in object storage, or files of pytest-benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeprof.errors import RunError
+from pipeprof.query.measure import measure
+from pipeprof.read.benchmarks import is_benchmark, read_benchmarks
+from pipeprof.read.spool.finish import open_run
+
+if TYPE_CHECKING:
+    from pipeprof.record.measures import Measures
+
+
+def open_measures(path: str | Path) -> Measures:
+    """One side of a comparison from a run or a baseline (folder or URL), or JSON files of pytest-benchmark.
+
+    A folder of JSON files is one side with a repetition for each file; the folder of a workload is its baseline, when
+    there is only one. Raises RunError when it is none of these.
+    """
+    from pipeprof.record import baseline  # noqa: PLC0415 - object storage is only for those who use it
+
+    text, place = str(path), Path(path)
+    if "://" in text:
+        return _measured_at(text) or baseline.load(text)
+    if place.joinpath(baseline.MANIFEST).is_file():
+        return baseline.load(text)
+    if place.is_file() and is_benchmark(place):
+        return read_benchmarks([place], text)
+    if place.is_file():
+        raise RunError(
+            f"`{text}` cannot be compared: it is not a complete JSON file of pytest-benchmark",
+            "give a run, a baseline, or what `pytest --benchmark-json FILE` wrote",
+        )
+    if not place.exists():
+        raise RunError(
+            f"no such run, baseline or file: `{text}`",
+            "record a run with `pipeprof collect`, or a baseline with `pipeprof baseline write RUN --workload NAME`",
+        )
+    found = None if place.joinpath("run.json").is_file() else _baseline_or_benchmarks(place)
+    return found or measure(open_run(place))
+
+
+def _measured_at(url: str) -> Measures | None:
+    """A run in object storage; None when the URL names none."""
+    from pipeprof.record.run_objects import fetch_if_run  # noqa: PLC0415 - object storage is only for those who use it
+
+    copy = fetch_if_run(url)
+    return None if copy is None else measure(open_run(copy))
+
+
+def _baseline_or_benchmarks(folder: Path) -> Measures | None:
+    """The only baseline below a workload's folder, or all its JSON files of pytest-benchmark; None without either."""
+    from pipeprof.record import baseline  # noqa: PLC0415 - object storage is only for those who use it
+
+    machines = sorted(file.parent for file in folder.glob(f"*/{baseline.MANIFEST}"))
+    if len(machines) == 1:
+        return baseline.load(str(machines[0]))
+    if machines:
+        names = ", ".join(f"`{machine.name}`" for machine in machines)
+        raise RunError(f"`{folder}` has baselines of {len(machines)} machines: {names}", "name one of its folders")
+    files = sorted(folder.glob("*.json"))
+    others = [file for file in files if not is_benchmark(file)]
+    if files and not others:
+        return read_benchmarks(files, str(folder))
+    if len(others) < len(files):
+        raise RunError(
+            f"`{others[0]}` is not a complete JSON file of pytest-benchmark, unlike other files of its folder",
+            "keep only files that `pytest --benchmark-json FILE` wrote in a folder of them",
+        )
+    return None
+
+
+def open_base(path: str | Path, new: Measures) -> Measures:
+    """As `open_measures`; besides, ROOT/WORKLOAD is the baseline of that workload for the machine class of `new`.
+
+    Raises RunError, naming the machine classes there are, when it has none for this one.
+    """
+    from pipeprof.record import baseline  # noqa: PLC0415 - object storage is only for those who use it
+
+    measured = _measured_at(str(path)) if "://" in str(path) else None
+    if measured is not None:
+        return measured
+    head, _, query = str(path).partition("?") if "://" in str(path) else (str(Path(path).absolute()), "", "")
+    root, _, workload = head.rstrip("/").rpartition("/")
+    root = f"{root}?{query}" if query else root
+    here = "://" in head or any(Path(head).glob(f"*/{baseline.MANIFEST}"))
+    known = baseline.names(root, workload) if here else []
+    if not known:
+        return open_measures(path)
+    found = baseline.of_machine(root, workload, new)
+    if found is None:
+        raise RunError(
+            f"no baseline of `{workload}` for this machine; there is {', '.join(machine for _, machine in known)}",
+            f"pipeprof baseline write {new.label} --workload {workload}",
+        )
+    return found

@@ -1,0 +1,174 @@
+"""Objects below a prefix in a bucket, through pyarrow.fs: `s3://`, `gs://`, `az://`; a local folder is one, too.
+
+There is no rename in a bucket: what belongs together is named by one object, a pointer, which is written last. The
+others have names that hold their hash (`measures-1f0c...parquet`): two writers never touch one another's, a writer that
+begins again finds what it has written, and a reader that holds an older pointer still finds its own. What no pointer
+names is removed by a later write, a day afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from pipeprof.errors import RunError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+KEPT = dt.timedelta(days=1)
+_PIECE = 1 << 20  # bytes
+_GIVEN_UP_S = 60  # Google's client asks again for a quarter of an hour
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+class Location(NamedTuple):
+    """What a URL names: a file system of pyarrow, a path in it, and the URL for people, without secrets."""
+
+    system: Any
+    path: str
+    shown: str
+
+
+def is_url(text: str) -> bool:
+    """Whether it begins as a URL does: `s3://`, `file://`."""
+    return _URL.match(text) is not None
+
+
+def located(url: str) -> Location:
+    """The place that a URL names. Credentials come from the environment.
+
+    Options of the storage go into the query, as `?endpoint_override=http://host:9000&region=eu-1`. The account of
+    `az://container/prefix` is AZURE_STORAGE_ACCOUNT. Raises UsageError for a URL that pyarrow does not know.
+    """
+    shown = without_secrets(url)
+    try:
+        system, path = _azure(url) if url.startswith("az://") else fs.FileSystem.from_uri(_patient(url))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise UsageError(
+            f"cannot open `{shown}`: {short(error, url)}",
+            "use a folder, s3://bucket/prefix?region=..., gs://bucket/prefix, az://container/prefix or file:///folder",
+        ) from error
+    return Location(system, path if isinstance(system, fs.LocalFileSystem) else path.strip("/"), shown)
+
+
+def _patient(url: str) -> str:
+    if not url.startswith(("gs://", "gcs://")) or "retry_limit_seconds=" in url:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}retry_limit_seconds={_GIVEN_UP_S}"
+
+
+def _azure(url: str) -> tuple[Any, str]:
+    """`az://container/prefix`: pyarrow's own `abfs://` wants the account in the URL."""
+    parts = urlsplit(url)
+    if parts.query or "@" in parts.netloc:
+        raise ValueError("az:// takes a container and a prefix, and no account or options")
+    account, key = os.environ.get("AZURE_STORAGE_ACCOUNT"), os.environ.get("AZURE_STORAGE_KEY")
+    if not account:
+        raise ValueError("AZURE_STORAGE_ACCOUNT is not set")
+    return fs.AzureFileSystem(account, account_key=key or None), f"{parts.netloc}{parts.path}"
+
+
+def without_secrets(url: str) -> str:
+    """A URL for people: no user, password or options."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+
+
+class Objects:
+    """What lies below a prefix. `system` is any pyarrow file system. All raise RunError when the storage fails."""
+
+    def __init__(self, system: Any, prefix: str, shown: str) -> None:
+        self.system = system
+        self.prefix = prefix
+        self.shown = shown
+        self.is_local = isinstance(system, fs.LocalFileSystem)
+
+    def get(self, path: str, most: int) -> bytes | None:
+        """A whole object, None when it is not there. Raises RunError for one of more than `most` bytes."""
+        with self.errors(path, "read"):
+            try:
+                with self.system.open_input_stream(path) as stream:
+                    data = bytes(stream.read(most + 1))
+            except FileNotFoundError:
+                return None
+        if len(data) > most:
+            raise RunError(
+                f"`{path}` in `{self.shown}` has more than {most:,} bytes",
+                "remove it, or write what it belongs to again",
+            )
+        return data
+
+    def pieces(self, path: str) -> Iterator[bytes]:
+        """An object in pieces; none when it is not there."""
+        with self.errors(path, "read"):
+            try:
+                stream = self.system.open_input_stream(path)
+            except FileNotFoundError:
+                return
+            with stream:
+                while piece := stream.read(_PIECE):
+                    yield bytes(piece)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write an object, which is there as a whole or not at all."""
+        self.put_pieces(path, [data])
+
+    def put_pieces(self, path: str, pieces: Iterable[bytes]) -> None:
+        """As `put`. Where reading the pieces fails, less than all of them may be there."""
+        written = f"{path}.{os.getpid()}.tmp" if self.is_local else path
+        with self.errors(path, "write"):
+            if self.is_local:
+                self.system.create_dir(path.rpartition("/")[0])
+            with self.system.open_output_stream(written) as stream:
+                for piece in pieces:
+                    stream.write(piece)
+            if self.is_local:
+                self.system.move(written, path)
+
+    def sizes(self, paths: list[str]) -> list[int | None]:
+        """Bytes of each object; None of one that is not there."""
+        with self.errors(self.prefix, "read"):
+            return [info.size if info.type == fs.FileType.File else None for info in self.system.get_file_info(paths)]
+
+    def listed(self, path: str) -> list[Any]:
+        """What lies directly below a path; nothing when there is no such path."""
+        with self.errors(path, "list"):
+            return list(self.system.get_file_info(fs.FileSelector(path, allow_not_found=True)))
+
+    def prune(self, at: str, kept: Collection[str]) -> None:
+        """Remove objects directly below a path that no pointer has named for a day. A failure here harms nothing."""
+        limit = dt.datetime.now(dt.timezone.utc) - KEPT
+        with contextlib.suppress(RunError, OSError):
+            for info in self.listed(at):
+                if info.type == fs.FileType.File and info.base_name not in kept and info.mtime and info.mtime < limit:
+                    self.system.delete_file(info.path)
+
+    @contextlib.contextmanager
+    def errors(self, path: str, verb: str) -> Iterator[None]:
+        """Turns what pyarrow raises into a RunError that names the object."""
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            raise RunError(
+                f"cannot {verb} `{path}` in `{self.shown}`: {short(error, self.shown)}",
+                "check the URL, its region and endpoint_override, and the credentials in the environment",
+            ) from error
+
+
+def object_name(name: str, sha256: str) -> str:
+    """The name of a file with its hash: `measures.parquet` becomes `measures-1f0c....parquet`."""
+    stem, dot, suffix = name.partition(".")
+    return f"{stem}-{sha256[:16]}{dot}{suffix}" if sha256 else name
+
+
+def short(error: Exception, url: str) -> str:
+    """The first line of an error, without the secrets of a URL."""
+    return str(error).replace(url, without_secrets(url)).splitlines()[0][:300] if str(error) else type(error).__name__

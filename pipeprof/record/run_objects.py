@@ -1,0 +1,248 @@
+"""Runs in object storage: pushed as a whole, and read as a verified copy in the cache.
+
+`run.json` is the pointer (`objects.py`). A run that other programs have copied there, under its own names, is read too.
+A copy is made in a folder of its own and gets its name when every checksum of its manifest holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from pipeprof.errors import RunError, UsageError
+from pipeprof.record import checksums, limits
+from pipeprof.record.cache import COPIES, ORIGIN, cache_folder, remember
+from pipeprof.record.git_place import SCHEME
+from pipeprof.record.objects import Objects, located, object_name, without_secrets
+from pipeprof.record.plain_file import MOST, open_file, read_file
+from pipeprof.record.run import MANIFEST, MOST_BYTES, is_part_name, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pipeprof.record.run import Part, Run
+
+_READERS = 8
+_KEPT_S = 7 * 86_400  # a copy that nobody has asked for so long is removed
+_PIECE = 1 << 20  # bytes
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class Pushed(NamedTuple):
+    """Where a run is now, how many files were written, and how many were there already."""
+
+    where: str
+    written: int
+    there: int
+
+
+def push(run: Run, url: str, *, force: bool = False, progress: Callable[[str], None] = lambda _text: None) -> Pushed:
+    """Upload a complete run: the files of its tables, then its manifest. Begun again, it goes on where it was cut off.
+
+    Raises UsageError for a URL that cannot be opened, and when another run is there, unless `force`; RunError when the
+    run is not complete, has no checksums or a changed file, or the storage fails: what was there before is whole then.
+    """
+    parts = _pushable(run)
+    objects = _objects(url)
+    pointer = f"{objects.prefix}/{MANIFEST}"
+    manifest = read_file(run.path / MANIFEST, MOST_BYTES, inside=run.path)
+    there = objects.get(pointer, MOST_BYTES)
+    if there is not None and there != manifest and not force:
+        raise UsageError(f"another run is at `{objects.shown}`", "choose another URL, or replace it with --force")
+    named = {name: f"{objects.prefix}/{object_name(name, part.sha256)}" for name, part in parts.items()}
+    sizes = dict(zip(named, objects.sizes(list(named.values())), strict=True))
+    waiting = [name for name, part in parts.items() if sizes[name] != part.bytes]
+    for number, name in enumerate(waiting, 1):
+        progress(f"file {number} of {len(waiting)}, {name.partition('/')[0]}")
+        objects.put_pieces(named[name], _verified(run.path / name, parts[name]))
+    if there != manifest or waiting:
+        objects.put(pointer, manifest)
+    if there not in (None, manifest):
+        _prune(objects, named)
+    return Pushed(objects.shown, len(waiting), len(parts) - len(waiting))
+
+
+def fetch(url: str, progress: Callable[[str], None] = lambda _text: None) -> Path:
+    """The folder in the cache with the run at a URL, every file of it verified.
+
+    What is there already is not read again as long as the manifest at the URL is the same. Raises UsageError for a URL
+    that cannot be opened; RunError when no run is there, it is not complete or damaged, or the storage fails.
+    """
+    objects = _objects(url)
+    found = _manifest(objects)
+    if found is None:
+        raise _nothing(objects)
+    return _copy(objects, url, found, progress)
+
+
+def fetch_if_run(url: str, progress: Callable[[str], None] = lambda _text: None) -> Path | None:
+    """As `fetch`; None when there is no `run.json`, and for URLs of baselines alone: in git, or with a password."""
+    if "@" in urlsplit(url).netloc or url.startswith(SCHEME):
+        return None
+    objects = _objects(url)
+    found = _manifest(objects)
+    return None if found is None else _copy(objects, url, found, progress)
+
+
+def _objects(url: str) -> Objects:
+    if "@" in urlsplit(url).netloc:
+        raise UsageError(
+            f"the URL of a run may not hold a user or password: `{without_secrets(url)}`",
+            "leave them out: credentials come from the environment, such as AWS_ACCESS_KEY_ID",
+        )
+    place = located(url)
+    return Objects(place.system, place.path.rstrip("/"), place.shown)
+
+
+def _pushable(run: Run) -> Mapping[str, Part]:
+    if run.manifest.state != "complete" or run.spool.is_dir():
+        raise RunError(f"`{run.path}` is not a complete run: only those are pushed", "record it again")
+    if run.manifest.parts is None:
+        raise RunError(f"an older pipeprof wrote `{run.path}`: it has no checksums", "record it again")
+    checksums.refuse_changed(run)
+    return run.manifest.parts
+
+
+def _verified(path: Path, part: Part) -> Iterator[bytes]:
+    """A file in pieces. Raises RunError at its end when it is not the one that the manifest notes."""
+    digest = hashlib.sha256()
+    with open_file(path, packed=False) as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+            yield piece
+    if digest.hexdigest() != part.sha256:
+        raise RunError(f"damaged file `{path}`: it was changed after the run was made", "`pipeprof verify` checks all")
+
+
+def _prune(objects: Objects, named: Mapping[str, str]) -> None:
+    """Remove what the replaced manifest has named, as far as it is old enough."""
+    for folder in sorted({path.rpartition("/")[0] for path in named.values()}):
+        objects.prune(folder, {path.rpartition("/")[2] for path in named.values()})
+
+
+def _manifest(objects: Objects) -> bytes | None:
+    return objects.get(f"{objects.prefix}/{MANIFEST}", MOST_BYTES)
+
+
+def _nothing(objects: Objects) -> RunError:
+    if objects.listed(objects.prefix):
+        return RunError(
+            f"no whole run at `{objects.shown}`: found files, but no `{MANIFEST}`, which is uploaded last",
+            "run the same `pipeprof push` again: it goes on where it was cut off",
+        )
+    return RunError(f"no run at `{objects.shown}`", "check the URL, or upload one with `pipeprof push RUN URL`")
+
+
+def _copy(objects: Objects, url: str, manifest: bytes, progress: Callable[[str], None]) -> Path:
+    """The copy in the cache, made now unless it is there as it was made."""
+    home = cache_folder(COPIES)
+    key = hashlib.sha256(url.encode(errors="surrogatepass") + b"\0" + manifest).hexdigest()[:24]
+    place = home / key / (_UNSAFE.sub("_", objects.prefix.rpartition("/")[2])[:80].lstrip(".") or "run")
+    try:
+        if not _is_whole(place):
+            _make(objects, place, manifest, progress)
+            remember(place.parent / ORIGIN, url)
+        os.utime(place.parent)
+    except OSError as error:
+        raise RunError(
+            f"cannot keep a copy of `{objects.shown}` in `{home}`: {error.strerror or error}",
+            "free some space, or set XDG_CACHE_HOME to another folder",
+        ) from error
+    _forget_unused(home)
+    return place
+
+
+def _is_whole(place: Path) -> bool:
+    try:
+        checksums.refuse_changed(load(place))
+    except RunError:
+        return False
+    return True
+
+
+def _make(objects: Objects, place: Path, manifest: bytes, progress: Callable[[str], None]) -> None:
+    home = place.parent.parent
+    home.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=home))
+    try:
+        copy = fresh / place.name
+        copy.mkdir()
+        copy.joinpath(MANIFEST).write_bytes(manifest)
+        _fill(objects, load(copy), progress)
+        shutil.rmtree(place.parent, ignore_errors=True)
+        with contextlib.suppress(FileExistsError):
+            fresh.rename(place.parent)
+    except RunError as error:  # names what is in the bucket, not the copy of it
+        raise RunError(error.message.replace(str(fresh / place.name), objects.shown), error.hint) from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    if not _is_whole(place):
+        raise RunError(f"the copy of `{objects.shown}` was changed while it was made", "run the same command again")
+
+
+def _fill(objects: Objects, copy: Run, progress: Callable[[str], None]) -> None:
+    """Read the files that the manifest names, and no others, and compare each with its checksum."""
+    parts = _readable(copy, objects.shown)
+
+    def read(name: str) -> None:
+        path = copy.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _download(objects, name, parts[name], path)
+        progress(f"{name.partition('/')[0]}, of {len(parts)} files")
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        list(pool.map(read, parts))
+    for change in checksums.changes(copy):
+        raise RunError(
+            f"damaged file `{change.file}` in `{objects.shown}`: found {change.found}, expected {change.expected}",
+            "push the run again with --force",
+        )
+
+
+def _readable(copy: Run, shown: str) -> Mapping[str, Part]:
+    """The files of a run that may be read. Raises RunError for one that changes still, or that names anything else."""
+    manifest = copy.manifest
+    if manifest.state == "running" or manifest.parts is None:
+        why = "it was copied while it was recorded" if manifest.state == "running" else "it has no checksums"
+        raise RunError(f"cannot read the run at `{shown}`: {why}", "upload a complete run with `pipeprof push RUN URL`")
+    for name in manifest.parts:
+        if not is_part_name(name):
+            raise RunError(f"damaged manifest at `{shown}`: `{name[:80]}` is no file of a table", "push the run again")
+    most = limits.most_bytes(MOST)
+    size = sum(part.bytes for part in manifest.parts.values())
+    if size > most:
+        raise RunError(f"the run at `{shown}` has {size:,} bytes, more than {most:,}", limits.raised_by(limits.BYTES))
+    return manifest.parts
+
+
+def _download(objects: Objects, name: str, part: Part, path: Path) -> None:
+    """Write one file, no further than it should be long: under the name of its hash, or else under its own."""
+    for there in (object_name(name, part.sha256), name):
+        size = 0
+        with path.open("wb") as file:
+            for piece in objects.pieces(f"{objects.prefix}/{there}"):
+                size += len(piece)
+                file.write(piece)
+                if size > part.bytes:
+                    break
+        if size:
+            return
+    path.unlink()  # it is missing, which the checksums say
+
+
+def _forget_unused(home: Path) -> None:
+    """Remove copies, and halves of them, that nobody has asked for in a week."""
+    limit = time.time() - _KEPT_S
+    with contextlib.suppress(OSError):
+        for folder in home.iterdir():
+            if folder.stat().st_mtime < limit:
+                shutil.rmtree(folder, ignore_errors=True)

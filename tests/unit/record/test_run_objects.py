@@ -1,0 +1,485 @@
+"""Runs in object storage: pushed to a real local S3 server, read back as verified copies, and what can go wrong."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import shutil
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from object_server import object_server
+from pyarrow import fs
+
+import pipeprof
+from pipeprof.cli import cli
+from pipeprof.errors import PipeprofError, RunError, UsageError
+from pipeprof.query.side import open_measures
+from pipeprof.read.spool.finish import open_run
+from pipeprof.record import checksums, objects, run_objects
+from pipeprof.record.compact import compact
+from pipeprof.record.run import MANIFEST, load
+from pipeprof.record.run_objects import fetch, push
+from pipeprof.record.schema import TABLES
+
+pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
+
+CAPTURE = Path(__file__).parents[2] / "real" / "captures" / "2.10-ranks"
+MOST_REQUESTS = 100  # for a report, of a run of any number of ranks
+SECRET = "sec" + "ret"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recorded") / "RUN"
+    shutil.copytree(CAPTURE, folder)
+    open_run(folder)
+    shutil.rmtree(folder / "spool")
+    compact(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(recorded, tmp_path):
+    shutil.copytree(recorded, tmp_path / "RUN")
+    return tmp_path / "RUN"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with object_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+
+
+@pytest.fixture
+def system(server):
+    return fs.S3FileSystem(
+        access_key="key", secret_key=SECRET, endpoint_override=server.address, scheme="http", region="us-east-1",
+        allow_bucket_creation=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def bucket(system, tmp_path):
+    name = f"b{abs(hash(tmp_path)) % 10**9}"
+    system.create_dir(name)
+    return name
+
+
+@pytest.fixture
+def url(server, bucket):
+    return f"s3://{bucket}/runs/RUN?endpoint_override=http://{server.address}&region=us-east-1"
+
+
+def stored(system, bucket):
+    """What is in the bucket, by its name below the run."""
+    found = system.get_file_info(fs.FileSelector(f"{bucket}/runs/RUN", recursive=True, allow_not_found=True))
+    return {info.path.removeprefix(f"{bucket}/runs/RUN/"): info for info in found if info.type == fs.FileType.File}
+
+
+def write(system, path, data):
+    with system.open_output_stream(path) as stream:
+        stream.write(data)
+
+
+def files_of(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_run_comes_back_byte_for_byte(folder, url):
+    pushed = push(load(folder), url)
+    assert (pushed.written, pushed.there) == (len(load(folder).manifest.parts), 0)
+    copy = fetch(url)
+    assert files_of(copy) == files_of(folder)
+    assert list(checksums.changes(load(copy))) == []
+    assert copy.name == "RUN"
+
+
+def test_the_manifest_is_written_last(folder, url, server):
+    before = len(server.requests())
+    push(load(folder), url)
+    written = [path for method, path in server.requests()[before:] if method in ("PUT", "POST")]
+    assert len(written) > len(load(folder).manifest.parts)
+    assert f"/{MANIFEST}" in written[-1]
+    first = next(at for at, path in enumerate(written) if MANIFEST in path)
+    assert all(MANIFEST in path for path in written[first:])
+
+
+def test_a_report_needs_few_requests_and_a_second_one_hardly_any(folder, url, server):
+    push(load(folder), url)
+    runner = CliRunner()
+    counts = []
+    for _ in range(2):
+        before = len(server.requests())
+        assert runner.invoke(cli, ["report", url], catch_exceptions=False).exit_code == 0
+        counts.append(len(server.requests()) - before)
+    assert counts == [2 + 2 * len(load(folder).manifest.parts), 2]
+    assert 2 + 2 * len(TABLES) <= MOST_REQUESTS  # a compact run has one file for each table
+
+
+def leaves(found, path=()):
+    """Every value of a JSON document, with its place."""
+    if isinstance(found, dict | list):
+        for key, value in found.items() if isinstance(found, dict) else enumerate(found):
+            yield from leaves(value, (*path, key))
+    else:
+        yield path, found
+
+
+@pytest.mark.parametrize("verb", ["report", "ops", "memory", "verify"])
+def test_a_verb_says_the_same_of_the_url(folder, url, verb):
+    push(load(folder), url)
+    here, there = (
+        CliRunner().invoke(cli, [verb, place, "--format", "json"], catch_exceptions=False)
+        for place in (str(folder), url)
+    )
+    assert (there.exit_code, here.exit_code) == (0, 0)
+    assert str(fetch(url)) not in there.stdout
+    wanted = list(leaves(json.loads(here.stdout)))
+    found = list(leaves(json.loads(there.stdout.replace(url, str(folder)).replace("RUN-changed", f"{folder}-changed"))))
+    assert [place for place, _ in found] == [place for place, _ in wanted]
+    for (place, new), (_, old) in zip(found, wanted, strict=True):
+        # sums of fractions in another order differ in the last digit
+        assert new == (pytest.approx(old, rel=1e-9) if isinstance(old, float) else old), place
+
+
+def test_sql_asks_the_tables_at_the_url(folder, url):
+    push(load(folder), url)
+    words = ["SELECT * FROM step ORDER BY ALL", "--format", "csv"]
+    here, there = (
+        CliRunner().invoke(cli, ["sql", place, *words], catch_exceptions=False) for place in (str(folder), url)
+    )
+    assert there.stdout == here.stdout
+    assert here.stdout.count("\n") > 10
+
+
+def test_a_side_of_a_comparison_is_measured_alike_and_called_by_its_url(folder, url):
+    push(load(folder), url)
+    here, there = open_measures(folder), open_measures(url)
+    assert (here.label, there.label) == (str(folder), url)
+    there.label = here.label
+    assert there == here
+    done = CliRunner().invoke(cli, ["compare", url, url])
+    assert done.exception.message.count(url) == 2  # both sides hold the run ...
+
+
+def test_the_commands_of_a_report_name_the_url_and_write_into_no_cache(folder, url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    push(load(folder), url)
+    text = CliRunner().invoke(cli, ["report", url, "--full"], catch_exceptions=False).stdout
+    assert url in "".join(text.split())
+    assert "-o RUN-changed" in " ".join(text.replace("\\", "").split())
+    assert "cache" not in text
+
+
+def test_a_comparison_says_when_nothing_is_at_the_url(folder, url):
+    push(load(folder), url)
+    for base, new in ((url.replace("/RUN?", "/NONE?"), url), (url, url.replace("/RUN?", "/NONE?"))):
+        with pytest.raises(RunError, match=r"/NONE"):
+            pipeprof.compare(base, new)
+
+
+def test_python_opens_a_url(folder, url):
+    push(load(folder), url)
+    with pipeprof.open(url) as found, pipeprof.open(folder) as wanted:
+        assert found.step.equals(wanted.step)
+        assert len(found.step) > 0
+
+
+def test_another_run_is_replaced_with_force_alone(folder, url, system, bucket):
+    push(load(folder), url)
+    other = load(folder)
+    other.manifest.job = "another"
+    other.save()
+    with pytest.raises(UsageError, match="another run is at `s3://") as caught:
+        push(other, url)
+    assert "--force" in caught.value.hint
+    assert load(fetch(url)).manifest.job is None
+    assert push(other, url, force=True).written == 0  # the same tables
+    assert load(fetch(url)).manifest.job == "another"
+    assert len(stored(system, bucket)) == 1 + len(other.manifest.parts)
+
+
+def test_what_a_replaced_manifest_named_goes_a_day_later(folder, url, system, bucket, monkeypatch):
+    push(load(folder), url)
+    write(system, f"{bucket}/runs/RUN/step/rows-{'0' * 16}.parquet", b"of an older run")
+    other = load(folder)
+    for job in ("second", "third"):
+        other.manifest.job = job
+        other.save()
+        push(other, url, force=True)
+        assert (f"step/rows-{'0' * 16}.parquet" in stored(system, bucket)) is (job == "second")
+        monkeypatch.setattr(objects, "KEPT", -objects.KEPT)
+    assert load(fetch(url)).manifest.job == "third"
+
+
+def test_an_upload_that_was_cut_off_is_no_run_and_goes_on(folder, url, monkeypatch):
+    run, put = load(folder), objects.Objects.put_pieces
+    left = [3]
+
+    def failing(self, path, pieces):
+        left[0] -= 1
+        if left[0] < 0:
+            raise RunError("the network is gone")
+        put(self, path, pieces)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(objects.Objects, "put_pieces", failing)
+        with pytest.raises(RunError, match="network is gone"):
+            push(run, url)
+    with pytest.raises(RunError, match=r"no whole run at `s3://.*`run.json`, which is uploaded last") as caught:
+        fetch(url)
+    assert "again" in caught.value.hint
+    assert (push(run, url).there, push(run, url).written) == (3, 0)
+    assert files_of(fetch(url)) == files_of(folder)
+
+
+def test_a_replacement_that_was_cut_off_leaves_the_old_run_whole(folder, url, monkeypatch):
+    push(load(folder), url)
+    other = load(folder)
+    other.manifest.job = "another"
+    other.save()
+    put = objects.Objects.put
+
+    def failing(self, path, data):
+        raise RunError("the network is gone") if path.endswith(MANIFEST) else put(self, path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(objects.Objects, "put", failing)
+        with pytest.raises(RunError, match="network is gone"):
+            push(other, url, force=True)
+    assert load(fetch(url)).manifest.job is None
+
+
+@pytest.mark.parametrize("state", ["partial", "failed", "running"])
+def test_only_complete_runs_are_pushed(folder, url, system, bucket, state):
+    run = load(folder)
+    run.manifest.state = state
+    with pytest.raises(RunError, match="not a complete run"):
+        push(run, url)
+    assert stored(system, bucket) == {}
+
+
+def test_a_file_that_is_not_as_it_was_written_is_not_pushed(folder, url, system, bucket):
+    run = load(folder)
+    path = run.files("step")[0]
+    data = bytearray(path.read_bytes())
+    data[len(data) // 4] ^= 1  # size and footer stay
+    path.write_bytes(data)
+    with pytest.raises(RunError, match="changed after the run was made"):
+        push(run, url)
+    assert MANIFEST not in stored(system, bucket)
+
+
+@pytest.mark.parametrize("how", ["changed", "cut", "longer", "gone"])
+def test_a_damaged_object_is_named_and_no_copy_is_left(folder, url, system, bucket, how, tmp_path):
+    push(load(folder), url)
+    (name,) = [name for name in stored(system, bucket) if name.startswith("step/")]
+    path = f"{bucket}/runs/RUN/{name}"
+    with system.open_input_stream(path) as stream:
+        data = bytearray(stream.read())
+    data[len(data) // 4] ^= 1
+    if how == "gone":
+        system.delete_file(path)
+    else:
+        write(system, path, {"changed": bytes(data), "cut": bytes(data[:-100]), "longer": bytes(data) * 3}[how])
+    with pytest.raises(RunError, match=r"damaged file `step/rows.parquet` in `s3://") as caught:
+        fetch(url)
+    assert str(tmp_path) not in caught.value.message
+    assert list((tmp_path / "cache" / "pipeprof" / "runs").iterdir()) == []
+
+
+def test_a_copy_that_was_changed_is_read_again(folder, url):
+    push(load(folder), url)
+    copy = fetch(url)
+    load(copy).files("step")[0].write_bytes(b"x")
+    assert fetch(url) == copy
+    assert files_of(copy) == files_of(folder)
+
+
+def test_copies_that_nobody_asks_for_are_removed(folder, url, monkeypatch):
+    push(load(folder), url)
+    old = fetch(url)
+    other = load(folder)
+    other.manifest.job = "another"
+    other.save()
+    push(other, url, force=True)
+    new = fetch(url)
+    assert old.is_dir()
+    monkeypatch.setattr(run_objects, "_KEPT_S", -60)
+    fetch(url)
+    assert not old.exists()
+    assert not new.exists()
+
+
+def test_a_run_that_another_program_copied_is_read(recorded, url, system, bucket):
+    for name, data in files_of(recorded).items():
+        write(system, f"{bucket}/runs/RUN/{name}", data)
+    assert files_of(fetch(url)) == files_of(recorded)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../../x.parquet",
+        "/etc/x",
+        "step/../../x",
+        "step/rep=0/rank=0/../../../../x",
+        "nosuch/rows.parquet",
+        "step/x",
+    ],
+)
+def test_a_manifest_that_names_other_files_is_refused(folder, url, system, bucket, name, tmp_path):
+    push(load(folder), url)
+    manifest = json.loads(folder.joinpath(MANIFEST).read_bytes())
+    manifest["parts"][name] = {"bytes": 1, "footer": "", "sha256": ""}
+    write(system, f"{bucket}/runs/RUN/{MANIFEST}", json.dumps(manifest).encode())
+    with pytest.raises(RunError, match="is no file of a table"):
+        fetch(url)
+    assert list((tmp_path / "cache" / "pipeprof" / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize(("member", "value", "said"), [
+    ("state", "running", "while it was recorded"), ("parts", None, "no checksums"), ("schema_version", 10**6, "upgrade|newer"),
+    ("run_id", 7, "damaged manifest `s3://"),
+])  # fmt: skip
+def test_a_manifest_that_cannot_be_trusted_is_refused(folder, url, system, bucket, member, value, said):
+    manifest = json.loads(folder.joinpath(MANIFEST).read_bytes()) | {member: value}
+    write(system, f"{bucket}/runs/RUN/{MANIFEST}", json.dumps(manifest).encode())
+    with pytest.raises(RunError, match=said):
+        fetch(url)
+
+
+def test_a_run_that_is_too_large_is_not_read(folder, url, monkeypatch):
+    push(load(folder), url)
+    monkeypatch.setenv("PIPEPROF_MAX_BYTES", "30000")
+    with pytest.raises(RunError, match="bytes"):
+        fetch(url)
+
+
+def test_nothing_there_is_one_clear_error(url, tmp_path):
+    done = CliRunner().invoke(cli, ["report", url])
+    assert isinstance(done.exception, RunError)
+    assert done.exception.message == f"no run at `{url.partition('?')[0]}`"
+    assert "pipeprof push" in done.exception.hint
+    assert done.exception.exit_code == 3
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_user_or_password_in_a_url_is_refused_and_not_shown(folder, url):
+    named = url.replace("s3://", f"s3://key:{SECRET}@")
+    for call in (lambda: fetch(named), lambda: push(load(folder), named)):
+        with pytest.raises(UsageError, match="user or password") as caught:
+            call()
+        assert SECRET not in caught.value.message + caught.value.hint
+
+
+def test_a_wrong_option_is_told_before_anything_is_read(url, server):
+    before = len(server.requests())
+    done = CliRunner().invoke(cli, ["report", url, "--format", "nonsense"])
+    assert (done.exit_code, len(server.requests())) == (2, before)
+
+
+@pytest.mark.parametrize("words", [["compact", "{url}"], ["push", "{url}", "{url}"]])
+def test_a_verb_that_changes_a_run_takes_no_url(url, words):
+    done = CliRunner().invoke(cli, [word.format(url=url) for word in words])
+    assert isinstance(done.exception, UsageError)
+    assert "not changed" in done.exception.message
+
+
+def test_a_folder_is_storage_too(folder, tmp_path):
+    place = f"file://{tmp_path}/store/RUN"
+    push(load(folder), place)
+    assert files_of(fetch(place)) == files_of(folder)
+    assert not list((tmp_path / "store").rglob("*.tmp"))
+    assert files_of(fetch(f"file://{folder}")) == files_of(folder)
+
+
+def test_azure_takes_its_account_from_the_environment(monkeypatch):
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT", raising=False)
+    with pytest.raises(UsageError, match="AZURE_STORAGE_ACCOUNT is not set"):
+        fetch("az://container/RUN")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "team")
+    place = objects.located("az://container/runs/RUN")
+    assert (type(place.system), place.path) == (fs.AzureFileSystem, "container/runs/RUN")
+    assert place.system == fs.AzureFileSystem("team")
+
+
+class Faulty(http.server.BaseHTTPRequestHandler):
+    """Passes requests on, and fails now and then: `server.faults` are taken one by one by requests for tables."""
+
+    def _pass(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)) or None
+        fault = self.server.faults.pop() if self.server.faults and ".parquet" in self.path else None
+        self.server.seen.append(fault)
+        if fault == "500":
+            self.send_response(500)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        wanted = {name: value for name, value in self.headers.items() if name != "Content-Length"}
+        asked = urllib.request.Request(self.server.to + self.path, body, wanted, method=self.command)  # noqa: S310
+        try:
+            answer = urllib.request.urlopen(asked, timeout=30)  # noqa: S310 - the server of this test
+        except urllib.error.HTTPError as error:
+            answer = error
+        data = answer.read()
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            if name not in ("Connection", "Transfer-Encoding", "Content-Length"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", answer.headers.get("Content-Length") or str(len(data)))
+        self.end_headers()
+        self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
+        self.close_connection = True
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _pass  # noqa: N815 - names of the standard library
+
+    def log_message(self, *_):
+        """Says nothing."""
+
+
+@pytest.fixture
+def faulty(server):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Faulty) as proxy:
+        proxy.to, proxy.faults, proxy.seen = f"http://{server.address}", [], []
+        thread = threading.Thread(target=proxy.serve_forever)
+        thread.start()
+        yield proxy
+        proxy.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("fault", ["500", "cut"])
+def test_a_storage_that_fails_now_and_then_loses_nothing(folder, url, server, faulty, fault, tmp_path):
+    through = url.replace(server.address, f"127.0.0.1:{faulty.server_port}")
+    push(load(folder), url)
+    faulty.faults = [fault, fault]
+    try:
+        copy = fetch(through)
+    except RunError:  # where the client did not ask again by itself
+        assert list((tmp_path / "cache" / "pipeprof" / "runs").iterdir()) == []
+        copy = fetch(through)
+    assert faulty.seen.count(fault) == 2
+    assert files_of(copy) == files_of(folder)
+
+
+def test_a_server_that_is_gone_is_one_clear_error(folder, url, server, faulty):
+    gone = url.replace(server.address, "127.0.0.1:9")
+    for call in (lambda: fetch(gone), lambda: push(load(folder), gone)):
+        with pytest.raises(PipeprofError, match=r"cannot read .*s3://") as caught:
+            call()
+        assert caught.value.exit_code == 3
+        assert "\n" not in caught.value.message
+        assert "credentials in the environment" in caught.value.hint
