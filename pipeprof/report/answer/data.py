@@ -37,7 +37,9 @@ def answer(content: dict[str, Any]) -> Answer:
     given.place = _place(found)
     feeder = process.feeder(content)
     if found["op_id"] is not None:
-        given.cause = _cause(found) if feeder is None else f"{_cause(found)[:-1]}; it may wait for {_busy(feeder)}."
+        given.cause = _cause(
+            found, " (storage, network or sleep)" if feeder is None else f", perhaps for {_busy(feeder)}"
+        )
     elif found["stage"] == LATE:
         given.cause = "The batches are ready on the host, but they reach the device late."
     else:
@@ -45,8 +47,8 @@ def answer(content: dict[str, Any]) -> Answer:
     _advise(given, content)
     if feeder is not None:
         given.action = (
-            f"Make what {process.label(feeder)} does cheaper, or give the training more cores, if that makes what "
-            f"{_label(found)} waits for."
+            f"If {_label(found)} gets its rows from {process.label(feeder)}: make what that does cheaper, or give the "
+            "training more cores."
         )
     return given
 
@@ -107,7 +109,8 @@ def _short_of_cpu(found: dict[str, Any]) -> str:
     )
 
 
-def _cause(found: dict[str, Any]) -> str:
+def _cause(found: dict[str, Any], for_what: str) -> str:
+    """`for_what`: what a stage that waits may wait for."""
     facts = found["facts"] or {}
     who = capital(_label(found))
     workers = facts.get("workers")
@@ -116,9 +119,7 @@ def _cause(found: dict[str, Any]) -> str:
     stall = "" if facts.get("longest_ns") is None else f", up to {format_ns(facts['longest_ns'])} for a row"
     what = {
         "cpu": f"it needs{work}, computing" if work else "it computes all the time",
-        "wait": f"it needs{work}, mostly waiting (storage, network or sleep)"
-        if work
-        else "it mostly waits (storage, network or sleep)",
+        "wait": f"it takes{_alone(work)}, mostly waiting{for_what}" if work else f"it mostly waits{for_what}",
         "gil": "it computes in Python, where threads take turns with the interpreter's lock (GIL)"
         + (f", and needs{work}" if work else ""),
         "burst": f"it stalls now and then{stall}",
@@ -134,6 +135,11 @@ def _cause(found: dict[str, Any]) -> str:
         return f"{who} takes most CPU of all stages of the data pipeline{cores}{many}."
     role = "slowest" if found["verdict"] == "input_bound" else "busiest"
     return f"{who} is the {role} stage of the data pipeline: {what}."
+
+
+def _alone(work: str) -> str:
+    """` 16.4 ms per batch (2 workers)` of ` 16.4 ms of work per batch (2 workers)`."""
+    return work.replace(" of work per batch", " per batch")
 
 
 def _label(found: dict[str, Any]) -> str:
@@ -192,16 +198,19 @@ def _bounded(found: dict[str, Any], most: float) -> str:
     """What could be gained at most; where the cores are shared also what CPU times alone say."""
     freed = next((item["value"] for item in found["rule_facts"] if item["fact"] == "freed"), None)
     if freed is None or freed > most:
-        return f"{at_most(most)}, if {_label(found)} cost nothing at all{_beyond_waiting(found, most)}"
-    return f"{at_most(most)} without the data pipeline; by the CPU it takes, about {freed:.3g} times"
+        free, waiting = f"if {_label(found)} cost nothing at all", _by_not_waiting(found, most)
+        return (
+            f"{at_most(most)}, {free}" if waiting is None else f"{waiting}; {at_most(most)}, {free} to the CPU either"
+        )
+    return f"about {faster(freed)} by estimate ({at_most(most)}), if the whole data pipeline took no CPU"
 
 
-def _beyond_waiting(found: dict[str, Any], most: float) -> str:
-    """Why a bound is more than the waiting alone explains."""
+def _by_not_waiting(found: dict[str, Any], most: float) -> str | None:
+    """What the end of all waiting brings, where a bound is more than that explains."""
     waiting = found["data_wait_share"]
     if waiting is None or waiting >= 1 or most <= MUCH_MORE / (1 - waiting):
-        return ""
-    return f" ({1 / (1 - waiting):.3g} times by not waiting; the steps themselves may become shorter too)"
+        return None
+    return f"about {faster(1 / (1 - waiting))} by not waiting"
 
 
 def _then(content: dict[str, Any], then: int | str | None) -> str:
@@ -225,6 +234,7 @@ def _reason(content: dict[str, Any]) -> str:
             )
         busy, margin = facts["utilisation"], facts["margin"] or 0.0
         other = f", the next stage {percent(min(1.0, max(0.0, busy - margin)))}" if margin > 0 else ""
-        how = "occupied, mostly with waiting," if found["kind"] in ("wait", "poll") else "busy"
-        return f"{who} was {how} {percent(min(1.0, busy))} of the time{other}"
+        mostly = ", mostly waiting" if found["kind"] in ("wait", "poll") else ""
+        how = "had a row under way" if mostly else "was busy"
+        return f"{who} {how} {percent(min(1.0, busy))} of the time{mostly}{other}"
     return unopposed(content)

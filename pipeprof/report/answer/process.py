@@ -15,8 +15,8 @@ ADVICE = {
         "writer asks its queue without a pause, however seldom something is collected."
     ),
     "": (
-        "Stop this process while the training runs, or let it sleep when it has nothing to do: a loop that asks a "
-        "queue without blocking (`get(block=False)`) takes a whole core."
+        "Stop this process while the training runs, or let it sleep when it has nothing to do: for example, a "
+        "loop that asks a queue without blocking (`get(block=False)`) takes a whole core."
     ),
 }  # by a part of the path of the library that made it
 LONGEST = 40
@@ -69,7 +69,7 @@ def _sentence(found: dict[str, Any]) -> str:
 
 def _cause(found: dict[str, Any]) -> str:
     text = (
-        f"During the steady steps it used {_number(found['cores'])} and the training "
+        f"During the steady steps {label(found)} used {_number(found['cores'])} and the training "
         f"{_number(found['training_cores'])} of {_cores(found['available_cores'])}"
     )
     if found["other_cores"] >= 0.1:
@@ -77,7 +77,7 @@ def _cause(found: dict[str, Any]) -> str:
     waits = found["wait_cores"]
     if waits is None or waits < 0.1:
         return text + "."
-    return f"{text}; {waits:.1f} threads of the training at a time were ready to run and had no core."
+    return f"{text}; on average {waits:.1f} threads of the training were ready to run and had no core."
 
 
 def _short(command: str) -> str:

@@ -48,7 +48,7 @@ def _spare(given: Answer, found: dict[str, Any]) -> None:
         return
     if item["code"] == "workers":
         where = f" ({item['place']})" if item["place"] else ""
-        given.action = f"{given.action} {capital(item['text'])}{where}."
+        given.action = f"{given.action} Besides, {item['text']}{where}."
     else:
         given.action, given.place = capital(item["action"]) + ".", item["place"] or ""
 

@@ -83,7 +83,7 @@ def _most_workers(how: str) -> Callable[[Facts], tuple[str, str]]:
     def said(facts: Facts) -> tuple[str, str]:
         cpus = "the one CPU" if facts["cpus"] == 1 else f"the {facts['cpus']} CPUs"
         workers = format_count(facts["workers"], "worker")
-        return how, f"{op_label(facts['op'])} has {workers}, and MindSpore allows no more than {cpus} of this machine"
+        return how, f"{op_label(facts['op'])} has {workers} already, as many as {cpus} of this machine allow"
 
     return said
 
@@ -109,11 +109,20 @@ def _on_op(action: str, reason: str = "") -> Callable[[Facts], tuple[str, str]]:
 
 def _whole_batches(facts: Facts) -> tuple[str, str]:
     action = (
-        f"let {op_label(facts['op'])} work on whole batches: put `.batch()` in front of this map, or give the function "
-        "to batch as per_batch_map"
+        f"let {op_label(facts['op'])} work on whole batches: put `.batch()` in front of this map and let the function "
+        "take an array of rows, or pass it to `.batch` as per_batch_map"
     )
     calls = f"it is called {facts['rows']:.0f} times for a batch, {format_ns(facts['row_ns'])} each"
     return action, f"{calls}; NumPy does all rows in one call"
+
+
+def _cheaper_reading(facts: Facts) -> tuple[str, str]:
+    """Of a source that computes, or else reads or waits."""
+    how = "make several rows at once, or make them once" if facts.get("computes") else "read in blocks"
+    action = f"make the rows of {op_label(facts['op'])} cheaper"
+    return action, f"{how} and store them as MindRecord" if facts.get(
+        "computes"
+    ) else f"{how}, or store the data as MindRecord"
 
 
 WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
@@ -155,7 +164,7 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
         "python_multiprocessing=True",
         LOCKED,
     ),
-    "cheaper_reading": _on_op("make the rows of {op} cheaper", "read in blocks, or store the data as MindRecord"),
+    "cheaper_reading": _cheaper_reading,
     "rarer_stalls": _on_op(
         "make the stalls of {op} rarer", "it is too slow even on average, so a longer queue cannot help"
     ),

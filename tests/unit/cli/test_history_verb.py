@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from pipeprof.cli import cli
 from pipeprof.errors import PipeprofError
 from pipeprof.record.baseline import save
 from pipeprof.record.measures import Measures, Repetition
+from pipeprof.report import history_html
 
 MS = 1e6
 FINGERPRINT = {"cpu_model": "Test CPU", "cpu_cores": 2, "memory_bytes": 8 << 30, "device": "CPU", "mindspore": "2.9"}
@@ -113,15 +115,23 @@ def test_another_version_splits_the_series_and_makes_no_change(repository, call)
     assert "mindspore (2.9, now 2.10)" in " ".join(call("net")[1].split())
 
 
-def test_the_page_has_a_picture_of_each_series_and_no_script(repository, call, tmp_path):
+def test_the_page_has_a_chart_of_each_series(repository, call, tmp_path, monkeypatch):
     written(repository)
     code, _ = call("net", "--format", "html", "-o", str(tmp_path / "page.html"))
     page = (tmp_path / "page.html").read_text()
     assert code == 0
-    assert page.count("<svg") == 2
-    assert page.count("<circle") == 2 * MANY
-    assert "<script" not in page
+    specs = [json.loads(text) for text in re.findall(r"<script type=.application/json.[^>]*>(.*?)</script>", page)]
+    assert len(specs) == 2
+    for spec in specs:
+        points, levels = (layer["data"]["values"] for layer in spec["layer"][:2])
+        assert len(points) == MANY
+        assert {level["from"] for level in levels} <= set(range(MANY))
     assert "work of <code>decode</code> per batch grew" in page
+    monkeypatch.setattr(history_html, "can_draw", lambda: False)
+    assert call("net", "--format", "html", "-o", str(tmp_path / "plain.html"))[0] == 0
+    plain = (tmp_path / "plain.html").read_text()
+    assert "<script" not in plain
+    assert "pipeprof[charts]" in plain
 
 
 def test_only_the_named_metric_is_shown_and_a_wrong_name_has_a_near_one(repository, call):

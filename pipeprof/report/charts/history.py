@@ -1,0 +1,74 @@
+"""The series of a history: every measurement, and the levels between its changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.escape import line
+from pipeprof.report import history_rows
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, sentence
+from pipeprof.units import NS_PER_MS, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Row = dict[str, Any]
+
+UNITS = {"ns": ("ms", NS_PER_MS), "bytes": ("MiB", 1 << 20)}
+
+
+def charts_of(content: Mapping[str, Any]) -> list[Chart]:
+    """One for each series of a history."""
+    return [_chart(series, f"chart-series-{at}") for at, series in enumerate(content["series"])]
+
+
+def _chart(series: Row, name: str) -> Chart:
+    metric, points = history_rows.name_of(series), series["points"]
+    changes = format_count(len(series["changes"]), "change") if series["enough"] else "too few to look for changes"
+    last = history_rows.value(series, points[-1]["value"])
+    said = f"{metric}: {format_count(len(points), 'measurement')}, {changes}, the last {last}"
+    caption = (
+        f"{sentence(said)} A point is a measurement, a line a level. On {line(series['machine'])}, conditions "
+        f"{line(series['conditions'])}. Point at a measurement to see its revision."
+    )
+    return Chart(name, f"{line(series['workload'])}: {metric}", caption, line(said), _drawn(series))
+
+
+def _drawn(series: Row) -> Any:
+    import altair as alt
+
+    unit, divisor = _unit(series)
+    told = [history_rows.value(series, point["value"]) for point in series["points"]]
+    points = [
+        {
+            "at": number, "value": point["value"] / divisor,
+            "told": line(f"{text}, {(point['revision'] or '-')[: history_rows.SHORT]}, {point['at'] or '-'}"),
+        }
+        for number, (point, text) in enumerate(zip(series["points"], told, strict=True))
+    ]  # fmt: skip
+    levels = [{"from": first, "to": last, "level": level / divisor} for first, last, level in _levels(series)]
+    pointed = alt.selection_point(on="pointerover", nearest=True, empty=False)
+    across = alt.X("at:Q", title="measurement", axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False))
+    up = alt.Y("value:Q", title=unit, scale=alt.Scale(zero=False))
+    base = alt.Chart(alt.Data(values=points), width=WIDTH, height=160).encode(x=across, y=up)
+    dots = base.mark_point(filled=True, size=40, opacity=0.7, color=COLOURS[6]).add_params(pointed)
+    words = base.mark_text(align="left", dy=-12, color="currentColor").encode(text="told:N").transform_filter(pointed)
+    rules = alt.Chart(alt.Data(values=levels)).mark_rule(strokeWidth=2, color=COLOURS[1])
+    return alt.layer(dots, rules.encode(x=alt.X("from:Q"), x2="to:Q", y="level:Q"), words)
+
+
+def _unit(series: Row) -> tuple[str, float]:
+    """The unit of its axis, and how many of the record's are one."""
+    if series["anchor"]:
+        return "ratio", 1
+    return UNITS.get(series["unit"], (line(series["unit"]), 1))
+
+
+def _levels(series: Row) -> list[tuple[int, int, float]]:
+    """First and last place of each level, and its value."""
+    changes, last = series["changes"], len(series["points"]) - 1
+    if not changes:
+        return [(0, last, series["median"])]
+    starts = [0, *(change["position"] for change in changes)]
+    ends = [*(change["position"] - 1 for change in changes), last]
+    return list(zip(starts, ends, [changes[0]["before"], *(change["after"] for change in changes)], strict=True))
