@@ -122,16 +122,26 @@ class Objects:
         self.put_pieces(path, [data])
 
     def put_pieces(self, path: str, pieces: Iterable[bytes]) -> None:
-        """As `put`. Where reading the pieces fails, less than all of them may be there."""
+        """As `put`, but where the pieces end with an error, what came before may be there in a bucket: `discard` it."""
         written = f"{path}.{os.getpid()}.tmp" if self.is_local else path
         with self.errors(path, "write"):
             if self.is_local:
                 self.system.create_dir(path.rpartition("/")[0])
-            with self.system.open_output_stream(written) as stream:
-                for piece in pieces:
-                    stream.write(piece)
-            if self.is_local:
-                self.system.move(written, path)
+            try:
+                with self.system.open_output_stream(written) as stream:
+                    for piece in pieces:
+                        stream.write(piece)
+                if self.is_local:
+                    self.system.move(written, path)
+            except BaseException:
+                if self.is_local:
+                    self.discard(written)
+                raise
+
+    def discard(self, path: str) -> None:
+        """Remove an object, if it is there. A failure here is none: it stays, and nothing names it."""
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self.system.delete_file(path)
 
     def sizes(self, paths: list[str]) -> list[int | None]:
         """Bytes of each object; None of one that is not there."""

@@ -63,7 +63,11 @@ def push(run: Run, url: str, *, force: bool = False, progress: Callable[[str], N
     waiting = [name for name, part in parts.items() if sizes[name] != part.bytes]
     for number, name in enumerate(waiting, 1):
         progress(f"file {number} of {len(waiting)}, {name.partition('/')[0]}")
-        objects.put_pieces(named[name], _verified(run.path / name, parts[name]))
+        try:
+            objects.put_pieces(named[name], _verified(run.path / name, parts[name]))
+        except BaseException:
+            objects.discard(named[name])  # the next push would take it for whole if its size is right
+            raise
     if there != manifest or waiting:
         objects.put(pointer, manifest)
     if there not in (None, manifest):
@@ -149,8 +153,7 @@ def _copy(objects: Objects, url: str, manifest: bytes, progress: Callable[[str],
     place = home / key / (_UNSAFE.sub("_", objects.prefix.rpartition("/")[2])[:80].lstrip(".") or "run")
     try:
         if not _is_whole(place):
-            _make(objects, place, manifest, progress)
-            remember(place.parent / ORIGIN, url)
+            _make(objects, url, place, manifest, progress)
         os.utime(place.parent)
     except OSError as error:
         raise RunError(
@@ -169,7 +172,7 @@ def _is_whole(place: Path) -> bool:
     return True
 
 
-def _make(objects: Objects, place: Path, manifest: bytes, progress: Callable[[str], None]) -> None:
+def _make(objects: Objects, url: str, place: Path, manifest: bytes, progress: Callable[[str], None]) -> None:
     home = place.parent.parent
     home.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=home))
@@ -178,9 +181,11 @@ def _make(objects: Objects, place: Path, manifest: bytes, progress: Callable[[st
         copy.mkdir()
         copy.joinpath(MANIFEST).write_bytes(manifest)
         _fill(objects, load(copy), progress)
-        shutil.rmtree(place.parent, ignore_errors=True)
-        with contextlib.suppress(FileExistsError):
-            fresh.rename(place.parent)
+        remember(fresh / ORIGIN, url)
+        if not _is_whole(place):  # no other process has made it meanwhile
+            shutil.rmtree(place.parent, ignore_errors=True)
+            with contextlib.suppress(OSError):  # another one was faster after all
+                fresh.rename(place.parent)
     except RunError as error:  # names what is in the bucket, not the copy of it
         raise RunError(error.message.replace(str(fresh / place.name), objects.shown), error.hint) from error
     finally:

@@ -8,6 +8,7 @@ import shutil
 import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -271,15 +272,33 @@ def test_only_complete_runs_are_pushed(folder, url, system, bucket, state):
     assert stored(system, bucket) == {}
 
 
-def test_a_file_that_is_not_as_it_was_written_is_not_pushed(folder, url, system, bucket):
+@pytest.mark.parametrize("local", [False, True])
+def test_a_file_that_is_not_as_it_was_written_is_not_pushed(folder, url, local, tmp_path):
+    url = f"file://{tmp_path}/store/RUN" if local else url
     run = load(folder)
     path = run.files("step")[0]
-    data = bytearray(path.read_bytes())
+    before = path.read_bytes()
+    data = bytearray(before)
     data[len(data) // 4] ^= 1  # size and footer stay
     path.write_bytes(data)
     with pytest.raises(RunError, match="changed after the run was made"):
         push(run, url)
-    assert MANIFEST not in stored(system, bucket)
+    with pytest.raises(RunError, match="no whole run"):
+        fetch(url)
+    assert not list(tmp_path.rglob("*.tmp"))
+    path.write_bytes(before)
+    assert push(run, url).written > 0
+    assert files_of(fetch(url)) == files_of(folder)
+
+
+def test_many_ask_for_a_run_at_once(folder, url):
+    push(load(folder), url)
+    with ThreadPoolExecutor(4) as pool:
+        copies = list(pool.map(fetch, [url] * 8))
+    assert len(set(copies)) == 1
+    assert files_of(copies[0]) == files_of(folder)
+    assert load(copies[0]).name == url
+    assert len(list(copies[0].parents[1].iterdir())) == 1
 
 
 @pytest.mark.parametrize("how", ["changed", "cut", "longer", "gone"])
