@@ -215,7 +215,13 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     if kind in ("cpu", "gil"):
         yield from _processes(row, loop)
     polls = None if now > 1 else {"code": "source_would_poll", "rows_per_second": THREAD_ROWS_S}
-    yield _of("cheaper_reading", row, {"computes": kind in ("cpu", "gil")}, place=row["code"], not_when=polls)
+    yield _of(
+        "cheaper_reading",
+        row,
+        {"computes": kind in ("cpu", "gil"), "polls": kind == "poll"},
+        place=row["code"],
+        not_when=polls,
+    )
 
 
 def _deeper(row: Row, loop: Loop) -> Suggestion:

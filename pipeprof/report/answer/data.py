@@ -197,12 +197,13 @@ def _is_little(item: dict[str, Any]) -> bool:
 def _bounded(found: dict[str, Any], most: float) -> str:
     """What could be gained at most; where the cores are shared also what CPU times alone say."""
     freed = next((item["value"] for item in found["rule_facts"] if item["fact"] == "freed"), None)
+    bound = at_most(most).removesuffix(" as fast")
     if freed is None or freed > most:
-        free, waiting = f"if {_label(found)} cost nothing at all", _by_not_waiting(found, most)
-        return (
-            f"{at_most(most)}, {free}" if waiting is None else f"{waiting}; {at_most(most)}, {free} to the CPU either"
-        )
-    return f"about {faster(freed)} by estimate ({at_most(most)}), if the whole data pipeline took no CPU"
+        waiting = _by_not_waiting(found, most)
+        if waiting is None:
+            return f"{at_most(most)}, if {_label(found)} cost nothing at all"
+        return f"{waiting}; {bound}, if the steps themselves become shorter too"
+    return f"about {faster(freed)} by estimate, if the whole data pipeline took no CPU ({bound})"
 
 
 def _by_not_waiting(found: dict[str, Any], most: float) -> str | None:

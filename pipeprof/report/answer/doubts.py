@@ -88,8 +88,8 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
         "for instance to begin epochs"
     ),
     "shares_cpu": lambda doubt: (
-        "the training shares its cores with the data pipeline; how much faster it would be without, about "
-        f"{doubt['times']:.2f} times, is an estimate (`pipeprof headspace` measures it)"
+        "the training shares its cores with the data pipeline (without it about "
+        f"{doubt['times']:.2f} times as fast, by estimate)"
     ),
     "other_load": lambda doubt: (
         f"other programs used {doubt['other_cores']:.1f} of {doubt['cores']:g} cores, and hardly any was idle"

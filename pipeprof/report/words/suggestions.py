@@ -118,11 +118,11 @@ def _whole_batches(facts: Facts) -> tuple[str, str]:
 
 def _cheaper_reading(facts: Facts) -> tuple[str, str]:
     """Of a source that computes, or else reads or waits."""
-    how = "make several rows at once, or make them once" if facts.get("computes") else "read in blocks"
-    action = f"make the rows of {op_label(facts['op'])} cheaper"
-    return action, f"{how} and store them as MindRecord" if facts.get(
-        "computes"
-    ) else f"{how}, or store the data as MindRecord"
+    ready = ", so that the next one is ready in time" if facts.get("polls") else ""
+    action = f"make the rows of {op_label(facts['op'])} cheaper{ready}"
+    if facts.get("computes"):
+        return action, "make several rows at once, or make them once and store them as MindRecord"
+    return action, "read in blocks, or store the data as MindRecord"
 
 
 WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
