@@ -76,8 +76,8 @@ def test_a_process_that_makes_the_rows_takes_cpu_and_the_source_waits_for_it(rep
     assert (content["diagnosis"]["op_name"], content["diagnosis"]["kind"]) == ("Received", "wait")
     assert content["cpu_account"]["contention"]["what"] == "feed"
     screen = content["first_screen"]
-    assert f"it may wait for the process `feed` (started at {line_of('feeder.start()')})" in screen["cause"]
-    assert screen["action"].startswith("Make what the process `feed` does cheaper")
+    assert f"perhaps for the process `feed` (started at {line_of('feeder.start()')})" in screen["cause"]
+    assert screen["action"].startswith("If the source `Received` gets its rows from the process `feed`: make what")
 
 
 def test_the_account_adds_up_to_what_the_kernel_counted_for_the_job(pipeprof):

@@ -81,9 +81,11 @@ def _processes(facts: Facts) -> tuple[str, str]:
 
 def _most_workers(how: str) -> Callable[[Facts], tuple[str, str]]:
     def said(facts: Facts) -> tuple[str, str]:
-        cpus = "the one CPU" if facts["cpus"] == 1 else f"the {facts['cpus']} CPUs"
+        cpus = "the one CPU of this machine allows"
+        if facts["cpus"] != 1:
+            cpus = f"the {facts['cpus']} CPUs of this machine allow"
         workers = format_count(facts["workers"], "worker")
-        return how, f"{op_label(facts['op'])} has {workers} already, as many as {cpus} of this machine allow"
+        return how, f"{op_label(facts['op'])} has {workers} already, as many as {cpus}"
 
     return said
 

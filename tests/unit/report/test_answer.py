@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.report.answer import answer_of
-from pipeprof.report.answer.data import _beyond_waiting, _is_little, _reason, _sentence
+from pipeprof.report.answer.data import _by_not_waiting, _is_little, _reason, _sentence
 from pipeprof.report.answer.doubts import WORDS, clauses, reason
 from pipeprof.report.answer.ended import _frames
 from pipeprof.report.answer.screen import command_lines, height, lines
@@ -196,12 +196,14 @@ def test_a_mean_that_the_median_hides_stands_beside_it():
 
 
 def test_a_bound_beyond_what_waiting_explains_says_why():
-    assert "1.61 times by not waiting" in _beyond_waiting({"data_wait_share": 0.38}, 13.5)
-    assert _beyond_waiting({"data_wait_share": 0.38}, 1.7) == ""
-    assert _beyond_waiting({"data_wait_share": None}, 13.5) == ""
+    assert _by_not_waiting({"data_wait_share": 0.38}, 13.5) == "about 1.61 times as fast by not waiting"
+    assert _by_not_waiting({"data_wait_share": 0.38}, 1.7) is None
+    assert _by_not_waiting({"data_wait_share": None}, 13.5) is None
 
 
-@pytest.mark.parametrize(("kind", "words"), [("wait", "occupied, mostly with waiting, 99 %"), ("cpu", "busy 99 %")])
+@pytest.mark.parametrize(
+    ("kind", "words"), [("wait", "had a row under way 99 % of the time, mostly waiting"), ("cpu", "busy 99 %")]
+)
 def test_a_stage_that_waits_is_occupied_not_busy(kind, words):
     facts = {"utilisation": 0.99, "margin": 0.9}
     found = {"doubt_facts": [], "facts": facts, "op_id": 3, "op_type": "GeneratorOp", "op_name": "Source",

@@ -35,8 +35,8 @@ def test_the_first_sentence_names_it_with_its_origin_and_share():
 def test_cause_place_gain_and_reason_have_the_numbers():
     given = answer()
     assert given.cause == (
-        "During the steady steps it used 0.9 and the training 1.1 of 2 cores; 2.8 threads of the training at a time "
-        "were ready to run and had no core."
+        "During the steady steps the process `WriterPool` used 0.9 and the training 1.1 of 2 cores; on average 2.8 threads "
+        "of the training were ready to run and had no core."
     )
     assert given.place == "/w/train.py:9; made by /lib/mindspore/train/summary/_writer_pool.py:84"
     assert given.gain == "Its 0.9 cores become free for the training, which now has 1.1 of 2 cores"

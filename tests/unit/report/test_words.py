@@ -108,7 +108,7 @@ def test_a_bound_names_what_limits_next(following, words):
 
 def test_limits_of_workers_count_right():
     assert (
-        "has 1 worker, and MindSpore allows no more than the one CPU"
+        "has 1 worker already, as many as the one CPU of this machine allows"
         in said("most_workers_wait", workers=1, cpus=1)["text"]
     )
 
