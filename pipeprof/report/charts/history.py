@@ -52,7 +52,8 @@ def _drawn(series: Row) -> Any:
     up = alt.Y("value:Q", title=unit, scale=alt.Scale(zero=False))
     base = alt.Chart(alt.Data(values=points), width=WIDTH, height=160).encode(x=across, y=up)
     dots = base.mark_point(filled=True, size=40, opacity=0.7, color=COLOURS[6]).add_params(pointed)
-    words = base.mark_text(align="left", dy=-12, color="currentColor", aria=False).encode(
+    side = f"datum.at < {len(points) / 2} ? 'left' : 'right'"
+    words = base.mark_text(align=alt.expr(side), dy=-12, color="currentColor", aria=False).encode(
         text="told:N", opacity=alt.when(pointed).then(alt.value(1)).otherwise(alt.value(0))
     )
     rules = alt.Chart(alt.Data(values=levels)).mark_rule(strokeWidth=2, color=COLOURS[1])

@@ -1,0 +1,50 @@
+"""The page of a history in a browser."""
+
+from __future__ import annotations
+
+from pipeprof.report import history_html
+
+NOISE = [0.0, 0.2, -0.1, 0.3, -0.2] * 4
+
+
+def series(metric, unit, values, changes):
+    points = [
+        {"value": value, "revision": f"{number:040x}", "at": f"2026-11-{number + 1:02}T10:00:00+00:00"}
+        for number, value in enumerate(values)
+    ]
+    return {"workload": "net", "metric": metric, "unit": unit, "anchor": None, "machine": "m", "conditions": "c",
+            "points": points, "changes": changes, "enough": True, "median": values[0]}  # fmt: skip
+
+
+CHANGE = {
+    "position": 12, "before": 40e6, "after": 48e6, "ratio": 1.2, "at": "2026-11-13T10:00:00+00:00", "because": "",
+    "range": {"good": None, "bad": None, "good_at": None, "bad_at": "2026-11-13"},
+}  # fmt: skip
+STEPS = series(
+    "step_time_median", "ns", [(40 + noise + 8 * (at >= 12)) * 1e6 for at, noise in enumerate(NOISE)], [CHANGE]
+)
+CONTENT = {"source": "net", "measurements": 20, "series": [STEPS], "conditions": [], "left_out": []}
+
+
+def test_a_measurement_that_is_pointed_at_says_its_revision(browser, tmp_path):
+    path, complaints = tmp_path / "page.html", []
+    path.write_text(history_html.text(CONTENT), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1000, "height": 900})
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: request.url == path.as_uri() or complaints.append(request.url))
+    page.goto(path.as_uri())
+    page.wait_for_function("[...document.querySelectorAll('.chart')].every((one) => one.dataset.drawn)")
+    dots = page.locator(".mark-symbol path")
+    assert dots.count() == len(NOISE)
+    assert page.locator("line[aria-roledescription='rule mark']").count() == 2
+    box = dots.nth(19).bounding_box()
+    page.mouse.move(box["x"] + 2, box["y"] + 2)
+    told = page.wait_for_function(
+        "() => [...document.querySelectorAll('.mark-text text')].filter((one) => one.getAttribute('opacity') !== '0'"
+        " && one.textContent.includes(', ')).map((one) => [one.textContent, one.getBoundingClientRect().right])[0]"
+    ).json_value()
+    assert told[0] == "47.8 ms, 0000000000, 2026-11-20T10:00:00+00:00"
+    assert told[1] <= 1000
+    assert complaints == []
+    page.close()
