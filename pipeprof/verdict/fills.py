@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+RULE = "queues_alone"
 EMPTY = 0.2  # a queue that is less full in the mean leaves its reader waiting: MindInsight's bound
 FILLED = 0.5  # one that is fuller seldom does
 
@@ -50,7 +51,7 @@ def judge_fills(found: dict[str, Any], loads: Sequence[Row], cores: float) -> di
     told["evidence"] += shown.of_stage(row, "weak")
     return told | {
         "verdict": "input_bound", "op_id": row["op_id"], "op_type": row["op_type"], "op_name": row["name"],
-        "kind": row["kind"], "rule": "weak", "rule_name": "queues_alone",
+        "kind": row["kind"], "rule": "weak", "rule_name": RULE,
         "rule_facts": [{"fact": "drop", "value": row["drop_ratio"], "relation": "noted", "bound": None}],
         "candidates": [row["op_id"]], "place": {"call": row["site"], "code": row["code"]},
         "facts": {name: row[name] for name in FACTS} | {"margin": None},

@@ -218,7 +218,7 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     yield _of(
         "cheaper_reading",
         row,
-        {"computes": kind in ("cpu", "gil"), "polls": kind == "poll"},
+        {"kind": kind},
         place=row["code"],
         not_when=polls,
     )

@@ -120,9 +120,9 @@ def _whole_batches(facts: Facts) -> tuple[str, str]:
 
 def _cheaper_reading(facts: Facts) -> tuple[str, str]:
     """Of a source that computes, or else reads or waits."""
-    ready = ", so that the next one is ready in time" if facts.get("polls") else ""
+    ready = ", so that the next one is ready in time" if facts.get("kind") == "poll" else ""
     action = f"make the rows of {op_label(facts['op'])} cheaper{ready}"
-    if facts.get("computes"):
+    if facts.get("kind") in ("cpu", "gil"):
         return action, "make several rows at once, or make them once and store them as MindRecord"
     return action, "read in blocks, or store the data as MindRecord"
 

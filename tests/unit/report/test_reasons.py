@@ -3,14 +3,14 @@
 import pytest
 
 from pipeprof.report.answer import reasons
-from pipeprof.verdict import rules
+from pipeprof.verdict import fills, rules
 
 OUTCOMES = (*rules.VERDICTS, *rules.DOUBTS, *rules.KINDS, *rules.UNTIMED_KINDS, *rules.SINK_STAGES)
 CLAUSES = [clause for entry in (*rules.RULES, *OUTCOMES) for clause in entry.when] + list(rules.SATURATED)
 
 
 def test_every_rule_and_choice_has_words_and_there_are_no_others():
-    assert set(reasons.RULES) == {rule.name for rule in rules.RULES}
+    assert set(reasons.RULES) == {fills.RULE, *(rule.name for rule in rules.RULES)}
     assert set(reasons.CHOICES) == {rule.chooses for rule in rules.RULES}
 
 
