@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'pipeprof[charts]'"
 MISSING = f"The charts are left out: install them with <code>{INSTALL}</code>."  # as HTML
+_GRAMMAR = "rfc3987_syntax"
 _NEEDED = ("altair", "vl_convert")
 _PANELS = {  # what is said where a panel is left out, and what the record calls it
     "Waits for a batch": ("No wait for a batch was recorded.", "fetch"),
@@ -24,8 +27,22 @@ _PANELS = {  # what is said where a panel is left out, and what the record calls
 
 
 def can_draw() -> bool:
-    """Whether what the extra `charts` installs is here; nothing is imported."""
-    return all(find_spec(name) for name in _NEEDED)
+    """Whether what the extra `charts` installs is here; if so, it is imported."""
+    if not all(find_spec(name) for name in _NEEDED):
+        return False
+    _load()
+    return True
+
+
+def _load() -> None:
+    """Import Altair, whose check of specifications loads a grammar of addresses for seconds where there is one."""
+    if "altair" in sys.modules or _GRAMMAR in sys.modules:
+        return
+    sys.modules[_GRAMMAR] = None  # type: ignore[assignment] # as if it were not installed, which it need not be
+    try:
+        import_module("altair")
+    finally:
+        del sys.modules[_GRAMMAR]
 
 
 def charts_of(run: Run, content: dict[str, Any]) -> list[Chart]:

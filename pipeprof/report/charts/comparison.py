@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report import compare_rows
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
 from pipeprof.report.sections.block import PHASES
 from pipeprof.units import NS_PER_MS, format_count, format_ns
 
@@ -75,10 +75,8 @@ def _panel(metric: Row, measured: Row) -> Any:
         {"value": metric[side] / divisor, "side": side} for side in SIDES if isinstance(metric[side], int | float)
     ]
     layers += [
-        alt.Chart(alt.Data(values=estimates)).mark_rule(strokeWidth=2).encode(y="value:Q", color=colour),
-        alt.Chart(alt.Data(values=points))
-        .mark_point(filled=True, size=50, opacity=0.9)
-        .encode(x=along, y=up, color=colour),
+        alt.Chart(inline(estimates)).mark_rule(strokeWidth=2).encode(y="value:Q", color=colour),
+        alt.Chart(inline(points)).mark_point(filled=True, size=50, opacity=0.9).encode(x=along, y=up, color=colour),
     ]
     heading = [f"{line(metric['name'])}: {metric['verdict']}", compare_rows.change(metric)]
     return alt.layer(*layers).properties(width=WIDTH, height=110, title=heading)
@@ -95,11 +93,11 @@ def _bounds(metric: Row, divisor: float) -> list[Any]:
     if low is not None and high is not None:
         band = [{"low": base * low / divisor, "high": base * high / divisor}]
         layers.append(
-            alt.Chart(alt.Data(values=band)).mark_rect(color=SIDES["new"], opacity=0.15).encode(y="low:Q", y2="high:Q")
+            alt.Chart(inline(band)).mark_rect(color=SIDES["new"], opacity=0.15).encode(y="low:Q", y2="high:Q")
         )
     if least:
         edges = [{"edge": base * factor / divisor} for factor in (1 - least, 1 + least)]
-        dashed = alt.Chart(alt.Data(values=edges)).mark_rule(strokeDash=[4, 4], color="#888")
+        dashed = alt.Chart(inline(edges)).mark_rule(strokeDash=[4, 4], color="#888")
         layers.append(dashed.encode(y="edge:Q"))
     return layers
 
@@ -147,7 +145,7 @@ def _bars(rows: Sequence[Row]) -> Any:
     used = [(name, colour) for name, colour in KINDS.values() if any(row["kind"] == name for row in rows)]
     scale = alt.Scale(domain=[name for name, _ in used], range=[colour for _, colour in used])
     ends = [1.2 * bound(0, *(row["ms"] for row in rows)) for bound in (min, max)]
-    base = alt.Chart(alt.Data(values=numbered), width=WIDTH, height={"step": 20}).encode(
+    base = alt.Chart(inline(numbered), width=WIDTH, height={"step": 20}).encode(
         y=alt.Y("key:N", sort=None, title=None, axis=alt.Axis(labelLimit=150, labelExpr="split(datum.label, ' (')[0]")),
         x=alt.X("ms:Q", title="new minus base, ms", scale=alt.Scale(domain=ends, nice=False)),
     )  # fmt: skip
@@ -179,7 +177,7 @@ def _curves(curves: Mapping[str, Sequence[float]]) -> Chart:
     ]  # fmt: skip
     scale = alt.Scale(domain=list(SIDES), range=list(SIDES.values()))
     along = alt.Scale(domain=[0, 1])
-    drawn = alt.Chart(alt.Data(values=points), width=WIDTH, height=160).mark_line(strokeWidth=1.5).encode(
+    drawn = alt.Chart(inline(points), width=WIDTH, height=160).mark_line(strokeWidth=1.5).encode(
         x=alt.X("share:Q", title="share of the training steps", axis=alt.Axis(format="%"), scale=along),
         y=alt.Y("ms:Q", title="step, ms", scale=alt.Scale(zero=True)),
         color=alt.Color("side:N", title=None, scale=scale),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report import history_rows
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
 from pipeprof.units import NS_PER_MS, format_count
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ def _drawn(series: Row) -> Any:
     pointed = alt.selection_point(on="pointerover", nearest=True, empty=False)
     across = alt.X("at:Q", title="measurement", axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False))
     up = alt.Y("value:Q", title=unit, scale=alt.Scale(zero=False))
-    base = alt.Chart(alt.Data(values=points), width=WIDTH, height=160).encode(x=across, y=up)
+    base = alt.Chart(inline(points), width=WIDTH, height=160).encode(x=across, y=up)
     dots = base.mark_point(filled=True, size=40, opacity=0.7, color=COLOURS[6]).add_params(pointed)
     side = f"datum.at < {len(points) / 2} ? 'left' : 'right'"
     words = base.mark_text(align=alt.expr(side), dy=-12, color="currentColor", aria=False).encode(
         text="told:N", opacity=alt.when(pointed).then(alt.value(1)).otherwise(alt.value(0))
     )
-    rules = alt.Chart(alt.Data(values=levels)).mark_rule(strokeWidth=2, color=COLOURS[1])
+    rules = alt.Chart(inline(levels)).mark_rule(strokeWidth=2, color=COLOURS[1])
     return alt.layer(dots, rules.encode(x=alt.X("from:Q"), x2="to:Q", y="level:Q"), words)
 
 

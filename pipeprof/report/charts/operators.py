@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
 from pipeprof.report.charts.op_table import table_of
 from pipeprof.report.charts.steps import PHASES
 from pipeprof.units import NS_PER_MS, format_ratio
@@ -47,7 +47,7 @@ def _drawn(rows: Sequence[dict[str, Any]]) -> Any:
     ]
     phases = list(dict.fromkeys(bar["phase"] for bar in bars))
     scale = alt.Scale(domain=phases, range=[_colour(phase) for phase in phases])
-    return alt.Chart(alt.Data(values=bars), width=WIDTH, height={"step": 20}).mark_bar().encode(
+    return alt.Chart(inline(bars), width=WIDTH, height={"step": 20}).mark_bar().encode(
         y=alt.Y("type:N", sort=None, title=None, axis=alt.Axis(labelLimit=130)),
         x=alt.X("ms:Q", title="own time, ms"),
         color=alt.Color("phase:N", title="phase", scale=scale),

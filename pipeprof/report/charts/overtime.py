@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipeprof.report.charts.chart import WIDTH, Chart, sentence
+from pipeprof.report.charts.chart import WIDTH, Chart, inline, sentence
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_ns
 
 if TYPE_CHECKING:
@@ -99,10 +99,10 @@ def _all(steps: Sequence[Row], scale: Any) -> Any:
     x = alt.X("t:Q", title="time, s", scale=scale)
     y = alt.Y("ms:Q", title=None, axis=None, scale=alt.Scale(domain=[0, top / NS_PER_MS], nice=False))
     size = {"title": "All of it: drag here", "width": WIDTH, "height": HEIGHT_OF_ALL}
-    area = alt.Chart(alt.Data(values=longest)).mark_area(color="#8888", interpolate="step-after").encode(x=x, y=y)
+    area = alt.Chart(inline(longest)).mark_area(color="#8888", interpolate="step-after").encode(x=x, y=y)
     if not cut:
         return area.properties(**size)
-    marks = alt.Chart(alt.Data(values=cut)).mark_tick(color="#d7191c", thickness=3, orient="horizontal", size=8)
+    marks = alt.Chart(inline(cut)).mark_tick(color="#d7191c", thickness=3, orient="horizontal", size=8)
     return alt.layer(area, marks.encode(x=x, y=y)).properties(**size)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
 from pipeprof.units import NS_PER_S, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -127,18 +127,18 @@ def _drawn(boxes: Sequence[Row], ops: Sequence[Row], curve: Sequence[Row], histo
     )  # fmt: skip
 
     def box(of: Sequence[Row], colour: Any) -> Any:
-        mark = alt.Chart(alt.Data(values=list(of))).mark_rect(stroke="#666", cornerRadius=4)
+        mark = alt.Chart(inline(list(of))).mark_rect(stroke="#666", cornerRadius=4)
         return mark.encode(**place("left", "top"), x2="right:Q", y2="bottom:Q", color=colour)
 
     unknown = box([one for one in placed if one["fill"] is None], alt.value("#dddddd"))
     known = box([one for one in placed if one["fill"] is not None], fills)
-    work = alt.Chart(alt.Data(values=[one for one in placed if one["work"]])).mark_rect(color=COLOURS[2]).encode(
+    work = alt.Chart(inline([one for one in placed if one["work"]])).mark_rect(color=COLOURS[2]).encode(
         **place("left", "under"), x2="reach:Q", y2="bottom:Q"
     )  # fmt: skip
-    text = alt.Chart(alt.Data(values=placed)).mark_text(
+    text = alt.Chart(inline(placed)).mark_text(
         align="left", baseline="top", dx=6, dy=4, fontSize=11, lineHeight=13, color="#111"
     ).encode(**place("left", "top"), text="text:N")  # fmt: skip
-    arrow = alt.Chart(alt.Data(values=edges)).mark_rule(color="currentColor", strokeWidth=1.5).encode(
+    arrow = alt.Chart(inline(edges)).mark_rule(color="currentColor", strokeWidth=1.5).encode(
         **place("x", "y"), x2="x2:Q", y2="y2:Q"
     )  # fmt: skip
     if not queues:
@@ -162,7 +162,7 @@ def _depth(curve: Sequence[Row], names: dict[int, str], chosen: Any) -> Any:
          "depth": round(row["mean_depth"], 3), "name": names[row["op_id"]], "capacity": row["capacity"]}
         for row in curve if row["op_id"] in names and row["mean_depth"] is not None
     ]  # fmt: skip
-    base = alt.Chart(alt.Data(values=points)).transform_filter(chosen).encode(x=alt.X("t:Q", title="time, s"))
+    base = alt.Chart(inline(points)).transform_filter(chosen).encode(x=alt.X("t:Q", title="time, s"))
     band = base.mark_area(opacity=0.25, color=COLOURS[6]).encode(
         y=alt.Y("low:Q", title="entries", axis=alt.Axis(tickMinStep=1, format="d")), y2="high:Q"
     )
@@ -178,7 +178,7 @@ def _classes(histogram: Sequence[Row], names: dict[int, str], chosen: Any) -> An
          "name": names[row["op_id"]]}
         for row in histogram if row["op_id"] in names
     ]  # fmt: skip
-    return alt.Chart(alt.Data(values=bars), title="How often it was how full", width=WIDTH, height=70).mark_rect(
+    return alt.Chart(inline(bars), title="How often it was how full", width=WIDTH, height=70).mark_rect(
         color=COLOURS[6], stroke="#888"
     ).transform_filter(chosen).encode(
         x=alt.X("low:Q", title="fill", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])), x2="high:Q",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.charts.chart import WIDTH, Chart, sentence
+from pipeprof.report.charts.chart import WIDTH, Chart, inline, sentence
 from pipeprof.units import NS_PER_MS, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _drawn(rows: Sequence[dict[str, Any]], ranks: int) -> Any:
     names = [name for name in MEASURES.values() if any(name in cell for cell in cells)]
     shown = alt.param(name="shown", value=names[0], bind=alt.binding_select(options=names, name="time "))
     return (
-        alt.Chart(alt.Data(values=cells), width=WIDTH, height=max(12 * ranks, 60))
+        alt.Chart(inline(cells), width=WIDTH, height=max(12 * ranks, 60))
         .mark_rect()
         .transform_calculate(ms="datum[shown]")
         .encode(

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS
+from pipeprof.report.charts.chart import COLOURS, inline
 from pipeprof.report.charts.overtime import Panel, across
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_bytes, format_ns, format_ratio
 
@@ -39,7 +39,7 @@ def waits(rows: Sequence[Row]) -> Panel | None:
     import altair as alt
 
     drawn = (
-        alt.Chart(alt.Data(values=points)).mark_rect(color=COLOURS[1], clip=True)
+        alt.Chart(inline(points)).mark_rect(color=COLOURS[1], clip=True)
         .encode(x=across("from"), x2="to:Q", y=alt.Y("low:Q", title="ms"), y2="ms:Q")
     )  # fmt: skip
     return Panel(drawn, said, ("of several waits the longest is drawn",) if _together(known) else ())
@@ -97,7 +97,7 @@ def cpu(rows: Sequence[Row]) -> Panel | None:
     used = {bar["of"] for bar in bars}
     known = [(name, colour) for name, colour in CONSUMERS.values() if name in used]
     colours = alt.Scale(domain=[name for name, _ in known], range=[colour for _, colour in known])
-    drawn = alt.Chart(alt.Data(values=bars)).mark_rect(clip=True).encode(
+    drawn = alt.Chart(inline(bars)).mark_rect(clip=True).encode(
         x=across("from"), x2="to:Q", y=alt.Y("low:Q", title="cores", scale=alt.Scale(zero=True)), y2="high:Q",
         color=alt.Color("of:N", title=None, scale=colours),
     )  # fmt: skip
@@ -136,7 +136,7 @@ def _lines(points: Sequence[Row], field: str, title: str, form: str | None = Non
     scale = alt.Scale(domain=[0, 1]) if form else alt.Scale(zero=True)
     names = list(dict.fromkeys(point["of"] for point in points))
     colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
-    return alt.Chart(alt.Data(values=list(points))).mark_line(clip=True, interpolate="step-after").encode(
+    return alt.Chart(inline(list(points))).mark_line(clip=True, interpolate="step-after").encode(
         x=across("t"), y=alt.Y(f"{field}:Q", title=title, axis=axis, scale=scale),
         color=alt.Color("of:N", title=None, scale=colours),
     )  # fmt: skip

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from functools import cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pipeprof.escape import html as escape
 from pipeprof.escape import html_words as words
+from pipeprof.record.cache import cache_folder, forget_oldest, recall, remember
 
 if TYPE_CHECKING:
     from pipeprof.report.charts.chart import Chart
@@ -88,14 +91,27 @@ _MARGINS = {
     "chart-variants": 190,
 }  # px beside the drawing itself: long labels of an axis
 _MARGIN = 85
+_LARGEST = 16 << 20  # bytes of a script
+_KEPT = 4  # scripts, of as many versions
 
 
 @cache
 def bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed, and what draws the page's charts and sorts its tables: one script."""
-    import vl_convert
+    """Vega, Vega-Lite and Vega-Embed, and what draws the page's charts and sorts its tables: one script.
 
-    return str(vl_convert.javascript_bundle(_START + TABLES)).replace("</script", "<\\/script")
+    It takes seconds to put together, and is kept in the cache.
+    """
+    own = _START + TABLES
+    key = hashlib.sha256(f"{version('vl-convert-python')}\0{own}".encode()).hexdigest()[:24]
+    place = cache_folder("charts") / f"{key}.json"
+    kept = recall(place, str, _LARGEST)
+    if kept is None:
+        import vl_convert
+
+        kept = str(vl_convert.javascript_bundle(own)).replace("</script", "<\\/script")
+        remember(place, kept)
+        forget_oldest(place.parent, _KEPT)
+    return kept
 
 
 def figure(chart: Chart) -> list[str]:

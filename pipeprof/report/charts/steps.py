@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.charts.chart import COLOURS
+from pipeprof.report.charts.chart import COLOURS, inline
 from pipeprof.report.charts.overtime import Panel, across
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_count, format_ns
 
@@ -82,7 +82,7 @@ def _drawn(rows: Sequence[Row], far: Sequence[Row]) -> Any:
     known = [(name, colour) for name, colour in PHASES.values() if name in used]
     scale = alt.Scale(domain=[name for name, _ in known], range=[colour for _, colour in known])
     top = _top(rows)
-    stacked = alt.Chart(alt.Data(values=stacks)).mark_rect(clip=True).encode(
+    stacked = alt.Chart(inline(stacks)).mark_rect(clip=True).encode(
         x=across("from"), x2="to:Q",
         y=alt.Y("low:Q", title="step, ms", scale=alt.Scale(domain=[0, top], nice=False, zero=True, clamp=True)),
         y2="high:Q", color=alt.Color("phase:N", scale=scale, title=None),
@@ -96,7 +96,7 @@ def _drawn(rows: Sequence[Row], far: Sequence[Row]) -> Any:
                 for row in marked
             ]
             layers.append(
-                alt.Chart(alt.Data(values=points))
+                alt.Chart(inline(points))
                 .mark_point(shape=shape, color=colour, filled=True, size=40, clip=False, opacity=1)
                 .encode(x=across("at"), y="ms:Q")
             )

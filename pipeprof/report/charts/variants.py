@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.escape import line
 from pipeprof.report import sweep_rows
 from pipeprof.report.answer.shape import capital
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
 from pipeprof.units import NS_PER_MS, format_count
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _drawn(rows: list[tuple[Row, Row]]) -> Any:
     ]  # fmt: skip
     verdicts = list(dict.fromkeys(mark["verdict"] for mark in marks))
     scale = alt.Scale(domain=verdicts, range=[COLOUR.get(verdict, UNSURE) for verdict in verdicts])
-    base = alt.Chart(alt.Data(values=marks), width=WIDTH, height={"step": 22}).encode(
+    base = alt.Chart(inline(marks), width=WIDTH, height={"step": 22}).encode(
         y=alt.Y("variant:N", sort=None, title=None, axis=alt.Axis(labelLimit=150)),
         color=alt.Color("verdict:N", title=None, scale=scale),
     )  # fmt: skip
@@ -64,6 +64,6 @@ def _drawn(rows: list[tuple[Row, Row]]) -> Any:
     known = [mark for mark in marks if mark["low"] is not None]
     if not known:
         return points
-    spans = alt.Chart(alt.Data(values=known)).mark_rule(strokeWidth=2)
+    spans = alt.Chart(inline(known)).mark_rule(strokeWidth=2)
     ends = {"x": alt.X("low:Q"), "x2": "high:Q", "y": alt.Y("variant:N", sort=None), "color": "verdict:N"}
     return alt.layer(points, spans.encode(**ends))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
 from pipeprof.report.words.run_account import PARTS
 from pipeprof.units import NS_PER_S, format_ns, format_ratio
 
@@ -43,7 +43,7 @@ def _drawn(parts: Sequence[Row]) -> Any:
 
     bars = [{**part, "label": format_ns(part["s"] * NS_PER_S)} for part in parts]
     longest = max(part["s"] for part in parts)
-    base = alt.Chart(alt.Data(values=bars), width=WIDTH, height={"step": 20}).encode(
+    base = alt.Chart(inline(bars), width=WIDTH, height={"step": 20}).encode(
         y=alt.Y("part:N", sort=None, title=None, axis=alt.Axis(labelLimit=150)),
         x=alt.X("s:Q", title="s", scale=alt.Scale(domain=[0, longest * 1.2], nice=False)),
     )  # fmt: skip

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 
+import altair as alt
 import pytest
 
 from pipeprof.record.run import NotMeasured
 from pipeprof.report import charts, html
 from pipeprof.report.build import build
-from pipeprof.report.charts import overtime, pipeline, ranks, steps, whole_run
+from pipeprof.report.charts import overtime, pipeline, ranks, script, steps, whole_run
+from pipeprof.report.charts.chart import inline
 
 MB = 1_000_000
 NAMES = ["chart-time", "chart-pipeline", "chart-run", "chart-operators", "chart-ranks"]
@@ -146,3 +151,36 @@ def test_data_of_charts_cannot_end_the_element_that_holds_it(odd):
     text = html.of_run(odd, build(odd))
     for data in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL):
         assert not re.search("[<>&]", data)
+
+
+def test_the_script_is_put_together_once_and_kept(tmp_path, monkeypatch):
+    import vl_convert
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = script.bundle.__wrapped__()
+    (kept,) = tmp_path.rglob("*.json")
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda _own: pytest.fail("put together again"))
+    assert script.bundle.__wrapped__() == made
+    kept.write_bytes(kept.read_bytes()[:1000])
+    monkeypatch.setattr(vl_convert, "javascript_bundle", lambda _own: "made anew")
+    assert script.bundle.__wrapped__() == "made anew"
+
+
+def test_altair_is_imported_without_the_grammar_of_addresses():
+    """jsonschema loads it when it is there, as in Jupyter's environments: seconds for a check that no chart needs."""
+    code = (
+        "import sys; from pipeprof.report.charts import can_draw; can_draw(); "
+        "assert 'altair' in sys.modules; assert 'rfc3987_syntax' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_equal_charts_have_equal_specifications_and_other_data_other_names():
+    def spec(value):
+        points = alt.Chart(inline([{"x": value}])).mark_point().encode(x="x:Q")
+        brushed = alt.vconcat(points.add_params(alt.selection_interval(name="all")), points)
+        return brushed.to_dict(validate=False)
+
+    assert spec(1) == spec(1)
+    assert json.dumps(spec(1)).count("view_") > 0
+    assert spec(1)["vconcat"][0]["name"] != spec(2)["vconcat"][0]["name"]
