@@ -103,6 +103,8 @@ def _objects(url: str) -> Objects:
             f"the URL of a run may not hold a user or password: `{without_secrets(url)}`",
             "leave them out: credentials come from the environment, such as AWS_ACCESS_KEY_ID",
         )
+    if "://" not in url:
+        raise UsageError(f"`{url}` is no URL", "give one such as s3://bucket/runs/RUN, or file:///folder for a folder")
     place = located(url)
     return Objects(place.system, place.path.rstrip("/"), place.shown)
 

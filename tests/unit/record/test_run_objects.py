@@ -502,3 +502,9 @@ def test_a_server_that_is_gone_is_one_clear_error(folder, url, server, faulty):
         assert caught.value.exit_code == 3
         assert "\n" not in caught.value.message
         assert "credentials in the environment" in caught.value.hint
+
+
+def test_a_path_is_no_url(folder):
+    with pytest.raises(UsageError, match=r"`runs/here` is no URL") as caught:
+        push(load(folder), "runs/here")
+    assert "file:///folder" in caught.value.hint

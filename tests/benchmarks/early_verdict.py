@@ -1,0 +1,62 @@
+"""How often the verdict on the first steps of a recording is the one on all of it: python -m tests.benchmarks.early_verdict [STEPS]
+
+Over the labelled recordings that have at least twice as many training steps. The same: equal verdict, and the same
+operator. A line for each that differs, then the shares.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from pipeprof.query.engine import Engine
+from pipeprof.record import store
+from pipeprof.record.run import load
+from pipeprof.report.diagnosis import diagnosis_of
+from tests.accuracy.archive import unpack
+from tests.accuracy.truncate import first_steps
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = (ROOT / "tests" / "accuracy" / "captures", ROOT / "tests" / "real_trainings" / "captures")
+
+
+def compared(path: Path, steps: int):
+    """(name, steps, verdict and operator of the first, of all); None of a recording that is too short."""
+    with tempfile.TemporaryDirectory(prefix="early-") as folder:
+        unpack(path, Path(folder))
+        run = load(folder)
+        trained = sum(row["kind"] in ("warmup", "train") for row in store.read(run, "step").to_pylist())
+        if trained < 2 * steps:
+            return None
+        whole = asked(run)
+        first_steps(run, steps)
+        return path.name.partition(".")[0], trained, asked(run), whole
+
+
+def asked(run):
+    """Verdict, operator and confidence, as a live view would show them."""
+    with Engine.open(run) as engine:
+        found = diagnosis_of(engine, run, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
+    return found["verdict"], found["op_id"], found["confidence"]
+
+
+def main(steps: int) -> None:
+    """Compare all, and print."""
+    for folder in FOLDERS:
+        paths = sorted(folder.glob("*.tar.xz"))
+        with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
+            found = [one for one in pool.map(compared, paths, [steps] * len(paths)) if one]
+        other = [one for one in found if one[2][:2] != one[3][:2]]
+        for name, trained, early, whole in other:
+            print(json.dumps({"name": name, "steps": trained, "first": early, "all": whole}))
+        verdicts = sum(one[2][0] == one[3][0] for one in found)
+        print(f"{folder.parent.name}: {len(found)} of {len(paths)} recordings have {2 * steps} steps; after {steps} "
+              f"{len(found) - len(other)} have the final verdict and operator, {verdicts} the final verdict")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)
