@@ -15,6 +15,8 @@ LOCKED ?=
 # For `make baselines` and `make bench-gate`.
 JOBS ?= 8
 BASE ?= origin/main
+# For `make test-duckdb`: the oldest that pyproject.toml takes, and the newest of each major version but the installed one.
+DUCKDBS ?= 1.5.2 1.5.6
 # For `make timing`.
 TIMES ?= 20
 BUSY ?= 2
@@ -28,7 +30,7 @@ TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 # Each of several targets runs, whatever became of the one before; the exit code is of all of them.
 EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-fleet bench-history bench-ranks bench-timeline wheel release-check test-wheel constraints sbom clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch test-duckdb fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-fleet bench-history bench-ranks bench-timeline wheel release-check test-wheel constraints sbom clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -64,6 +66,12 @@ test-real: $(READY)  ## trainings with mindcv, mindyolo, mindone and of MindSpor
 test-torch: $(READY)  ## operator tables against the newest torch, or TORCH=torch==2.13.0; with CUDA it takes 5 GB of disk
 	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,torch]" "$(TORCH)"
 	$(TESTS) tests/oracles/test_kineto_stacks.py -k live
+
+test-duckdb: $(READY)  ## SQL that tries to write or to look outside of the run, on every DuckDB that we take (a minute)
+	for version in $(DUCKDBS); do \
+		$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/duckdb-$$version duckdb==$$version && \
+		PYTHONPATH="$(abspath $(VENV))/duckdb-$$version" $(TESTS) tests/unit/query/test_attacks.py || exit 1; \
+	done
 
 fuzz: $(READY)  ## the tests that make up their input, with new input and in a new order
 	PIPEPROF_NEW_EXAMPLES=1 $(BIN)/python -m pytest --randomly-seed=default -m "not slow and not real and not mindspore" $(TOGETHER) tests/property tests/queries tests/oracles tests/unit

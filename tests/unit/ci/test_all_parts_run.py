@@ -14,7 +14,7 @@ NOTES = """#!/bin/sh
 echo "$*" >> "$NOTED"
 for word in $FAILING; do case " $* " in *" $word "*) exit 2 ;; esac; done
 """
-PARTS = ["lint", "sbom", "demo", "test", "test-wheel", "test-slow", "test-real", "test-torch"]
+PARTS = ["lint", "sbom", "demo", "test", "test-wheel", "test-duckdb", "test-slow", "test-real", "test-torch"]
 
 
 def executable(path):

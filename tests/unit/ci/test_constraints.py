@@ -103,3 +103,14 @@ def test_the_job_that_comments_installs_only_what_is_fixed(path):
     assert len(installs) == 2
     for words in installs:
         assert {"--require-hashes"} <= set(words) or {"--no-index", "--no-deps", "--no-build-isolation"} <= set(words)
+
+
+def test_attacks_run_on_the_oldest_duckdb_that_is_taken_and_on_each_major_version():
+    """A new major version is not taken before it stands here, or is the one that CI installs."""
+    (taken,) = (Requirement(text).specifier for text in PROJECT["dependencies"] if text.startswith("duckdb"))
+    bounds = {one.operator: one.version for one in taken}
+    tried = re.search(r"^DUCKDBS \?= (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)[1].split()
+    installed = versions(FOLDER / "dev.txt", "3.11")[0]["duckdb"]
+    assert tried[0] == bounds[">="]
+    majors = {version.partition(".")[0] for version in (*tried, installed)}
+    assert majors == {str(major) for major in range(int(bounds[">="][0]), int(bounds["<"]))}
