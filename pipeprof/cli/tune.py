@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,10 +14,20 @@ from pipeprof.cli.format_option import format_option
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.told import say_named
 
+if TYPE_CHECKING:
+    from pipeprof.verdict.tuning import Goal
+
 
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.option(
     "--budget", metavar="TIME", callback=seconds, default="10m", show_default=True, help="Time for all runs together."
+)
+@click.option(
+    "--goal",
+    type=click.Choice(["time", "memory", "cores"]),
+    default="time",
+    show_default=True,
+    help="A faster training; or one that needs less memory, or less CPU time for a step, and is as fast.",
 )
 @click.option(
     "--allow-unchecked",
@@ -33,12 +44,20 @@ from pipeprof.cli.told import say_named
 @redact_option
 @format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def tune(budget: float, allow_unchecked: bool, folder: Path | None, form: str, command: tuple[str, ...]) -> None:  # noqa: FBT001
+def tune(
+    budget: float,
+    goal: Goal,
+    allow_unchecked: bool,  # noqa: FBT001
+    folder: Path | None,
+    form: str,
+    command: tuple[str, ...],
+) -> None:
     """Find settings of the data pipeline that make a training faster, prove them, and write the patch.
 
     \b
       pipeprof tune -- python train.py --epochs 1
       pipeprof tune --budget 30m -o tuned -- python train.py --epochs 1
+      pipeprof tune --goal memory -- python train.py --epochs 1
       pipeprof collect --apply tuned/settings.json -- python train.py
 
     Records the training, tries the settings that should bring most (workers, worker processes, queues, threads of NumPy
@@ -53,8 +72,8 @@ def tune(budget: float, allow_unchecked: bool, folder: Path | None, form: str, c
     from pipeprof.experiment.tune_result import content_of, write_files
     from pipeprof.report import tune_text
 
-    wish = TuneWish(command, Path.cwd(), folder, budget, allow_unchecked)
-    state, place = run_tune(wish, TuneBench(command), say_named)
+    wish = TuneWish(command, Path.cwd(), folder, budget, allow_unchecked, goal)
+    state, place = run_tune(wish, TuneBench(command, goal), say_named)
     content = content_of(state, wish.workdir, allow_unchecked=allow_unchecked)
     written = write_files(place, content, tune_text.pull_request(content))
     shown = place.name if folder is None else str(folder)

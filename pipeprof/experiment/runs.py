@@ -115,14 +115,17 @@ def rates_of(runs: Sequence[Measured], side: Side) -> list[float]:
     return [run.rate.per_second for run in mine]
 
 
-def run_once(folder: Path, command: Sequence[str], side: Side, pair: int, probe: ProbeOptions) -> Measured:
+def run_once(
+    folder: Path, command: Sequence[str], side: Side, pair: int, probe: ProbeOptions,
+    host_interval_s: float = HOST_INTERVAL_S,
+) -> Measured:  # fmt: skip
     """Run the command once, recording as little as step times need."""
     path = folder / f"{side}{pair}"
     kept = {"ops": "off", "queue_interval": 0, "service": False, "memory": False, "override": probe.override}
     run = create_run(path, command, kept | {"cached": probe.cached}, force=False)
     log = folder / f"{side}{pair}.log"
     with output_to(log):
-        outcome = record(run, command, probe, reps=1, host_interval_s=HOST_INTERVAL_S)[0]
+        outcome = record(run, command, probe, reps=1, host_interval_s=host_interval_s)[0]
     with signals_held():
         from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
         from pipeprof.read.spool.process import load_processes  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`pipeprof tune`: find settings of the data pipeline that make a training faster, and prove it.
+"""`pipeprof tune`: find settings of the data pipeline that make a training faster, or cheaper, and prove it.
 
 A recording says what limits; of the candidates the one that should bring most is tried, in turn with what was accepted
 so far, until the pairs of runs decide. What is faster and hands out the same batches is accepted, the training is
@@ -8,47 +8,49 @@ is kept on disk: the same call goes on where an interrupted one was.
 
 from __future__ import annotations
 
+import itertools
 import shutil
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment.pairs import Plan, ratio_of, sides
 from pipeprof.experiment.session import locked
 from pipeprof.experiment.tune_bench import GRACE_S, SLOWER, environment
-from pipeprof.experiment.tune_facts import outcome, promised, seen_facts, what_of, words_of
+from pipeprof.experiment.tune_facts import outcome, promised, seen_facts, told_prediction, what_of, words_of
+from pipeprof.experiment.tune_goal import LOOKS, decided_word, policy_of, sides_of, take_verdict
 from pipeprof.experiment.tune_state import Final, Trial, open_state, save_state, tune_hash
 from pipeprof.record.settings_file import CHANGEABLE, OperatorSetting, Settings, merged
 from pipeprof.verdict.gate.looks import judge_looks
-from pipeprof.verdict.gate.policy import Policy
-from pipeprof.verdict.speedup import CHANGE, answer_of
-from pipeprof.verdict.tuning import candidates, failed, limits_itself, worth_trying
+from pipeprof.verdict.tuning import candidates, failed, learned, limits_itself, worth_trying
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pipeprof.experiment.tune_bench import Bench, Ran, Seen
     from pipeprof.experiment.tune_state import Batches, Ended, TuneState, Word
-    from pipeprof.verdict.tuning import Candidate
+    from pipeprof.verdict.tuning import Candidate, Goal
 
-METRIC = "step_time_median"  # whose rule in the gate the mean step of a run is judged by
 TRIAL = Plan(2, 6)
 ENOUGH = 3  # pairs that a trial needs to decide anything but the clearest; without time for them none begins
-LOOKS = (4, 6, 9, 12)  # pairs after which the whole set is judged
 BUDGET_S = 600.0
 MOST_TRIALS = 24
 
 
 @dataclass(frozen=True)
 class TuneWish:
-    """What the user asks for. `allow_unchecked`: also take changes whose batches could not be compared."""
+    """What the user asks for. `allow_unchecked`: also take changes whose batches could not be compared.
+
+    `goal`: a faster training, or one as fast that needs less memory or CPU time.
+    """
 
     command: Sequence[str]
     workdir: Path
     folder: Path | None = None
     budget_s: float = BUDGET_S
     allow_unchecked: bool = False
+    goal: Goal = "time"
 
 
 def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[TuneState, Path]:
@@ -59,10 +61,10 @@ def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[
     """
     if not wish.command:
         raise UsageError("no command to run", "pipeprof tune -- python train.py")
-    known_as = tune_hash(wish.command, wish.workdir)
+    known_as = tune_hash(wish.command, wish.workdir, wish.goal)
     folder = wish.workdir / (wish.folder or f"pipeprof-tune-{known_as}")
     with locked(folder):
-        state = open_state(folder, known_as, wish.command)
+        state = open_state(folder, known_as, wish.command, wish.goal)
         save_state(folder, state)
         say(f"tuning {known_as} in `{folder.name}`")
         try:
@@ -126,13 +128,24 @@ class Tuning:
             self._end("no_pipeline")
             return
         tried = {one.key for one in self.state.trials}
-        found = next(worth_trying(candidates(seen.loop, environment()), tried), None)
+        found = next(worth_trying(self._candidates(seen), tried), None)
         if found is None or len(tried) >= MOST_TRIALS:
-            self._end("loop_limits" if limits_itself(seen.loop) else "nothing_left")
+            limits = self.wish.goal == "time" and limits_itself(seen.loop)
+            self._end("loop_limits" if limits else "nothing_left")
         elif self._time_for_pairs() < ENOUGH:
             self._end("budget")
         else:
             self._try(found, seen)
+
+    def _candidates(self, seen: Seen) -> list[Candidate]:
+        """What could be tried on what was recorded last, with what the trials since then taught."""
+        found = candidates(seen.loop, environment(), self.wish.goal)
+        if self.wish.goal != "time":
+            return found
+        known = {one.key: one for one in found}
+        since = itertools.takewhile(lambda one: one.verdict != "accepted", reversed(self.state.trials))
+        wrong = [one for one in since if one.predicted_wrong and one.key in known]
+        return learned(found, [(known[one.key], one.ratio) for one in reversed(wrong) if one.ratio])
 
     def _end(self, why: Ended) -> None:
         self.state.ended = why
@@ -146,7 +159,7 @@ class Tuning:
         seen = self.bench.look(self.state.settings, self.folder / f"look-{number}")
         if seen is not None and len(self.state.seen) <= number:
             self.state.look_s = max(self.state.look_s, seen.seconds)
-            self.state.seen.append(seen_facts(seen))
+            self.state.seen.append(seen_facts(seen, self.wish.goal))
             self._save()
         return seen
 
@@ -179,17 +192,14 @@ class Tuning:
         shutil.rmtree(folder, ignore_errors=True)
         before, handed, stopped = self.state.settings, Handed(), None
         while stopped is None:
-            pair = self._pair(before, trial.settings, folder, len(trial.a))
-            trial.a.append(pair["a"].rate)
-            trial.b.append(pair["b"].rate)
-            trial.batches = handed.add(pair["a"], pair["b"])
-            answer = answer_of([b / a for a, b in zip(trial.a, trial.b, strict=True)], CHANGE)
-            decided = answer.decided is not None or trial.batches == "other"
-            stopped = TRIAL.stop(len(trial.a), 0.0, decided=decided)
+            trial.batches = handed.add(*self._pair(before, trial, folder))
+            word = decided_word(trial, self.wish.goal)
+            stopped = TRIAL.stop(len(trial.a), 0.0, decided=word is not None or trial.batches == "other")
             if self._time_for_pairs() < 1 and len(trial.a) >= ENOUGH:
                 stopped = stopped or "budget"
-        trial.interval, trial.ratio = answer.interval, ratio_of(trial.a, trial.b).ratio
-        trial.verdict, trial.stopped = self._verdict(trial, answer.decided), stopped
+        trial.ratio, trial.stopped = ratio_of(trial.a, trial.b).ratio, stopped
+        trial.saved = ratio_of(trial.need_b, trial.need_a).ratio if trial.need_a else None
+        trial.verdict = self._verdict(trial, word)
 
     def _trial(self, found: Candidate, seen: Seen) -> Trial:
         """The trial of a candidate, before its first pair."""
@@ -207,12 +217,14 @@ class Tuning:
         return Trial(
             key=found.key,
             what=what_of(found, ops),
-            prediction={key: value for key, value in asdict(found.prediction).items() if key != "basis"},
+            prediction=told_prediction(found),
             settings=merged(self.state.settings, change),
         )
 
-    def _pair(self, before: Settings, after: Settings, folder: Path, number: int) -> dict[str, Ran]:
-        longest = SLOWER * self.state.run_s + GRACE_S
+    def _pair(self, before: Settings, of: Trial | Final, folder: Path) -> tuple[Ran, Ran]:
+        """Both sides once, in turn; what they needed goes into the trial or the final."""
+        longest, number = SLOWER * self.state.run_s + GRACE_S, len(of.a)
+        after = of.settings if isinstance(of, Trial) else self.state.settings
         found: dict[str, Ran] = {}
         for side in sides(number):
             settings, limit = (before, None) if side == "a" else (after, longest)
@@ -223,56 +235,46 @@ class Tuning:
                     raise _ChangedSideError(error.message) from error
                 raise
             self.state.run_seconds.append(found[side].seconds)
-        return found
+        plain, changed = found["a"], found["b"]
+        of.a.append(plain.rate)
+        of.b.append(changed.rate)
+        if plain.need is not None and changed.need is not None:
+            of.need_a.append(plain.need)
+            of.need_b.append(changed.need)
+        return plain, changed
 
-    def _verdict(self, trial: Trial, decided: str | None) -> Word:
+    def _verdict(self, trial: Trial, word: Word | None) -> Word:
         if trial.batches == "other":
             return "other_data"
-        if decided == "above":
-            checked = trial.batches == "same" or self.wish.allow_unchecked
-            return "accepted" if checked else "unchecked"
-        words: Mapping[str | None, Word] = {"below": "slower", "narrow": "no_gain"}
-        return words.get(decided, "undecided")
+        if word == "accepted" and trial.batches != "same" and not self.wish.allow_unchecked:
+            return "unchecked"
+        return word or "undecided"
 
     def _prove(self) -> None:
         """The whole set against the original, until the gate's statistics decide or the budget ends."""
         final = self.state.final = self.state.final or Final()
         self.say("proving the whole set against the original")
-        handed, policy = Handed(), Policy(looks=LOOKS)
+        handed = Handed()
         while len(final.a) < LOOKS[-1]:
             due = next(look for look in LOOKS if look > len(final.a))
             if (due - len(final.a)) * 2 * self.state.run_s > self.left_s:
                 break
             try:
-                pair = self._pair(Settings(), self.state.settings, self.folder / "final", len(final.a))
+                pair = self._pair(Settings(), final, self.folder / "final")
             except _ChangedSideError as error:
                 final.error = error.message
                 break
-            final.a.append(pair["a"].rate)
-            final.b.append(pair["b"].rate)
-            final.batches = _worse(final.batches, handed.add(pair["a"], pair["b"]))
+            final.batches = _worse(final.batches, handed.add(*pair))
             self._save()
             self.say(f"  pair {len(final.a)}: x{final.b[-1] / final.a[-1]:.2f}")
-            if len(final.a) in LOOKS and self._judge(final, policy):
+            if len(final.a) in LOOKS and self._judge(final):
                 break
-        self._judge(final, policy)
+        self._judge(final)
 
-    def _judge(self, final: Final, policy: Policy) -> bool:
+    def _judge(self, final: Final) -> bool:
         """Put the gate's verdict into the final; True when it is decided."""
-        if not final.a:
-            return False
-        base, new = ([1e9 / rate for rate in rates] for rates in (final.a, final.b))
-        verdict = judge_looks({METRIC: base}, {METRIC: new}, policy)
-        metric = verdict.metric(METRIC)
-        if metric is None:
-            return False
-        final.verdict, final.looks = metric.verdict, list(verdict.looks)
-        # The metric is a time: its ratio the other way round is that of the speeds.
-        final.ratio, final.low, final.high = (
-            None if value is None else 1 / value for value in (metric.ratio, metric.ci_high, metric.ci_low)
-        )
-        final.p_value, final.alpha = metric.p_value, metric.alpha
-        return metric.verdict in ("improved", "regressed", "unchanged")
+        goal = self.wish.goal
+        return bool(final.a) and take_verdict(final, judge_looks(*sides_of(final, goal), policy_of(goal)), goal)
 
 
 class _ChangedSideError(Exception):

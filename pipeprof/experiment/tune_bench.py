@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipeprof.collect.launch import ProbeOptions
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
-from pipeprof.experiment.runs import changed_probe, last_words, output_to, run_once, signals_held
+from pipeprof.experiment.peak import watched_memory
+from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, last_words, output_to, run_once, signals_held
 from pipeprof.experiment.time_limit import time_limit
 
 if TYPE_CHECKING:
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
     from pipeprof.experiment.pairs import Side
     from pipeprof.record.settings_file import Settings
     from pipeprof.verdict.capacity import Loop
+    from pipeprof.verdict.tuning import Goal
 
+EVERY_S = 0.25  # CPU time is read so often where it is to be saved
+OTHERS = ("profiler", "neighbour")  # whose CPU time is not the job's
 SAMPLE = 8  # batches whose fingerprints are compared
 SLOWER = 4.0  # times the seconds of the slowest run so far: a candidate that takes longer hangs
 GRACE_S = 30.0
@@ -40,11 +45,15 @@ class Seen:
 
 @dataclass(frozen=True)
 class Ran:
-    """One short run: steps/s, seconds, and the fingerprints of the first batches of each iterator of the training."""
+    """One short run: steps/s, seconds, and the fingerprints of the first batches of each iterator of the training.
+
+    `need`: what is to be saved: CPU s of a step, or the most bytes; None where the goal is time.
+    """
 
     rate: float
     seconds: float
     batches: tuple[str, ...] = ()
+    need: float | None = None
 
 
 class Bench(Protocol):
@@ -63,8 +72,8 @@ class Bench(Protocol):
 class TuneBench:
     """Runs the command."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        self.command = list(command)
+    def __init__(self, command: Sequence[str], goal: Goal = "time") -> None:
+        self.command, self.goal = list(command), goal
 
     def now(self) -> float:
         """Seconds of a clock that only goes on."""
@@ -87,9 +96,11 @@ class TuneBench:
         folder.mkdir(parents=True, exist_ok=True)
         began, override = self.now(), settings.override()
         probe = changed_probe(override=override, digest=SAMPLE)
-        with time_limit(longest_s) as expired:
+        every_s = EVERY_S if self.goal == "cores" else HOST_INTERVAL_S
+        watched = watched_memory() if self.goal == "memory" else nullcontext()
+        with time_limit(longest_s) as expired, watched as peak:
             try:
-                done = run_once(folder, settings.command(self.command), side, number, probe)
+                done = run_once(folder, settings.command(self.command), side, number, probe, every_s)
             except (KeyboardInterrupt, WorkloadError) as error:
                 if expired.is_set():
                     raise WorkloadError(f"the run took longer than {longest_s:.0f} s and was ended") from error
@@ -100,7 +111,9 @@ class TuneBench:
             raise MeasureError(f"the change was not applied in run `{done.path}`: {why}")
         batches = [event for event in done.events("batch_digest") if event["site"] == (settings.site or event["site"])]
         batches.sort(key=lambda event: (event["number"], event["row"]))
-        return Ran(done.rate.per_second, self.now() - began, tuple(str(event["digest"]) for event in batches))
+        rate = done.rate.per_second
+        need = peak.bytes if peak else cpu_seconds(done.path) / rate if self.goal == "cores" else None
+        return Ran(rate, self.now() - began, tuple(str(event["digest"]) for event in batches), need)
 
     def _record(self, settings: Settings, path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
@@ -118,6 +131,20 @@ class TuneBench:
             raise KeyboardInterrupt
         if outcome.status:
             raise WorkloadError(f"the command failed in run `{path}`{last_words(log)}", f"its output is in `{log}`")
+
+
+def cpu_seconds(path: Path) -> float:
+    """Cores that the job kept busy in its steady steps. Raises MeasureError where none of them was sampled."""
+    with signals_held():
+        from pipeprof.query.engine import Engine  # noqa: PLC0415 - starts threads
+        from pipeprof.record.run import load  # noqa: PLC0415
+
+        with Engine.open(load(path)) as engine:
+            rows = [row for row in engine.rows("host/account") if row["phase"] == "steady"]
+    mine = [row["cores"] or 0.0 for row in rows if row["part"] not in OTHERS and row["rank"] == rows[0]["rank"]]
+    if not mine or not sum(mine):
+        raise MeasureError(f"no CPU time was seen in the steady steps of run `{path}`", "let the script train longer")
+    return sum(mine)
 
 
 def _was_applied(applied: Sequence[Mapping[str, Any]], override: Mapping[str, Any]) -> bool:

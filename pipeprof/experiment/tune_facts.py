@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.experiment.tune_bench import environment
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from pipeprof.experiment.tune_bench import Seen
     from pipeprof.experiment.tune_state import Trial
-    from pipeprof.verdict.tuning import Candidate
+    from pipeprof.verdict.tuning import Candidate, Goal
 
 
 def words_of(what: Sequence[Mapping[str, Any]]) -> str:
@@ -56,7 +57,7 @@ def what_of(found: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict
     return items
 
 
-def seen_facts(seen: Seen) -> dict[str, Any]:
+def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
     """What a report says of a recording."""
     loop = seen.loop
     return {
@@ -70,10 +71,17 @@ def seen_facts(seen: Seen) -> dict[str, Any]:
         ],
         "not_worth": [
             {"what": what_of(one, {row["op_id"]: row for row in seen.ops}), "ratio": one.prediction.ratio}
-            for one in candidates(loop, environment())
+            for one in candidates(loop, environment(), goal)
             if not one.may_pay
         ],
     }
+
+
+def told_prediction(found: Candidate) -> dict[str, Any]:
+    """A prediction as the state keeps it; `learned`: it was corrected by what an earlier trial showed."""
+    facts = asdict(found.prediction)
+    basis = facts.pop("basis")
+    return facts | {"learned": any(one["code"] == "learned" for one in basis)}
 
 
 def promised(prediction: Mapping[str, Any]) -> str:
@@ -88,4 +96,6 @@ def outcome(trial: Trial) -> str:
     if trial.ratio is None:
         return f"{trial.verdict}: {trial.error}" if trial.error else trial.verdict
     took = format_ns(trial.seconds * NS_PER_S)
-    return f"x{trial.ratio:.2f} in {format_count(len(trial.a), 'pair')}, {took}: {trial.verdict.replace('_', ' ')}"
+    needs = "" if trial.saved is None else f", needs x{1 / trial.saved:.2f}"
+    pairs = format_count(len(trial.a), "pair")
+    return f"x{trial.ratio:.2f}{needs} in {pairs}, {took}: {trial.verdict.replace('_', ' ')}"

@@ -37,6 +37,7 @@ def content_of(state: TuneState, workdir: Path, *, allow_unchecked: bool) -> dic
         "exit_code": EXIT[verdict],
         "tune": state.tune,
         "command": state.command,
+        "goal": state.goal,
         "started_at": state.started_at,
         "spent_s": round(state.spent_s, 3),
         "ended": state.ended,

@@ -14,6 +14,7 @@ from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import SESSION
 from pipeprof.record.document import read_document
 from pipeprof.record.settings_file import Settings
+from pipeprof.verdict.tuning import Goal  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,8 @@ class Trial(msgspec.Struct, kw_only=True):
 
     `what`: its changes in facts, for reports. `predicted_wrong`: measured wholly outside the predicted interval.
     `stopped`: why there were no more pairs; one that the budget stopped is made again when there is more time.
+    `need_a`, `need_b`: what each run needed of what is to be saved: CPU s of a step, or bytes; `saved`: the median of
+    a / b, with its interval, as `ratio` and `interval` are of the speeds.
     """
 
     key: str
@@ -42,6 +45,10 @@ class Trial(msgspec.Struct, kw_only=True):
     settings: Settings
     a: list[float] = []
     b: list[float] = []
+    need_a: list[float] = []
+    need_b: list[float] = []
+    saved: float | None = None
+    saved_interval: tuple[float, float] | None = None
     interval: tuple[float, float] | None = None
     ratio: float | None = None
     batches: Batches = "not_seen"
@@ -53,10 +60,16 @@ class Trial(msgspec.Struct, kw_only=True):
 
 
 class Final(msgspec.Struct, kw_only=True):
-    """The whole set against the original. `verdict` is the gate's word; None while it was not judged."""
+    """The whole set against the original. `verdict` is the gate's word; None while it was not judged.
+
+    `need_a`, `need_b` as in a trial; `need`: what the set needs over what the original does, and its interval.
+    """
 
     a: list[float] = []
     b: list[float] = []
+    need_a: list[float] = []
+    need_b: list[float] = []
+    need: tuple[float | None, float | None, float | None] | None = None
     batches: Batches = "not_seen"
     verdict: str | None = None
     ratio: float | None = None
@@ -80,6 +93,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     state: Literal["open", "finished"] = "open"
     ended: Ended | None = None
     command: list[str]
+    goal: Goal = "time"
     started_at: str
     spent_s: float = 0.0
     look_s: float = 0.0
@@ -99,21 +113,21 @@ class TuneState(msgspec.Struct, kw_only=True):
         return max(self.run_seconds[-LAST:], default=PLAIN * self.look_s)
 
 
-def tune_hash(command: Sequence[str], cwd: Path) -> str:
+def tune_hash(command: Sequence[str], cwd: Path, goal: Goal = "time") -> str:
     """What makes two calls the same tuning; the budget only says how far it goes."""
-    text = msgspec.json.encode([list(command), str(cwd), __version__], order="sorted")
+    text = msgspec.json.encode([list(command), str(cwd), __version__, goal], order="sorted")
     return hashlib.sha256(text).hexdigest()[:12]
 
 
-def open_state(folder: Path, known_as: str, command: Sequence[str]) -> TuneState:
+def open_state(folder: Path, known_as: str, command: Sequence[str], goal: Goal = "time") -> TuneState:
     """The tuning in a folder, or a new one. Raises RunError for that of another command, or a damaged one."""
     path = folder / SESSION
     if not path.exists():
         now = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
-        return TuneState(tune=known_as, command=list(command), started_at=now)
+        return TuneState(tune=known_as, command=list(command), goal=goal, started_at=now)
     found = read_document(path, TuneState, SCHEMA_VERSION, "tuning", HINT)
     if found.tune != known_as:
-        raise RunError(f"`{folder}` holds the tuning of another command, folder or version", HINT)
+        raise RunError(f"`{folder}` holds the tuning of another command, folder, goal or version", HINT)
     return found
 
 

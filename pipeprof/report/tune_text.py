@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
 from pipeprof.report.wrap import wrap_text
-from pipeprof.units import NS_PER_S, format_count, format_ns
+from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,8 +18,14 @@ WIDTH = 80
 MOST_NOT_WORTH = 8
 ENDS = {
     "loop_limits": "the training itself limits now: its data pipeline is fast enough",
-    "nothing_left": "no other setting is predicted to bring 2 %, or was not tried yet",
+    "nothing_left": "every setting that may bring 2 % was tried",
     "budget": "the time was over: a longer --budget may find more",
+}
+NEEDS = {"memory": "memory", "cores": "CPU time of a step"}
+SAVING = {
+    "accepted": "needs less and is as fast, accepted",
+    "no_gain": "needs no less",
+    "unchecked": "needs less, but its batches cannot be compared",
 }
 TRIALS = {
     "accepted": "faster, accepted",
@@ -70,40 +76,61 @@ def pull_request(content: Content) -> str:
     checked = BATCHES[final["batches"]]
     pairs = format_count(len(final["a"]), "pair")
     return (
-        f"Settings of the data pipeline: x{final['ratio']:.2f} the speed ({final['low']:.2f} to {final['high']:.2f} "
-        f"with 95 % confidence).\n\n{changes}\n\n"
-        f"Measured by `pipeprof tune` with {pairs} of interleaved runs of {command}: {steps}; "
+        f"Settings of the data pipeline: {_figure(content)} with 95 % confidence.\n\n{changes}\n\n"
+        f"Measured by `pipeprof tune` with {pairs} of interleaved runs of {command}: {steps}{_needs(content)}; "
         f"p = {_p_value(final)}. Of each run {checked}.\n"
     )
 
 
 def _answer(content: Content) -> list[str]:
-    final, verdict = content["final"], content["verdict"]
+    final, verdict, less = content["final"], content["verdict"], NEEDS.get(content["goal"])
     took = format_ns(content["spent_s"] * NS_PER_S)
     ended = f"  {ENDS.get(content['ended'], '')} ({took})"
     if verdict == "nothing_to_gain":
-        return ["nothing to gain: no change of the data pipeline's settings makes this training faster", ended]
+        brings = f"saves {less} at the same speed" if less else "makes this training faster"
+        return [f"nothing to {'save' if less else 'gain'}: no change of the data pipeline's settings {brings}", ended]
     if final is None:
         return ["undecided: nothing was proven in the time", ended]
-    told = _figure(final)
-    pairs = f"  {format_count(len(final['a']), 'pair')} of runs, in turn: {_rates(final)}"
+    told = _figure(content)
+    pairs = f"  {format_count(len(final['a']), 'pair')} of runs, in turn: {_rates(final)}{_needs(content)}"
     if verdict == "proven":
-        head = f"proven: {told} the speed of the original"
+        head = f"proven: {told}"
     elif verdict == "not_faster":
-        head = f"not faster: {told} the speed of the original; nothing is recommended"
+        head = f"not {'better' if less else 'faster'}: {told}; nothing is recommended"
     elif verdict == "not_judged":
         why = final["error"] or BATCHES[final["batches"]]
         head = f"not judged: {why}; nothing is recommended"
     else:
-        head = f"undecided: {told} the speed of the original is not proven; nothing is recommended"
+        head = f"undecided: {told} is not proven; nothing is recommended"
     return [head, pairs, f"  {BATCHES[final['batches']]}", ended]
 
 
-def _figure(final: Mapping[str, Any]) -> str:
-    if final["ratio"] is None:
-        return "no figure for"
-    between = "" if final["low"] is None else f" ({final['low']:.2f} to {final['high']:.2f})"
-    return f"x{final['ratio']:.2f}{between}"
+def _figure(content: Content) -> str:
+    """`x0.62 (0.60 to 0.65) the memory of the original, at x1.01 (0.99 to 1.02) its speed`; else only the speed."""
+    final, less = content["final"], NEEDS.get(content["goal"])
+    speed = _ratio((final["ratio"], final["low"], final["high"]))
+    if not less:
+        return f"{speed} the speed of the original"
+    return f"{_ratio(final['need'] or (None, None, None))} the {less} of the original, at {speed} its speed"
+
+
+def _ratio(found: Sequence[float | None]) -> str:
+    ratio, low, high = found
+    between = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
+    return "no figure for" if ratio is None else f"x{ratio:.2f}{between}"
+
+
+def _needs(content: Content) -> str:
+    """`, 812 MiB -> 503 MiB`, or CPU time of a step; "" where speed is the goal."""
+    final, goal = content["final"], content["goal"]
+    if goal not in NEEDS or not final["need_a"]:
+        return ""
+    shown = format_bytes if goal == "memory" else _cpu
+    return f", {NEEDS[goal]} {shown(_mean(final['need_a']))} -> {shown(_mean(final['need_b']))}"
+
+
+def _cpu(seconds: float) -> str:
+    return format_ns(seconds * NS_PER_S)
 
 
 def _rates(final: Mapping[str, Any]) -> str:
@@ -129,7 +156,10 @@ def _trials(content: Content) -> list[str]:
         lines.append(f"  {'; '.join(_what(item) for item in one['what'])}")
         wrong = ", outside the prediction" if one["predicted_wrong"] else ""
         lines.append(f"    predicted {_predicted(one['prediction'])}; measured {_measured(one)}{wrong}")
-        lines.append(f"    {TRIALS[one['verdict']]}{': ' + one['error'] if one['error'] else ''}")
+        if one["saved"] is not None:
+            lines.append(f"    {NEEDS[content['goal']]} x{1 / one['saved']:.2f}")
+        came = (SAVING if content["goal"] in NEEDS else {}).get(one["verdict"], TRIALS[one["verdict"]])
+        lines.append(f"    {came}{': ' + one['error'] if one['error'] else ''}")
     return lines
 
 
@@ -153,7 +183,8 @@ def _value(value: Any) -> str:
 def _predicted(prediction: Mapping[str, Any]) -> str:
     if prediction["low"] is None or prediction["high"] is None:
         return "nothing"
-    return f"x{prediction['low']:.2f} to x{prediction['high']:.2f}"
+    learned = " (corrected by an earlier trial)" if prediction.get("learned") else ""
+    return f"x{prediction['low']:.2f} to x{prediction['high']:.2f}{learned}"
 
 
 def _measured(one: Mapping[str, Any]) -> str:
@@ -168,7 +199,7 @@ def _not_worth(content: Content) -> list[str]:
     found = content["seen"][-1]["not_worth"] if content["seen"] else []
     if not found:
         return []
-    lines = ["", "Not tried: predicted to bring less than 2 %"]
+    lines = ["", f"Not tried: predicted to {'be slower' if content['goal'] in NEEDS else 'bring less than 2 %'}"]
     for one in found[:MOST_NOT_WORTH]:
         figure = "" if one["ratio"] is None else f" (x{one['ratio']:.2f})"
         lines.append(f"  {'; '.join(_what(item) for item in one['what'])}{figure}")

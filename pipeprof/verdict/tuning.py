@@ -8,18 +8,33 @@ may give something else. That batches stay the same is checked for all of them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from pipeprof.verdict.capacity import CPU_SHARE, PREFETCH, SCALING, SOURCE, Change, Loop, Stage, rate_now, rate_with
+from pipeprof.verdict.capacity import (
+    CPU_SHARE,
+    PREFETCH,
+    SCALING,
+    SOURCE,
+    Change,
+    Loop,
+    Stage,
+    because,
+    rate_now,
+    rate_with,
+)
 from pipeprof.verdict.predict import MARGIN, Prediction, predict
 from pipeprof.verdict.suggest import MANY_ROWS, SHORT_ROW_NS
 from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+Goal = Literal["time", "memory", "cores"]
 
 WORTH = 1.02  # a smaller gain is not worth a trial, nor a setting
+KEEPS = 0.98  # of its speed that a training has to keep by the prediction, where something is to be saved
+SHALLOW = 2  # the queue that is tried where memory is to be saved
 DEEP = 64  # the queue that is tried where rare stalls limit
 TIE = 1.15  # times the slowest: operators within it are changed together, too
 MOST_WORKERS = 64
@@ -36,12 +51,16 @@ ONE_THREAD: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """Changes that are tried together, and what they should bring; `prediction` without a ratio: not known."""
+    """Changes that are tried together, and the speed that they should bring; `prediction` without a ratio: not known.
+
+    `saves`: it is tried for what the training needs less, not for its speed.
+    """
 
     key: str
     changes: tuple[Change, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     prediction: Prediction = field(default_factory=lambda: Prediction(None))
+    saves: bool = False
 
     @property
     def expected(self) -> float:
@@ -60,17 +79,25 @@ class Candidate:
 
     @property
     def may_pay(self) -> bool:
-        """Whether a gain that matters is predicted; without a number, whether its interval has one."""
+        """Whether a gain that matters is predicted; without a number, whether its interval has one.
+
+        Of what saves something: whether no loss is predicted.
+        """
+        least = KEEPS if self.saves else WORTH
         if self.prediction.ratio is not None:
-            return self.prediction.ratio >= WORTH
-        return self.is_unknown or (self.prediction.high or 0.0) >= WORTH
+            return self.prediction.ratio >= least
+        return self.is_unknown or (self.prediction.high or 0.0) >= least
 
 
-def candidates(loop: Loop, environment: Mapping[str, str]) -> list[Candidate]:
+def candidates(loop: Loop, environment: Mapping[str, str], goal: Goal = "time") -> list[Candidate]:
     """Everything that could be tried on the loop, the most promising first; of equals the smaller change.
 
     `environment`: the variables that the training has; those that somebody set are left alone.
     """
+    return _faster(loop, environment) if goal == "time" else _cheaper(loop, environment, goal)
+
+
+def _faster(loop: Loop, environment: Mapping[str, str]) -> list[Candidate]:
     found = [
         Candidate(_key(change), (change,), prediction=predict(loop, change))
         for stage in loop.stages
@@ -79,10 +106,50 @@ def candidates(loop: Loop, environment: Mapping[str, str]) -> list[Candidate]:
     found += _together(loop)
     found += [one for stage in loop.stages for one in _reordered(stage, loop)]
     if not limits_itself(loop) and (loop.has_no_core or loop.is_contended):
-        free = {name: value for name, value in ONE_THREAD.items() if name not in environment}
-        found += [Candidate("threads=1", environment=free)] if free else []
+        found += _one_thread(environment)
     found = [one for one in found if not (one.is_unknown and limits_itself(loop))]
     return _once(sorted(found, key=_order))
+
+
+def _cheaper(loop: Loop, environment: Mapping[str, str], goal: Goal) -> list[Candidate]:
+    """What the training may not need: worker processes, workers, deep queues (memory), threads (cores)."""
+    fewer = {stage: number for stage in loop.stages if (number := _fewest(stage, loop)) is not None}
+    found = [Candidate(f"{stage.op_id}:workers={number}", (Change(stage.op_id, workers=number),),
+                       prediction=predict(loop, Change(stage.op_id, workers=number)))
+             for stage, number in fewer.items()]  # fmt: skip
+    if len(fewer) > 1:
+        changes = tuple(Change(stage.op_id, workers=number) for stage, number in fewer.items())
+        found.append(Candidate("+".join(map(_key, changes)), changes, prediction=Prediction(1.0, KEEPS, 1 + MARGIN)))
+    for stage in loop.stages:
+        if stage.uses_processes and stage.op_type in (SOURCE, *SCALING):
+            found += [Candidate(_key(change), (change,), prediction=predict(loop, change))
+                      for change in (Change(stage.op_id, workers=fewer.get(stage), processes=False),)]  # fmt: skip
+    first = next(iter(loop.stages), None)
+    if goal == "memory" and first is not None and (first.capacity or PREFETCH) > SHALLOW:
+        change = Change(first.op_id, prefetch=SHALLOW)
+        found.append(Candidate(_key(change), (change,)))
+    found += _one_thread(environment) if goal == "cores" else []
+    return sorted((replace(one, saves=True) for one in found), key=_order_of_savings)
+
+
+def _order_of_savings(one: Candidate) -> tuple[Any, ...]:
+    """Processes first, for each has an interpreter of its own; then what gives most workers back."""
+    processes = sum(change.processes is False for change in one.changes)
+    return -processes, -len(one.changes), bool(one.environment), _size(one)
+
+
+def _fewest(stage: Stage, loop: Loop) -> int | None:
+    """The smallest number of workers that keeps up with the loop as it is; None where it has no more than that."""
+    if (stage.op_type != SOURCE and stage.op_type not in SCALING) or loop.rate is None:
+        return None
+    rates = ((rate_with(stage, number), number) for number in range(1, min(stage.workers, MOST_WORKERS)))
+    return next((number for rate, number in rates if rate is not None and rate >= loop.rate), None)
+
+
+def _one_thread(environment: Mapping[str, str]) -> list[Candidate]:
+    """One thread for each call of NumPy and the like, where nobody chose a number."""
+    free = {name: value for name, value in ONE_THREAD.items() if name not in environment}
+    return [Candidate("threads=1", environment=free)] if free else []
 
 
 def _once(found: list[Candidate]) -> list[Candidate]:
@@ -103,6 +170,40 @@ def _order(one: Candidate) -> tuple[Any, ...]:
     """The most promising first; of unknown effect another order of calls: where it brings anything, it brings most."""
     moves = any(change.maps_after for change in one.changes)
     return one.is_unknown, -round(one.expected, 2), not moves, len(one.changes), _size(one)
+
+
+def learned(found: list[Candidate], seen: Sequence[tuple[Candidate, float]]) -> list[Candidate]:
+    """The candidates with the predictions that trials of the same recording correct, in their new order.
+
+    `seen`: candidates whose prediction failed, and the speed-up that was measured. Of other values for the same
+    settings of the same operators the logarithm of the gain is taken to be off by the same factor: where two workers
+    brought nothing, four will not; where they brought half of what was promised, neither will four bring it all.
+    """
+    powers = {
+        _kind(one): math.log(measured) / math.log(one.prediction.ratio)
+        for one, measured in seen
+        if one.prediction.ratio is not None and abs(math.log(one.prediction.ratio)) > math.log(WORTH) and measured > 0
+    }
+    return sorted((_corrected(one, powers.get(_kind(one))) for one in found), key=_order)
+
+
+def _kind(one: Candidate) -> frozenset[tuple[int, str]]:
+    names = ("workers", "prefetch", "processes", "maps_after")
+    return frozenset(
+        (change.op_id, name) for change in one.changes for name in names if getattr(change, name) is not None
+    )
+
+
+def _corrected(one: Candidate, power: float | None) -> Candidate:
+    told = one.prediction
+    if power is None or told.ratio is None or told.low is None or told.high is None:
+        return one
+    ratio = told.ratio**power
+    prediction = replace(
+        told, ratio=ratio, low=told.low * ratio / told.ratio, high=told.high * ratio / told.ratio,
+        basis=(*told.basis, because("learned", power=power)),
+    )  # fmt: skip
+    return replace(one, prediction=prediction)
 
 
 def worth_trying(found: list[Candidate], tried: Collection[str]) -> Iterator[Candidate]:

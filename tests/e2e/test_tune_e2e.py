@@ -7,6 +7,9 @@ import subprocess
 
 import pytest
 
+from pipeprof.experiment.tune_bench import TuneBench
+from pipeprof.record.settings_file import OperatorSetting, Settings
+
 pytestmark = [pytest.mark.mindspore, pytest.mark.slow, pytest.mark.alone]
 SCRIPT = '''"""A map that waits for storage holds the training up."""
 
@@ -72,6 +75,57 @@ def test_a_slow_map_is_found_proven_and_patched(pipeprof_in):
     patched = home.collect(command, "-q")
     assert patched.done.returncode == 0, patched.done.stderr
     assert workers(home, patched.path) == workers(home, run.path)
+
+
+SPARE = '''"""Two worker processes, each with memory of its own, for a map that one thread could do."""
+
+import time
+
+import numpy as np
+from mindspore import dataset as ds
+
+
+class Rows:
+    def __len__(self):
+        return 8 * 60
+
+    def __getitem__(self, index):
+        return (np.full((16, 16), index, np.float32),)
+
+
+kept = []
+
+
+def scale(x):
+    if not kept:
+        kept.append(np.ones(8_000_000, np.float64))
+    return x * 2 + 1
+
+
+data = ds.GeneratorDataset(Rows(), ["x"], shuffle=False, num_parallel_workers=1)
+data = data.map(scale, ["x"], num_parallel_workers=2, python_multiprocessing=True)
+data = data.batch(8, num_parallel_workers=1)
+for (x,) in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
+    time.sleep(0.03)
+'''
+
+
+@pytest.mark.parametrize("goal", ["memory", "cores"])
+def test_what_a_run_needs_is_measured(pipeprof_in, monkeypatch, goal):
+    """61 MiB in each of two processes; and the CPU time of a step, which is some of the 30 ms that it takes."""
+    home = pipeprof_in(f"needs-{goal}")
+    (home.folder / "train.py").write_text(SPARE, encoding="utf-8")
+    monkeypatch.chdir(home.folder)
+    bench = TuneBench([home.python, "train.py"], goal)
+    plain = bench.run(Settings(), home.folder / "runs", ("a", 0), None)
+    one = OperatorSetting(node=1, op_type="MapOp", workers=1, processes=False)
+    changed = bench.run(Settings(operators=(one,)), home.folder / "runs", ("b", 0), None)
+    assert plain.batches == changed.batches != ()
+    if goal == "memory":
+        assert plain.need - changed.need > 40 * 2**20
+    else:
+        assert 0 < changed.need < 2 / changed.rate
+        assert 0 < plain.need < 2 / plain.rate
 
 
 SHORT = '''"""Two functions for each row, which take whole batches as well. Prints what the loop gets."""

@@ -46,6 +46,7 @@ def _between_rows(facts: Facts) -> str:
 
 
 WORDS: dict[str, Callable[[Facts], str]] = {
+    "learned": lambda _: "corrected by what a trial of this tuning showed",
     "not_measured": lambda _: "nothing was measured of this operator",
     "not_timed": lambda facts: (
         f"MindSpore does not time {facts['op_type']}, so there is no service time to predict from"

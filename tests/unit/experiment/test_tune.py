@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -77,6 +78,80 @@ def test_predictions_that_fail_are_shown_and_cost_no_wrong_advice(tune, tmp_path
     assert any(one.predicted_wrong for one in state.trials)
     assert state.settings.is_empty
     assert final_word(state, tmp_path) == "nothing_to_gain"
+
+
+def test_a_prediction_that_failed_corrects_those_of_the_same_settings(tune):
+    """Two workers bring nothing: three, four and all are not tried."""
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    state, _ = tune(FakeBench(loop, lambda _settings: 25.0))
+    one_map = [
+        one.key
+        for one in state.trials
+        if one.key.startswith("1:workers=") and "+" not in one.key and "," not in one.key
+    ]
+    assert len(one_map) == 1
+    state, _ = tune(FakeBench(loop, lambda settings: 25.0 * workers_of(settings, 1) ** 0.25), folder="a quarter of it")
+    corrected = [one.prediction for one in state.trials if one.prediction["learned"]]
+    assert state.trials[0].predicted_wrong
+    assert all(one["ratio"] < 2 for one in corrected)
+
+
+def economy(loop):
+    """As fast whatever one gives back, but needs 100 for each worker, and 500 for each operator with processes."""
+
+    def need(settings):
+        changed = {one.node: one for one in settings.operators}
+        total = 1000.0
+        for stage in loop.stages:
+            one = changed.get(stage.op_id)
+            processes = stage.uses_processes if one is None or one.processes is None else one.processes
+            total += 100.0 * ((one and one.workers) or stage.workers) + 500.0 * processes
+        return total
+
+    return need
+
+
+def idle_pipeline():
+    """Operators that have four workers each, one with processes, in front of a loop that takes longer than all."""
+    loop = pipeline(1, 4, 1, consumer=20.0)
+    stages = tuple(
+        replace(one, workers=4, rate=4 * one.rate, uses_processes=one.op_id == 1, kind="cpu") for one in loop.stages
+    )
+    return replace(loop, stages=stages, rate=20.0)
+
+
+@pytest.mark.parametrize("goal", ["memory", "cores"])
+def test_what_the_training_does_not_need_is_given_back(tune, tmp_path, goal):
+    loop = idle_pipeline()
+    bench = FakeBench(loop, lambda _settings: 20.0)
+    bench.need = economy(loop)
+    state, _ = tune(bench, goal=goal)
+    assert final_word(state, tmp_path) == "proven"
+    assert all(workers_of(state.settings, node) == 1 for node in range(3))
+    assert next(one.processes for one in state.settings.operators if one.node == 1) is False
+    assert state.final.need[0] == pytest.approx(1300 / 2700, rel=0.02)
+    assert state.final.low > 0.95
+
+
+def test_what_is_saved_at_the_price_of_speed_is_not_taken(tune, tmp_path):
+    loop = idle_pipeline()
+    bench = FakeBench(loop, lambda settings: 20.0 if settings.is_empty else 18.0)
+    bench.need = economy(loop)
+    state, _ = tune(bench, goal="memory")
+    assert state.trials
+    assert {one.verdict for one in state.trials} == {"slower"}
+    assert final_word(state, tmp_path) == "nothing_to_gain"
+
+
+def test_what_saves_nothing_is_not_taken(tune, tmp_path):
+    loop = idle_pipeline()
+    bench = FakeBench(loop, lambda _settings: 20.0)
+    bench.need = lambda _settings: 1000.0
+    state, _ = tune(bench, goal="memory")
+    assert {one.verdict for one in state.trials} == {"no_gain"}
+    assert final_word(state, tmp_path) == "nothing_to_gain"
+    with pytest.raises(RunError, match="another command, folder, goal"):
+        tune(FakeBench(loop, lambda _settings: 20.0))
 
 
 def test_what_changes_the_batches_is_never_accepted(tune):

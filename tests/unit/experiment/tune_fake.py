@@ -30,7 +30,7 @@ class FakeBench:
     """`truth(settings)` is the speed in steps/s; the recording shows `loop`, with the settings that were accepted.
 
     `noise`: relative spread of a run. `handed(settings, number)`: the fingerprints of the run of that number. `breaks`:
-    settings whose runs fail. `stop_after`: a run after which the process is interrupted, as by Ctrl-C.
+    settings whose runs fail. `need(settings)`: what a run needs of what is to be saved. `stop_after`: a run after which the process is interrupted, as by Ctrl-C.
     """
 
     def __init__(self, loop, truth, noise=0.005, seed=1, run_s=5.0):
@@ -40,6 +40,7 @@ class FakeBench:
         self.handed = lambda _settings, _number: ("one", "two")
         self.breaks = lambda _settings: False
         self.stop_after = None
+        self.need = lambda _settings: None
 
     def now(self):
         return self.clock
@@ -60,7 +61,9 @@ class FakeBench:
         if self.breaks(settings):
             raise WorkloadError("it does not pickle")
         rate = self.truth(settings) * self.random.lognormvariate(0.0, self.noise)
-        return Ran(rate, self.run_s, self.handed(settings, len(self.runs)))
+        need = self.need(settings)
+        need = None if need is None else need * self.random.lognormvariate(0.0, self.noise)
+        return Ran(rate, self.run_s, self.handed(settings, len(self.runs)), need)
 
     def _seen(self, settings):
         new = {one.node: one for one in settings.operators}

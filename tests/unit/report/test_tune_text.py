@@ -13,13 +13,13 @@ WHAT = [{"op": "MapOp 1", "op_id": 1, "name": "rotate", "place": "train.py:9", "
 def trial(verdict, **more):
     return {
         "key": "1:workers=2", "what": WHAT, "prediction": {"ratio": 1.9, "low": 1.7, "high": 2.1}, "a": [10.0, 10.1],
-        "b": [19.0, 19.3], "interval": [1.8, 2.0], "ratio": 1.9, "verdict": verdict, "predicted_wrong": False, "error": "",
+        "b": [19.0, 19.3], "interval": [1.8, 2.0], "ratio": 1.9, "verdict": verdict, "predicted_wrong": False, "error": "", "saved": None,
     } | more  # fmt: skip
 
 
 def content(verdict, final=None, trials=(), **more):
     return {
-        "verdict": verdict, "exit_code": EXIT[verdict], "command": ["python", "train.py", "--name", "a`b"], "spent_s": 61.0,
+        "verdict": verdict, "exit_code": EXIT[verdict], "goal": "time", "command": ["python", "train.py", "--name", "a`b"], "spent_s": 61.0,
         "ended": "nothing_left", "seen": [{"not_worth": [], "other_sites": []}], "trials": list(trials), "final": final, "patch": None,
     } | more  # fmt: skip
 
@@ -45,6 +45,24 @@ def test_what_is_proven_comes_first_with_its_interval_and_the_change():
     assert "lib.py:7: num_parallel_workers=2 (its file is not below the working directory)" in text
     assert "note: train.py:9 makes operators of other pipelines, too" in text
     assert "Written into tuned: patch.diff" in text
+
+
+def test_what_is_saved_is_said_with_the_speed_that_is_kept():
+    need = {"need_a": [812 * 2**20] * 4, "need_b": [503 * 2**20] * 4, "need": [0.62, 0.6, 0.65]}
+    final = FINAL | need | {"ratio": 1.0, "low": 0.99, "high": 1.01}
+    tried = trial("accepted", ratio=1.0, interval=[0.99, 1.01], saved=1.6)
+    found = content("proven", final, [tried, trial("no_gain", saved=1.0)], goal="memory")
+    text = tune_text.text(found)
+    assert text.startswith(
+        "proven: x0.62 (0.60 to 0.65) the memory of the original, at x1.00 (0.99 to 1.01)\n  its speed\n"
+    )
+    assert "memory 812.0 MiB -> 503.0 MiB" in " ".join(text.split())
+    assert "memory x0.62" in text
+    assert "needs less and is as fast, accepted" in text
+    assert "needs no less" in text
+    assert "x0.62 (0.60 to 0.65) the memory of the original" in tune_text.pull_request(found)
+    nothing = tune_text.text(content("nothing_to_gain", goal="cores"))
+    assert nothing.startswith("nothing to save: no change of the data pipeline's settings saves CPU time of a step at")
 
 
 @pytest.mark.parametrize(
@@ -84,6 +102,6 @@ def test_no_line_is_wider_than_a_terminal():
 
 def test_the_paragraph_for_a_pull_request_has_the_figures():
     text = tune_text.pull_request(content("proven", FINAL, [trial("accepted"), trial("slower")]))
-    assert "x1.90 the speed (1.85 to 1.95 with 95 % confidence)" in text
+    assert "x1.90 (1.85 to 1.95) the speed of the original with 95 % confidence" in text
     assert text.count("- `MapOp 1 'rotate': workers 1 -> 2`") == 1
     assert "4 pairs of interleaved runs of `python train.py --name 'a'b'`: 10.0 to 19.0 steps/s; p = 1e-06" in text
