@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pipeprof.experiment.forecast import Facts
     from pipeprof.experiment.repetition import Bench
-    from pipeprof.experiment.session import Stopped
+    from pipeprof.experiment.session import Entry, Stopped
     from pipeprof.verdict.gate.note import Note
     from pipeprof.verdict.gate.planned import Look
     from pipeprof.verdict.gate.policy import Policy
@@ -236,7 +236,7 @@ class Interleaved:
         save_session(self.folder, self.session)
         path = self.folder / entry.name
         shutil.rmtree(path, ignore_errors=True)
-        began = self.bench.now()
+        began, cpu = self.bench.now(), self.bench.cpu()
         chosen, workdir = self.arms[arm], self.folders[arm]
         try:
             slower = self.planted if arm == "new" else None
@@ -249,11 +249,12 @@ class Interleaved:
                 f"the command of `{arm}` failed in `{entry.name}` with {error.message}{self._other_works(arm)}",
                 error.hint,
             ) from error
-        seconds = self.bench.now() - began
+        seconds, entry.stolen = self.bench.now() - began, stolen_share(cpu, self.bench.cpu())
         self.measured[entry.name] = self.bench.measure(path)
-        entry.state, entry.seconds = "discarded" if discard else "counted", seconds
+        disturbed = not discard and self.session.is_disturbed(entry.stolen)
+        entry.state, entry.seconds = "discarded" if discard else "disturbed" if disturbed else "counted", seconds
         save_session(self.folder, self.session)
-        self._tell(entry.name, seconds, discard=discard)
+        self._tell(entry, seconds)
 
     def _other_works(self, arm: Name) -> str:
         """Whether only the new arm fails; the base arm is tried once if it never ran."""
@@ -267,13 +268,15 @@ class Interleaved:
                 return f"; so does that of `base`: {error.message}"
         return "; that of `base` works"
 
-    def _tell(self, name: str, seconds: float, *, discard: bool) -> None:
-        """A line per repetition: how long it took, and when it is judged."""
-        step = self.measured[name].values.get(STEP, {})
+    def _tell(self, entry: Entry, seconds: float) -> None:
+        """A line per repetition: how long it took, whether it counts, and when it is judged."""
+        step = self.measured[entry.name].values.get(STEP, {})
         pace = f", step {format_ns(next(iter(step.values())))}" if step else ""
         look, left = self._next_look(), self.session.seconds_to(self._next_look())
         done = sum(min(look, len(self.session.counted(arm))) for arm in NAMES)
-        text = f"{name}: {seconds:.1f} s{pace}" + (", discarded (warm-up)" if discard else "")
+        taken = f", set aside: {100 * (entry.stolen or 0.0):.1f} % of its CPU time was taken by other virtual machines"
+        why = {"discarded": ", discarded (warm-up)", "disturbed": taken}.get(entry.state, "")
+        text = f"{entry.name}: {seconds:.1f} s{pace}{why}"
         if left:
             which = "next" if self.session.looks else "first"
             text += f"; {done}/{2 * look} runs, {which} check after {look} per side, at about {self.bench.clock(left)}"
@@ -293,6 +296,12 @@ class Interleaved:
             raise MeasureError(f"the runs of `{arm}` cannot be put together: {error}") from error
 
 
+def stolen_share(before: tuple[float, float], after: tuple[float, float]) -> float | None:
+    """Share (0..1) of the CPU time wanted between two readings of `Bench.cpu` that was taken away; None for none."""
+    used, stolen = (end - start for start, end in zip(before, after, strict=True))
+    return stolen / (used + stolen) if used + stolen > 0 else None
+
+
 def session_notes(session: Session) -> list[Note]:
     """What a reader of the result should know about how it came about, as codes."""
     notes = []
@@ -301,6 +310,9 @@ def session_notes(session: Session) -> list[Note]:
         notes.append(note("earlier_sessions", earlier=earlier))
     if session.failures:
         notes.append(note("repeated", failures=list(session.failures)))
+    aside = [entry.stolen or 0.0 for entry in session.repetitions if entry.state == "disturbed"]
+    if aside:
+        notes.append(note("set_aside", runs=len(aside), most=max(aside)))
     if session.starts > 1:
         notes.append(note("session_continued", times=session.starts - 1))
     return notes
@@ -317,6 +329,7 @@ def about(session: Session, folder: Path) -> dict[str, Any]:
         "arms": session.arms,
         "runs": names,
         "discarded": [entry.name for entry in session.repetitions if entry.state == "discarded"],
+        "disturbed": [entry.name for entry in session.repetitions if entry.state == "disturbed"],
         "order": [entry.name for entry in session.repetitions],
         "first": session.first,
         "seed": session.seed,

@@ -8,6 +8,8 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from pipeprof.collect.launch import ProbeOptions
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
@@ -46,6 +48,14 @@ class Bench:
         Raises WorkloadError with its last words when it fails, KeyboardInterrupt when it was interrupted.
         """
         run_once(command, env, workdir, path, slow_down)
+
+    def cpu(self) -> tuple[float, float]:
+        """CPU seconds of the whole machine since its start: those it used, and those its hypervisor gave to others."""
+        times = psutil.cpu_times()
+        idle = times.idle + getattr(times, "iowait", 0.0)
+        guest = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # counted as user time, too
+        stolen = getattr(times, "steal", 0.0)
+        return sum(times) - idle - guest - stolen, stolen
 
     def measure(self, path: Path) -> Measures:
         """The metrics of a run. Raises RunError when it is gone or damaged, MeasureError without a training step."""

@@ -35,18 +35,25 @@ SCHEMA_VERSION = 1
 SESSION, RESULT, HISTORY, EARLIER = "session.json", "compare.json", "history.jsonl", "earlier-"
 IGNORE, LOCK = ".gitignore", ".lock"
 
-State = Literal["running", "discarded", "counted", "failed"]
+State = Literal["running", "discarded", "disturbed", "counted", "failed"]
+STOLEN = 0.02  # of the CPU time that was wanted: what a hypervisor may take before a repetition is made again
+TWICE = 2.0  # times what it usually takes here
+FREE, PART = 2, 3  # so many repetitions may be made again, and one for each of so many that count
 Stopped = Literal["decided", "looks", "budget", "hopeless"]
 
 
 class Entry(msgspec.Struct, kw_only=True):
-    """One repetition: its folder's name, its arm, its place in time, how long it took (seconds, from start to exit)."""
+    """One repetition: its folder's name, its arm, its place in time, how long it took (seconds, from start to exit).
+
+    `stolen`: share (0..1) of the CPU time wanted meanwhile that the hypervisor gave to other machines; None: not known.
+    """
 
     name: str
     arm: Name
     order: int
     state: State = "running"
     seconds: float | None = None
+    stolen: float | None = None
 
 
 class Session(msgspec.Struct, kw_only=True):
@@ -87,6 +94,17 @@ class Session(msgspec.Struct, kw_only=True):
     def next_arm(self) -> Name:
         """Whose turn it is: the first arm, the other, the other, the first, ..., so that drift hits both alike."""
         return planned(self.first, sum(entry.state == "counted" for entry in self.repetitions))
+
+    def is_disturbed(self, stolen: float | None) -> bool:
+        """Whether a repetition is to be made again: its CPU was taken away, by more than is usual on this machine.
+
+        What was measured plays no role, and the share is of what was wanted: neither arm is favoured.
+        """
+        states = [entry.state for entry in self.repetitions]
+        if stolen is None or states.count("disturbed") >= FREE + states.count("counted") // PART:
+            return False
+        usual = median([entry.stolen for entry in self.repetitions if entry.stolen is not None] or [0.0])
+        return stolen > max(STOLEN, TWICE * usual)
 
     def pace(self, arm: Name) -> float | None:
         """Usual seconds of a repetition of an arm; of the discarded ones while there are no others."""

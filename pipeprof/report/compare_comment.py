@@ -203,6 +203,8 @@ def _cost(content: Mapping[str, Any]) -> str:
         how = f"the training ran {counted[0]} times before and {counted[1]} times with this change, in turn,"
         warm = session.get("discarded")
         how += f" after {format_count(len(warm), 'warm-up run')}," if warm else ""
+        again = session.get("disturbed")
+        how += f" {format_count(len(again), 'disturbed run')} set aside," if again else ""
         return f"{how.rstrip(',')}{took}. In brackets: 95 % intervals."
     return (
         f"the training ran {format_count(counted[1], 'time')}{took}, compared with "

@@ -134,6 +134,7 @@ class Session(_Part):
 
     seconds: Number = None
     discarded: list[str] = []
+    disturbed: list[str] = []
     stopped: str | None = None
 
 

@@ -62,6 +62,9 @@ BY_HAND = {
 def text(content: Content, written: Sequence[str] = (), folder: str = "") -> str:
     """The result, at most 80 columns wide."""
     lines = [*_answer(content), "", *_trials(content), *_not_worth(content), *_handed_over(content, written, folder)]
+    if folder and content["seen"]:
+        last = shlex.quote(f"{folder}/look-{len(content['seen']) - 1}")
+        lines += ["", f"What limits now, also outside of the data pipeline: pipeprof report {last}"]
     return "".join(f"{part}\n" for line in lines for part in wrap_text(escape.line(line), WIDTH))
 
 

@@ -37,6 +37,7 @@ def session(folder: Path, training: str, slower: float) -> dict[str, object]:
     content = json.loads(done.stdout)
     kept = ("name", "verdict", "ratio", "ci_low", "ci_high", "p_value", "reps_base")
     metrics = [{name: one[name] for name in kept} for one in content["metrics"] if one["family"] == "primary"]
+    kept_session = folder / "ab" / "session.json"
     causes = [f"{one.get('what') or one.get('name')} {one.get('place_new') or ''}" for one in content["explanation"]]
     return {
         "verdict": content["verdict"],
@@ -44,6 +45,7 @@ def session(folder: Path, training: str, slower: float) -> dict[str, object]:
         "seconds": round(time.monotonic() - began, 1),
         "causes": causes[:3],
         "metrics": metrics,
+        "session": json.loads(kept_session.read_text()) if kept_session.exists() else None,
     }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 class Rows:
     def __len__(self):
-        return 320
+        return 1600
 
     def __getitem__(self, index):
         return (np.full((8, 8), index, np.float32),)

@@ -150,7 +150,7 @@ def _place(found: dict[str, Any]) -> str:
     place = found["place"] or {}
     call, code = place.get("call"), place.get("code")
     if call and code and call != code:
-        return f"{call}; its code: {code}"
+        return f"{call} (runs {code})"
     return call or code or ""
 
 

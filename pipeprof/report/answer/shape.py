@@ -63,13 +63,10 @@ def op_label(op: dict[str, Any] | None) -> str:
     if not op["name"]:
         plain, kind = f"{op['op_type']} {op['op_id']}", KINDS.get(op["op_type"])
         return f"the {kind} ({plain})" if kind else plain
-    return f"`{_short(op['name'])}`"
-
-
-def _short(name: str) -> str:
-    """Of a long list of transforms the first ones, and how many there are besides."""
-    first, *others = name.split(", ")
-    return f"{first} (+{len(others)})" if others and len(name) > LONG_NAME else name
+    first, *others = op["name"].split(", ")
+    if others and len(op["name"]) > LONG_NAME:
+        return f"`{first}, ...` ({1 + len(others)} transforms)"
+    return f"`{op['name']}`"
 
 
 def with_kind(op: dict[str, Any]) -> str:

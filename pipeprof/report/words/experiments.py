@@ -67,6 +67,10 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "repeated": lambda facts: (
         f"repeated: {format_count(len(facts['failures']), 'failed run')}: {'; '.join(facts['failures'])}"
     ),
+    "set_aside": lambda facts: (
+        f"{format_count(facts['runs'], 'run')} made again: other virtual machines on the same host took up to "
+        f"{100 * facts['most']:.0f} % of the CPU time"
+    ),
     "session_continued": lambda facts: (
         f"the session was interrupted and continued {format_count(facts['times'], 'time')}"
     ),

@@ -16,10 +16,11 @@ class Killed(BaseException):
 class FakeBench(Bench):
     """`steps`: command's first word -> step times in ns, in turn. `dies_at`: the call that never returns.
 
-    `fails`: names of repetitions that end with exit code 1. `compares` keeps the sides that were judged.
+    `steals`: repetition's name -> share of its CPU time that other machines take. `fails`: names of repetitions that
+    end with exit code 1. `compares` keeps the sides that were judged.
     """
 
-    def __init__(self, steps=None, *, seconds=10.0, dies_at=None, fails=(), compare=None):
+    def __init__(self, steps=None, *, seconds=10.0, dies_at=None, fails=(), compare=None, steals=None):
         self.steps = steps or {}
         self.seconds = seconds
         self.dies_at = dies_at
@@ -34,6 +35,8 @@ class FakeBench(Bench):
         self.plans = []
         self.decides = compare
         self.alive = []
+        self.steals = steals or {}
+        self.used, self.stolen = 0.0, 0.0
 
     def _point(self):
         self.calls += 1
@@ -55,6 +58,8 @@ class FakeBench(Bench):
         self.environments.append(env)
         self.places.append(workdir)
         self.time += self.seconds(path.name) if callable(self.seconds) else self.seconds
+        share = self.steals(path.name) if callable(self.steals) else self.steals.get(path.name, 0.0)
+        self.used, self.stolen = self.used + 10.0 * (1 - share), self.stolen + 10.0 * share
         if path.name in self.fails:
             raise WorkloadError("exit code 1; it said `no such layer`", f"all it said is in `{path}.log`")
         (path / "step").write_text(str(self._step(command[0], path.name, slow_down)))
@@ -63,6 +68,9 @@ class FakeBench(Bench):
         number = int(name.rpartition("-")[2]) if name[-1].isdigit() else 0
         series = self.steps.get(word, (1e6, 1.01e6, 0.99e6, 1.005e6, 0.995e6))
         return series[number % len(series)] * (1 + (slow_down or 0.0))
+
+    def cpu(self):
+        return self.used, self.stolen
 
     def measure(self, path):
         self._point()

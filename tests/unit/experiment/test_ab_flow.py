@@ -13,6 +13,8 @@ from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment import ab as room
 from pipeprof.experiment.ab import AbWish, run_ab
 from pipeprof.experiment.arms import ArmWish
+from pipeprof.experiment.interleaved import stolen_share
+from pipeprof.experiment.repetition import Bench
 from pipeprof.verdict.gate.policy import Policy, Rule
 
 POLICY = Policy(looks=(3, 4), metrics={STEP: Rule(unit="ns")})
@@ -49,6 +51,40 @@ def test_first_repetitions_are_discarded_then_both_sides_in_turn(home):
     assert content["session"]["discarded"] == sorted(content["session"]["order"][:2], key=bench.ran.index)
     assert content["session"]["runs"]["base"] == [f"base-{number:03d}" for number in (1, 2, 3, 4)]
     assert [entry["state"] for entry in home.session()["repetitions"]] == ["discarded"] * 2 + ["counted"] * 8
+
+
+def test_a_repetition_whose_cpu_was_taken_is_made_again_at_once(home):
+    bench = FakeBench(compare=says("unchanged", 4), steals={"base-002": 0.05, "new-003": 0.3, "new-001": 0.015})
+    content = home.call(bench)
+    assert content["session"]["disturbed"] == sorted(["base-002", "new-003"], key=bench.ran.index)
+    assert bench.ran[bench.ran.index("base-002") + 1] == "base-003"
+    assert "base-002" not in content["session"]["runs"]["base"]
+    assert {len(names) for names in content["session"]["runs"].values()} == {4}
+    assert any("set aside: 5.0 % of its CPU time" in line for line in home.said)
+    assert (
+        "2 runs made again: other virtual machines on the same host took up to 30 % of the CPU time" in content["notes"]
+    )
+    assert {entry["name"]: entry["stolen"] for entry in home.session()["repetitions"]}["new-003"] == pytest.approx(0.3)
+
+
+def test_where_the_cpu_is_always_taken_the_session_goes_on(home):
+    bench = FakeBench(compare=says("unchanged", 12), steals=lambda _name: 0.2)
+    content = home.call(bench)
+    assert content["session"]["disturbed"] == []  # that is what is usual here
+    shares = iter([0.0] * 8 + [0.5] * 99)
+    bench = FakeBench(compare=says("unchanged", 12), steals=lambda _name: next(shares))
+    content = home.call(bench, folder=home.folder.parent / "later")
+    counted = sum(len(names) for names in content["session"]["runs"].values())
+    assert 0 < len(content["session"]["disturbed"]) <= 2 + counted // 3
+
+
+def test_a_kernel_that_counts_no_stolen_time_disturbs_nothing():
+    used, stolen = Bench().cpu()
+    assert used > 0
+    assert stolen >= 0
+    assert stolen_share((1.0, 0.0), (3.0, 0.0)) == 0
+    assert stolen_share((1.0, 0.0), (3.0, 2.0)) == 0.5
+    assert stolen_share((1.0, 0.5), (1.0, 0.5)) is None
 
 
 def test_the_first_arm_is_drawn_with_a_recorded_seed(home):

@@ -45,6 +45,7 @@ def test_what_is_proven_comes_first_with_its_interval_and_the_change():
     assert "lib.py:7: num_parallel_workers=2 (its file is not below the working directory)" in text
     assert "note: train.py:9 makes operators of other pipelines, too" in text
     assert "Written into tuned: patch.diff" in text
+    assert "pipeprof report tuned/look-0" in text
 
 
 def test_what_is_saved_is_said_with_the_speed_that_is_kept():
@@ -56,7 +57,7 @@ def test_what_is_saved_is_said_with_the_speed_that_is_kept():
     assert text.startswith(
         "proven: x0.62 (0.60 to 0.65) the memory of the original, at x1.00 (0.99 to 1.01)\n  its speed\n"
     )
-    assert "memory 812.0 MiB -> 503.0 MiB" in " ".join(text.split())
+    assert "memory 812 MiB -> 503 MiB" in " ".join(text.split())
     assert "memory x0.62" in text
     assert "needs less and is as fast, accepted" in text
     assert "needs no less" in text
