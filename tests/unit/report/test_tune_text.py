@@ -63,7 +63,9 @@ def test_what_is_saved_is_said_with_the_speed_that_is_kept():
     assert "needs no less" in text
     assert "x0.62 (0.60 to 0.65) the memory of the original" in tune_text.pull_request(found)
     nothing = tune_text.text(content("nothing_to_gain", goal="cores"))
-    assert nothing.startswith("nothing to save: no change of the data pipeline's settings saves CPU time of a step at")
+    assert " ".join(nothing.split()).startswith(
+        "nothing to save: no change of the data pipeline's settings saves CPU time of a step at the same speed"
+    )
 
 
 @pytest.mark.parametrize(
