@@ -55,16 +55,27 @@ def _plain_width(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-@pytest.fixture
-def make_run(tmp_path):
-    """`make_run(tables)` writes a new run folder with an id of its own, see `write_run`."""
+def runs_in(folder):
+    """`make(tables)` writes a new run with an id of its own into the folder, see `write_run`."""
     numbers = count()
 
     def make(tables):
         number = next(numbers)
-        return write_run(tmp_path / f"run{number}", tables, RUN_ID if number == 0 else f"{RUN_ID}{number}")
+        return write_run(folder / f"run{number}", tables, RUN_ID if number == 0 else f"{RUN_ID}{number}")
 
     return make
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    """`make_run(tables)` writes a new run folder."""
+    return runs_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def make_shared_run(tmp_path_factory):
+    """The same for what all tests of a file only read."""
+    return runs_in(tmp_path_factory.mktemp("shared"))
 
 
 @pytest.fixture(scope="module")

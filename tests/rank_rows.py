@@ -32,16 +32,24 @@ def rows_of(times, *, step_ns=100.0, phase="until_bp", source="trace", rep=0, pe
     together = (diff - middle)[1:] * (diff - middle)[:-1]
     held = 10 * diff > step_ns
     begins = held & ~np.vstack([np.zeros((1, ranks), bool), held[:-1]])
-    return [
-        {
-            "rep": rep, "peers": peers, "rank": rank, "phase": phase, "source": source, "ranks": ranks, "steps": steps,
-            "step_ns": step_ns, "median_ns": float(np.median(times[:, rank])), "diff_ns": float(middle[rank]),
-            "diff_low_ns": float(low[rank]), "diff_high_ns": float(high[rank]),
-            "diff_sd_ns": float(diff[:, rank].std(ddof=1)) if steps > 1 else None,
-            "early_ns": float(np.median(early[:, rank])), "late_ns": float(np.median(late[:, rank])) if steps > 1 else None,
-            "pairs": int((together[:, rank] != 0).sum()), "same_side": int((together[:, rank] > 0).sum()),
-            "held_up": int(held[:, rank].sum()), "episodes": int(begins[:, rank].sum()),
-            "held_up_ns": float(diff[held[:, rank], rank].sum()) if held[:, rank].any() else None,
-        }
-        for rank in range(ranks)
-    ]  # fmt: skip
+    late_medians = np.median(late, axis=0) if steps > 1 else None
+    spread = diff.std(axis=0, ddof=1) if steps > 1 else None
+    columns = {
+        "median_ns": np.median(times, axis=0), "diff_ns": middle, "diff_low_ns": low, "diff_high_ns": high,
+        "diff_sd_ns": spread, "early_ns": np.median(early, axis=0), "late_ns": late_medians,
+        "pairs": (together != 0).sum(axis=0), "same_side": (together > 0).sum(axis=0),
+        "held_up": held.sum(axis=0), "episodes": begins.sum(axis=0),
+    }  # fmt: skip
+    whole = {name: [None] * ranks if column is None else column.tolist() for name, column in columns.items()}
+    lost = np.where(held, diff, 0.0).sum(axis=0).tolist()
+    whole["held_up_ns"] = [ns if number else None for ns, number in zip(lost, whole["held_up"], strict=True)]
+    same = {
+        "rep": rep,
+        "peers": peers,
+        "phase": phase,
+        "source": source,
+        "ranks": ranks,
+        "steps": steps,
+        "step_ns": step_ns,
+    }
+    return [same | {"rank": rank} | {name: values[rank] for name, values in whole.items()} for rank in range(ranks)]
