@@ -94,6 +94,7 @@ def serve(looks: Iterator[dict[str, Any]], port: int, tell: Callable[[str], None
     except OSError as error:
         raise UsageError(f"cannot listen on port {port}: {error.strerror}", "give another --listen, or 0") from error
     try:
+        metrics.content = next(looks, None)  # nobody is told an address that has nothing to say yet
         registry.register(metrics)
         tell(f"http://{HOST}:{server.server_port}/metrics")
         for metrics.content in looks:
