@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -87,6 +89,63 @@ def browser():
         assert not os.environ.get("PIPEPROF_BROWSER_REQUIRED"), "no Chromium was found"
         pytest.skip("needs Chromium")
     with sync_api.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+        started = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+DRAWN = "[...document.querySelectorAll('.chart')].every((one) => one.dataset.drawn)"
+
+
+@pytest.fixture
+def opened(browser, tmp_path, request, barriers):
+    """`opened(html, width, scheme)` shows a page whose charts are drawn, and which is free of barriers by axe-core's rules.
+
+    At the end it has neither complained nor asked for anything. With PIPEPROF_SCREENSHOTS=FOLDER a picture of it is kept.
+    """
+    pages, complaints, numbers = [], [], count()
+
+    def load(text, width=1000, scheme="light"):
+        path = tmp_path / f"page{next(numbers)}.html"
+        path.write_text(text, encoding="utf-8")
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        pages.append(page)
+        page.set_default_timeout(30_000)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda asked: asked.url == path.as_uri() or complaints.append(asked.url))
+        page.goto(path.as_uri())
+        page.wait_for_function(DRAWN)
+        keep_picture(page, f"{request.node.name}-{path.stem}")
+        assert barriers(page) == []
+        return page
+
+    yield load
+    for page in pages:
+        page.close()
+    assert complaints == []
+
+
+def keep_picture(page, name):
+    """Of the whole page, where somebody wants to look at it."""
+    folder = os.environ.get("PIPEPROF_SCREENSHOTS")
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=Path(folder) / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)}.png", full_page=True)
+
+
+@pytest.fixture(scope="session")
+def barriers():
+    """`barriers(page)`: what keeps people who do not see, or use no mouse, from using it: a line for each place.
+
+    By the rules of axe-core.
+    """
+
+    def of(page):
+        from axe_playwright_python.sync_playwright import Axe
+
+        found = Axe().run(page).response["violations"]
+        return [f"{one['id']}: {node['target']}: {node['failureSummary']}" for one in found for node in one["nodes"]]
+
+    return of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from functools import cached_property
 from itertools import islice
@@ -36,6 +37,10 @@ _BATCH = 4096  # rows
 _ARROW_BATCH = 1 << 16
 _ROW_BYTES = 512  # of a row in Python
 _MEMORY_TIMES = 6  # of what queries keep: with an answer, and what allocators set aside
+
+_WORD = re.compile(r"\w+")
+# What asks for names in general, or for those that are nowhere written.
+_OF_ALL = re.compile(r"\b(show|describe|information_schema|query|query_table|pg_\w+|sqlite_\w+|duckdb_\w+)\b")
 
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "bigint": (int,),
@@ -186,7 +191,16 @@ class Engine:
         statement.check(text)
         if self._run is not None and self._files:
             return self._guarded.sql(text)
-        self._define(self._askable(), keep=False)
+        askable, plain = self._askable(), text.lower()
+        words = frozenset(_WORD.findall(plain))
+        named = askable if _OF_ALL.search(plain) else [name for name in askable if name in words]
+        self._define(named, keep=False)
+        try:
+            return self._fetch(text, None, own=False)
+        except QueryError as error:
+            if not isinstance(error.__cause__, duckdb.CatalogException) or len(named) == len(askable):
+                raise
+        self._define(askable, keep=False)  # a name that was put together, or one that is like none of them
         return self._fetch(text, None, own=False)
 
     def _askable(self) -> list[str]:

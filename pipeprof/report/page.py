@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _STYLE = """
 :root { color-scheme: light dark; --bad: #b3261e; --good: #1b7f3b; --unsure: #8a6100; --line: #8884; }
+html { background: Canvas; color: CanvasText; }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; }
 table { border-collapse: collapse; margin: .5em 0 1.5em; }
 th, td { border-bottom: 1px solid var(--line); padding: .3em .7em; text-align: left; vertical-align: top; }
@@ -56,8 +57,9 @@ def page(title: str, body: Iterable[str], style: str = "", script: str = "", ref
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         *([f'<meta http-equiv="refresh" content="{refresh_s}">'] if refresh_s else []),
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{name}</title>\n<style>{css}</style>\n</head>\n<body>\n<h1>{name}</h1>",
+        f"<title>{name}</title>\n<style>{css}</style>\n</head>\n<body>\n<main>\n<h1>{name}</h1>",
         *body,
+        "</main>",
         *([f"<script>{script}</script>"] if script else []),
         "</body>",
         "</html>",

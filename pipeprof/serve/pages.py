@@ -22,7 +22,7 @@ td.long { max-width: 28em; overflow-wrap: anywhere; }
 button { font: inherit; padding: .2em .8em; }
 .damaged, .failed { color: var(--bad); } .partial { color: var(--unsure); }
 """
-HOME = '<p><a href="/">All runs</a></p>'
+HOME = '<nav aria-label="site"><a href="/">All runs</a></nav>'
 _AGAIN_S = 5  # between two looks at a run that is still recorded
 
 
@@ -73,7 +73,7 @@ def live(name: str, content: dict[str, Any]) -> str:
 
 def with_way_home(text: str) -> str:
     """A page of a verb, with a link to the list of runs above it."""
-    return text.replace("<body>\n", f"<body>\n{HOME}\n", 1)
+    return text.replace("<main>\n", f"{HOME}\n<main>\n", 1)
 
 
 def problem(title: str, message: str, hint: str = "") -> str:

@@ -75,6 +75,9 @@ const unlabelled = (place) => {
     const name = bound.querySelector(".vega-bind-name");
     if (input && name) input.setAttribute("aria-label", name.textContent.trim());
   }
+  for (const mark of place.querySelectorAll("[role='graphics-symbol']:not([aria-label])")) {
+    mark.setAttribute("aria-hidden", "true");
+  }
 };
 for (const data of document.querySelectorAll("script[type='application/json']")) {
   const place = document.getElementById(data.dataset.chart);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -120,3 +121,10 @@ def test_make_runs_all_tests_also_when_some_failed(make, failing):
     done, calls = make("test", failing)
     assert done.returncode == 2
     assert begin_as_expected(calls, "test"), calls
+
+
+def test_the_workflow_runs_the_same_parts_side_by_side():
+    words = re.findall(r"run: make (.+)", (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+    found = {word for line in words for word in line.split() if not word.startswith("--")}
+    wanted = {"lint", "types", "floors", "site", "test-together", "test-trainings", "test-alone", *PARTS} - {"test"}
+    assert found == wanted

@@ -299,3 +299,14 @@ def test_several_engines_stand_side_by_side(make_run):
     with Engine.open(one) as first, Engine.open(two) as second:
         assert first.rows("step/summary")[0]["steps"] == 2
         assert second.rows("step/summary")[0]["steps"] == 1
+
+
+def test_only_what_the_text_names_is_made_for_it(make_run):
+    """Making all views takes longer than most questions; whoever asks for names in general gets them all."""
+    with Engine.open(make_run({"step": [{"step": 1, "kind": "train", "start_ns": 0, "end_ns": 1}]})) as engine:
+        assert engine.sql("SELECT count(*) AS n FROM Step").to_pylist() == [{"n": 1}]
+        assert engine._guarded._defined == set()
+        names = {row["name"] for row in engine.sql("SHOW TABLES").to_pylist()}
+        assert {"step", "comm_match", "device_op"} <= names
+        with pytest.raises(QueryError, match="no such table"):
+            engine.sql("SELECT * FROM no_such_table")

@@ -130,21 +130,13 @@ def test_hostile_names_are_inert():
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (400, "dark")])
-def test_in_a_browser_the_charts_are_drawn_and_tables_are_searched(compared, browser, tmp_path, width, scheme):
+def test_in_a_browser_the_charts_are_drawn_and_tables_are_searched(compared, opened, width, scheme):
     many = [
         metric(f"op/net/Op{n}", "regressed" if n == 7 else "unchanged", family="secondary", new=30e6 + n)
         for n in range(30)
     ]
     compared["metrics"] += many
-    path = tmp_path / "page.html"
-    path.write_text(compare_html.text(compared), encoding="utf-8")
-    complaints = []
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: request.url == path.as_uri() or complaints.append(request.url))
-    page.goto(path.as_uri())
-    page.wait_for_function("[...document.querySelectorAll('.chart')].every((one) => one.dataset.drawn)")
+    page = opened(compare_html.text(compared), width, scheme)
 
     def marks(chart, kind):
         return page.locator(f"#{chart} g.mark-{kind}.role-mark path, #{chart} g.mark-{kind}.role-mark line").count()
@@ -162,5 +154,3 @@ def test_in_a_browser_the_charts_are_drawn_and_tables_are_searched(compared, bro
     page.get_by_role("searchbox").last.fill("")
     secondary.get_by_role("button", name="new").click()
     assert "Op29" in secondary.locator("tbody tr").first.inner_text()
-    page.close()
-    assert complaints == []

@@ -26,15 +26,8 @@ STEPS = series(
 CONTENT = {"source": "net", "measurements": 20, "series": [STEPS], "conditions": [], "left_out": []}
 
 
-def test_a_measurement_that_is_pointed_at_says_its_revision(browser, tmp_path):
-    path, complaints = tmp_path / "page.html", []
-    path.write_text(history_html.text(CONTENT), encoding="utf-8")
-    page = browser.new_page(viewport={"width": 1000, "height": 900})
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: request.url == path.as_uri() or complaints.append(request.url))
-    page.goto(path.as_uri())
-    page.wait_for_function("[...document.querySelectorAll('.chart')].every((one) => one.dataset.drawn)")
+def test_a_measurement_that_is_pointed_at_says_its_revision(opened):
+    page = opened(history_html.text(CONTENT))
     dots = page.locator(".mark-symbol path")
     assert dots.count() == len(NOISE)
     assert page.locator("line[aria-roledescription='rule mark']").count() == 2
@@ -46,5 +39,3 @@ def test_a_measurement_that_is_pointed_at_says_its_revision(browser, tmp_path):
     ).json_value()
     assert told[0] == "47.8 ms, 0000000000, 2026-11-20T10:00:00+00:00"
     assert told[1] <= 1000
-    assert complaints == []
-    page.close()

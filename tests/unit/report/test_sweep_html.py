@@ -59,17 +59,7 @@ def test_the_page_says_what_the_terminal_says_and_names_are_inert(content):
             assert all(f">{cell}</td>" in page for row in block.rows for cell in row if cell.isalnum())
 
 
-def test_a_browser_draws_it_without_a_complaint(content, browser, tmp_path):
-    path = tmp_path / "page.html"
-    path.write_text(sweep_html.text(json.loads(json.dumps(content))), encoding="utf-8")
-    complaints = []
-    page = browser.new_page(viewport={"width": 400, "height": 900})
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: request.url == path.as_uri() or complaints.append(request.url))
-    page.goto(path.as_uri())
-    page.wait_for_function("[...document.querySelectorAll('.chart')].every((one) => one.dataset.drawn)")
+def test_a_browser_draws_it_without_a_complaint(content, opened):
+    page = opened(sweep_html.text(json.loads(json.dumps(content))), 400)
     assert page.locator("#chart-variants-0 g.mark-symbol.role-mark path").count() == 3
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
-    page.close()
-    assert complaints == []

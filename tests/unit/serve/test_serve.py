@@ -275,7 +275,7 @@ def test_the_verb_prints_its_address_and_ends_quietly(tmp_path, end):
         assert process.stderr.read().count("\n") == 1  # what it said at its start
 
 
-def test_in_a_browser_runs_are_searched_sorted_ticked_and_compared(served, recorded, browser):
+def test_in_a_browser_runs_are_searched_sorted_ticked_and_compared(served, recorded, browser, barriers):
     recorded("fast", 1, 10)
     recorded("slow", 2, 20)
     recorded("other", 3, 15)
@@ -287,6 +287,7 @@ def test_in_a_browser_runs_are_searched_sorted_ticked_and_compared(served, recor
     ask = served()
     page.goto(f"http://127.0.0.1:{ask.port}/?token={TOKEN}")
     assert "token" not in page.url
+    assert barriers(page) == []
 
     def names():
         return page.locator("tbody tr:visible th").all_text_contents()
@@ -301,6 +302,7 @@ def test_in_a_browser_runs_are_searched_sorted_ticked_and_compared(served, recor
     page.get_by_label("compare fast").check()
     page.get_by_role("button", name="Compare the two ticked runs").click()
     assert "/compare?run=slow&run=fast" in page.url
+    assert barriers(page) == []
     page.get_by_role("link", name="All runs").click()
     page.get_by_role("link", name="other").click()
     assert "pipeprof report" in page.title()
