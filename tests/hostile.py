@@ -101,7 +101,7 @@ _UNSEEN = re.compile(
     "\U000e0000-\U000e0fff]|(?<=[\x00-\x7f])[\u200c\u200d]"
 )
 _COMMAND = re.compile(r"::(error|warning|notice) title=[^:,\r\n]*::[^\r\n]*")
-_OF_PAGES = frozenset(("html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "strong", "table", "thead",
+_OF_PAGES = frozenset(("html", "head", "meta", "title", "style", "body", "main", "nav", "h1", "h2", "p", "strong", "table", "thead",
     "tbody", "tr", "th", "td", "ul", "li", "code", "pre", "span", "small", "br", "figure", "figcaption", "svg", "rect",
     "line", "circle", "polyline", "div", "caption", "h3"))  # fmt: skip
 _OF_MARKDOWN = re.compile(r"</?(?:details|summary)>|<!-- pipeprof-gate:[\w.-]* -->")

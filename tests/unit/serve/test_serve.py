@@ -142,7 +142,8 @@ def test_a_run_is_shown_as_its_report_with_a_way_home(served, recorded):
     run = recorded("first")
     status, headers, text = served()("/run/first")
     assert status == 200
-    assert text == html.of_run(run, build(run)).replace("<body>\n", '<body>\n<p><a href="/">All runs</a></p>\n', 1)
+    way = '<nav aria-label="site"><a href="/">All runs</a></nav>\n<main>\n'
+    assert text == html.of_run(run, build(run)).replace("<main>\n", way, 1)
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
 
 
