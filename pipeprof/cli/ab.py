@@ -153,8 +153,8 @@ def qualify(
     from pipeprof.collect.session import default_name
     from pipeprof.experiment import runs
     from pipeprof.experiment.policy_file import load_policy
-    from pipeprof.experiment.pool import Order
-    from pipeprof.experiment.qualify import exit_code, run_qualify
+    from pipeprof.experiment.qualify.pool import Order
+    from pipeprof.experiment.qualify.rates import exit_code, run_qualify
     from pipeprof.report import qualify_text
 
     if not command:

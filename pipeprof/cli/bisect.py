@@ -48,7 +48,7 @@ def bisect(
     GOOD or BAD.
     """  # noqa: D301
     from pipeprof.experiment import runs
-    from pipeprof.experiment.bisect import BisectWish, run_bisect
+    from pipeprof.experiment.bisect.search import BisectWish, run_bisect
     from pipeprof.report import bisect_text
 
     content = run_bisect(BisectWish(good, bad, command, metric, budget, most_runs, folder), say_named)

@@ -79,7 +79,11 @@ def answer(content: dict[str, Any], form: str, output: Path | None = None) -> No
 
 def show(content: dict[str, Any], form: str, output: Path | None = None) -> None:
     """Print a comparison in one of the formats, or write it to a file."""
-    from pipeprof.report import compare_html, compare_json, compare_junit, compare_markdown, compare_terminal
+    from pipeprof.report.compare import html as compare_html
+    from pipeprof.report.compare import json as compare_json
+    from pipeprof.report.compare import junit as compare_junit
+    from pipeprof.report.compare import markdown as compare_markdown
+    from pipeprof.report.compare import terminal as compare_terminal
     from pipeprof.report.output import write_text
 
     if form == "terminal" and output is None:

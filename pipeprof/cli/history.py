@@ -34,8 +34,10 @@ def history(source: str, root: str, names: tuple[str, ...], form: str, output: P
     looked up in the git repository of the current folder. It informs and judges nothing: the exit code is 0.
     """  # noqa: D301
     from pipeprof.experiment.history import history_of
-    from pipeprof.report import history_html, history_terminal, json_text
-    from pipeprof.report.history_rows import only
+    from pipeprof.report import json_text
+    from pipeprof.report.history import html as history_html
+    from pipeprof.report.history import terminal as history_terminal
+    from pipeprof.report.history.rows import only
     from pipeprof.report.output import write_text
 
     with progress_line("pipeprof: history", quiet=False) as progress:

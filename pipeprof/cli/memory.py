@@ -49,10 +49,11 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
       pipeprof memory RUN --svg lifetimes.svg
       pipeprof memory RUN --format json | jq .growth
     """  # noqa: D301
-    from pipeprof.report import json_text, memory_text
-    from pipeprof.report import memory as room
+    from pipeprof.report import json_text
+    from pipeprof.report.memory import content as room
+    from pipeprof.report.memory import text as memory_text
     from pipeprof.report.output import write_text
-    from pipeprof.report.timeline_clock import check_stored
+    from pipeprof.report.timeline.clock import check_stored
 
     if svg is None and rank is not None:
         raise UsageError("--rank chooses the rank that --svg draws, and there is no --svg", "add --svg lifetimes.svg")
@@ -71,7 +72,7 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
 
 
 def _chart(content: dict[str, Any], rank: int | None) -> str:
-    from pipeprof.report.memory_svg import svg as chart
+    from pipeprof.report.memory.svg import svg as chart
 
     rows = [row for row in content["lifetimes"] if rank in (None, row["rank"])]
     first = min(((row["rep"], row["rank"]) for row in rows), default=(0, rank or 0))

@@ -18,7 +18,10 @@ MOST_BYTES = 64 * 1024 * 1024
 
 def forms() -> dict[str, tuple[str, Callable[[dict[str, Any]], str]]]:
     """Each form's file name and function."""
-    from pipeprof.report import compare_github, compare_html, compare_junit, compare_markdown
+    from pipeprof.report.compare import github as compare_github
+    from pipeprof.report.compare import html as compare_html
+    from pipeprof.report.compare import junit as compare_junit
+    from pipeprof.report.compare import markdown as compare_markdown
 
     return {
         "markdown": ("compare.md", compare_markdown.text),
@@ -60,14 +63,14 @@ def render(source: Path, form: str | None, folder: Path | None, *, force: bool) 
 
 
 def _annotations(content: dict[str, Any]) -> str:
-    from pipeprof.report import compare_github
+    from pipeprof.report.compare import github as compare_github
 
     return "".join(f"{line}\n" for line in compare_github.annotation_lines(content))
 
 
 def _read(source: Path) -> dict[str, Any]:
     from pipeprof.record.plain_file import read_file
-    from pipeprof.report import compare_content
+    from pipeprof.report.compare import content as compare_content
 
     try:
         return compare_content.read(read_file(source, MOST_BYTES), str(source))

@@ -20,7 +20,7 @@ EXPORTS = ("env", "args", "toml")
 
 def _budget(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
     """Seconds of `90`, `90s`, `10m`, `1h30m`. Raises BadParameter."""
-    from pipeprof.experiment.sweep_spec import seconds_of
+    from pipeprof.experiment.sweep.spec import seconds_of
 
     try:
         return seconds_of(text, "the time")
@@ -75,12 +75,12 @@ def sweep(
             raise UsageError(
                 "--table shows published figures and runs nothing", "leave out -o, --budget and the command"
             )
-        from pipeprof.experiment.sweep_table import table_content
+        from pipeprof.experiment.sweep.table import table_content
 
         show(table_content(table, steps), form, export)
         return
-    from pipeprof.experiment.sweep import SweepWish, run_sweep
-    from pipeprof.experiment.sweep_spec import load_spec
+    from pipeprof.experiment.sweep.run import SweepWish, run_sweep
+    from pipeprof.experiment.sweep.spec import load_spec
 
     spec = load_spec(Path(file or ""))
     wish = SweepWish(spec, Path.cwd(), command, folder, budget, steps)
@@ -89,7 +89,12 @@ def sweep(
 
 def show(content: dict[str, Any], form: str, export: str | None = None) -> None:
     """Print a result in one of the formats, or its recommendation in one of EXPORTS."""
-    from pipeprof.report import compare_json, sweep_csv, sweep_export, sweep_html, sweep_markdown, sweep_terminal
+    from pipeprof.report.compare import json as compare_json
+    from pipeprof.report.sweep import csv as sweep_csv
+    from pipeprof.report.sweep import export as sweep_export
+    from pipeprof.report.sweep import html as sweep_html
+    from pipeprof.report.sweep import markdown as sweep_markdown
+    from pipeprof.report.sweep import terminal as sweep_terminal
 
     if export is not None:
         click.echo(sweep_export.export(content, export), nl=False)

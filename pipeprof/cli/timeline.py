@@ -31,8 +31,8 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
       pipeprof timeline RUN -o trace.json.gz --steps 100:110 --ranks 0,1
     """  # noqa: D301
     from pipeprof.report.progress import status_line
-    from pipeprof.report.timeline import Choice, write
-    from pipeprof.report.timeline_clock import parse_ranks, parse_steps
+    from pipeprof.report.timeline.clock import parse_ranks, parse_steps
+    from pipeprof.report.timeline.trace import Choice, write
 
     choice = Choice(
         steps=None if steps is None else parse_steps(steps),
@@ -74,9 +74,9 @@ def stacks(run: Path, output: Path, way: str | None, weight: str, depth: int | N
       pipeprof stacks RUN -o run.speedscope.json --weight device
       pipeprof stacks RUN -o run.folded --by stack --depth 5
     """  # noqa: D301
-    from pipeprof.report import stacks as room
     from pipeprof.report.output import write_text
-    from pipeprof.report.timeline_clock import parse_steps
+    from pipeprof.report.stacks import folded as room
+    from pipeprof.report.timeline.clock import parse_steps
 
     question = room.Question(way, weight, depth, None if steps is None else parse_steps(steps))
     taken, profiles = room.stacks(opened(run), question)

@@ -67,9 +67,9 @@ def tune(
     be judged, 4 undecided, 5 the command failed.
     """  # noqa: D301
     from pipeprof.experiment.runs import json_text
-    from pipeprof.experiment.tune import TuneWish, run_tune
-    from pipeprof.experiment.tune_bench import TuneBench
-    from pipeprof.experiment.tune_result import content_of, write_files
+    from pipeprof.experiment.tune.bench import TuneBench
+    from pipeprof.experiment.tune.result import content_of, write_files
+    from pipeprof.experiment.tune.search import TuneWish, run_tune
     from pipeprof.report import tune_text
 
     wish = TuneWish(command, Path.cwd(), folder, budget, allow_unchecked, goal)

@@ -14,12 +14,12 @@ from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.run_argument import RUN, newest_here
 from pipeprof.cli.told import say
 from pipeprof.errors import UsageError
-from pipeprof.experiment.pairs import MOST_PAIRS
+from pipeprof.experiment.pairs.series import MOST_PAIRS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipeprof.experiment.pairs import Plan
+    from pipeprof.experiment.pairs.series import Plan
     from pipeprof.experiment.part import Part
 
 WHATIF_PAIRS, HEADSPACE_PAIRS = 3, 2
@@ -188,7 +188,7 @@ def _part(op: str | None, up_to: str | None, run: Path | None) -> Part | None:
 
 def plan_of(least: int | None, most: int | None, budget: float | None, usual: int) -> Plan:
     """How many pairs to measure: what is not said follows from what is."""
-    from pipeprof.experiment.pairs import Plan
+    from pipeprof.experiment.pairs.series import Plan
 
     if least is not None and most is not None and most < least:
         raise UsageError(f"--pairs {least} is more than --max-pairs {most}", "give the least number with --pairs")

@@ -6,7 +6,7 @@ import math
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from pipeprof.experiment.pool import SAME, STEP, Pool, Values
+from pipeprof.experiment.qualify.pool import SAME, STEP, Pool, Values
 from pipeprof.verdict.gate.samples import Samples
 
 if TYPE_CHECKING:

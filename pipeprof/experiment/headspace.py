@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import MeasureError
-from pipeprof.experiment.pair_facts import measured_facts
-from pipeprof.experiment.pair_words import figure, rates_line, speed_lines, spread, undecided_lines
+from pipeprof.experiment.pairs.facts import measured_facts
+from pipeprof.experiment.pairs.words import figure, rates_line, speed_lines, spread, undecided_lines
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
 from pipeprof.report.words.experiments import noted
 from pipeprof.verdict.gate.note import note
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeprof.collect.launch import ProbeOptions
-    from pipeprof.experiment.pairs import Plan, Side
+    from pipeprof.experiment.pairs.series import Plan, Side
     from pipeprof.read.spool.process import Process
     from pipeprof.verdict.gate.note import Note
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.headspace import SCHEMA_VERSION, step_notes, verdict
-from pipeprof.experiment.pair_facts import measured_facts
-from pipeprof.experiment.pair_words import figure, rates_line, speed_lines, spread, undecided_lines
+from pipeprof.experiment.pairs.facts import measured_facts
+from pipeprof.experiment.pairs.words import figure, rates_line, speed_lines, spread, undecided_lines
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, signals_held, write_json
 from pipeprof.experiment.stages import find_op
 from pipeprof.experiment.whatif import recorded_command
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeprof.collect.launch import ProbeOptions
-    from pipeprof.experiment.pairs import Plan, Side
+    from pipeprof.experiment.pairs.series import Plan, Side
     from pipeprof.experiment.stages import Pipeline
     from pipeprof.verdict.gate.note import Note
 

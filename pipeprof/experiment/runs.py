@@ -17,15 +17,15 @@ from pipeprof.collect.launch import FORWARDED, ProbeOptions
 from pipeprof.collect.probe.redact import redacted
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
-from pipeprof.experiment.pair_words import plan_line, standing_line
-from pipeprof.experiment.pairs import LEAST_STEPS, Rate, Side, rates_of_parts, sides, steady_rate
+from pipeprof.experiment.pairs.series import LEAST_STEPS, Rate, Side, rates_of_parts, sides, steady_rate
+from pipeprof.experiment.pairs.words import plan_line, standing_line
 from pipeprof.verdict.speedup import answer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pipeprof.experiment.pairs import Plan, Stopped
+    from pipeprof.experiment.pairs.series import Plan, Stopped
     from pipeprof.read.spool.process import Process
     from pipeprof.verdict.speedup import Answer, Band
 

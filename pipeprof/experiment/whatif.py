@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect.probe.redact import LEFT_OUT
 from pipeprof.errors import MeasureError, UsageError
-from pipeprof.experiment.pair_facts import measured_facts
-from pipeprof.experiment.pair_words import figure, rates_line, speed_lines, spread, undecided_lines
+from pipeprof.experiment.pairs.facts import measured_facts
+from pipeprof.experiment.pairs.words import figure, rates_line, speed_lines, spread, undecided_lines
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, signals_held, write_json
 from pipeprof.report.words import predictions
 from pipeprof.verdict.capacity import SOURCE, Change, Loop
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pipeprof.collect.launch import ProbeOptions
-    from pipeprof.experiment.pairs import Plan, Side
+    from pipeprof.experiment.pairs.series import Plan, Side
     from pipeprof.record.run import Run
 
 SCHEMA_VERSION = 1

@@ -19,7 +19,7 @@ def write_trace(run: Path, path: str | os.PathLike[str]) -> None:
     Raises UsageError when nothing can be drawn, the file cannot be written, or this pipeprof draws no timelines.
     """
     try:
-        timeline: Any = importlib.import_module("pipeprof.report.timeline")
+        timeline: Any = importlib.import_module("pipeprof.report.timeline.trace")
     except ImportError as error:
         raise UsageError("this pipeprof cannot write timelines: install one that has `pipeprof timeline`") from error
     try:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.escape import command, line
 from pipeprof.escape import html as escape
 from pipeprof.escape import html_words as words
-from pipeprof.report import compare_rows, compare_terminal
+from pipeprof.report.compare import rows as compare_rows
+from pipeprof.report.compare import terminal as compare_terminal
 from pipeprof.report.page import table
 
 if TYPE_CHECKING:

@@ -13,11 +13,13 @@ from pipeprof.record.launcher import launcher_alive
 from pipeprof.record.listing import Listed, runs_in
 from pipeprof.record.run import MANIFEST
 from pipeprof.record.text import printable
-from pipeprof.report import compare_html, history_html, html, runs
+from pipeprof.report import html, runs
 from pipeprof.report.build import build
+from pipeprof.report.compare import html as compare_html
 from pipeprof.report.fleet import text as fleet_text
 from pipeprof.report.fleet.content import content_of
 from pipeprof.report.fleet.gather import gather
+from pipeprof.report.history import html as history_html
 from pipeprof.report.top import Watch
 from pipeprof.serve import pages
 

@@ -25,7 +25,7 @@ from pipelines import to_json
 from whatif import CHANGES, CORES, STORED
 
 from pipeprof.experiment.stages import training_pipelines
-from pipeprof.experiment.tune_bench import TuneBench
+from pipeprof.experiment.tune.bench import TuneBench
 from pipeprof.query.engine import Engine
 from pipeprof.record.run import load
 from pipeprof.record.settings_file import OperatorSetting, Settings

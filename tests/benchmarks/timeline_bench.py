@@ -110,7 +110,7 @@ import json, resource, sys, time
 from pathlib import Path
 began = time.perf_counter()
 from pipeprof.record.run import load
-from pipeprof.report.timeline import Choice, write
+from pipeprof.report.timeline.trace import Choice, write
 written = write(load(sys.argv[1]), Path(sys.argv[2]), Choice())
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(json.dumps({"events": written.events, "bytes": written.bytes, "cpu_s": time.process_time(),

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from pipeprof.experiment.tune_bench import TuneBench
+from pipeprof.experiment.tune.bench import TuneBench
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.slow, pytest.mark.alone]

@@ -14,7 +14,7 @@ from scipy import stats
 
 from pipeprof.read.foreign import import_path
 from pipeprof.record import store
-from pipeprof.report.memory import BLOCKS, POINTS, build
+from pipeprof.report.memory.content import BLOCKS, POINTS, build
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 MINDSPORE = DATA / "ascend" / "mindspore_cpu_2.10" / "graph_20steps"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeprof.experiment.sweep_table import table_content
+from pipeprof.experiment.sweep.table import table_content
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "megengine" / "load_and_run_tables.csv"
 pytestmark = pytest.mark.skipif(not SHARED.is_file(), reason="the published option tables are not here")

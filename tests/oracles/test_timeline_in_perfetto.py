@@ -9,7 +9,7 @@ import pytest
 from perfetto import FAULTS, FLOWS, ask, needs_perfetto
 from trace_format import imported
 
-from pipeprof.report.timeline import Choice, write
+from pipeprof.report.timeline.trace import Choice, write
 
 TORCH = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "torch"
 pytestmark = [

@@ -8,7 +8,7 @@ import pytest
 from trace_format import check, imported, load
 
 from pipeprof.query.engine import Engine
-from pipeprof.report.timeline import Choice, write
+from pipeprof.report.timeline.trace import Choice, write
 
 TORCH = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "torch"
 pytestmark = pytest.mark.skipif(not TORCH.is_dir(), reason="the traces of shared/data/torch are not here")

@@ -26,7 +26,8 @@ from pipeprof.cli import cli
 from pipeprof.inprocess import averages
 from pipeprof.inprocess import table as averages_table
 from pipeprof.read.spool.finish import open_run
-from pipeprof.report import bisect_text, compare_terminal, qualify_text, screen, table
+from pipeprof.report import bisect_text, qualify_text, screen, table
+from pipeprof.report.compare import terminal as compare_terminal
 from pipeprof.report.sections import Block
 
 WIDTHS = (60, 80, 100, 120, 200)

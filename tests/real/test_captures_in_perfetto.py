@@ -8,7 +8,7 @@ import pytest
 from perfetto import COUNTERS, FAULTS, SLICES, ask, needs_perfetto
 
 from pipeprof.query.engine import Engine
-from pipeprof.report.timeline import Choice, write
+from pipeprof.report.timeline.trace import Choice, write
 
 pytestmark = needs_perfetto
 CAPTURES = sorted(path.name for path in Path(__file__).parent.joinpath("captures").iterdir())

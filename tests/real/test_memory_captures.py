@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeprof.report.memory import build
-from pipeprof.report.memory_text import text
+from pipeprof.report.memory.content import build
+from pipeprof.report.memory.text import text
 
 CAPTURES = sorted(path.name for path in Path(__file__).parent.joinpath("captures").iterdir())
 

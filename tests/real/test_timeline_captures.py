@@ -8,7 +8,7 @@ import pytest
 from trace_format import check, imported, load
 
 from pipeprof.query.engine import Engine
-from pipeprof.report.timeline import Choice, write
+from pipeprof.report.timeline.trace import Choice, write
 
 CAPTURES = sorted(path.name for path in Path(__file__).parent.joinpath("captures").iterdir())
 OP_TOTALS = """

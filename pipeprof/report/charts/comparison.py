@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report import compare_rows
 from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
+from pipeprof.report.compare import rows as compare_rows
 from pipeprof.report.sections.block import PHASES
 from pipeprof.units import NS_PER_MS, format_count, format_ns
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report import history_rows
 from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
+from pipeprof.report.history import rows as history_rows
 from pipeprof.units import NS_PER_MS, format_count
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report import sweep_rows
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
+from pipeprof.report.sweep import rows as sweep_rows
 from pipeprof.units import NS_PER_MS, format_count
 
 if TYPE_CHECKING:

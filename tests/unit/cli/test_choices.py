@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from pipeprof.cli import cli
 from pipeprof.errors import UsageError
-from pipeprof.report.timeline_clock import numbers_text
+from pipeprof.report.timeline.clock import numbers_text
 
 MS = 1_000_000
 

@@ -14,7 +14,7 @@ from pipeprof.cli import cli
 from pipeprof.errors import PipeprofError
 from pipeprof.record.baseline import save
 from pipeprof.record.measures import Measures, Repetition
-from pipeprof.report import history_html
+from pipeprof.report.history import html as history_html
 
 MS = 1e6
 FINGERPRINT = {"cpu_model": "Test CPU", "cpu_cores": 2, "memory_bytes": 8 << 30, "device": "CPU", "mindspore": "2.9"}

@@ -275,7 +275,11 @@ def things(make_run, folder):
 @pytest.fixture
 def no_runs(monkeypatch):
     """Verbs that run trainings give a result at once, in which every text is hostile."""
-    from pipeprof.experiment import ab, bisect, headspace, history, judged, qualify, tune, tune_state, whatif
+    from pipeprof.experiment import ab, headspace, history, judged, whatif
+    from pipeprof.experiment.bisect import search as bisect
+    from pipeprof.experiment.qualify import rates as qualify
+    from pipeprof.experiment.tune import search as tune
+    from pipeprof.experiment.tune import state as tune_state
     from pipeprof.record.settings_file import OperatorSetting, Settings
     from pipeprof.report import status
     from pipeprof.report.words import waiting as words

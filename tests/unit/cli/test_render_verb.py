@@ -10,7 +10,7 @@ from comparisons import comparison
 
 from pipeprof.cli.render import forms, render
 from pipeprof.errors import RunError, UsageError
-from pipeprof.report import compare_content
+from pipeprof.report.compare import content as compare_content
 
 
 @pytest.fixture

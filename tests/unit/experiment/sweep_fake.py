@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeprof.errors import WorkloadError
-from pipeprof.experiment.sweep_bench import SweepBench
+from pipeprof.experiment.sweep.bench import SweepBench
 
 SPREAD = (1.0, 1.01, 0.99, 1.005, 0.995)
 

@@ -13,8 +13,8 @@ from pipeprof.cli.ab import ab, qualify, shares
 from pipeprof.cli.duration import seconds
 from pipeprof.errors import UsageError
 from pipeprof.experiment import ab as ab_room
-from pipeprof.experiment import qualify as qualify_room
 from pipeprof.experiment.arms import ArmWish
+from pipeprof.experiment.qualify import rates as qualify_room
 from pipeprof.verdict.gate.policy import Policy
 
 SIDE = {"label": "x", "kind": "session", "workload": "train", "reps": 5, "git": None, "created_at": None}

@@ -13,10 +13,10 @@ import pytest
 from ab_bench import STEP, FakeBench, Killed
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
-from pipeprof.experiment import pool_state
 from pipeprof.experiment.draws import Draws
-from pipeprof.experiment.pool import Order, Pool, collect_pool
-from pipeprof.experiment.qualify import evaluate, exit_code, run_qualify, sees, wilson, within
+from pipeprof.experiment.qualify import state as pool_state
+from pipeprof.experiment.qualify.pool import Order, Pool, collect_pool
+from pipeprof.experiment.qualify.rates import evaluate, exit_code, run_qualify, sees, wilson, within
 from pipeprof.report import qualify_text
 from pipeprof.verdict.gate.policy import Policy, Rule
 

@@ -10,8 +10,8 @@ from ab_bench import STEP, FakeBench, Killed
 from git_repository import GitRepository
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
-from pipeprof.experiment import bisect as room
-from pipeprof.experiment.bisect import BisectWish, run_bisect
+from pipeprof.experiment.bisect import search as room
+from pipeprof.experiment.bisect.search import BisectWish, run_bisect
 from pipeprof.record.measures import Measures, Repetition
 
 MANY, SLOW = 16, 11

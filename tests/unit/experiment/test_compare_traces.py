@@ -6,7 +6,7 @@ from kineto_files import imported, op, step, training, write_trace
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.query.measure import measure
 from pipeprof.record.measures import merged
-from pipeprof.report import compare_terminal
+from pipeprof.report.compare import terminal as compare_terminal
 
 
 @pytest.mark.parametrize("cat", ["cpu_op", "user_annotation"])

@@ -9,9 +9,9 @@ import pytest
 from pipeprof.cli.whatif import HEADSPACE_PAIRS, plan_of
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment import runs
-from pipeprof.experiment.pair_facts import measured_facts
-from pipeprof.experiment.pair_words import speed_lines
-from pipeprof.experiment.pairs import Plan, Rate
+from pipeprof.experiment.pairs.facts import measured_facts
+from pipeprof.experiment.pairs.series import Plan, Rate
+from pipeprof.experiment.pairs.words import speed_lines
 from pipeprof.experiment.runs import Measured, measure_pairs
 from pipeprof.experiment.whatif import text, verdict
 from pipeprof.read.spool.process import Process

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.experiment.pairs import Plan, rates_of_parts, ratio_of, sides, steady_rate
+from pipeprof.experiment.pairs.series import Plan, rates_of_parts, ratio_of, sides, steady_rate
 
 MS = 1_000_000
 

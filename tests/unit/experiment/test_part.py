@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from pipeprof.errors import MeasureError, UsageError
-from pipeprof.experiment.pairs import Plan
+from pipeprof.experiment.pairs.series import Plan
 from pipeprof.experiment.part import Part, notes, run_part, source_rows, target_of, text
 from pipeprof.experiment.stages import Pipeline, described_pipelines
 from pipeprof.report.words.experiments import noted

@@ -3,8 +3,8 @@
 import pytest
 
 from pipeprof.errors import UsageError
-from pipeprof.experiment.sweep_plan import Outcome, next_phase
-from pipeprof.experiment.sweep_spec import limits_of, load_spec, read_spec, seconds_of
+from pipeprof.experiment.sweep.plan import Outcome, next_phase
+from pipeprof.experiment.sweep.spec import limits_of, load_spec, read_spec, seconds_of
 
 ONE = {"name": "one", "env": {"A": "1"}}
 CHANGE = {"op": "Map", "workers": 2}

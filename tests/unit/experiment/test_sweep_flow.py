@@ -7,10 +7,10 @@ import pytest
 from sweep_fake import FakeSweepBench, Killed, by_env
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
-from pipeprof.experiment.sweep import SweepWish, run_sweep
-from pipeprof.experiment.sweep_spec import read_spec
+from pipeprof.experiment.sweep.run import SweepWish, run_sweep
+from pipeprof.experiment.sweep.spec import read_spec
 from pipeprof.record import toml
-from pipeprof.report.sweep_export import export
+from pipeprof.report.sweep.export import export
 
 KINDS = by_env("KIND", fast=50e6, slow=150e6, both=25e6)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeprof.experiment.sweep import SweepWish, run_sweep
-from pipeprof.experiment.sweep_spec import load_spec, read_spec
+from pipeprof.experiment.sweep.run import SweepWish, run_sweep
+from pipeprof.experiment.sweep.spec import load_spec, read_spec
 from pipeprof.record import toml
 
 RECIPES = sorted((Path(__file__).parents[3] / "examples" / "sweeps").glob("*.toml"))

@@ -10,11 +10,11 @@ import psutil
 import pytest
 
 from pipeprof.errors import MeasureError, WorkloadError
-from pipeprof.experiment import sweep_bench
-from pipeprof.experiment.sweep_bench import HOOK, Order, SweepBench, hook_variables, override_of
-from pipeprof.experiment.sweep_hook.sitecustomize import force
-from pipeprof.experiment.sweep_spec import Capture, Context, DatasetChange, read_spec
-from pipeprof.experiment.sweep_stages import from_load_and_run, from_run, from_text
+from pipeprof.experiment.sweep import bench as sweep_bench
+from pipeprof.experiment.sweep.bench import HOOK, Order, SweepBench, hook_variables, override_of
+from pipeprof.experiment.sweep.hook.sitecustomize import force
+from pipeprof.experiment.sweep.spec import Capture, Context, DatasetChange, read_spec
+from pipeprof.experiment.sweep.stages import from_load_and_run, from_run, from_text
 from pipeprof.read.megengine.load_and_run import parse_log
 
 LOG = """load model: 198.030ms

@@ -12,8 +12,8 @@ from tune_fake import FakeBench, by_workers, pipeline, workers_of
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.session import SESSION
-from pipeprof.experiment.tune import TuneWish, compared, is_proven, run_tune
-from pipeprof.experiment.tune_result import content_of
+from pipeprof.experiment.tune.result import content_of
+from pipeprof.experiment.tune.search import TuneWish, compared, is_proven, run_tune
 
 COMMAND = ("python", "train.py")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.experiment.tune_patch import patch_of
+from pipeprof.experiment.tune.patch import patch_of
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
 pytest.importorskip("libcst", reason="the extra `tune`: without it the lines are named")

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from pipeprof.experiment.tune_patch import CALLS, patch_of
+from pipeprof.experiment.tune.patch import CALLS, patch_of
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
 pytest.importorskip("libcst", reason="the extra `tune`: without it the lines are named")

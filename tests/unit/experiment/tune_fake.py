@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from pipeprof.errors import WorkloadError
-from pipeprof.experiment.tune_bench import Ran, Seen
+from pipeprof.experiment.tune.bench import Ran, Seen
 from pipeprof.verdict.capacity import Loop, Stage
 
 SITE = "train.py:30"

@@ -14,7 +14,7 @@ from pipeprof.read.source.notes import Notes
 from pipeprof.read.spool.finish import open_run
 from pipeprof.record import limits
 from pipeprof.record.document import refuse_many_values
-from pipeprof.report import compare_content
+from pipeprof.report.compare import content as compare_content
 
 MANY = b"{}," * 20_000
 

@@ -18,7 +18,7 @@ from pipeprof.record import limits, pages, store
 from pipeprof.record.baseline_files import _read_values
 from pipeprof.record.run import Share
 from pipeprof.record.schema import BY_NAME, TABLES
-from pipeprof.report.timeline_read import Source, groups
+from pipeprof.report.timeline.read import Source, groups
 
 REFUSED = r"unpacks to more than|take more than|no table|written in a way|failed to allocate|too large"
 

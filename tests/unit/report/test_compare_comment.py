@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from comparisons import EXIT, HOSTILE, comparison, edit, hostile, metric, setting, trust
 
-from pipeprof.report import compare_comment, compare_github
+from pipeprof.report.compare import comment as compare_comment
+from pipeprof.report.compare import github as compare_github
 
 FOLD = "<details>"
 SESSION = {"seconds": 740.0, "discarded": ["base-000", "new-000"], "stopped": "decided"}

@@ -10,15 +10,13 @@ import pytest
 from comparisons import EXIT, HEADLINE, HOSTILE, comparison, hostile, metric
 from hostile import without_scripts
 
-from pipeprof.report import (
-    compare_github,
-    compare_html,
-    compare_junit,
-    compare_markdown,
-    compare_rows,
-    compare_terminal,
-    compare_why,
-)
+from pipeprof.report.compare import github as compare_github
+from pipeprof.report.compare import html as compare_html
+from pipeprof.report.compare import junit as compare_junit
+from pipeprof.report.compare import markdown as compare_markdown
+from pipeprof.report.compare import rows as compare_rows
+from pipeprof.report.compare import terminal as compare_terminal
+from pipeprof.report.compare import why as compare_why
 
 FORMS = {
     "markdown": compare_markdown.text, "html": compare_html.text, "junit": compare_junit.text,

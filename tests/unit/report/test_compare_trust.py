@@ -9,14 +9,12 @@ import re
 import pytest
 from comparisons import comparison, edit, setting, trust
 
-from pipeprof.report import (
-    compare_content,
-    compare_github,
-    compare_html,
-    compare_markdown,
-    compare_terminal,
-    compare_trust,
-)
+from pipeprof.report.compare import content as compare_content
+from pipeprof.report.compare import github as compare_github
+from pipeprof.report.compare import html as compare_html
+from pipeprof.report.compare import markdown as compare_markdown
+from pipeprof.report.compare import terminal as compare_terminal
+from pipeprof.report.compare import trust as compare_trust
 
 FORMS = {
     "terminal": compare_terminal.text, "markdown": compare_markdown.text, "html": compare_html.text,

@@ -11,9 +11,10 @@ from hostile import NAMES, check_html
 
 from pipeprof.experiment.compare import compare_places
 from pipeprof.record.run import Rep
-from pipeprof.report import compare_html, compare_json
 from pipeprof.report.charts import comparison as charts
-from pipeprof.report.compare_content import read
+from pipeprof.report.compare import html as compare_html
+from pipeprof.report.compare import json as compare_json
+from pipeprof.report.compare.content import read
 
 MS = 1_000_000
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeprof.report import history_html
+from pipeprof.report.history import html as history_html
 
 NOISE = [0.0, 0.2, -0.1, 0.3, -0.2] * 4
 

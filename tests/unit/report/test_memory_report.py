@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from pipeprof.cli.memory import memory
 from pipeprof.errors import UsageError
 from pipeprof.read.megengine.memory_flow import read_memory_flow
-from pipeprof.report.memory_svg import svg
-from pipeprof.report.memory_text import sparkline
+from pipeprof.report.memory.svg import svg
+from pipeprof.report.memory.text import sparkline
 
 MS = 1_000_000
 SVG = "{http://www.w3.org/2000/svg}"

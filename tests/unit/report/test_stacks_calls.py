@@ -9,10 +9,11 @@ import pytest
 
 from pipeprof.errors import RunError
 from pipeprof.query.engine import Engine
-from pipeprof.report import stacks_calls, stacks_paged
-from pipeprof.report.stacks import Question, stacks
-from pipeprof.report.stacks_calls import Steps, call_stacks
-from pipeprof.report.stacks_paged import NONE, Paged
+from pipeprof.report.stacks import calls as stacks_calls
+from pipeprof.report.stacks import paged as stacks_paged
+from pipeprof.report.stacks.calls import Steps, call_stacks
+from pipeprof.report.stacks.folded import Question, stacks
+from pipeprof.report.stacks.paged import NONE, Paged
 
 EVERYTHING = Steps(-1, 2**62)
 COLUMNS = {"host": "host_ns", "device": "device_ns", "count": "count", "memory": "memory_bytes"}

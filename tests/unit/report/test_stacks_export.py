@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from pipeprof.cli.timeline import stacks as verb
 from pipeprof.errors import RunError, UsageError
 from pipeprof.query.engine import Engine
-from pipeprof.report.stacks import Question, folded, speedscope, stacks
+from pipeprof.report.stacks.folded import Question, folded, speedscope, stacks
 
 STACK = [
     {"stack_id": 0, "frame": "train.py(9): <module>"},

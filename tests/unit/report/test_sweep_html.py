@@ -7,9 +7,10 @@ import json
 import pytest
 from hostile import check_html
 
-from pipeprof.experiment.sweep_table import table_content
-from pipeprof.report import sweep_html, sweep_rows
+from pipeprof.experiment.sweep.table import table_content
 from pipeprof.report.charts import variants
+from pipeprof.report.sweep import html as sweep_html
+from pipeprof.report.sweep import rows as sweep_rows
 
 TABLE = """table_id,row_in_table,variant,options,is_baseline,configure_ms,warmup_first_ms,warmup_second_ms,inference_ms
 a,1,base,,1,1.0,2.0,2.0,10.0

@@ -5,9 +5,10 @@ import subprocess
 import msgspec
 import pytest
 
-from pipeprof.report import sweep_markdown, sweep_terminal
-from pipeprof.report.sweep_export import export
-from pipeprof.report.sweep_rows import ahead, plain_rows, ratio, span, words
+from pipeprof.report.sweep import markdown as sweep_markdown
+from pipeprof.report.sweep import terminal as sweep_terminal
+from pipeprof.report.sweep.export import export
+from pipeprof.report.sweep.rows import ahead, plain_rows, ratio, span, words
 
 OPTIONS = {
     "env": {"OMP_NUM_THREADS": 2},

@@ -9,7 +9,7 @@ from pathlib import Path
 from trace_format import imported
 
 from pipeprof.query.engine import Engine
-from pipeprof.report.timeline import Choice, write
+from pipeprof.report.timeline.trace import Choice, write
 
 TOTALS = """
 SELECT o.rep, o.rank, i.name, count(*) AS n, sum(o.dur_ns) AS total_ns,

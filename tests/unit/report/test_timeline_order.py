@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from pipeprof.errors import UsageError
 from pipeprof.record.run import Share
-from pipeprof.report import timeline_read
-from pipeprof.report.timeline_clock import FIRST, LAST, parse_ranks, parse_steps
-from pipeprof.report.timeline_lanes import Lanes, nested
-from pipeprof.report.timeline_read import Source, merged
-from pipeprof.report.timeline_text import Slices
+from pipeprof.report.timeline import read as timeline_read
+from pipeprof.report.timeline.clock import FIRST, LAST, parse_ranks, parse_steps
+from pipeprof.report.timeline.lanes import Lanes, nested
+from pipeprof.report.timeline.read import Source, merged
+from pipeprof.report.timeline.text import Slices
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size=25)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.experiment.tune_result import EXIT
+from pipeprof.experiment.tune.result import EXIT
 from pipeprof.report import tune_text
 
 WHAT = [{"op": "MapOp 1", "op_id": 1, "name": "rotate", "place": "train.py:9", "change": {"workers": [1, 2]}}]

@@ -1,0 +1,1 @@
+"""`pipeprof bisect`: which commit made a command slower."""

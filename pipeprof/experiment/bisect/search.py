@@ -1,0 +1,211 @@
+"""`pipeprof bisect`: measure commits where it tells most, until one is the first slow one, or the budget is spent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipeprof import __version__
+from pipeprof.collect import fingerprint
+from pipeprof.errors import MeasureError, UsageError, WorkloadError
+from pipeprof.experiment.arms import Arm, Place, checked_out, revision_of, variables
+from pipeprof.experiment.bisect.result import result
+from pipeprof.experiment.bisect.state import (
+    Bisection,
+    Commit,
+    new_bisection,
+    open_bisection,
+    save,
+    throw_away_incomplete,
+)
+from pipeprof.experiment.repetition import Bench, refuse_orphans
+from pipeprof.experiment.runs import write_json
+from pipeprof.experiment.session import locked
+from pipeprof.record.baseline_summary import format_value
+from pipeprof.record.git import git_text
+from pipeprof.verdict.gate.bisection import LEAST_AT_ENDS, SURE, SURE_OF_NONE, next_commit, posterior
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipeprof.record.measures import Measures
+    from pipeprof.verdict.gate.bisection import Posterior
+
+RESULT = "bisect.json"
+MOST_RUNS = 150
+MOST_COMMITS = 10_000
+
+
+@dataclass(frozen=True)
+class BisectWish:
+    """What the user asks for. `budget_s`: seconds that all repetitions may take together; `most_runs`: how many."""
+
+    good: str
+    bad: str
+    command: tuple[str, ...]
+    metric: str = "step_time_median"
+    budget_s: float | None = None
+    most_runs: int = MOST_RUNS
+    folder: Path | None = None
+
+
+def run_bisect(wish: BisectWish, say: Callable[[str], None], bench: Bench | None = None) -> dict[str, Any]:
+    """Measure and judge; writes `bisect.json` and returns its content.
+
+    Raises UsageError for revisions that cannot be, MeasureError for a bisection of another machine or job and for a
+    metric that was not measured, WorkloadError when the command fails at the good or the bad end, KeyboardInterrupt
+    when it was interrupted: the same call goes on from there.
+    """
+    if not wish.command:
+        raise UsageError("no command to run", "pipeprof bisect GOOD BAD -- python train.py")
+    place = Place.here()
+    commits = commits_between(place, wish.good, wish.bad)
+    asked = [[one.revision for one in commits], list(wish.command), wish.metric, str(place.cwd), __version__]
+    key = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:12]
+    folder = place.cwd / (wish.folder or f"pipeprof-bisect-{key}")
+    with locked(folder):
+        fresh = new_bisection(key, wish.metric, wish.command, commits)
+        state = open_bisection(folder, fresh, (fingerprint.machine(), fingerprint.job()))
+        say(f"{len(commits) - 1} commits after the good one, in `{folder}`")
+        running = _Running(folder, state, place, wish, bench or Bench(), say)
+        try:
+            stopped = running.to_the_end()
+        except KeyboardInterrupt:
+            say("interrupted: run the same command again to go on from here")
+            raise
+        content = result(state, running.now(), stopped, running.measured)
+        content["session"]["folder"] = str(folder)
+        write_json(folder / RESULT, content)
+        return content
+
+
+def commits_between(place: Place, good: str, bad: str) -> list[Commit]:
+    """The good commit and those after it up to the bad one, along first parents, oldest first.
+
+    Raises UsageError when one is not known, or the good one is no ancestor of the bad one by first parents.
+    """
+    first, last = revision_of(place, good), revision_of(place, bad)
+    if place.root is None or first == last:
+        raise UsageError(f"`{good}` and `{bad}` are the same commit", "give an older commit as GOOD")
+    words = ("log", "--first-parent", "--format=%H%x09%P%x09%s", f"--max-count={MOST_COMMITS + 1}")
+    lines = git_text(place.root, *words, "--end-of-options", f"{first}..{last}").splitlines()
+    parts = [line.split("\t", 2) for line in reversed(lines)]
+    if not parts or parts[0][1].partition(" ")[0] != first:
+        raise UsageError(
+            f"`{good}` is not among the first parents of `{bad}`, or more than {MOST_COMMITS:,} commits lie between",
+            "give a commit of the same branch as GOOD",
+        )
+    subject = git_text(place.root, "log", "-1", "--format=%s", first)
+    return [Commit(revision=first, subject=subject), *(Commit(revision=one[0], subject=one[2]) for one in parts)]
+
+
+class _Running:
+    """A bisection while it runs. Its file is up to date whenever something takes time."""
+
+    def __init__(
+        self, folder: Path, state: Bisection, place: Place, wish: BisectWish, bench: Bench, say: Callable[[str], None]
+    ) -> None:
+        self.folder, self.state, self.place, self.wish = folder, state, place, wish
+        self.bench, self.say = bench, say
+        self.measured: dict[int, list[Measures]] = {}
+
+    def now(self) -> Posterior:
+        """The probabilities after the repetitions so far."""
+        return posterior(self.state.counted(), len(self.state.commits) - 1)
+
+    def to_the_end(self) -> str:
+        """Add repetitions; why there are no more: found | no_change | budget."""
+        unconfirmed = [run.name for run in self.state.runs if run.state == "running"]
+        refuse_orphans(self.folder, unconfirmed, self.bench.still_running)
+        throw_away_incomplete(self.folder, self.state)
+        for run in self.state.runs:
+            if run.state == "counted":
+                self._remember(run.commit, self.folder / run.name)
+        cold = True
+        while True:
+            stopped = self._stopped()
+            if stopped is not None:
+                return stopped
+            if cold:
+                self.state.starts += 1
+                self._repeat(0, discard=True)
+                cold = False
+                continue
+            counts = self.state.counts()
+            ends = (0, len(counts) - 1)
+            at = min(ends, key=counts.__getitem__) if min(counts[end] for end in ends) == 0 else self._next(counts)
+            self._repeat(at, discard=False)
+
+    def _next(self, counts: list[int]) -> int:
+        return next_commit(self.now(), counts, self.state.measurable())
+
+    def _stopped(self) -> str | None:
+        counts, spent = self.state.counts(), self.state.spent
+        if min(counts[0], counts[-1]) >= LEAST_AT_ENDS:
+            now = self.now()
+            if now.none >= SURE_OF_NONE:
+                return "no_change"
+            if now.likeliest(self.state.measurable())[1] >= SURE:
+                return "found"
+        runs = [run.seconds for run in self.state.runs if run.seconds is not None]
+        late = self.wish.budget_s is not None and runs and spent + max(runs[-3:]) > self.wish.budget_s
+        return "budget" if late or sum(counts) >= self.wish.most_runs else None
+
+    def _repeat(self, at: int, *, discard: bool) -> None:
+        """One repetition of a commit, confirmed in the state. A commit whose command fails is broken; not the ends."""
+        state, commit = self.state, self.state.commits[at]
+        run = state.enter(at)
+        save(self.folder, state)
+        path, began = self.folder / run.name, self.bench.now()
+        shutil.rmtree(path, ignore_errors=True)
+        arm = Arm("new", self.wish.command, {}, ref=commit.revision, revision=commit.revision)
+        try:
+            with checked_out(self.place, [arm], self.folder) as folders:
+                workdir = folders["new"]
+                began = self.bench.now()
+                self.bench.run(self.wish.command, variables(self.place, arm, workdir), workdir, path)
+        except WorkloadError as error:
+            run.state, run.seconds = "failed", self.bench.now() - began
+            commit.broken = at not in (0, len(state.commits) - 1)
+            save(self.folder, state)
+            if not commit.broken:
+                end = "good" if at == 0 else "bad"
+                raise WorkloadError(
+                    f"the command failed at the {end} commit `{commit.revision[:10]}`: {error.message}", error.hint
+                ) from error
+            self.say(f"{commit.revision[:10]} cannot be measured: {error.message}")
+            return
+        run.seconds = self.bench.now() - began
+        run.value = self._remember(None if discard else at, path)
+        run.state = "discarded" if discard else "counted"
+        save(self.folder, state)
+        self._tell(at, run.value, discard=discard)
+
+    def _remember(self, at: int | None, path: Path) -> float:
+        """The metric of a repetition; the rest is kept for the cause. Raises MeasureError without the metric."""
+        found = self.bench.measure(path)
+        values = found.values.get(self.wish.metric, {})
+        value = next(iter(values.values()), None)
+        if value is None or value <= 0:
+            known = ", ".join(name for name in found.values if "/" not in name)
+            raise MeasureError(f"`{self.wish.metric}` was not measured in `{path}`", f"give --metric one of {known}")
+        if at is not None:
+            self.measured.setdefault(at, []).append(found)
+        return value
+
+    def _tell(self, at: int, value: float, *, discard: bool) -> None:
+        commit, counted = self.state.commits[at], self.state.counted()
+        text = f"run {len(self.state.runs)}: {commit.revision[:10]} {format_value(self.wish.metric, value)}"
+        counts = self.state.counts()
+        if discard:
+            text += ", discarded (warm-up)"
+        elif min(counts[0], counts[-1]):
+            now = self.now()
+            cell, chance = now.likeliest(self.state.measurable())
+            likeliest = self.state.commits[cell[-1]].revision[:10]
+            text += f"; likeliest {likeliest} ({chance:.0%}), no change {now.none:.0%}, {len(counted)} runs"
+        self.say(text)

@@ -1,0 +1,1 @@
+"""`pipeprof qualify`: what the gate can do on this machine."""

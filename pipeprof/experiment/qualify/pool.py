@@ -1,0 +1,151 @@
+"""The repetitions that `pipeprof qualify` draws its sessions from: rounds of one command, as it is and slowed down."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, field
+from statistics import mean, median, stdev
+from typing import TYPE_CHECKING
+
+from pipeprof.errors import MeasureError, WorkloadError
+from pipeprof.experiment.qualify.state import clear, new_state
+from pipeprof.verdict.gate.note import note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pipeprof.experiment.qualify.state import PoolState
+    from pipeprof.experiment.repetition import Bench
+    from pipeprof.record.measures import Measures
+    from pipeprof.verdict.gate.note import Note
+
+STEP = "step_time_median"
+WARM_UP = "warm-up"
+SAME = ("same-a", "same-b")
+HALF = 0.5  # of the injected slow-down must be seen, or it was hidden by something
+
+Values = dict[str, float]  # metric -> value of one repetition
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is collected: the command, its working directory, the slow-downs (0.05 is 5 %), how many rounds."""
+
+    command: tuple[str, ...]
+    workdir: Path
+    slow_downs: tuple[float, ...]
+    rounds: int
+    least_rounds: int
+    budget_s: float | None
+    seed: int
+
+    @property
+    def conditions(self) -> dict[str, float | None]:
+        """Name of each repetition of a round -> its slow-down; the command as it is comes twice."""
+        found: dict[str, float | None] = dict.fromkeys(SAME)
+        return found | {f"slow-{share:g}": share for share in self.slow_downs}
+
+
+@dataclass
+class Pool:
+    """Whole rounds: condition -> metric -> value. `seconds` of every repetition, discarded and partial ones too."""
+
+    rounds: list[dict[str, Values]] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    discarded: int = 0
+    notes: list[Note] = field(default_factory=list)
+
+    def metrics(self, wanted: Sequence[str]) -> list[str]:
+        """Of the wanted metrics, those that every repetition has."""
+        return [name for name in wanted if all(name in values for one in self.rounds for values in one.values())]
+
+    def spread(self, metric: str) -> float:
+        """Standard deviation of the logarithm between repetitions of the command as it is (0.02 is about 2 %)."""
+        values = [math.log(one[name][metric]) for one in self.rounds for name in SAME if one[name][metric] > 0]
+        return stdev(values) if len(values) > 1 else 0.0
+
+    @property
+    def pace(self) -> float:
+        """Usual seconds of a repetition."""
+        return median(self.seconds)
+
+    def effect(self, condition: str) -> tuple[float, float, float]:
+        """Measured change of the step time by a slow-down: (change, low, high), with its 95 % interval."""
+        from pipeprof.verdict.gate.statistics import Change, moments  # noqa: PLC0415 - brings numpy and scipy
+
+        logs = [
+            math.log(one[condition][STEP]) - mean(math.log(one[name][STEP]) for name in SAME) for one in self.rounds
+        ]
+        middle, variance = moments(logs)  # type: ignore[arg-type]
+        change = Change(middle, (variance / len(logs)) ** 0.5, middle * 0 + len(logs) - 1)
+        low, high = change.interval()
+        return math.expm1(float(middle)), math.expm1(float(low)), math.expm1(float(high))
+
+
+def collect_pool(
+    order: Order, folder: Path, bench: Bench, say: Callable[[str], None], state: PoolState | None = None
+) -> Pool:
+    """Run the rounds, each in the reverse order of the one before, until there are enough or the budget is used.
+
+    Repetitions that `state` has are not run again; every start begins with one that is discarded. Raises WorkloadError
+    when the command fails, MeasureError when the budget ends too early.
+    """
+    state = state or new_state(order.command, order.slow_downs, order.seed)
+    pool = Pool(seconds=[one.seconds for name, one in state.repetitions.items() if name.startswith(WARM_UP)])
+    names = list(order.conditions)
+    random.Random(state.seed).shuffle(names)  # noqa: S311 - no secret
+    known = len(state.repetitions)
+    if known:
+        say(f"{known} runs are there already and are not made again")
+    wanted = {f"{name}-{number:03d}" for name in names for number in range(order.rounds)}
+    if not wanted <= set(state.repetitions):
+        warm = WARM_UP + (f"-{len(pool.seconds)}" if pool.seconds else "")
+        _repeat(order, pool, folder / warm, None, bench, state)
+        say(f"{warm}: {pool.seconds[-1]:.1f} s, discarded")
+    pool.discarded = len(pool.seconds)
+    for number in range(order.rounds):
+        if order.budget_s is not None and sum(pool.seconds) + len(names) * pool.pace > order.budget_s:
+            pool.notes.append(note("pool_budget", rounds=number, planned=order.rounds, budget_s=order.budget_s))
+            break
+        began = sum(pool.seconds)
+        found = {
+            name: _repeat(order, pool, folder / f"{name}-{number:03d}", order.conditions[name], bench, state)
+            for name in names
+        }
+        pool.rounds.append(found)
+        names.reverse()
+        end = bench.clock((order.rounds - number - 1) * len(names) * pool.pace)
+        say(f"round {number + 1} of {order.rounds}: {sum(pool.seconds) - began:.1f} s; the last one ends about {end}")
+    if len(pool.rounds) < order.least_rounds:
+        raise MeasureError(
+            f"only {len(pool.rounds)} rounds were made, at least {order.least_rounds} are needed",
+            f"a round takes about {len(names) * pool.pace:.0f} s: give more with --budget or --rounds",
+        )
+    return pool
+
+
+def _repeat(
+    order: Order, pool: Pool, path: Path, slow_down: float | None, bench: Bench, state: PoolState
+) -> Values:  # fmt: skip
+    """The values of one repetition, which is run unless the state has it."""
+    known = state.repetitions.get(path.name)
+    if known is not None:
+        pool.seconds.append(known.seconds)
+        return known.values
+    clear(path.parent, path.name, bench)
+    began = bench.now()
+    try:
+        bench.run(order.command, {"PYTHONHASHSEED": "0"}, order.workdir, path, slow_down)
+    except WorkloadError as error:
+        raise WorkloadError(f"the command failed in `{path.name}` with {error.message}", error.hint) from error
+    pool.seconds.append(bench.now() - began)
+    values = _first(bench.measure(path))
+    state.keep(path.parent, path.name, pool.seconds[-1], values)
+    return values
+
+
+def _first(measured: Measures) -> Values:
+    """The values of its only repetition."""
+    return {name: next(iter(by_rep.values())) for name, by_rep in measured.values.items() if by_rep}

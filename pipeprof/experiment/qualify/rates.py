@@ -1,0 +1,192 @@
+"""`pipeprof qualify`: how often the gate is wrong on this machine, and what it sees here at which cost.
+
+Real repetitions of one command, as it is and with its steps really slowed down, are dealt out again and again as the
+two sides of a session (draws.py), and each session is judged as `ab` would judge it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.collect import fingerprint
+from pipeprof.collect.probe.redact import without_secrets
+from pipeprof.errors import MeasureError
+from pipeprof.experiment.ab import policy_hash
+from pipeprof.experiment.draws import Draws
+from pipeprof.experiment.qualify.pool import HALF, SAME, STEP, Order, Pool, collect_pool
+from pipeprof.experiment.qualify.state import open_state
+from pipeprof.experiment.repetition import Bench
+from pipeprof.experiment.runs import signals_held, write_json
+from pipeprof.report.words.experiments import noted
+from pipeprof.verdict.gate.note import note
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipeprof.verdict.gate.note import Note
+    from pipeprof.verdict.gate.policy import Policy
+
+SCHEMA_VERSION = 1
+CHANGES = (0.02, 0.05, 0.10)
+MINUTES = (5, 10, 30)
+MOST_PERCENT = 50
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How often something was said: `count` of `sessions`, and the 95 % Wilson interval of the rate."""
+
+    count: int
+    sessions: int
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """For the JSON."""
+        low, high = wilson(self.count, self.sessions)
+        return {
+            "sessions": self.sessions,
+            "count": self.count,
+            "rate": self.count / self.sessions,
+            "low": low,
+            "high": high,
+        }
+
+
+def run_qualify(
+    order: Order, sessions: int, policy: Policy, folder: Path, say: Callable[[str], None], bench: Bench | None = None
+) -> dict[str, Any]:
+    """Collect the pool, evaluate `sessions` drawn sessions per question, write `folder`/qualify.json; its content.
+
+    A folder that holds such runs already is gone on with, with the seed that it began with.
+    Raises WorkloadError when the command fails, MeasureError when too few rounds could be made or no step was seen.
+    """
+    state = open_state(folder, order.command, order.slow_downs, order.seed)
+    order = replace(order, seed=state.seed)
+    pool = collect_pool(order, folder, bench or Bench(), say, state)
+    say(f"simulating {sessions} comparisons for each of {1 + len(order.slow_downs)} questions")
+    with signals_held():
+        content = evaluate(order, pool, sessions, policy)
+    write_json(folder / "qualify.json", content)
+    return content
+
+
+def evaluate(order: Order, pool: Pool, sessions: int, policy: Policy) -> dict[str, Any]:
+    """The content of qualify.json from a pool."""
+    metrics = pool.metrics([name for name, rule in policy.metrics.items() if rule.family == "primary"])
+    if STEP not in metrics:
+        raise MeasureError(
+            "no step time was measured in every repetition", "in sink mode pipeprof sees no steps: switch it off"
+        )
+    draws = Draws(pool, metrics, policy.looks[-1], random.Random(order.seed))  # noqa: S311 - no secret
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "command": without_secrets(order.command),
+        "policy": policy_hash(policy),
+        "alpha": policy.alpha,
+        "looks": list(policy.looks),
+        "seed": order.seed,
+        "machine": fingerprint.machine(),
+        "pool": {
+            "rounds": len(pool.rounds),
+            "repetitions": len(pool.rounds) * len(order.conditions),
+            "discarded": pool.discarded,
+            "seconds": sum(pool.seconds),
+            "seconds_per_repetition": pool.pace,
+            "spread": {name: pool.spread(name) for name in metrics},
+        },
+        "false_alarms": evaluated(draws, sessions, policy),
+        "slow_downs": [_slow_down(draws, sessions, policy, share) for share in order.slow_downs],
+        "sees": [sees(pool, change, policy) for change in CHANGES],
+        "within": [within(pool, minutes, policy) for minutes in MINUTES],
+        **noted([*pool.notes, *_notes(pool, policy)]),
+    }
+
+
+def evaluated(
+    draws: Draws, sessions: int, policy: Policy, condition: str | None = None, share: float = 0.0
+) -> dict[str, Any]:
+    """What the gate said in so many sessions: false alarms without a condition, else how often it was found."""
+    from pipeprof.verdict.gate.looks import judge_looks  # noqa: PLC0415 - brings scipy
+
+    found = [judge_looks(*draws.session(condition, share), policy) for _ in range(sessions)]
+    words = Counter(verdict.verdict for verdict in found)
+    used = [verdict.looks[-1] for verdict in found]
+    return Rate(words["regressed"], sessions).facts | {
+        "verdicts": {str(word): words[word] for word in sorted(words)},
+        "mean_repetitions": sum(used) / len(used),
+    }
+
+
+def sees(pool: Pool, change: float, policy: Policy) -> dict[str, Any]:
+    """Repetitions of each side after which a change of the step time is found with the policy's power, and minutes.
+
+    `repetitions` is None where more than 200 are needed, or where the policy does not count such a change (`counts`).
+    """
+    import numpy as np  # noqa: PLC0415 - slow to import
+
+    from pipeprof.verdict.gate.ahead import repetitions_to_find  # noqa: PLC0415
+    from pipeprof.verdict.gate.decision import scaled as on_scale  # noqa: PLC0415
+    from pipeprof.verdict.gate.judge import family_size  # noqa: PLC0415
+
+    values = np.asarray([one[name][STEP] for one in pool.rounds for name in SAME])
+    least, effect, spread = (
+        float(on_scale(values, values, policy.rule(STEP)).least),
+        math.log1p(change),
+        pool.spread(STEP),
+    )
+    counts, level = effect > least, policy.alpha / family_size(policy, "primary", {})
+    found = repetitions_to_find(spread, change, least, level, policy.power)
+    needed = None if found is None else max(found, policy.least_reps)
+    minutes = None if needed is None else (2 * needed + 2) * pool.pace / 60
+    return {"change": change, "counts": counts, "repetitions": needed, "minutes": minutes}
+
+
+def within(pool: Pool, minutes: float, policy: Policy) -> dict[str, Any]:
+    """The least change of the step time, in whole percents, that is found in so many minutes with the policy's power.
+
+    `change` is None where not even 50 % is found. The policy's last look ends a session, however many minutes are left.
+    """
+    for percent in range(1, MOST_PERCENT + 1):
+        row = sees(pool, percent / 100, policy)
+        if row["minutes"] is not None and row["minutes"] <= minutes and row["repetitions"] <= policy.looks[-1]:
+            return {"minutes": minutes, "change": percent / 100}
+    return {"minutes": minutes, "change": None}
+
+
+def wilson(count: int, total: int) -> tuple[float, float]:
+    """95 % interval of a rate (Wilson 1927), which stays inside 0 to 1. Raises ValueError for a total of 0."""
+    if total <= 0:
+        raise ValueError("no trials")
+    z, rate = 1.959963984540054, count / total
+    middle = (rate + z * z / (2 * total)) / (1 + z * z / total)
+    half = z * math.sqrt(rate * (1 - rate) / total + z * z / (4 * total * total)) / (1 + z * z / total)
+    return max(0.0, middle - half) if count else 0.0, min(1.0, middle + half) if count < total else 1.0
+
+
+def exit_code(content: dict[str, Any]) -> int:
+    """1 when the gate is wrong more often than the policy promises, beyond the interval; else 0."""
+    return 1 if content["false_alarms"]["low"] > content["alpha"] else 0
+
+
+def _slow_down(draws: Draws, sessions: int, policy: Policy, share: float) -> dict[str, Any]:
+    """One slow-down: what it did to the step time, and how often the gate found it.
+
+    Where the sleep was hidden (the training waits for data anyway), times are made longer by arithmetic instead.
+    """
+    condition = f"slow-{share:g}"
+    change, low, high = draws.pool.effect(condition)
+    hidden = high < HALF * share
+    found = evaluated(draws, sessions, policy, None if hidden else condition, share if hidden else 0.0)
+    how = "arithmetic" if hidden else "sleep"
+    return {"injected": share, "measured": change, "measured_low": low, "measured_high": high, "how": how} | found
+
+
+def _notes(pool: Pool, policy: Policy) -> list[Note]:
+    rounds, last = len(pool.rounds), policy.looks[-1]
+    luck = note("same_rounds", rounds=rounds)
+    return [luck, note("used_again", looks=last, rounds=rounds)] if last > rounds else [luck]

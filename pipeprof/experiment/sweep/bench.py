@@ -1,0 +1,235 @@
+"""One repetition of one variant of a sweep: a fresh process of the command, timed out if need be, and its stages."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from pipeprof.collect.launch import command_path
+from pipeprof.collect.session import create_run, record
+from pipeprof.errors import MeasureError, WorkloadError
+from pipeprof.experiment.repetition import Bench, working_in
+from pipeprof.experiment.runs import changed_probe, last_words, output_to, signals_held
+from pipeprof.experiment.sweep.stages import from_load_and_run, from_run, from_text
+from pipeprof.experiment.time_limit import end_all, time_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeprof.experiment.sweep.spec import Context, DatasetChange, Spec
+
+HOOK = Path(__file__).parent / "hook"
+HOST_INTERVAL_S = 1.0
+POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class Order:
+    """One repetition to be made. `path`: its folder; what the command says goes to `path`.log."""
+
+    command: Sequence[str]
+    env: Mapping[str, str]
+    workdir: Path
+    path: Path
+    dataset: DatasetChange | None = None
+    context: Context | None = None
+    timeout_s: float | None = None
+
+    @property
+    def log(self) -> Path:
+        """What the command said."""
+        return self.path.with_name(f"{self.path.name}.log")
+
+
+class SweepBench:
+    """What a sweep needs from the world: clocks, and measured repetitions. Tests bring their own."""
+
+    def now(self) -> float:
+        """Seconds of a clock that never goes back."""
+        return time.monotonic()
+
+    def clock(self, ahead_s: float) -> str:
+        """The time of day in `ahead_s` seconds, `14:03:20`."""
+        return time.strftime("%H:%M:%S", time.localtime(time.time() + ahead_s))
+
+    def still_running(self, path: Path) -> list[int]:
+        """Processes of an interrupted repetition that have not ended yet: of a recorded one, or the command itself."""
+        return [*Bench().still_running(path), *_alive(_note_of(path))]
+
+    def prepare(self, order: Order) -> None:
+        """Run a preparing command once, unmeasured. Raises as `run` for one that fails or takes too long."""
+        status, _, expired = _started(order)
+        _check_end(order, status, expired=expired, interrupted=False)
+
+    def run(self, order: Order, spec: Spec) -> dict[str, float]:
+        """Run the command once; returns stage -> value.
+
+        Raises WorkloadError when it fails or takes too long, MeasureError when a stage cannot be read or a change
+        was not applied, KeyboardInterrupt when it was interrupted.
+        """
+        began = self.now()
+        found = _recorded(order) if spec.measure == "run" else _plain(order, spec)
+        found = {"total": (self.now() - began) * 1e9} | found
+        if spec.judge not in found:
+            raise MeasureError(f"`{spec.judge}` was not measured", "is the run long enough? it needs 7 steps or more")
+        return found
+
+
+def _recorded(order: Order) -> dict[str, float]:
+    """Under the recorder: step times and memory only, as in `whatif`."""
+    change = override_of(order.dataset)
+    probe = changed_probe(override=change, memory=True)
+    env = dict(order.env) | (hook_variables(order.context, order.env) if order.context else {})
+    options: dict[str, Any] = {"ops": "off", "queue_interval": 0, "service": False, "memory": True}
+    with working_in(order.workdir, env):
+        run = create_run(order.path, order.command, options | {"override": change}, force=False)
+        with output_to(order.log), time_limit(order.timeout_s) as expired:
+            outcome = record(run, order.command, probe, reps=1, host_interval_s=HOST_INTERVAL_S)[0]
+    with signals_held():
+        from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
+        from pipeprof.read.spool.process import load_processes  # noqa: PLC0415
+
+        processes = load_processes(run.spool / "rep=0")
+        events = {name: [e for p in processes for e in p.all(name)] for name in ("override", "override_missed")}
+        finish(run)
+        _check_end(order, outcome.status, expired=expired.is_set(), interrupted=outcome.interrupted)
+        if change and not events["override"]:
+            missed = events["override_missed"]
+            why = missed[0]["why"] if missed else "no dataset iterator was made"
+            raise MeasureError(f"the change of `{change['op_type']}` was not applied: {why}")
+        return _stages_of(order.path)
+
+
+def _stages_of(path: Path) -> dict[str, float]:
+    from pipeprof.query.measure import measure  # noqa: PLC0415 - its libraries start threads
+    from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
+    from pipeprof.record import store  # noqa: PLC0415
+
+    run = open_run(path)
+    if run.manifest.tables.get("step", 0) == 0:
+        raise MeasureError(f"no training step was seen in `{path}`", 'for other commands: measure = "regex"')
+    steps = store.read(run, "step").to_pylist()
+    stages = store.read(run, "stage").to_pylist() if run.manifest.tables.get("stage", 0) else []
+    values = {name: by_rep[0] for name, by_rep in measure(run).values.items() if 0 in by_rep}
+    found = from_run(steps, stages, values)
+    duration = run.manifest.reps[0].dur_ns
+    return found | ({"total": float(duration)} if duration is not None else {})
+
+
+def _plain(order: Order, spec: Spec) -> dict[str, float]:
+    """Without the recorder: the stages are in what the command says."""
+    status, peak, expired = _started(order)
+    found = {"peak_memory": float(peak)} if peak else {}
+    _check_end(order, status, expired=expired, interrupted=False)
+    if spec.measure == "load_and_run":
+        from pipeprof.errors import SourceError  # noqa: PLC0415
+        from pipeprof.read.megengine.load_and_run import read_log  # noqa: PLC0415
+
+        try:
+            return found | from_load_and_run(read_log(order.log), order.log)
+        except SourceError as error:
+            raise MeasureError(error.message, error.hint) from error
+    text = order.log.read_text(encoding="utf-8", errors="replace")
+    return found | from_text(text, spec.stages, spec.judge)
+
+
+def _started(order: Order) -> tuple[int, int, bool]:
+    """Exit status, peak of the resident set of the largest process in bytes, and whether it took too long.
+
+    The system's own figure begins with what this process held when it started the other one. Where it is no more than
+    that, what was seen while the command ran is taken, which may lack its last moment.
+    """
+    inherited, seen, pause = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0, 0.001
+    with working_in(order.workdir, order.env):
+        path = command_path(order.command)
+        with order.log.open("wb") as log:
+            child = subprocess.Popen(
+                [path, *order.command[1:]], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+        note = _note_of(order.path)
+        note.write_text(f"{child.pid} {psutil.Process(child.pid).create_time()}\n", encoding="utf-8")
+        with time_limit(order.timeout_s) as expired:
+            try:
+                while True:
+                    seen = max(seen, _high_water(child.pid))
+                    done, status, usage = os.wait4(child.pid, os.WNOHANG)
+                    if done:
+                        break
+                    time.sleep(pause)
+                    pause = min(2 * pause, POLL_S)  # a short command is seen as well
+            except BaseException:
+                end_all(kill=True)
+                child.wait()
+                raise
+    child.returncode = os.waitstatus_to_exitcode(status)
+    note.unlink()
+    peak = usage.ru_maxrss if usage.ru_maxrss > inherited else seen
+    return child.returncode, peak * 1024, expired.is_set()
+
+
+def _note_of(path: Path) -> Path:
+    """Where a repetition's process is noted while it runs, for one that outlives a kill of this program."""
+    return path.with_name(f"{path.name}.pid")
+
+
+def _alive(note: Path) -> list[int]:
+    """The process of a note, if it is still that one."""
+    try:
+        pid, began = note.read_text(encoding="utf-8").split()
+        process = psutil.Process(int(pid))
+        same = process.create_time() == float(began) and process.status() != psutil.STATUS_ZOMBIE
+    except (OSError, ValueError, psutil.Error):
+        return []
+    return [process.pid] if same else []
+
+
+def _high_water(pid: int) -> int:
+    """Most KiB that a process and each of its descendants held so far, of the largest; 0 for one that has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+    except OSError:
+        return 0
+    found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+    return max([int(found[1]) if found else 0, *(_high_water(int(child)) for child in children)])
+
+
+def _check_end(order: Order, status: int, *, expired: bool, interrupted: bool) -> None:
+    if expired:
+        raise WorkloadError(f"took longer than {order.timeout_s:g} s", f"its output is in `{order.log}`")
+    if interrupted or status == -signal.SIGINT:
+        raise KeyboardInterrupt
+    if status:
+        how = f"exit code {status}" if status > 0 else f"signal {-status}"
+        raise WorkloadError(f"{how}{last_words(order.log)}", f"its output is in `{order.log}`")
+
+
+def override_of(change: DatasetChange | None) -> dict[str, Any] | None:
+    """What the probe is told about a change of a dataset operator."""
+    if change is None:
+        return None
+    kind = change.op if change.op.endswith("Op") else f"{change.op.removesuffix('Dataset')}Op"
+    told = {"workers": change.workers, "prefetch": change.prefetch, "processes": change.processes}
+    return {"op_type": kind, "ordinal": change.nth - 1} | told
+
+
+def hook_variables(context: Context, env: Mapping[str, str]) -> dict[str, str]:
+    """Variables that make every Python of the command set MindSpore's context so (`sweep_hook`)."""
+    import json  # noqa: PLC0415
+
+    told = {name: getattr(context, name) for name in ("mode", "jit_level", "threads")}
+    found = {"PIPEPROF_CONTEXT": json.dumps({name: value for name, value in told.items() if value is not None})}
+    rest = env.get("PYTHONPATH") or os.environ.get("PYTHONPATH")
+    found["PYTHONPATH"] = str(HOOK) + (os.pathsep + rest if rest else "")
+    if context.threads is not None and "OMP_NUM_THREADS" not in env:
+        found["OMP_NUM_THREADS"] = str(context.threads)
+    return found

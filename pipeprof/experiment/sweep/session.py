@@ -1,0 +1,149 @@
+"""A sweep on disk: every repetition with what was measured of it, so that a kill costs at most the one that ran."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import secrets
+import shutil
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from pipeprof import __version__
+from pipeprof.errors import MeasureError, UsageError
+from pipeprof.experiment.runs import write_json
+from pipeprof.experiment.session import SESSION
+from pipeprof.record.document import read_document
+from pipeprof.record.run import new_run_id
+from pipeprof.verdict.gate.fingerprint import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pipeprof.experiment.sweep.spec import Spec
+
+SCHEMA_VERSION = 1
+RESULT = "sweep.json"
+HINT = "begin anew in another folder with -o"
+
+State = Literal["running", "discarded", "counted", "failed"]
+
+
+class Entry(msgspec.Struct, kw_only=True):
+    """One repetition of one variant in one phase. `values`: stage -> value, in the stage's unit; seconds from start."""
+
+    name: str
+    phase: int
+    round: int
+    variant: str
+    state: State = "running"
+    seconds: float | None = None
+    values: dict[str, float] = {}
+    error: str = ""
+
+
+class SweepSession(msgspec.Struct, kw_only=True):
+    """What `session.json` of a sweep holds. `sweep` is the hash of the file, the command and the folder it runs in.
+
+    `stopped`: decided (nothing is left to measure) | budget; None while it goes on. `prepared`: variant -> seconds that
+    its preparing commands took.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    session_id: str
+    sweep: str
+    state: Literal["open", "finished"] = "open"
+    stopped: Literal["decided", "budget"] | None = None
+    started_at: str
+    starts: int = 0
+    seed: int
+    fingerprint: dict[str, Any] = {}
+    job: str | None = None
+    repetitions: list[Entry] = []
+    prepared: dict[str, float] = {}
+
+    def counted(self, phase: int, variant: str) -> dict[int, Entry]:
+        """Round -> the repetition of a variant that is judged."""
+        return {e.round: e for e in self.repetitions if self._is(e, phase, variant) and e.state == "counted"}
+
+    def series(self, phase: int, variant: str, stage: str) -> dict[int, float]:
+        """Round -> value of one stage of a variant."""
+        found = self.counted(phase, variant)
+        return {at: entry.values[stage] for at, entry in sorted(found.items()) if stage in entry.values}
+
+    def failed(self, phase: int, variant: str) -> list[str]:
+        """What its failed repetitions said."""
+        return [f"{e.name}: {e.error}" for e in self.repetitions if self._is(e, phase, variant) and e.state == "failed"]
+
+    def pace(self, variant: str) -> float | None:
+        """Usual seconds of a repetition of a variant, in whatever phase; None while none came to its end."""
+        known = [e.seconds for e in self.repetitions if e.variant == variant and e.state == "counted" and e.seconds]
+        return median(known) if known else None
+
+    @property
+    def spent(self) -> float:
+        """Seconds that all repetitions took, discarded and failed ones too."""
+        return sum(entry.seconds or 0.0 for entry in self.repetitions)
+
+    def enter(self, phase: int, number: int, variant: str) -> Entry:
+        """A new repetition, about to start. Names go on for ever: no folder is used twice."""
+        entry = Entry(name=f"run-{len(self.repetitions):04d}", phase=phase, round=number, variant=variant)
+        self.repetitions.append(entry)
+        return entry
+
+    @staticmethod
+    def _is(entry: Entry, phase: int, variant: str) -> bool:
+        return entry.phase == phase and entry.variant == variant
+
+
+def sweep_hash(spec: Spec, command: Sequence[str], cwd: Path) -> str:
+    """What makes two calls the same sweep; budget, time limit and title only say how far it goes."""
+    same = msgspec.structs.replace(spec, budget=None, timeout=None, title="")
+    text = msgspec.json.encode([same, list(command), str(cwd), __version__], order="sorted")
+    return hashlib.sha256(text).hexdigest()[:12]
+
+
+def open_sweep(
+    folder: Path, known_as: str, seed: int | None, conditions: tuple[Mapping[str, Any], str | None]
+) -> SweepSession:
+    """The session in `folder`, or a new one; `conditions` are fingerprint and job of here and now.
+
+    Raises UsageError for a folder that holds another sweep, RunError for a damaged or newer file, MeasureError for a
+    sweep that another machine or job began.
+    """
+    path = folder / SESSION
+    if not path.is_file():
+        session = SweepSession(
+            session_id=new_run_id(), sweep=known_as, seed=secrets.randbits(32) if seed is None else seed,
+            started_at=dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
+            fingerprint=dict(conditions[0]), job=conditions[1],
+        )  # fmt: skip
+        save_sweep(folder, session)
+        return session
+    session = read_document(path, SweepSession, SCHEMA_VERSION, "session, or none of a sweep,", HINT)
+    if session.sweep != known_as:
+        raise UsageError(f"`{folder}` holds another sweep: the file, the command or the folder differs", HINT)
+    found = [entry["name"] for entry in differences(session.fingerprint, conditions[0])]
+    if session.state == "open" and session.repetitions and session.job != conditions[1]:
+        found.append("job")
+    if found:
+        raise MeasureError(f"the sweep in `{folder}` was begun under other conditions: {', '.join(found)}", HINT)
+    return session
+
+
+def save_sweep(folder: Path, session: SweepSession) -> None:
+    """Write `session.json`, whole. Raises MeasureError when it cannot be written."""
+    write_json(folder / SESSION, msgspec.to_builtins(session))
+
+
+def throw_away_incomplete(folder: Path, session: SweepSession) -> None:
+    """Remove what a kill left incomplete, with its folder; its number is not used again."""
+    for entry in session.repetitions:
+        if entry.state == "running":
+            shutil.rmtree(folder / entry.name, ignore_errors=True)
+            for ending in ("log", "pid"):
+                (folder / f"{entry.name}.{ending}").unlink(missing_ok=True)
+            entry.state, entry.error = "discarded", "interrupted"

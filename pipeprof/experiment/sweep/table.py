@@ -1,0 +1,254 @@
+"""Published tables of option sets as the result of a sweep without repetitions: noise comes from repeated baselines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import shlex
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import MeasureError, SourceError
+from pipeprof.experiment.sweep.result import SCHEMA_VERSION
+from pipeprof.read.megengine.option_table import Variant, check_cells, read_option_table
+from pipeprof.record.plain_file import open_file
+from pipeprof.report.words.experiments import noted, reasoned
+from pipeprof.verdict.gate.note import note
+from pipeprof.verdict.sweep import RULES, beyond_noise
+from pipeprof.verdict.sweep_choice import OBJECTIVES, Difference, break_even, chosen, cost, pareto
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+NS = 1e6  # in a millisecond
+_STAGES = {
+    "configure": "configure_ms",
+    "warmup_first": "warmup_first_ms",
+    "warmup_second": "warmup_second_ms",
+    "steady": "inference_ms",
+}
+_SPLIT, _SECOND = "warmup_first_ms", "warmup_second_ms"
+_NONE = frozenset(["", "-", "--", "---", "----"])
+# Columns that say something about a row and nothing about what was measured; every other one is a setting.
+_REMARKS = frozenset([
+    "table_no", "seed_line", "variant_raw", "marked_columns", "inference_speedup_vs_baseline", "note",
+])  # fmt: skip
+
+
+def table_content(path: Path, steps: int | None = None) -> dict[str, Any]:
+    """The tables of a CSV file as a result; every row is compared within its own table, ratios are row / baseline.
+
+    Raises SourceError for a file that is none, MeasureError when a table has not exactly one baseline with a time.
+    """
+    tables: dict[str, list[Variant]] = {}
+    for variant in read_table(path):
+        tables.setdefault(variant.table, []).append(variant)
+    if not tables:
+        raise MeasureError(f"there is no row in `{path}`", "expected a table of option sets")
+    bases = {name: _base_of(name, rows, path) for name, rows in tables.items()}
+    noise = noise_of(bases.values())
+    shown = [_table(name, rows, bases[name], noise[name], steps) for name, rows in tables.items()]
+    one = shown[0]["best"] if len(shown) == 1 else None
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "table",
+        "title": path.name,
+        "search": "list",
+        "judge": "steady",
+        "steps": steps,
+        "command": [],
+        "tables": shown,
+        "recommendation": one and one | reasoned(note("measured_once")),
+        "session": None,
+        **noted([note("no_repetitions")]),
+    }
+
+
+def read_table(path: Path) -> list[Variant]:
+    """Rows in file order. A warm-up cell may hold both steps, `30.1/410.1`; `----` is a step that was not made."""
+    try:
+        with io.TextIOWrapper(open_file(path, packed=False), encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            names, rows = list(reader.fieldnames or ()), [_checked(row, reader.line_num, path) for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SourceError(f"cannot read `{path}`: {error}") from error
+    if not any(_is_split(row) for row in rows):
+        return read_option_table(path)
+    names += [name for name in (_SECOND,) if name not in names]
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / path.name
+        with plain.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, names, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(_without_split(row) for row in rows)
+        try:
+            return read_option_table(plain)
+        except SourceError as error:
+            raise SourceError(error.message.replace(str(plain), str(path)), error.hint) from error
+
+
+def _checked(row: dict[str, Any], line: int, path: Path) -> dict[str, Any]:
+    try:
+        check_cells(row)
+    except ValueError as error:
+        raise SourceError(f"damaged row in `{path}`, line {line}: {error}") from error
+    if "/" in (row.get(_SPLIT) or "") and row.get(_SECOND):
+        raise SourceError(f"damaged row in `{path}`, line {line}: two numbers for the second warm-up step")
+    return row
+
+
+def _is_split(row: Mapping[str, Any]) -> bool:
+    return any("/" in (row.get(name) or "") or (row.get(name) or "x").strip() in _NONE for name in _STAGES.values())
+
+
+def _without_split(row: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(row)
+    first, slash, second = (row.get(_SPLIT) or "").partition("/")
+    if slash:
+        found[_SPLIT], found[_SECOND] = first.strip(), second.strip()
+    return found | {name: "" for name in _STAGES.values() if (found.get(name) or "").strip() in _NONE}
+
+
+def _base_of(name: str, rows: Sequence[Variant], path: Path) -> Variant:
+    bases = [row for row in rows if row.is_baseline and row.inference_ms]
+    if len(bases) != 1:
+        raise MeasureError(
+            f"the table `{name}` in `{path}` has {len(bases)} baselines with a time, expected one",
+            "mark one row of each table in the column is_baseline",
+        )
+    return bases[0]
+
+
+def noise_of(bases: Iterable[Variant]) -> dict[str, tuple[float, str]]:
+    """Table -> relative noise of its steady time and where that is from.
+
+    The largest over the smallest of the baselines that repeat each other, less 1: those that agree in every setting,
+    their own options included. Another model is no repetition. A baseline that nothing repeats takes the largest such
+    spread of its kind of device, else of all; without any only rounding is known.
+    """
+    groups: dict[tuple[tuple[str, str], ...], list[Variant]] = {}
+    for base in bases:
+        groups.setdefault(_settings(base), []).append(base)
+    spread = {key: _spread(rows) for key, rows in groups.items() if len(rows) > 1}
+    found = {}
+    for key, rows in groups.items():
+        kind = dict(key).get("device")
+        device = [value for other, value in spread.items() if kind and dict(other).get("device") == kind]
+        if key in spread:
+            noise, why = spread[key], f"spread of {len(rows)} baselines of {_about(rows[0])}"
+        elif device:
+            noise, why = max(device), "not repeated here: largest spread of repeated baselines of this kind of device"
+        elif spread:
+            noise, why = max(spread.values()), "not repeated here: largest spread of all repeated baselines"
+        else:
+            noise, why = 0.0, "no baseline was repeated: only rounding is known"
+        for row in rows:
+            found[row.table] = (noise, why)
+    return found
+
+
+def _settings(row: Variant) -> tuple[tuple[str, str], ...]:
+    facts = {name: text.strip() for name, text in row.facts.items() if name not in _REMARKS}
+    return tuple(sorted((facts | {"options": " ".join(_words(row.options))}).items()))
+
+
+def _about(row: Variant) -> str:
+    """What was measured, as far as the table says: "CUDA, float32, resnet50"."""
+    return ", ".join(filter(None, (row.facts.get(part, "") for part in ("platform", "dtype", "model"))))
+
+
+def _spread(rows: Sequence[Variant]) -> float:
+    times = [row.inference_ms for row in rows if row.inference_ms]
+    return max(times) / min(times) - 1
+
+
+def _table(
+    name: str, rows: Sequence[Variant], base: Variant, noise: tuple[float, str], steps: int | None
+) -> dict[str, Any]:
+    shown = [_row(name, row, base, noise[0], steps) for row in rows]
+    kept = {row["key"]: {n: row["stages"][n]["value"] for n in OBJECTIVES if n in row["stages"]} for row in shown}
+    best = pareto(kept, {"setup": noise[0], "steady": noise[0]})
+    for row in shown:
+        row["pareto"] = row["key"] in best
+    return {
+        "name": name, "about": _about(base), "reference": base.name, "alpha": None,
+        "family": None, "looks": [], "noise": {"steady": noise[0], "from": noise[1]}, "rows": shown,
+        "pareto": best, "best": _best(shown, steps), "notes": [],
+    }  # fmt: skip
+
+
+def _row(table: str, row: Variant, base: Variant, noise: float, steps: int | None) -> dict[str, Any]:
+    own, theirs = _times(row, steps), _times(base, steps)
+    slack = {stage: max(noise, _rounding(own[stage]), _rounding(theirs.get(stage, 0.0))) for stage in own}
+    stages: dict[str, dict[str, Any]] = {}
+    for stage, value in own.items():
+        told = {"value": value, "low": None, "high": None, "reps": 1, "unit": "ns", "direction": "lower"}
+        if row is base:
+            stages[stage] = told | {"verdict": "base"}
+        elif theirs.get(stage):
+            ratio = value / theirs[stage]
+            stages[stage] = told | {
+                "verdict": beyond_noise(ratio, slack[stage]), "ratio": ratio, "ratio_low": None, "ratio_high": None,
+                "p_value": None, "alpha": None, "look": None,
+            }  # fmt: skip
+        else:
+            stages[stage] = told | {"verdict": "not measured"}
+    word = str(stages["steady"]["verdict"]) if "steady" in stages else "not measured"
+    return {
+        "key": f"{table}/{row.row}", "name": row.name, "verdict": word, "options": {"args": _words(row.options)},
+        "stages": stages, "break_even": None if row is base else _break_even(own, theirs, word), "pareto": False,
+        "failures": [], "note": row.facts.get("note", ""),
+    }  # fmt: skip
+
+
+def _times(row: Variant, steps: int | None) -> dict[str, float]:
+    given = {stage: getattr(row, column) for stage, column in _STAGES.items()}
+    found = {stage: value * NS for stage, value in given.items() if value is not None}
+    if "configure" in found and "warmup_first" in found:
+        found["setup"] = found["configure"] + found["warmup_first"] + found.get("warmup_second", 0.0)
+    if steps is not None and "setup" in found and "steady" in found:
+        found["cost"] = cost(found["setup"], found["steady"], steps)
+    return {stage: found[stage] for stage in RULES if stage in found}
+
+
+def _rounding(value: float) -> float:
+    """Relative error of a time printed with one digit after the point, in ms."""
+    return 0.05 * NS / value if value > 0 else 0.0
+
+
+def _break_even(own: Mapping[str, float], base: Mapping[str, float], word: str) -> dict[str, Any]:
+    setup, steady = (
+        Difference(own[stage] - base[stage]) if stage in own and stage in base else None
+        for stage in ("setup", "steady")
+    )
+    return asdict(break_even(setup, steady, word))
+
+
+def _best(rows: Sequence[Mapping[str, Any]], steps: int | None) -> dict[str, Any] | None:
+    by = "steady" if steps is None else "cost"
+    known = {row["key"]: row for row in rows if by in row["stages"]}
+    base = next((key for key, row in known.items() if row["verdict"] == "base"), None)
+    if base is None:
+        return None
+    values = {key: row["stages"][by]["value"] for key, row in known.items()}
+    key = chosen(values, {key: row["stages"][by]["verdict"] for key, row in known.items()}, base)
+    noise = _rounding(values[key])
+    same = [
+        row["name"]
+        for other, row in known.items()
+        if other != key and math.isclose(values[other], values[key], rel_tol=noise)
+    ]
+    return {
+        "name": known[key]["name"], "key": key, "by": by, "steps": steps, "value": values[key], "unit": "ns",
+        "options": known[key]["options"], "not_told_apart": same,
+    }  # fmt: skip
+
+
+def _words(options: str) -> list[str]:
+    try:
+        return shlex.split(options)
+    except ValueError:
+        return options.split()

@@ -1,0 +1,187 @@
+"""What a tuning needs from the world: a clock, a recording of the training, and short runs with changed settings."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pipeprof.collect.launch import ProbeOptions
+from pipeprof.collect.session import create_run, record
+from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
+from pipeprof.experiment.peak import watched_memory
+from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, last_words, output_to, run_once, signals_held
+from pipeprof.experiment.time_limit import time_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pipeprof.experiment.pairs.series import Side
+    from pipeprof.record.settings_file import Settings
+    from pipeprof.verdict.capacity import Loop
+    from pipeprof.verdict.tuning import Goal
+
+EVERY_S = 0.25  # CPU time is read so often where it is to be saved
+OTHERS = ("profiler", "neighbour")  # whose CPU time is not the job's
+SAMPLE = 8  # batches whose fingerprints are compared
+SLOWER = 4.0  # times the seconds of the slowest run so far: a candidate that takes longer hangs
+GRACE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A recording of the training: its loop, its operators (rows of diagnose/load), where its iterator is made."""
+
+    loop: Loop
+    ops: Sequence[Mapping[str, Any]]
+    site: str | None
+    seconds: float
+    others: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One short run: steps/s, seconds, and the fingerprints of the first batches of each iterator of the training.
+
+    `need`: what is to be saved: CPU s of a step, or the most bytes; None where the goal is time.
+    """
+
+    rate: float
+    seconds: float
+    batches: tuple[str, ...] = ()
+    need: float | None = None
+
+
+class Bench(Protocol):
+    """What the real one does, and what tests bring."""
+
+    def now(self) -> float:
+        """Seconds of a clock that only goes on."""
+
+    def look(self, settings: Settings, path: Path) -> Seen | None:
+        """Record the training with settings, or read what is recorded already; None: no pipeline fed it."""
+
+    def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
+        """One unprofiled run. Raises WorkloadError for one that fails or takes too long, MeasureError for others."""
+
+
+class TuneBench:
+    """Runs the command."""
+
+    def __init__(self, command: Sequence[str], goal: Goal = "time") -> None:
+        self.command, self.goal = list(command), goal
+
+    def now(self) -> float:
+        """Seconds of a clock that only goes on."""
+        return time.monotonic()
+
+    def look(self, settings: Settings, path: Path) -> Seen | None:
+        """Record the training with settings, or read what is recorded already; None: no pipeline fed it.
+
+        Raises WorkloadError when the command fails.
+        """
+        began = self.now()
+        if not _is_complete(path):
+            self._record(settings, path)
+        return _seen(path, self.now() - began)
+
+    def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
+        """One unprofiled run; what is left of an interrupted one is thrown away."""
+        side, number = name
+        shutil.rmtree(folder / f"{side}{number}", ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        began, override = self.now(), settings.override()
+        probe = changed_probe(override=override, digest=SAMPLE)
+        every_s = EVERY_S if self.goal == "cores" else HOST_INTERVAL_S
+        watched = watched_memory() if self.goal == "memory" else nullcontext()
+        with time_limit(longest_s) as expired, watched as peak:
+            try:
+                done = run_once(folder, settings.command(self.command), side, number, probe, every_s)
+            except (KeyboardInterrupt, WorkloadError) as error:
+                if expired.is_set():
+                    raise WorkloadError(f"the run took longer than {longest_s:.0f} s and was ended") from error
+                raise
+        if override is not None and not _was_applied(done.events("override"), override):
+            missed = done.events("override_missed")
+            why = missed[0]["why"] if missed else "not every operator was found in the pipeline"
+            raise MeasureError(f"the change was not applied in run `{done.path}`: {why}")
+        batches = [event for event in done.events("batch_digest") if event["site"] == (settings.site or event["site"])]
+        batches.sort(key=lambda event: (event["number"], event["row"]))
+        rate = done.rate.per_second
+        need = peak.bytes if peak else cpu_seconds(done.path) / rate if self.goal == "cores" else None
+        return Ran(rate, self.now() - began, tuple(str(event["digest"]) for event in batches), need)
+
+    def _record(self, settings: Settings, path: Path) -> None:
+        shutil.rmtree(path, ignore_errors=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        probe = replace(ProbeOptions(), override=settings.override())
+        log, command = path.with_name(f"{path.name}.log"), settings.command(self.command)
+        run = create_run(path, command, {"override": probe.override}, force=False)
+        with output_to(log):
+            outcome = record(run, command, probe, reps=1, host_interval_s=1.0)[0]
+        with signals_held():
+            from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
+
+            finish(run)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+        if outcome.status:
+            raise WorkloadError(f"the command failed in run `{path}`{last_words(log)}", f"its output is in `{log}`")
+
+
+def cpu_seconds(path: Path) -> float:
+    """Cores that the job kept busy in its steady steps. Raises MeasureError where none of them was sampled."""
+    with signals_held():
+        from pipeprof.query.engine import Engine  # noqa: PLC0415 - starts threads
+        from pipeprof.record.run import load  # noqa: PLC0415
+
+        with Engine.open(load(path)) as engine:
+            rows = [row for row in engine.rows("host/account") if row["phase"] == "steady"]
+    mine = [row["cores"] or 0.0 for row in rows if row["part"] not in OTHERS and row["rank"] == rows[0]["rank"]]
+    if not mine or not sum(mine):
+        raise MeasureError(f"no CPU time was seen in the steady steps of run `{path}`", "let the script train longer")
+    return sum(mine)
+
+
+def _was_applied(applied: Sequence[Mapping[str, Any]], override: Mapping[str, Any]) -> bool:
+    return len({event["node"] for event in applied}) >= len(override["changes"])
+
+
+def _is_complete(path: Path) -> bool:
+    from pipeprof.record.run import load  # noqa: PLC0415
+
+    try:
+        return load(path).manifest.state == "complete"
+    except PipeprofError:
+        return False
+
+
+def _seen(path: Path, seconds: float) -> Seen | None:
+    with signals_held():
+        from pipeprof.experiment.stages import loop_of, training_pipelines  # noqa: PLC0415 - starts threads
+        from pipeprof.query.engine import Engine  # noqa: PLC0415
+        from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
+        from pipeprof.record import store  # noqa: PLC0415
+
+        run = open_run(path)
+        with Engine.open(run) as engine:
+            pipelines = training_pipelines(engine)
+        if not pipelines:
+            return None
+        pipeline = pipelines[0]
+        made = store.read(run, "pipeline").to_pylist()
+        keys = {row["pipeline_id"] for row in made if row["pipeline_key"] != pipeline.key}
+        others = {row["site"] for row in store.read(run, "pipeline_op").to_pylist() if row["pipeline_id"] in keys}
+    duration = run.manifest.reps[0].dur_ns
+    seconds = max(seconds, (duration or 0) / 1e9)
+    ops = [row for row in pipeline.load if row["node"] is not None]
+    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, frozenset(filter(None, others)))
+
+
+def environment() -> Mapping[str, str]:
+    """The variables of the training."""
+    return os.environ

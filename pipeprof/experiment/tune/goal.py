@@ -1,0 +1,79 @@
+"""What a tuning is for: a faster training, or one that needs less memory or CPU time and is as fast. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeprof.verdict.gate.policy import Policy, Rule
+from pipeprof.verdict.speedup import CHANGE, answer_of
+
+if TYPE_CHECKING:
+    from pipeprof.experiment.tune.state import Final, Trial, Word
+    from pipeprof.verdict.gate.result import MetricVerdict, Verdict
+    from pipeprof.verdict.tuning import Goal
+
+METRIC = "step_time_median"  # whose rule in the gate the mean step of a run is judged by
+NEED = "need"
+KEPT = 0.95  # of the speed: what is given up at most, where something else is saved
+LOOKS = (4, 6, 9, 12)  # pairs after which the whole set is judged
+
+
+def decided_word(trial: Trial, goal: Goal) -> Word | None:
+    """What the pairs of a trial so far decide; None where they do not. Fills in its intervals."""
+    speed = answer_of([b / a for a, b in zip(trial.a, trial.b, strict=True)], CHANGE)
+    trial.interval = speed.interval
+    if goal == "time":
+        words: dict[str, Word] = {"above": "accepted", "below": "slower", "narrow": "no_gain"}
+        return words.get(speed.decided or "")
+    need = answer_of([a / b for a, b in zip(trial.need_a, trial.need_b, strict=True)], CHANGE)
+    trial.saved_interval = need.interval
+    if speed.decided == "below":
+        return "slower"
+    if need.decided in ("below", "narrow"):
+        return "no_gain"
+    kept = speed.interval is not None and speed.interval[0] >= KEPT
+    return "accepted" if need.decided == "above" and kept else None
+
+
+def policy_of(goal: Goal) -> Policy:
+    """How the whole set is judged: faster by the gate's own rule; or as fast within 5 %, and in need of less."""
+    if goal == "time":
+        return Policy(looks=LOOKS)
+    return Policy(
+        looks=LOOKS,
+        metrics={METRIC: Rule(unit="ns", min_effect=1 - KEPT, margin=1 - KEPT), NEED: Rule(min_effect=0.02)},
+    )
+
+
+def sides_of(final: Final, goal: Goal) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """What the gate judges of the original and of the set: times, and what both needed."""
+    base, new = ({METRIC: [1e9 / rate for rate in rates]} for rates in (final.a, final.b))
+    return (base, new) if goal == "time" else (base | {NEED: final.need_a}, new | {NEED: final.need_b})
+
+
+def take_verdict(final: Final, verdict: Verdict, goal: Goal) -> bool:
+    """Put the gate's verdict into the final; True when it is decided."""
+    speed = verdict.metric(METRIC)
+    need = speed if goal == "time" else verdict.metric(NEED)
+    if speed is None or need is None:
+        return False
+    final.verdict, final.looks = _whole(speed, need), list(verdict.looks)
+    # The metric is a time: its ratio the other way round is that of the speeds.
+    final.ratio, final.low, final.high = (
+        None if value is None else 1 / value for value in (speed.ratio, speed.ci_high, speed.ci_low)
+    )
+    final.p_value, final.alpha = need.p_value, need.alpha
+    if goal != "time":
+        final.need = (need.ratio, need.ci_low, need.ci_high)
+    return final.verdict in ("improved", "regressed", "unchanged")
+
+
+def _whole(speed: MetricVerdict, need: MetricVerdict) -> str:
+    """The verdict on what is wanted; where it is saved, only of a set that is not slower."""
+    if need is speed:
+        return speed.verdict
+    if "regressed" in (speed.verdict, need.verdict):
+        return "regressed"
+    if need.verdict == "improved" and speed.verdict not in ("unchanged", "improved"):
+        return "inconclusive"
+    return need.verdict

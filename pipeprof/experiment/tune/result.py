@@ -1,0 +1,84 @@
+"""What a tuning found, as its JSON has it, and the files that are handed over."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeprof.errors import MeasureError
+from pipeprof.experiment.runs import json_text, write_json
+from pipeprof.experiment.tune.patch import patch_of
+from pipeprof.experiment.tune.search import is_proven
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeprof.experiment.tune.state import TuneState
+
+SCHEMA_VERSION = 1
+RESULT, SETTINGS, PATCH, PARAGRAPH = "tune.json", "settings.json", "patch.diff", "pull_request.md"
+EXIT = {"proven": 0, "nothing_to_gain": 0, "not_faster": 0, "not_judged": 3, "undecided": 4}
+
+
+def content_of(state: TuneState, workdir: Path, *, allow_unchecked: bool) -> dict[str, Any]:
+    """The result. Raises MeasureError when no dataset pipeline fed the training."""
+    if state.ended == "no_pipeline":
+        raise MeasureError(
+            "no dataset pipeline fed the training, so there is nothing to tune",
+            "in sink mode the batches go to the device directly: train with dataset_sink_mode=False",
+        )
+    verdict = _verdict(state, allow_unchecked=allow_unchecked)
+    proven = verdict == "proven"
+    content: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "verdict": verdict,
+        "exit_code": EXIT[verdict],
+        "tune": state.tune,
+        "command": state.command,
+        "goal": state.goal,
+        "started_at": state.started_at,
+        "spent_s": round(state.spent_s, 3),
+        "ended": state.ended,
+        "seen": state.seen,
+        "trials": msgspec.to_builtins(state.trials),
+        "final": None if state.final is None else msgspec.to_builtins(state.final),
+        "settings": msgspec.to_builtins(state.settings) if proven else None,
+        "patch": None,
+    }
+    if proven:
+        others = [site for seen in state.seen for site in seen["other_sites"]]
+        content["patch"] = asdict(patch_of(state.settings, workdir, others))
+    return content
+
+
+def write_files(folder: Path, content: dict[str, Any], paragraph: str) -> list[str]:
+    """Write the result, and of a proven one its settings, diff and paragraph; returns the names that were written."""
+    texts: dict[str, str] = {}
+    if content["settings"] is not None:
+        texts[SETTINGS] = json_text(content["settings"])
+        texts[PATCH] = content["patch"]["diff"]
+        texts[PARAGRAPH] = paragraph
+    for name in (SETTINGS, PATCH, PARAGRAPH):
+        (folder / name).unlink(missing_ok=True)
+    written = [name for name, text in texts.items() if text]
+    try:
+        for name in written:
+            with (folder / name).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+                file.write(texts[name])
+    except OSError as error:
+        raise MeasureError(f"cannot write into `{folder}`: {error.strerror}", "free some space") from error
+    write_json(folder / RESULT, content)
+    return written
+
+
+def _verdict(state: TuneState, *, allow_unchecked: bool) -> str:
+    if is_proven(state, allow_unchecked=allow_unchecked):
+        return "proven"
+    final = state.final
+    if final is None:
+        return "undecided" if state.ended == "budget" else "nothing_to_gain"
+    if final.error or (final.verdict == "improved" and final.batches != "same"):
+        return "not_judged"
+    return "not_faster" if final.verdict in ("unchanged", "regressed") else "undecided"

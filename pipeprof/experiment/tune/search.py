@@ -1,0 +1,330 @@
+"""`pipeprof tune`: find settings of the data pipeline that make a training faster, or cheaper, and prove it.
+
+A recording says what limits; of the candidates the one that should bring most is tried, in turn with what was accepted
+so far, until the pairs of runs decide. What is faster and hands out the same batches is accepted, the training is
+recorded again, and so on. At the end the whole set is held against the original, judged as the gate judges. Every run
+is kept on disk: the same call goes on where an interrupted one was.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pipeprof.errors import MeasureError, UsageError, WorkloadError
+from pipeprof.experiment.pairs.series import Plan, ratio_of, sides
+from pipeprof.experiment.session import locked
+from pipeprof.experiment.tune.bench import GRACE_S, SLOWER, environment
+from pipeprof.experiment.tune.facts import outcome, promised, seen_facts, told_prediction, what_of, words_of
+from pipeprof.experiment.tune.goal import LOOKS, decided_word, policy_of, sides_of, take_verdict
+from pipeprof.experiment.tune.state import Final, Trial, open_state, save_state, tune_hash
+from pipeprof.record.settings_file import CHANGEABLE, OperatorSetting, Settings, merged
+from pipeprof.verdict.gate.looks import judge_looks
+from pipeprof.verdict.tuning import candidates, failed, learned, limits_itself, worth_trying
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pipeprof.experiment.tune.bench import Bench, Ran, Seen
+    from pipeprof.experiment.tune.state import Batches, Ended, TuneState, Word
+    from pipeprof.verdict.tuning import Candidate, Goal
+
+TRIAL = Plan(2, 6)
+ENOUGH = 3  # pairs that a trial needs to decide anything but the clearest; without time for them none begins
+BUDGET_S = 600.0
+MOST_TRIALS = 24
+
+
+@dataclass(frozen=True)
+class TuneWish:
+    """What the user asks for. `allow_unchecked`: also take changes whose batches could not be compared.
+
+    `goal`: a faster training, or one as fast that needs less memory or CPU time.
+    """
+
+    command: Sequence[str]
+    workdir: Path
+    folder: Path | None = None
+    budget_s: float = BUDGET_S
+    allow_unchecked: bool = False
+    goal: Goal = "time"
+
+
+def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[TuneState, Path]:
+    """Tune, or go on with a tuning that was interrupted; returns what was found and its folder.
+
+    Raises UsageError without a command, WorkloadError when the unchanged command fails, MeasureError when its steps
+    cannot be timed.
+    """
+    if not wish.command:
+        raise UsageError("no command to run", "pipeprof tune -- python train.py")
+    known_as = tune_hash(wish.command, wish.workdir, wish.goal)
+    folder = wish.workdir / (wish.folder or f"pipeprof-tune-{known_as}")
+    with locked(folder):
+        state = open_state(folder, known_as, wish.command, wish.goal)
+        save_state(folder, state)
+        say(f"tuning {known_as} in `{folder.name}`")
+        try:
+            Tuning(wish, bench, folder, state, say).to_the_end()
+        except KeyboardInterrupt:
+            say("interrupted: run the same command again to go on from here")
+            raise
+    return state, folder
+
+
+@dataclass
+class Tuning:
+    """A tuning that goes on. `began`: when this call did, on the bench's clock, less what earlier calls took."""
+
+    wish: TuneWish
+    bench: Bench
+    folder: Path
+    state: TuneState
+    say: Callable[[str], None]
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.bench.now() - self.state.spent_s
+
+    def to_the_end(self) -> None:
+        """Try candidates as long as one may pay and there is time, then prove the whole set."""
+        if self.state.state == "finished" and not self._reopened():
+            self.say("this tuning is finished; nothing is run again")
+            return
+        while self.state.ended is None:
+            self._next()
+        if not self.state.settings.is_empty:
+            self._prove()
+        self.state.state = "finished"
+        self._save()
+
+    def _reopened(self) -> bool:
+        """Whether a tuning that ended for want of time goes on: only with a budget that it has not used up."""
+        final = self.state.final
+        undecided = final is not None and final.verdict == "inconclusive" and len(final.a) < LOOKS[-1]
+        if self._time_for_pairs() < ENOUGH or not (undecided or self.state.ended == "budget"):
+            return False
+        self.state.state = "open"
+        if self.state.ended == "budget":
+            self.state.ended = None
+            self.state.trials = [one for one in self.state.trials if one.stopped != "budget"]
+        return True
+
+    @property
+    def left_s(self) -> float:
+        """Seconds of the budget that are left."""
+        return self.wish.budget_s - (self.bench.now() - self.began)
+
+    def _save(self) -> None:
+        self.state.spent_s = self.bench.now() - self.began
+        save_state(self.folder, self.state)
+
+    def _next(self) -> None:
+        seen = self._look()
+        if seen is None:
+            self._end("no_pipeline")
+            return
+        tried = {one.key for one in self.state.trials}
+        found = next(worth_trying(self._candidates(seen), tried), None)
+        if found is None or len(tried) >= MOST_TRIALS:
+            limits = self.wish.goal == "time" and limits_itself(seen.loop)
+            self._end("loop_limits" if limits else "nothing_left")
+        elif self._time_for_pairs() < ENOUGH:
+            self._end("budget")
+        else:
+            self._try(found, seen)
+
+    def _candidates(self, seen: Seen) -> list[Candidate]:
+        """What could be tried on what was recorded last, with what the trials since then taught."""
+        found = candidates(seen.loop, environment(), self.wish.goal)
+        if self.wish.goal != "time":
+            return found
+        known = {one.key: one for one in found}
+        since = itertools.takewhile(lambda one: one.verdict != "accepted", reversed(self.state.trials))
+        wrong = [one for one in since if one.predicted_wrong and one.key in known]
+        return learned(found, [(known[one.key], one.ratio) for one in reversed(wrong) if one.ratio])
+
+    def _end(self, why: Ended) -> None:
+        self.state.ended = why
+        self._save()
+
+    def _look(self) -> Seen | None:
+        """The recording of what was accepted so far."""
+        number = sum(one.verdict == "accepted" for one in self.state.trials)
+        if len(self.state.seen) <= number:
+            self.say("recording the training" + (" with what was accepted" if number else ""))
+        seen = self.bench.look(self.state.settings, self.folder / f"look-{number}")
+        if seen is not None and len(self.state.seen) <= number:
+            self.state.look_s = max(self.state.look_s, seen.seconds)
+            self.state.seen.append(seen_facts(seen, self.wish.goal))
+            self._save()
+        return seen
+
+    def _time_for_pairs(self) -> int:
+        """Pairs of a trial that fit, with the recording after it and the first look of the proof behind it."""
+        pair_s = 2 * max(self.state.run_s, 1e-9)
+        return int((self.left_s - self.state.look_s) / pair_s) - LOOKS[0]
+
+    def _try(self, found: Candidate, seen: Seen) -> None:
+        """Hold the candidate against what was accepted so far; what came of it goes into the state."""
+        trial = self._trial(found, seen)
+        folder = self.folder / f"trial-{len(self.state.trials)}"
+        self.say(f"trying {words_of(trial.what)}{promised(trial.prediction)}")
+        began = self.bench.now()
+        try:
+            self._pairs(trial, folder)
+        except _ChangedSideError as error:
+            trial.verdict, trial.error = "failed", error.message
+        if trial.interval is not None:
+            trial.predicted_wrong = failed(found.prediction, *trial.interval)
+        trial.seconds = self.bench.now() - began
+        self.state.trials.append(trial)
+        if trial.verdict == "accepted":
+            self.state.final = None  # what an earlier call proved was another set
+        self.say(f"  {outcome(trial)}")
+        self._save()
+
+    def _pairs(self, trial: Trial, folder: Path) -> None:
+        """Pairs of runs without and with the candidate, until they decide or the time is over."""
+        shutil.rmtree(folder, ignore_errors=True)
+        before, handed, stopped = self.state.settings, Handed(), None
+        while stopped is None:
+            trial.batches = handed.add(*self._pair(before, trial, folder))
+            word = decided_word(trial, self.wish.goal)
+            stopped = TRIAL.stop(len(trial.a), 0.0, decided=word is not None or trial.batches == "other")
+            if self._time_for_pairs() < 1 and len(trial.a) >= ENOUGH:
+                stopped = stopped or "budget"
+        trial.ratio, trial.stopped = ratio_of(trial.a, trial.b).ratio, stopped
+        trial.saved = ratio_of(trial.need_b, trial.need_a).ratio if trial.need_a else None
+        trial.verdict = self._verdict(trial, word)
+
+    def _trial(self, found: Candidate, seen: Seen) -> Trial:
+        """The trial of a candidate, before its first pair."""
+        ops = {row["op_id"]: row for row in seen.ops}
+        operators = [
+            OperatorSetting(
+                node=row["node"], op_type=row["op_type"], name=row["name"] or "", place=row["site"] or "",
+                workers=change.workers, processes=change.processes, maps_after=change.maps_after,
+            )
+            for change in found.changes
+            if (row := ops.get(change.op_id)) and any(getattr(change, name) is not None for name in CHANGEABLE)
+        ]  # fmt: skip
+        prefetch = next((one.prefetch for one in found.changes if one.prefetch is not None), None)
+        change = {"operators": operators, "prefetch": prefetch, "environment": found.environment, "site": seen.site}
+        return Trial(
+            key=found.key,
+            what=what_of(found, ops),
+            prediction=told_prediction(found),
+            settings=merged(self.state.settings, change),
+        )
+
+    def _pair(self, before: Settings, of: Trial | Final, folder: Path) -> tuple[Ran, Ran]:
+        """Both sides once, in turn; what they needed goes into the trial or the final."""
+        longest, number = SLOWER * self.state.run_s + GRACE_S, len(of.a)
+        after = of.settings if isinstance(of, Trial) else self.state.settings
+        found: dict[str, Ran] = {}
+        for side in sides(number):
+            settings, limit = (before, None) if side == "a" else (after, longest)
+            try:
+                found[side] = self.bench.run(settings, folder, (side, number), limit)
+            except (WorkloadError, MeasureError) as error:
+                if side == "b":
+                    raise _ChangedSideError(error.message) from error
+                raise
+            self.state.run_seconds.append(found[side].seconds)
+        plain, changed = found["a"], found["b"]
+        of.a.append(plain.rate)
+        of.b.append(changed.rate)
+        if plain.need is not None and changed.need is not None:
+            of.need_a.append(plain.need)
+            of.need_b.append(changed.need)
+        return plain, changed
+
+    def _verdict(self, trial: Trial, word: Word | None) -> Word:
+        if trial.batches == "other":
+            return "other_data"
+        if word == "accepted" and trial.batches != "same" and not self.wish.allow_unchecked:
+            return "unchecked"
+        return word or "undecided"
+
+    def _prove(self) -> None:
+        """The whole set against the original, until the gate's statistics decide or the budget ends."""
+        final = self.state.final = self.state.final or Final()
+        self.say("proving the whole set against the original")
+        handed = Handed()
+        while len(final.a) < LOOKS[-1]:
+            due = next(look for look in LOOKS if look > len(final.a))
+            if (due - len(final.a)) * 2 * self.state.run_s > self.left_s:
+                break
+            try:
+                pair = self._pair(Settings(), final, self.folder / "final")
+            except _ChangedSideError as error:
+                final.error = error.message
+                break
+            final.batches = _worse(final.batches, handed.add(*pair))
+            self._save()
+            self.say(f"  pair {len(final.a)}: x{final.b[-1] / final.a[-1]:.2f}")
+            if len(final.a) in LOOKS and self._judge(final):
+                break
+        self._judge(final)
+
+    def _judge(self, final: Final) -> bool:
+        """Put the gate's verdict into the final; True when it is decided."""
+        goal = self.wish.goal
+        return bool(final.a) and take_verdict(final, judge_looks(*sides_of(final, goal), policy_of(goal)), goal)
+
+
+class _ChangedSideError(Exception):
+    """The changed run failed, or said nothing; the unchanged one did not."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+@dataclass
+class Handed:
+    """The first batches that the runs of both sides handed out."""
+
+    plain: list[tuple[str, ...]] = field(default_factory=list)
+    changed: list[tuple[str, ...]] = field(default_factory=list)
+
+    def add(self, plain: Ran, changed: Ran) -> Batches:
+        """Take a pair of runs in; returns what all of them say."""
+        self.plain.append(plain.batches)
+        self.changed.append(changed.batches)
+        return compared(self.plain, self.changed)
+
+
+def compared(plain: Sequence[tuple[str, ...]], changed: Sequence[tuple[str, ...]]) -> Batches:
+    """Whether both sides handed out the same first batches in the same order, from the runs of each side so far.
+
+    `not_reproducible`: the unchanged runs differ among each other. `not_seen`: a run has no fingerprints.
+    """
+    if not all(plain) or not all(changed) or not plain:
+        return "not_seen"
+    length = min(len(one) for one in (*plain, *changed))
+    firsts = {one[:length] for one in plain}
+    if {one[:length] for one in changed} == firsts and len(firsts) == 1:
+        return "same"
+    if len(firsts) > 1:
+        return "not_reproducible"
+    return "other" if len(plain) > 1 else "not_seen"
+
+
+def is_proven(state: TuneState, *, allow_unchecked: bool = False) -> bool:
+    """Whether the accepted set is recommended: improved by the gate's statistics, with the same batches."""
+    final = state.final
+    if final is None or final.verdict != "improved" or final.error:
+        return False
+    return final.batches == "same" or (allow_unchecked and final.batches != "other")
+
+
+def _worse(one: Batches, other: Batches) -> Batches:
+    """Of what was seen before and now the less good; nothing seen before counts for nothing."""
+    order: tuple[Batches, ...] = ("same", "not_reproducible", "other")
+    known = [word for word in (one, other) if word in order]
+    return max(known, key=order.index) if known else other

@@ -1,0 +1,210 @@
+"""The comment on a pull request: ten lines for somebody who never heard of pipeprof, everything else folded below."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.compare import markdown, rows, why
+from pipeprof.report.compare import trust as compare_trust
+from pipeprof.report.compare.markdown import plain
+from pipeprof.units import format_change, format_count, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Metric = Mapping[str, Any]
+
+MOST_METRICS = 3
+TITLES = {
+    "regressed": "slower than before", "improved": "faster than before", "unchanged": "no slower than before",
+    "acknowledged": "slower than before, and that was accepted", "inconclusive": "cannot tell yet",
+    "incomparable": "not comparable", "missing": "a measurement is missing",
+}  # fmt: skip
+NAMES = {
+    "step_time_median": "one training step", "data_wait": "waiting for data in each step",
+    "peak_memory": "peak memory", "step_time_p90": "a slow step (1 in 10)", "first_step_time": "time to the first step",
+}  # fmt: skip
+SAID = {
+    "regressed": "worse", "improved": "better", "unchanged": "same", "acknowledged": "worse, accepted",
+    "inconclusive": "too noisy to tell", "incomparable": "not comparable", "missing": "not measured",
+}  # fmt: skip
+HEAD = ("measured", "before", "with this change", "difference", "")
+FINE = ("unchanged", "improved", "acknowledged")
+
+
+def text(content: dict[str, Any], most: int) -> str:
+    """Markdown: at most ten lines, then a fold with the whole comparison (`most` rows of what is not primary)."""
+    cause = _cause(content)
+    lines = [
+        f"### Performance{_of(content)}: {_title(content)}", "", *_table(content), *([cause, ""] if cause else []),
+        f"**What to do:** {_to_do(content)}", "",
+    ]  # fmt: skip
+    edits = _edits(content)
+    lines += [edits, ""] if edits else []
+    lines += [
+        f"**Cost:** {_cost(content)}",
+        "",
+        "<details><summary>All numbers, how sure they are, and what was compared</summary>",
+    ]
+    return "\n".join([*lines, "", markdown.text(content, secondary=most).rstrip(), "", "</details>"]) + "\n"
+
+
+def _of(content: Mapping[str, Any]) -> str:
+    name = rows.workload(dict(content))
+    return f" of {markdown.name(name)}" if name else ""
+
+
+def _title(content: Mapping[str, Any]) -> str:
+    """What was found, in words of the metric that it was found in."""
+    verdict, lead = content["verdict"], _lead(content)
+    if verdict in ("regressed", "improved", "acknowledged") and lead is not None and lead["name"] not in _TIMES:
+        return {"improved": "better than before", "acknowledged": "worse than before, and that was accepted"}.get(
+            verdict, "worse than before"
+        )
+    return TITLES.get(verdict, plain(verdict))
+
+
+_TIMES = ("step_time_median", "data_wait")
+
+
+def _lead(content: Mapping[str, Any]) -> Metric | None:
+    """The metric that the verdict is about."""
+    first = [one for one in content["metrics"] if one.get("family") == "primary"]
+    return next((one for one in first if one["verdict"] == content["verdict"]), None)
+
+
+def _shown(content: Mapping[str, Any]) -> list[Metric]:
+    """At most three metrics that decide, worst first; those that the policy names first are those of the default."""
+    first = [one for one in content["metrics"] if one.get("family") == "primary"]
+    order = list(NAMES)
+    first.sort(key=lambda one: (order.index(one["name"]) if one["name"] in order else len(order), one["name"]))
+    worst = [one for one in first if one["verdict"] not in FINE and one["verdict"] != "inconclusive"]
+    return [*worst, *(one for one in first if one not in worst)][:MOST_METRICS]
+
+
+def _table(content: Mapping[str, Any]) -> list[str]:
+    body = [_row(one) for one in _shown(content)]
+    if not body:
+        return [f"{plain(content.get('headline') or content['verdict'])}", ""]
+    head = ["| " + " | ".join(HEAD) + " |", "| --- | ---: | ---: | ---: | --- |"]
+    return [*head, *("| " + " | ".join(row) + " |" for row in body), ""]
+
+
+def _row(metric: Metric) -> list[str]:
+    base, new = rows.values(dict(metric))
+    name = NAMES.get(metric["name"]) or markdown.name(metric["name"], in_table=True)
+    change = rows.change(dict(metric)).replace("[", "(").replace("]", ")")
+    return [
+        name,
+        plain(base),
+        plain(new),
+        plain(change),
+        f"**{SAID.get(metric['verdict'], plain(metric['verdict']))}**",
+    ]
+
+
+def _cause(content: Mapping[str, Any]) -> str:
+    """The first line of the explanation with its places in both revisions; only where something is decided."""
+    found = why.lines(dict(content))
+    if not found or content["verdict"] not in ("regressed", "improved"):
+        return ""
+    first = content["explanation"][0]
+    sure = "Cause" if first.get("proven", True) else "Probable cause"
+    return f"**{sure}:** {plain(found[0].text)}{_places(first)}"
+
+
+def _places(entry: Mapping[str, Any]) -> str:
+    """`, at data.py:41 (before: data.py:38)`."""
+    before, now = entry.get("place_base"), entry.get("place_new")
+    if not now:
+        return f"; before at {markdown.name(before)}" if before else ""
+    return f"; at {markdown.name(now)}" + (f" (before: {markdown.name(before)})" if before and before != now else "")
+
+
+def _to_do(content: Mapping[str, Any]) -> str:
+    """One sentence for the reviewer."""
+    verdict, place = content["verdict"], _place_of_cause(content)
+    if verdict == "regressed":
+        look = f"look at {markdown.name(place)}" if place else "look at the cause"
+        return (
+            f"{look} before this is merged. If it is wanted, accept it by an entry `acknowledge` in "
+            "`pipeprof.toml`, with a reason and a date."
+        )
+    if verdict == "inconclusive":
+        return _undecided(content)
+    if verdict == "incomparable":
+        found = [one[0] for one in rows.differences(dict(content)) if one[3] == "cannot be compared"]
+        names = ", ".join(markdown.name(one) for one in found[:3])
+        return (
+            "nothing was judged, because the two sides were measured under different conditions"
+            f"{f' ({names})' if names else ''}. Measure the old side again under today's."
+        )
+    if verdict == "missing":
+        return "find out why it is not measured any more: without it nobody can say that nothing became slower."
+    if compare_trust.loosens(dict(content)):
+        return "nothing about the speed; look at what this change edits (next line)."
+    return "nothing."
+
+
+def _undecided(content: Mapping[str, Any]) -> str:
+    if compare_trust.loosens(dict(content)):
+        return (
+            "measure it again, with more time (`budget`) or on a quieter machine: a change that edits the policy "
+            "or the baseline that it is judged by does not pass undecided. Or give those edits a change of their own."
+        )
+    lead = _lead(content)
+    codes = {fact.get("code"): fact for one in content["metrics"] for fact in one.get("reason_facts") or []}
+    if "few_jobs" in codes:
+        facts = codes["few_jobs"]
+        return (
+            f"nothing. {facts.get('jobs')} of {facts.get('needed')} jobs are collected; until then only changes above "
+            f"{_percent(facts.get('limit'))} fail."
+        )
+    high = None if lead is None else lead.get("ci_high")
+    bound = (
+        f" A difference of up to {format_change(high)} cannot be excluded." if isinstance(high, (int, float)) else ""
+    )
+    needed = max(
+        (one.get("reps_needed") or 0 for one in content["metrics"] if one.get("family") == "primary"), default=0
+    )
+    more = f" About {needed} repetitions per side would decide it: allow more time (`budget`)" if needed else ""
+    more = f"{more}, or run it" if more else " Run it again"
+    return f"nothing has to wait for this: no slow-down was shown.{bound}{more} on a quieter machine."
+
+
+def _percent(share: object) -> str:
+    return f"{share * 100:.0f} %" if isinstance(share, (int, float)) else "a large size"
+
+
+def _place_of_cause(content: Mapping[str, Any]) -> str | None:
+    entries: Sequence[Mapping[str, Any]] = content.get("explanation") or []
+    return entries[0].get("place_new") if entries else None
+
+
+def _edits(content: Mapping[str, Any]) -> str:
+    """One line for all that the change edits of what it is judged by."""
+    found = compare_trust.edits(dict(content))
+    if not found:
+        return ""
+    more = f" ({format_count(len(found) - 1, 'more edit')} below)" if len(found) > 1 else ""
+    return f"**{compare_trust.EDITS}:** {plain(found[0])}{more}."
+
+
+def _cost(content: Mapping[str, Any]) -> str:
+    """What the check took: repetitions and minutes."""
+    session = content.get("session") or {}
+    reps = [(content.get(side) or {}).get("reps") for side in ("base", "new")]
+    counted = [number if isinstance(number, int) else 0 for number in reps]
+    seconds = session.get("seconds") or (content.get("new") or {}).get("seconds")
+    took = f" in {format_ns(seconds * 1e9)}" if isinstance(seconds, (int, float)) else ""
+    if session:
+        how = f"the training ran {counted[0]} times before and {counted[1]} times with this change, in turn,"
+        warm = session.get("discarded")
+        how += f" after {format_count(len(warm), 'warm-up run')}," if warm else ""
+        again = session.get("disturbed")
+        how += f" {format_count(len(again), 'disturbed run')} set aside," if again else ""
+        return f"{how.rstrip(',')}{took}. In brackets: 95 % intervals."
+    return (
+        f"the training ran {format_count(counted[1], 'time')}{took}, compared with "
+        f"{format_count(counted[0], 'stored repetition')}. In brackets: 95 % intervals."
+    )

@@ -1,0 +1,76 @@
+"""A comparison for GitHub: the job's summary, annotations, and the body of the one comment on a pull request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.escape import log_data, log_property
+from pipeprof.report.compare import comment as compare_comment
+from pipeprof.report.compare import markdown, rows, why
+from pipeprof.report.compare import trust as compare_trust
+
+SUMMARY_BYTES = 1_000_000  # GitHub refuses more than 1 MiB per step
+COMMENT_BYTES = 60_000  # GitHub refuses more than 65,536; the poster adds a line
+ANNOTATIONS = 10  # per step, of each kind
+ANNOTATED_EDITS = 3
+COMMENT_ROWS = 30
+MARK = "<!-- pipeprof-gate:"
+
+
+def summary(content: dict[str, Any]) -> str:
+    """Markdown for the job's summary; cut, with a note, where GitHub would refuse it."""
+    return markdown.cut(markdown.text(content), SUMMARY_BYTES, "The rest is in the artifact `compare.md`.")
+
+
+def comment(content: dict[str, Any]) -> str:
+    """Body of the comment. The first line is a mark, which readers do not see, to find it again."""
+    whole = f"{marker(content)}\n{compare_comment.text(content, COMMENT_ROWS)}"
+    return markdown.cut(whole, COMMENT_BYTES, "The rest is in the artifact `compare.md` of the run.")
+
+
+def marker(content: dict[str, Any]) -> str:
+    """The mark of this workload's comment; two workloads have two comments."""
+    return f"{MARK}{rows.workload(content).replace('--', '-')} -->"
+
+
+def annotation_lines(content: dict[str, Any]) -> list[str]:
+    """At most ten workflow commands: the verdict, each primary metric that is not fine, then what explains it.
+
+    Behind the verdict come edits of the change to the policy or the baseline, also of one that passes.
+    """
+    level = _level(content["exit_code"], content["verdict"])
+    edits = compare_trust.edits(content) if compare_trust.loosens(content) else []
+    lines = [command("warning", compare_trust.EDITS, line) for line in edits[:ANNOTATED_EDITS]]
+    if level is not None:
+        lines.insert(0, command(level, rows.title(content), content.get("headline") or content["verdict"]))
+    for metric in content["metrics"]:
+        weight = _weight(metric, level)
+        if weight is not None:
+            _, base, new, change, verdict, _ = rows.cells(metric)
+            reason = f" ({rows.reason(metric)})" if rows.reason(metric) else ""
+            about = f"{rows.clean(metric['name'], rows.LONGEST_NAME)} {verdict}: {base} -> {new}, {change}{reason}"
+            lines.append(command(weight, verdict, about))
+    if level is not None:
+        lines += [command("notice", why.title(content), one.text) for one in why.lines(content)]
+    return lines[:ANNOTATIONS]
+
+
+def _weight(metric: dict[str, Any], level: str | None) -> str | None:
+    """How a metric is annotated, if at all: one that informs warns, also in a comparison that passes."""
+    family, verdict = metric.get("family"), metric["verdict"]
+    if family == "informing":
+        return "warning" if verdict == "regressed" else None
+    if family == "secondary" or level is None:
+        return None
+    return "error" if verdict in rows.FAILURES else "warning" if verdict == "inconclusive" else None
+
+
+def command(level: str, title: str, message: str) -> str:
+    """`::error title=...::...` on one line, escaped as the runner unescapes it."""
+    return f"::{level} title={log_property(rows.clean(title))}::{log_data(rows.clean(message))}"
+
+
+def _level(exit_code: int, verdict: str) -> str | None:
+    if exit_code == 0:
+        return "notice" if verdict in ("improved", "acknowledged") else None
+    return "warning" if exit_code == 4 else "error"

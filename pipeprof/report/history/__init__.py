@@ -1,0 +1,1 @@
+"""A history in each format."""

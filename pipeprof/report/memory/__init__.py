@@ -1,0 +1,1 @@
+"""Memory of a run: what stood in it, as text and as SVG."""

@@ -1,0 +1,81 @@
+"""Memory of a run: curves, peaks and what was alive then, operators, lifetimes, growth from step to step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import UsageError
+from pipeprof.query.engine import Engine
+from pipeprof.record.schema import BY_NAME
+from pipeprof.report.timeline.clock import stored_ranks
+from pipeprof.report.words import memory as words
+from pipeprof.verdict.memory import Z, judge_growth, worst
+
+if TYPE_CHECKING:
+    from pipeprof.record.run import Run
+
+MEMORY_VERSION = 1
+POINTS = 400
+BLOCKS = 24
+
+
+def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[str, Any]:
+    """`{schema_version, run, growth_verdict, growth, curves, peaks, alive_at_peak, ops, lifetimes, not_measured}`.
+
+    Curves have at most POINTS points, with the least and the most memory between one and the next; `source` says
+    whether they come from samples or from lifetimes. `top` operators and `lifetimes` blocks of each rank, largest
+    first. Raises UsageError when `skip_steps` leaves out every training step.
+    """
+    with Engine.open(run) as engine:
+        growth = engine.rows("memory/growth", skip_steps=skip_steps, blocks=BLOCKS, z=Z)
+        if skip_steps and not growth and engine.rows("memory/growth", skip_steps=0, blocks=BLOCKS, z=Z):
+            raise UsageError(f"--skip-steps {skip_steps} leaves no training step", "skip fewer")
+        judged = [words.worded(judge_growth(row)) for row in growth]
+        curves = _curves(engine)
+        content = {
+            "schema_version": MEMORY_VERSION,
+            "run": {"run_id": run.manifest.run_id, "state": run.manifest.state, "command": run.manifest.command},
+            "growth_verdict": worst(judged),
+            "growth": judged,
+            "curves": curves,
+            "peaks": engine.rows("memory/peak"),
+            "alive_at_peak": engine.rows("memory/alive_at_peak", top=top),
+            "ops": engine.rows("memory/by_op", top=top),
+            "lifetimes": engine.rows("memory/lifetime", top=lifetimes),
+        }
+    content["not_measured"] = _not_measured(run, content)
+    return content
+
+
+def ranks(run: Run) -> list[int]:
+    """The ranks of a run."""
+    return sorted({rank for _, rank in stored_ranks(run, list(BY_NAME))})
+
+
+def _curves(engine: Engine) -> list[dict[str, Any]]:
+    curves: dict[tuple[Any, ...], dict[str, Any]] = {}
+    live = [
+        row | {"device": "", "name": "lifetimes of blocks", "pid": 0, "source": "lifetimes"}
+        for row in engine.rows("memory/live_curve", points=POINTS)
+    ]
+    for row in [row | {"source": "samples"} for row in engine.rows("memory/curve", points=POINTS)] + live:
+        key = tuple(row[name] for name in ("rep", "rank", "source", "device", "name", "pid"))
+        known = dict(zip(("rep", "rank", "source", "device", "name", "pid"), key, strict=True))
+        points = curves.setdefault(key, {**known, "points": []})["points"]
+        points.append({name: row[name] for name in ("t_ns", "low_bytes", "high_bytes", "high_ns")})
+    for curve in curves.values():
+        peak = max(curve["points"], key=lambda point: point["high_bytes"])
+        curve["peak_bytes"], curve["peak_t_ns"] = peak["high_bytes"], peak["high_ns"]
+    return list(curves.values())
+
+
+def _not_measured(run: Run, content: dict[str, Any]) -> list[dict[str, str]]:
+    """What is empty, and why as far as the run knows."""
+    known = {item.what: item.why for item in run.manifest.not_measured}
+    wanted = {
+        "curves": known.get("memory", "the run has neither memory samples nor lifetimes"),
+        "peaks": "the source does not record lifetimes of tensors or blocks",
+        "ops": "the source does not attribute memory to operators",
+        "growth": "no training step after warm-up has a memory sample",
+    }
+    return [{"what": what, "why": why} for what, why in wanted.items() if not content[what]]

@@ -1,0 +1,1 @@
+"""Call stacks of a run, folded for flame graphs."""

@@ -1,0 +1,1 @@
+"""A sweep in each format."""

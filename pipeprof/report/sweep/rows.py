@@ -1,0 +1,189 @@
+"""The result of a sweep as sentences and tables of text: what the terminal and Markdown formats have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.escape import shell_word
+from pipeprof.report.sections import Block, Section
+from pipeprof.report.sweep.export import sentences as option_sentences
+from pipeprof.units import format_bytes, format_count, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+TITLES = {
+    "configure": "configure",
+    "warmup_first": "first step",
+    "warmup_second": "second step",
+    "setup": "set-up",
+    "steady": "steady step",
+    "throughput": "throughput",
+    "peak_memory": "peak memory",
+    "total": "whole run",
+    "cost": "launch to end",
+}
+DETAILS = ("configure", "warmup_first", "warmup_second", "throughput", "peak_memory")
+
+
+def sections(content: Mapping[str, Any]) -> list[Section]:
+    """One section per table, after one that says what to take."""
+    found = [Section(content["title"] or "Sweep", strong=_lead(content), notes=list(content["notes"]))]
+    for table in content["tables"]:
+        blocks = [Block(*_main(table, content["judge"]))]
+        details = _details(table)
+        blocks += [details] if details else []
+        about = ", ".join(part for part in (table["name"], table.get("about", "")) if part)
+        found.append(Section(about or "Variants", notes=_notes(table, content), blocks=blocks))
+    return found
+
+
+def _lead(content: Mapping[str, Any]) -> list[str]:
+    """The recommendation in words."""
+    best = content["recommendation"]
+    if best is None:
+        return []
+    said = f"best {TITLES[best['by']]}"
+    if best["steps"] is not None:
+        said = f"lowest total time for {format_count(best['steps'], 'step')}"
+    text = f"Recommended: `{best['name']}` ({said})" + (f": {best['reason']}" if best["reason"] else "")
+    lines = [text, *option_sentences(best["options"])]
+    if best["not_told_apart"]:
+        lines.append(f"As good within the noise: {', '.join(best['not_told_apart'])}")
+    return lines
+
+
+def _notes(table: Mapping[str, Any], content: Mapping[str, Any]) -> list[str]:
+    lines = list(table["notes"])
+    if table["noise"]:
+        lines.append(f"noise {table['noise']['steady']:.1%}: {table['noise']['from']}")
+    if table["family"]:
+        lines.append(
+            f"{table['family']} variants share alpha {table['alpha']:.3g} over looks at "
+            f"{', '.join(map(str, table['looks']))} rounds; intervals are 95 %; reference: {table['reference']}"
+        )
+    quiet = [row["name"] for row in table["rows"] if row["verdict"] == "within noise"]
+    lines += [f"within noise: {', '.join(quiet)}"] if quiet else []
+    best = table["best"]
+    if best and len(content["tables"]) > 1:
+        lines.append(f"best here: {best['name']}")
+    lines += [f"{row['name']}: {text}" for row in table["rows"] for text in row["failures"]]
+    return lines
+
+
+def _main(table: Mapping[str, Any], judge: str) -> tuple[list[str], list[list[str]], frozenset[int]]:
+    """What is decided, with the interval of the stage that decides; the set-up, and from when on it pays."""
+    rows = table["rows"]
+    shown = [stage for stage in dict.fromkeys((judge, "setup", "cost")) if any(stage in row["stages"] for row in rows)]
+    head = ["variant", "verdict"]
+    for stage in shown:
+        head += [TITLES[stage], "ratio"]
+    head += ["ahead", "Pareto"]
+    lines = []
+    for row in rows:
+        cells = [row["name"], row["verdict"]]
+        for stage in shown:
+            found = row["stages"].get(stage)
+            cells += [_value(found), ratio(found, whole=stage == judge)]
+        lines.append([*cells, ahead(row["break_even"]), "*" if row["pareto"] else ""])
+    return head, lines, frozenset(range(2, 2 + 2 * len(shown)))
+
+
+def _details(table: Mapping[str, Any]) -> Block | None:
+    """The other stages with their intervals, and how sure the break-even is."""
+    rows = table["rows"]
+    shown = [stage for stage in DETAILS if any(stage in row["stages"] for row in rows)]
+    if not shown:
+        return None
+    spans = [span(row["break_even"]) for row in rows]
+    last = ["ahead, range"] if any(spans) else []
+    lines = [
+        [row["name"], *(_ranged(row["stages"].get(stage)) for stage in shown), str(_reps(row["stages"]))]
+        + [text for text in [found] if last]
+        for row, found in zip(rows, spans, strict=True)
+    ]
+    head = ["variant", *(TITLES[stage] for stage in shown), "rounds", *last]
+    return Block(head, lines, frozenset(range(1, len(shown) + 2)))
+
+
+def _reps(stages: Mapping[str, Any]) -> int:
+    return max((stage["reps"] for stage in stages.values()), default=0)
+
+
+def _value(stage: Mapping[str, Any] | None) -> str:
+    return "-" if stage is None else number(stage["value"], stage["unit"])
+
+
+def _ranged(stage: Mapping[str, Any] | None) -> str:
+    """`12.3 ms +-4%`: half of the 95 % interval."""
+    text = _value(stage)
+    if stage is None or stage["low"] is None or not stage["value"]:
+        return text
+    return f"{text} +-{(stage['high'] - stage['low']) / 2 / stage['value']:.0%}"
+
+
+def number(value: float, unit: str) -> str:
+    """A stage's value for people."""
+    if unit == "bytes":
+        return format_bytes(value)
+    return f"{value:.4g} /s" if unit == "1/s" else format_ns(value)
+
+
+def ratio(stage: Mapping[str, Any] | None, *, whole: bool = True) -> str:
+    """`x0.512 (0.49 to 0.53)`, without the interval when not `whole`; `-` for the base and what was not measured."""
+    if stage is None or stage.get("ratio") is None:
+        return "-"
+    text = f"x{stage['ratio']:.3f}"
+    if stage["ratio_low"] is None or not whole:
+        return text
+    return f"{text} ({stage['ratio_low']:.3g} to {stage['ratio_high']:.3g})"
+
+
+def ahead(found: Mapping[str, Any] | None) -> str:
+    """From how many steady steps on a row is ahead of the base."""
+    if found is None or found["kind"] == "unknown":
+        return "-"
+    return f"{found['kind']} {found['steps']} steps" if found["kind"] in ("after", "until") else str(found["kind"])
+
+
+def span(found: Mapping[str, Any] | None) -> str:
+    """The range of break-even that the intervals allow: `20 to 120`, `20 to never`; empty when not known."""
+    if found is None or found["low"] is None:
+        return ""
+    return f"{found['low']} to {found['high'] if found['high'] is not None else 'never'}"
+
+
+def plain_rows(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """One flat row per table, variant and stage, for CSV."""
+    for table in content["tables"]:
+        for row in table["rows"]:
+            even = row["break_even"] or {}
+            about = {
+                "table": table["name"], "key": row["key"], "variant": row["name"], "row_verdict": row["verdict"],
+                "options": words(row["options"]), "break_even": even.get("kind"), "break_even_steps": even.get("steps"),
+                "pareto": int(row["pareto"]), "failures": len(row["failures"]),
+            }  # fmt: skip
+            for stage, found in (row["stages"] or {"": {}}).items():
+                yield about | {"stage": stage} | {name: found.get(name) for name in STAGE_COLUMNS}
+
+
+STAGE_COLUMNS = (
+    "value", "unit", "low", "high", "reps", "verdict", "ratio", "ratio_low", "ratio_high", "p_value", "alpha", "look",
+)  # fmt: skip
+COLUMNS: Sequence[str] = (
+    "table", "key", "variant", "row_verdict", "options", "break_even", "break_even_steps", "pareto", "failures",
+    "stage", *STAGE_COLUMNS,
+)  # fmt: skip
+
+
+def words(options: Mapping[str, Any]) -> str:
+    """An option set in one line."""
+    parts = [f"{name}={shell_word(str(value))}" for name, value in (options.get("env") or {}).items()]
+    parts += [shell_word(word) for word in options.get("args") or ()]
+    for name in ("dataset", "context"):
+        found = options.get(name)
+        if found:
+            parts.append(name + ":" + ",".join(f"{key}={value}" for key, value in found.items()))
+    return " ".join(parts)

@@ -1,0 +1,1 @@
+"""A run as a trace of events for Perfetto."""

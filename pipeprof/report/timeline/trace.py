@@ -1,0 +1,139 @@
+"""The whole run as one trace for Perfetto and chrome://tracing: every rank on one clock, in bounded memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeprof.errors import UsageError
+from pipeprof.escape import command
+from pipeprof.query.engine import Engine
+from pipeprof.report.timeline import counters as timeline_counters
+from pipeprof.report.timeline import slices as timeline_slices
+from pipeprof.report.timeline.clock import (
+    FIRST,
+    LAST,
+    Place,
+    aligned,
+    check_stored,
+    numbers_text,
+    stored_ranks,
+    within_steps,
+)
+from pipeprof.report.timeline.counters import PipelineNames, counter_texts, counters, flow_texts, source_counter_texts
+from pipeprof.report.timeline.read import merged
+from pipeprof.report.timeline.sink import Sink
+from pipeprof.report.timeline.slices import SliceRows
+from pipeprof.report.timeline.text import Bodies, slice_texts
+from pipeprof.report.timeline.tracks import Tracks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pipeprof.record.run import Manifest, Run, Share
+
+_TABLES = (*timeline_slices.TABLES, *timeline_counters.TABLES)
+
+
+class Choice(NamedTuple):
+    """What is drawn: steps from the first up to, and without, the second; ranks; a repetition. None: all."""
+
+    steps: tuple[int | None, int | None] | None = None
+    ranks: frozenset[int] | None = None
+    rep: int | None = None
+
+
+class Written(NamedTuple):
+    """What a trace holds: events, ranks, bytes before packing, and rows that had no time or no duration."""
+
+    events: int
+    ranks: int
+    bytes: int
+    left_out: int
+
+
+def write(run: Run, output: Path, choice: Choice, progress: Callable[[str], None] = lambda _text: None) -> Written:
+    """Write the trace; a name that ends in `.gz` is packed. The file appears when it is whole.
+
+    Raises UsageError when nothing is chosen or the file cannot be written, RunError when a stored file is damaged.
+    """
+    base, places = chosen_places(run, choice)
+    writer = _Writer(run, progress)
+    with Sink(output, base, _about(run.manifest), places) as sink:
+        for place in places:
+            writer.write(place, sink)
+    return Written(writer.events, len(places), sink.bytes, writer.left_out)
+
+
+def chosen_places(run: Run, choice: Choice) -> tuple[int, list[Place]]:
+    """Wall-clock zero of the trace (ns), and the ranks that are drawn. Raises UsageError when there are none."""
+    stored = stored_ranks(run, _TABLES)
+    if not stored:
+        raise UsageError(f"nothing to draw: `{run.path}` has no tables with times", "see `pipeprof report` for why")
+    check_stored("repetition", () if choice.rep is None else (choice.rep,), (rep for rep, _ in stored))
+    check_stored("rank", choice.ranks or (), (rank for _, rank in stored))
+    kept = [
+        (rep, rank)
+        for rep, rank in stored
+        if choice.rep in (None, rep) and (choice.ranks is None or rank in choice.ranks)
+    ]
+    if not kept:
+        ranks = numbers_text(rank for rep, rank in stored if rep == choice.rep)
+        raise UsageError(f"repetition {choice.rep} has none of these ranks: it has {ranks}", "choose among these")
+    base, places = aligned(run.manifest, kept)
+    if choice.steps is None:
+        return base, places
+    with Engine.open(run) as engine:
+        return base, within_steps(places, engine, choice.steps)
+
+
+def _about(manifest: Manifest) -> dict[str, str]:
+    return {
+        "producer": f"pipeprof {manifest.pipeprof_version}",
+        "run_id": manifest.run_id,
+        "state": manifest.state,
+        "command": command(manifest.command),
+    }
+
+
+class _Writer:
+    def __init__(self, run: Run, progress: Callable[[str], None]) -> None:
+        self.run = run
+        self.progress = progress
+        self.events = 0
+        self.left_out = 0
+
+    def write(self, place: Place, sink: Sink) -> None:
+        def files(table: str) -> Sequence[Share]:
+            return self.run.shares(table, place.rep, place.rank)
+
+        tracks, names = Tracks(place), PipelineNames(files)
+        sink.write(tracks.described())
+        self._slices(place, sink, tracks, SliceRows(files, tracks, Bodies(), names.pipeline))
+        for count, text in flow_texts(place, files("flow"), tracks):
+            sink.write(tracks.described())
+            self._put(place, sink, count, text)
+        for counter in counters(names):
+            for count, text in counter_texts(place, files(counter.table), counter):
+                self._put(place, sink, count, text)
+        for count, text in source_counter_texts(place, files("counter")):
+            self._put(place, sink, count, text)
+
+    def _slices(self, place: Place, sink: Sink, tracks: Tracks, rows: SliceRows) -> None:
+        for part in merged(rows.sources(), place.first_ns, place.last_ns):
+            if not len(part.start):
+                continue
+            apart = tracks.apart(part)
+            sink.write(tracks.described())
+            for text in slice_texts(place.pid, apart._replace(start=apart.start + place.offset_ns), rows.bodies):
+                sink.write(text)
+            self._put(place, sink, len(part.start), memoryview(b""))
+        self.left_out += rows.left_out
+
+    def _put(self, place: Place, sink: Sink, count: int, text: memoryview) -> None:
+        sink.write(text)
+        self.events += count
+        self.progress(f"{place.title}: {self.events:,} events")
+
+
+__all__ = ["FIRST", "LAST", "Choice", "Written", "chosen_places", "write"]
