@@ -8,6 +8,8 @@ within, with `pipeprof.schedule`, `pipeprof.record_function` and `pipeprof.Profi
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.version import __version__
+
 if TYPE_CHECKING:
     from pipeprof.api import compare, open  # noqa: A004 - the public name
     from pipeprof.inprocess.actions import ProfilerAction, schedule
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from pipeprof.inprocess.profiler import profile
     from pipeprof.inprocess.spans import record_function
 
-__version__ = "0.1.0"
 __all__ = [
     "ProfileCallback",
     "ProfilerAction",

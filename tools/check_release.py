@@ -2,7 +2,7 @@
 
 python tools/check_release.py DIST [--tag v1.2.3]
 
-The version is `__version__` of pipeprof/__init__.py. A tag must be v and that version, and the changelog must have a
+The version is `__version__` of pipeprof/version.py. A tag must be v and that version, and the changelog must have a
 heading for it. Exit code 1, with one line for each thing that is wrong.
 """
 
@@ -41,16 +41,16 @@ def main() -> int:
 
 def version_of(root: Path) -> str:
     """`__version__`, read as text: importing it would need an installation."""
-    found = re.search(r'^__version__ = "(.+)"$', (root / "pipeprof" / "__init__.py").read_text("utf-8"), re.MULTILINE)
+    found = re.search(r'^__version__ = "(.+)"$', (root / "pipeprof" / "version.py").read_text("utf-8"), re.MULTILINE)
     if found is None:
-        sys.exit("error: pipeprof/__init__.py has no __version__")
+        sys.exit("error: pipeprof/version.py has no __version__")
     return found[1]
 
 
 def wrong_tag(tag: str, version: str) -> Iterator[str]:
     """What keeps a tag from being that of a version."""
     if tag != f"v{version}":
-        yield f"the tag is {tag}, and __version__ in pipeprof/__init__.py is {version}"
+        yield f"the tag is {tag}, and __version__ in pipeprof/version.py is {version}"
     if re.search(rf"^## {re.escape(version)}\b", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE) is None:
         yield f"CHANGELOG.md has no heading `## {version}`"
 

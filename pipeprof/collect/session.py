@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from pipeprof import __version__
 from pipeprof.collect import fingerprint
 from pipeprof.collect.launch import Outcome, ProbeOptions, command_path, run_command
 from pipeprof.collect.probe.redact import without_secrets
@@ -21,6 +20,7 @@ from pipeprof.record import lock
 from pipeprof.record.launcher import being_recorded
 from pipeprof.record.run import LAUNCHER, MANIFEST, Manifest, Run, new_run_id
 from pipeprof.record.text import printable, printable_all, shortened
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pipeprof import __version__
 from pipeprof.collect.probe.redact import without_secrets
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.record.git import Repository, git_bytes, git_or_none, git_text
 from pipeprof.record.plain_file import read_file
 from pipeprof.verdict.gate.note import note
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from pipeprof import __version__
 from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read.ascend import reader as ascend
 from pipeprof.read.chrome import other_traces
@@ -24,6 +23,7 @@ from pipeprof.record.launcher import being_recorded
 from pipeprof.record.plain_file import open_handle, refuse_outside
 from pipeprof.record.run import MANIFEST, Manifest, Run, load, new_run_id
 from pipeprof.units import format_count
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from pipeprof import __version__
 from pipeprof.errors import PipeprofError, SourceError, UsageError
 from pipeprof.record.cache import cache_folder
 from pipeprof.record.run import Run, load
 from pipeprof.record.schema import SCHEMA_VERSION
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable

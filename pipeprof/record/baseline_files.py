@@ -16,7 +16,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeprof import __version__
 from pipeprof.errors import MeasureError, RunError
 from pipeprof.record import pages
 from pipeprof.record.baseline_summary import summary_text
@@ -24,6 +23,7 @@ from pipeprof.record.document import BAD_JSON
 from pipeprof.record.machine import fingerprint_hash, machine_class
 from pipeprof.record.measures import Measures, Repetition
 from pipeprof.record.place import MOST_BYTES
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

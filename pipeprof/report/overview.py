@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeprof import __version__
 from pipeprof.errors import PipeprofError
 from pipeprof.query.engine import Engine
 from pipeprof.record import checksums
@@ -16,6 +15,7 @@ from pipeprof.record.cache import cache_folder, recall, remember
 from pipeprof.report.diagnosis import data_verdict
 from pipeprof.report.rollup import stored
 from pipeprof.report.summary import median_step_ns
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path

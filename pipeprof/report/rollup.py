@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from pipeprof import __version__
 from pipeprof.errors import PipeprofError
 from pipeprof.query.engine import Engine
 from pipeprof.record import compact, store
 from pipeprof.report.diagnosis import data_verdict
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run

@@ -8,7 +8,6 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipeprof import __version__
 from pipeprof.collect import fingerprint
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment.arms import Arm, Place, checked_out, revision_of, variables
@@ -27,6 +26,7 @@ from pipeprof.experiment.session import locked
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.record.git import git_text
 from pipeprof.verdict.gate.bisection import LEAST_AT_ENDS, SURE, SURE_OF_NONE, next_commit, posterior
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable

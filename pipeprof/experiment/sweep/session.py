@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from pipeprof import __version__
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import SESSION
 from pipeprof.record.document import read_document
 from pipeprof.record.run import new_run_id
 from pipeprof.verdict.gate.fingerprint import differences
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from pipeprof import __version__
 from pipeprof.errors import RunError
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import SESSION
 from pipeprof.record.document import read_document
 from pipeprof.record.settings_file import Settings
 from pipeprof.verdict.tuning import Goal  # noqa: TC001 - msgspec reads it
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

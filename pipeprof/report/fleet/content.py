@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeprof import __version__
 from pipeprof.errors import UsageError
 from pipeprof.query.engine import Engine
 from pipeprof.record.cache import cache_folder, forget_oldest, recall, remember
 from pipeprof.verdict import fleet
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipeprof import __version__
 from pipeprof.errors import RunError
 from pipeprof.record.cache import cache_folder, forget_oldest, write_whole
 from pipeprof.record.run import MANIFEST
 from pipeprof.record.text import printable, reachable
 from pipeprof.report.fleet.rows import DAMAGED, RUNNING, SCHEMA, rows_of
 from pipeprof.report.rollup import VERSION
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -19,7 +19,7 @@ License-Expression: Apache-2.0
 Project-URL: Homepage, https://example.org
 """
 TREE = {
-    "pipeprof/__init__.py": '__version__ = "1.2.3"\n',
+    "pipeprof/version.py": '__version__ = "1.2.3"\n',
     "pipeprof/py.typed": "",
     "queries/step/slowest.sql": "SELECT 1",
     "tests/test_it.py": "",
@@ -33,7 +33,7 @@ TREE = {
     "Makefile": "",
 }
 WHEEL = (
-    "pipeprof/__init__.py", "pipeprof/py.typed", "pipeprof/_queries/step/slowest.sql",
+    "pipeprof/version.py", "pipeprof/py.typed", "pipeprof/_queries/step/slowest.sql",
     "pipeprof-1.2.3.dist-info/licenses/LICENSE", "pipeprof-1.2.3.dist-info/entry_points.txt",
 )  # fmt: skip
 
@@ -76,7 +76,7 @@ def test_a_whole_release_passes_with_its_tag_and_without(check):
 def test_another_tag_is_refused(check, tag):
     code, errors = check("--tag", tag)
     assert code == 1
-    assert errors == [f"error: the tag is {tag}, and __version__ in pipeprof/__init__.py is 1.2.3"]
+    assert errors == [f"error: the tag is {tag}, and __version__ in pipeprof/version.py is 1.2.3"]
 
 
 def test_a_tag_needs_its_heading_in_the_changelog(check, tmp_path):
