@@ -1,7 +1,7 @@
 """Writes the pages of docs/ that say what the program says.
 
 tables.md from the record's schema, queries.md from the headers of the .sql files, cli.md from the verbs' help, rules.md
-from the rules of the verdict, and decisions/index.md from the headings of the decisions.
+from the rules of the verdict, decisions/index.md from the headings of the decisions, and way.svg from the rooms.
 
 python tools/make_docs.py          write them
 python tools/make_docs.py --check  exit with 1 when one of them is not up to date
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from draw_way import picture
 
 from pipeprof.cli import cli
 from pipeprof.query import catalog
@@ -134,6 +135,7 @@ def pages() -> dict[Path, str]:
         DOCS / "cli.md": cli_page(),
         DOCS / "rules.md": rules_page(),
         DOCS / "decisions" / "index.md": decisions_page(),
+        DOCS / "way.svg": picture(),
     }
 
 

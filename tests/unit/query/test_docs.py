@@ -1,6 +1,7 @@
 """The reference pages say what the schema and the headers say."""
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,13 @@ ROOT = Path(__file__).resolve().parents[3]
 def make_docs():
     spec = importlib.util.spec_from_file_location("make_docs", ROOT / "tools/make_docs.py")
     module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(ROOT / "tools"))
     spec.loader.exec_module(module)
+    sys.path.remove(str(ROOT / "tools"))
     return module
 
 
-@pytest.mark.parametrize("name", ["tables.md", "queries.md", "cli.md", "rules.md", "decisions/index.md"])
+@pytest.mark.parametrize("name", ["tables.md", "queries.md", "cli.md", "rules.md", "decisions/index.md", "way.svg"])
 def test_the_committed_page_is_up_to_date(make_docs, name):
     path = ROOT / "docs" / name
     assert path.read_text(encoding="utf-8") == make_docs.pages()[path], "run `python tools/make_docs.py`"
@@ -30,6 +33,13 @@ def test_the_pages_name_every_table_query_and_parameter(make_docs):
     assert "### step_phase\n" in page
     assert "### diagnose/queue_rule\n" in page
     assert "| `$skip_share` | double |" in page
+
+
+def test_the_picture_of_the_way_names_every_reader_and_verb_and_what_a_room_imports(make_docs):
+    picture = make_docs.picture()
+    assert all(verb in picture for verb in VERBS)
+    assert all(f"{reader}," in picture for reader in ("ascend", "kineto", "megengine"))
+    assert "imports collect, experiment, query, read, record, report<" in picture  # the edge asks every room below it
 
 
 def test_a_bar_in_a_description_stays_inside_its_cell(make_docs):
