@@ -9,7 +9,7 @@ from pipeprof.escape import html_words as words
 from pipeprof.report import compare_rows as rows
 from pipeprof.report import compare_trust
 from pipeprof.report import compare_why as why
-from pipeprof.report.charts import MISSING, can_draw, comparison
+from pipeprof.report.charts import MISSING, comparison, is_installed
 from pipeprof.report.charts.script import bundle, figure
 from pipeprof.report.page import CHARTS, SORTABLE, page, table
 
@@ -37,7 +37,7 @@ def text(content: dict[str, Any]) -> str:
         *_listed(why.title(content), [line.text for line in why.lines(content)]),
     ]
     span = _span(content["metrics"])
-    drawn = can_draw()
+    drawn = is_installed()
     if drawn:
         parts += ["<h2>Charts</h2>", *(line for chart in comparison.charts_of(content) for line in figure(chart))]
     else:
