@@ -51,7 +51,7 @@ test-slow: $(READY)  ## long ones: stress, accuracy, fault injection
 	$(EACH) slow-together slow-trainings slow-alone
 
 slow-together: $(READY)
-	$(TESTS) -m slow $(TOGETHER)
+	$(TESTS) -m slow $(TOGETHER) $(shell grep -rl --include='test_*.py' --exclude-dir=e2e 'mark\.slow' tests)
 
 slow-trainings: $(READY)
 	$(TESTS) -m "slow and not $(ALONE)" $(TWO) --dist worksteal tests/e2e

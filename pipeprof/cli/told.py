@@ -27,7 +27,7 @@ def opened(path: Path) -> Run:
 
     try:
         run = load(path)
-        if run.manifest.state != "running" and not run.spool.is_dir():
+        if run.is_settled():
             refuse_changed(run)
             return run  # nothing to recover; what could recover it is slow to import
         from pipeprof.read.spool.finish import open_run

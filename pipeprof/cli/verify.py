@@ -28,8 +28,7 @@ def verify(run: Path, form: str) -> None:
     Every file of every table is read. Exit codes: 0 as they were written, 3 a file was changed, added or removed, or
     the run has no checksums because an older pipeprof made it.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
-    from pipeprof.read.spool.finish import UNFINISHED
-    from pipeprof.record.run import load
+    from pipeprof.record.run import UNFINISHED, load
     from pipeprof.report import json_text
     from pipeprof.report import verify as room
     from pipeprof.report.output import write_text

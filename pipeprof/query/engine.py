@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 MAX_THREADS = 8
+_ALONE_ROWS = 122_880  # of all tables; DuckDB shares out a table in pieces of so many: threads only cost time below
 _BATCH = 4096  # rows
 _ARROW_BATCH = 1 << 16
 _ROW_BYTES = 512  # of a row in Python
@@ -84,7 +85,7 @@ class Engine:
 
         Raises RunError, naming the file, when one of its Parquet files is damaged; lazily, what reads it does.
         """
-        connection = duckdb.connect(":memory:", config=_config())
+        connection = duckdb.connect(":memory:", config=_config(sum(run.manifest.tables.values()) if files else None))
         engine = cls(connection, run, files=files)
         try:
             if not lazily:
@@ -98,7 +99,7 @@ class Engine:
     @classmethod
     def of_tables(cls, tables: Mapping[str, pa.Table]) -> Engine:
         """An engine over these rows of tables, with `rep` and `rank`, and over the views that need no other tables."""
-        connection = duckdb.connect(":memory:", config=_config())
+        connection = duckdb.connect(":memory:", config=_config(sum(rows.num_rows for rows in tables.values())))
         engine = cls(connection, None)
         try:
             for name, rows in tables.items():
@@ -324,9 +325,13 @@ def _of_stream(error: Exception) -> duckdb.Error:
     return found(str(error)) if issubclass(found, duckdb.Error) else duckdb.Error(str(error))
 
 
-def _config() -> dict[str, str | bool | int | float | list[str]]:
-    """What does not fit into the memory goes to the temporary folder."""
-    return {"threads": str(_threads()), "memory_limit": f"{limits.most_memory() >> 20}MiB"}
+def _config(rows: int | None) -> dict[str, str | bool | int | float | list[str]]:
+    """For tables with so many rows in all; None for SQL that may make rows of its own.
+
+    What does not fit into the memory goes to the temporary folder.
+    """
+    threads = 1 if rows is not None and rows <= _ALONE_ROWS else _threads()
+    return {"threads": str(threads), "memory_limit": f"{limits.most_memory() >> 20}MiB"}
 
 
 def _threads() -> int:

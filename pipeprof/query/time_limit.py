@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import math
+import os
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -15,29 +19,90 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+class _Question:
+    """What a connection is asked, and when its time is up, on the monotonic clock."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, until: float) -> None:
+        self.connection = connection
+        self.until = until
+        self.is_over = False
+
+
+class _Watch:
+    """Interrupts questions whose time is up. One thread for all: starting one takes longer than most questions."""
+
+    def __init__(self) -> None:
+        self.asked: set[_Question] = set()
+        self._changed = threading.Condition()
+        self._wakes = math.inf  # when the thread looks again by itself
+        self._thread: threading.Thread | None = None
+
+    def begin(self, question: _Question) -> None:
+        with self._changed:
+            self.asked.add(question)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._look, name="pipeprof-time-limit", daemon=True)
+                self._thread.start()
+            elif question.until < self._wakes:
+                self._changed.notify()
+
+    def end(self, question: _Question) -> None:
+        """Afterwards it is interrupted no more."""
+        with self._changed:
+            self.asked.discard(question)
+
+    def close(self) -> None:
+        """End the thread: one that is there when Python ends keeps DuckDB, which complains of that."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            with self._changed:
+                self._changed.notify()
+            thread.join()
+
+    def _look(self) -> None:
+        with self._changed:
+            while self._thread is threading.current_thread():
+                now = time.monotonic()
+                self._interrupt(now)
+                self._wakes = min((one.until for one in self.asked), default=math.inf)
+                self._changed.wait(None if self._wakes == math.inf else self._wakes - now)
+
+    def _interrupt(self, now: float) -> None:
+        for question in [one for one in self.asked if one.until <= now]:
+            question.is_over = True
+            question.connection.interrupt()
+            self.asked.remove(question)
+
+
+_watch = _Watch()
+
+
+def _of_a_child() -> None:
+    """A child has none of its parent's threads, and maybe a lock that one of them holds."""
+    global _watch  # noqa: PLW0603 - one for each process
+    _watch = _Watch()
+
+
+os.register_at_fork(after_in_child=_of_a_child)
+atexit.register(lambda: _watch.close())  # noqa: PLW0108 - the one of that time
+
+
 @contextlib.contextmanager
 def in_time(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Let DuckDB work for so long as a question may take.
 
     Raises QueryError when it was interrupted for that; what is interrupted by a key is told as before.
     """
-    over = threading.Event()
-
-    def end() -> None:
-        over.set()
-        connection.interrupt()
-
-    timer = threading.Timer(limits.most_query_seconds(), end)
-    timer.daemon = True
-    timer.start()
+    watch, question = _watch, _Question(connection, time.monotonic() + limits.most_query_seconds())
+    watch.begin(question)
     try:
         yield
     except (duckdb.Error, OSError, ValueError, RuntimeError) as error:  # Arrow hands errors of a stream on as its own
-        if over.is_set() and "interrupt" in str(error).lower():
+        if question.is_over and "interrupt" in str(error).lower():
             raise taken_too_long() from error
         raise
     finally:
-        timer.cancel()
+        watch.end(question)
 
 
 def taken_too_long() -> QueryError:

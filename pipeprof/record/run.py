@@ -21,6 +21,7 @@ from pipeprof.record.text import printable_all
 MANIFEST = "run.json"
 SPOOL = "spool"
 COMPACT = "rows.parquet"  # of a table: the rows of all its ranks, with the columns `rep` and `rank`
+UNFINISHED = "unfinished"  # option of the manifest: the spool holds more than the tables
 LAUNCHER = "launcher"  # code of warnings about the recording itself, which no conversion of its spool takes back
 MOST_BYTES = 1 << 25  # of `run.json`; one of 1,000 ranks has a quarter of that
 _REP = re.compile("rep=(0|[1-9][0-9]{0,8})")
@@ -182,6 +183,15 @@ class Run:
     def reserve(self) -> Path:
         """A file that holds space for `run.json` and the exit status when the disk is full; removed to use it."""
         return self.spool / "reserve"
+
+    def is_settled(self) -> bool:
+        """Whether the tables hold all that the spool does: there is nothing to recover."""
+        manifest = self.manifest
+        if manifest.state == "running":
+            return False
+        return not self.spool.is_dir() or bool(
+            manifest.options.get("keep_spool") and not manifest.options.get(UNFINISHED)
+        )
 
     def spooled_reps(self) -> list[int]:
         """Repetitions that the spool holds, in order; folders of other names, and links, are none of ours."""

@@ -64,6 +64,12 @@ def repetitions(damped, trials, reps, seed):
 
     Peak memory was not measured in these processes: the median time of their operators stands in for it.
     """
+    return _drawn(_stretches(damped), trials, reps, seed)
+
+
+@lru_cache(maxsize=2)
+def _stretches(damped):
+    """The five metrics of each stretch of steps of each process."""
     wall, data, first = step_table(damped)
     ops = np.median(op_table(damped), axis=(1, 2)) * 1e6
     starts = wall.shape[1] - WINDOW + 1
@@ -79,7 +85,11 @@ def repetitions(damped, trials, reps, seed):
         for at in range(starts)
         for part in (wall[process, at : at + WINDOW],)
     ]
-    drawn = np.array(cells)[np.random.default_rng(seed).integers(0, len(cells), (trials, 2, reps))]
+    return np.array(cells)
+
+
+def _drawn(cells, trials, reps, seed):
+    drawn = cells[np.random.default_rng(seed).integers(0, len(cells), (trials, 2, reps))]
     return np.moveaxis(drawn, -1, -2)
 
 
@@ -94,6 +104,12 @@ def steps(damped, trials, reps, seed):
 
 def operators(trials, reps, seed):
     """Operators x 5 statistics in us, damped, (trials, 2, metrics, reps): the statistics of one operator lie together."""
+    return _drawn(_rounds(), trials, reps, seed)
+
+
+@lru_cache(maxsize=1)
+def _rounds():
+    """The statistics of all operators in each stretch of rounds of each process."""
     table = op_table(damped=True)
     cells = []
     for process in range(len(table)):
@@ -108,5 +124,4 @@ def operators(trials, reps, seed):
                 np.quantile(part, 0.9, axis=-1),
             )
             cells.append(np.stack(statistics, axis=-1).reshape(-1))
-    drawn = np.array(cells)[np.random.default_rng(seed).integers(0, len(cells), (trials, 2, reps))]
-    return np.moveaxis(drawn, -1, -2)
+    return np.array(cells)

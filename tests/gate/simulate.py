@@ -182,9 +182,9 @@ def reruns(trials=AGAIN_TRIALS, times=5):
         parts = [draw(trials, REPS, SEED + 50 * (at + 1) + run) for run in range(times)]
         joined, fresh = np.zeros(trials, dtype=bool), np.zeros(trials, dtype=bool)
         for run in range(times):
-            grown = np.concatenate(parts[: run + 1], axis=-1)
-            joined |= any_regressed(grown)
-            fresh |= any_regressed(parts[run])
+            alone = any_regressed(parts[run])
+            fresh |= alone
+            joined |= any_regressed(np.concatenate(parts[: run + 1], axis=-1)) if run else alone
         out[name] = (float(joined.mean()), float(fresh.mean()), trials)
     return out
 

@@ -14,7 +14,7 @@ from pipeprof.read.spool.convert import UNSEEN_NS, Converted, convert_rep
 from pipeprof.read.spool.owner import refuse_another_run, refuse_anothers_spool
 from pipeprof.record import checksums, lock
 from pipeprof.record.launcher import launcher_alive, processes_alive
-from pipeprof.record.run import LAUNCHER, MANIFEST, NotMeasured, Run, load
+from pipeprof.record.run import LAUNCHER, MANIFEST, UNFINISHED, NotMeasured, Run, load
 from pipeprof.record.schema import BY_NAME
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from pipeprof.record.run import Manifest, Rank
 
-UNFINISHED = "unfinished"  # option of the manifest: the spool holds more than the tables
 _EXPECTED = {
     "step": "no training step was seen",
     "op": "no op window was completed",
@@ -45,7 +44,7 @@ def finish(run: Run, *, keep_spool: bool = False, progress: Callable[[str], None
     try:
         there = refuse_another_run(run)
         if not run.spooled_reps():
-            if there is not None and _is_settled(there):
+            if there is not None and there.is_settled():
                 return there  # the conversion failed before, and another process has recovered it since
             return _deleted(run)
         return _convert(run, keep_spool=keep_spool, progress=progress)
@@ -64,7 +63,7 @@ def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text
 
         path = fetch(path, progress)
     run = load(path)
-    if _is_settled(run):
+    if run.is_settled():
         checksums.refuse_changed(run)
         return run
     with lock.deciding(run.path):
@@ -72,17 +71,9 @@ def open_run(path: str | Path, *, progress: Callable[[str], None] = lambda _text
         lock.take(run.path, run.manifest.run_id)
     try:
         run = load(path)  # another process may have recovered it by now
-        return run if _is_settled(run) else _recovered(run, progress)
+        return run if run.is_settled() else _recovered(run, progress)
     finally:
         lock.release(run.path, run.manifest.run_id)
-
-
-def _is_settled(run: Run) -> bool:
-    """Whether the tables hold all that the spool does."""
-    manifest = run.manifest
-    if manifest.state == "running":
-        return False
-    return not run.spool.is_dir() or bool(manifest.options.get("keep_spool") and not manifest.options.get(UNFINISHED))
 
 
 def _refuse_recorded(run: Run) -> None:

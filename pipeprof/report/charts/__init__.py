@@ -26,21 +26,26 @@ _PANELS = {  # what is said where a panel is left out, and what the record calls
 }
 
 
+def is_installed() -> bool:
+    """Whether what the extra `charts` installs is here."""
+    return all(find_spec(name) for name in _NEEDED)
+
+
 def can_draw() -> bool:
-    """Whether what the extra `charts` installs is here; if so, it is imported."""
-    if not all(find_spec(name) for name in _NEEDED):
+    """The same; if so, it is imported."""
+    if not is_installed():
         return False
-    _load()
+    altair()
     return True
 
 
-def _load() -> None:
-    """Import Altair, whose check of specifications loads a grammar of addresses for seconds where there is one."""
+def altair() -> Any:
+    """Altair, imported; its check of specifications loads a grammar of addresses for seconds where there is one."""
     if "altair" in sys.modules or _GRAMMAR in sys.modules:
-        return
+        return import_module("altair")
     sys.modules[_GRAMMAR] = None  # type: ignore[assignment] # as if it were not installed, which it need not be
     try:
-        import_module("altair")
+        return import_module("altair")
     finally:
         del sys.modules[_GRAMMAR]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
+from pipeprof.report.charts import altair
 from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
 from pipeprof.report.compare import rows as compare_rows
 from pipeprof.report.sections.block import PHASES
@@ -46,7 +47,7 @@ def _repetitions(content: Mapping[str, Any]) -> Chart:
         "A point is a repetition, in the order in which they were measured. A line is the estimate of a side. The "
         "band is where the new side lies with 95 % confidence. Beyond the dashed lines a change counts."
     )
-    import altair as alt
+    alt = altair()
 
     panels = [_panel(metrics[one["name"]], one) for one in shown]
     drawn = alt.vconcat(*panels).resolve_scale(color="shared")
@@ -139,7 +140,7 @@ def _change(metric: Row) -> Row | None:
 
 
 def _bars(rows: Sequence[Row]) -> Any:
-    import altair as alt
+    alt = altair()
 
     numbered = [row | {"key": f"{row['name']} ({at})", "label": _signed(row["ms"])} for at, row in enumerate(rows)]
     used = [(name, colour) for name, colour in KINDS.values() if any(row["kind"] == name for row in rows)]
@@ -169,7 +170,7 @@ def _curves(curves: Mapping[str, Sequence[float]]) -> Chart:
     said = ", ".join(f"{side}: {format_count(len(curves[side]), 'point')}" for side in known)
     left_out = "".join(f" Those of {side} are not known." for side in SIDES if side not in known)
     caption = "Training steps of the repetition of each side whose usual step is in the middle, without warm-up."
-    import altair as alt
+    alt = altair()
 
     points = [
         {"share": round((at + 0.5) / len(curves[side]), 4), "ms": round(ns / NS_PER_MS, 6), "side": side}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import html as escape
 from pipeprof.escape import html_words as words
-from pipeprof.report.charts import MISSING, can_draw, comparison
+from pipeprof.report.charts import MISSING, comparison, is_installed
 from pipeprof.report.charts.script import bundle, figure
 from pipeprof.report.compare import rows, why
 from pipeprof.report.compare import trust as compare_trust
@@ -36,7 +36,7 @@ def text(content: dict[str, Any]) -> str:
         *_listed(why.title(content), [line.text for line in why.lines(content)]),
     ]
     span = _span(content["metrics"])
-    drawn = can_draw()
+    drawn = is_installed()
     if drawn:
         parts += ["<h2>Charts</h2>", *(line for chart in comparison.charts_of(content) for line in figure(chart))]
     else:

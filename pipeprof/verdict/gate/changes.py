@@ -130,7 +130,8 @@ def _candidates(logs: list[float], ruptures: Any) -> list[int]:
     if len(logs) < 2 * LEAST_SIDE or scale == 0:
         return []
     numpy = importlib.import_module("numpy")
-    signal = numpy.asarray([[(value - median(logs)) / scale] for value in logs])
+    middle = median(logs)
+    signal = numpy.asarray([[(value - middle) / scale] for value in logs])
     search = ruptures.KernelCPD(kernel="linear", min_size=LEAST_SIDE).fit(signal)
     return [int(cut) for cut in search.predict(pen=PENALTY * math.log(len(logs)))[:-1]]
 
@@ -206,11 +207,13 @@ def _place(sides: Sequence[list[float]]) -> tuple[int, int]:
         return 0, 0
     values, cut = [*sides[0], *sides[1]], len(sides[0])
     scores = [[min(FAR, abs(value - level) / spread) ** 2 / 2 for value in values] for level in levels]
-    logs = [sum(scores[0][:at]) + sum(scores[1][at:]) for at in range(1, len(values))]
+    moved = itertools.accumulate(before - after for before, after in zip(*scores, strict=True))
+    logs = list(moved)[:-1]  # of each place, but for what all places have in common
     least = min(logs)
     chances = [math.exp(least - one) for one in logs]
     low = high = cut - 1
-    while sum(chances[low : high + 1]) < PLACED * sum(chances):
+    enough = PLACED * sum(chances)
+    while sum(chances[low : high + 1]) < enough:
         lower, upper = (chances[low - 1] if low else -1.0), (chances[high + 1] if high + 1 < len(chances) else -1.0)
         low, high = (low - 1, high) if lower > upper else (low, high + 1)
     return low - cut + 1, high - cut + 1

@@ -15,7 +15,9 @@ NOTES = """#!/bin/sh
 echo "$*" >> "$NOTED"
 for word in $FAILING; do case " $* " in *" $word "*) exit 2 ;; esac; done
 """
-PARTS = ["lint", "sbom", "demo", "test", "test-wheel", "test-duckdb", "test-slow", "test-real", "test-torch"]
+PARTS = ["sbom", "test-duckdb", "demo", "test", "test-wheel", "test-slow", "test-real", "test-torch"]
+BESIDE, UNTIL = "lint", 2  # runs beside those before it, and is noted as the third
+LINT = "lint, types, floors, site"
 
 
 def executable(path):
@@ -52,24 +54,30 @@ def ci(tmp_path, noted):
     return run
 
 
+def check_order(targets):
+    assert [target for target in targets if target != BESIDE] == PARTS
+    assert targets.count(BESIDE) == 1
+    assert targets.index(BESIDE) <= UNTIL, "nothing that measures runs beside another part"
+
+
 def test_ci_runs_every_part(ci):
     done, targets = ci()
     assert (done.returncode, done.stderr) == (0, "")
     assert targets[0].endswith("/venv/.pipeprof-installed")
-    assert targets[1:] == PARTS
-    assert done.stdout.count(" s  passed  ") == len(PARTS) + 2  # the browser and the environment
+    check_order(targets[1:])
+    assert done.stdout.count(" s  passed  ") == len(PARTS) + 3  # the browser, the environment and what is beside
     assert "failed" not in done.stdout
 
 
 @pytest.mark.parametrize(("failing", "named"), [
-    ("types", ["lint, types, floors, site"]), ("demo", ["make demo"]), ("test", ["make test"]),
+    ("types", [LINT]), ("demo", ["make demo"]), ("test", ["make test"]),
     ("test-slow test-torch", ["make test-slow", "make test-torch"]),
-    (" ".join(PARTS), ["lint, types, floors, site", *(f"make {part}" for part in PARTS[1:])]),
+    (" ".join([BESIDE, *PARTS]), [*(f"make {part}" for part in PARTS[:UNTIL]), LINT, *(f"make {part}" for part in PARTS[UNTIL:])]),
 ])  # fmt: skip
 def test_ci_goes_on_after_a_failure_and_names_it_at_the_end(ci, failing, named):
     done, targets = ci(failing)
     assert done.returncode == 1
-    assert targets[1:] == PARTS
+    check_order(targets[1:])
     assert done.stdout.partition("\nfailed:\n")[2].splitlines() == [f"  {name}" for name in named]
     assert done.stdout.count(" s  FAILED  ") == len(named)
 
@@ -123,8 +131,33 @@ def test_make_runs_all_tests_also_when_some_failed(make, failing):
     assert begin_as_expected(calls, "test"), calls
 
 
+def test_what_a_part_beside_says_is_shown_and_it_has_ended_before_anything_is_measured(ci, tmp_path):
+    slow = NOTES.replace(
+        "for word", 'case "$*" in *lint*) sleep 1; echo said by lint; echo ended >> "$NOTED" ;; esac\nfor word', 1
+    )
+    (tmp_path / "bin" / "make").write_text(slow, encoding="utf-8")
+    done, targets = ci()
+    assert done.returncode == 0
+    assert done.stdout.count("said by lint") == 1
+    assert targets.index("ended") < targets.index("demo")
+
+
+def test_the_slow_part_looks_into_every_file_with_a_slow_test(make):
+    _, calls = make("slow-together")
+    named = {word for word in calls[0].split() if word.endswith(".py")}
+    marked = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if "pytest.mark.slow" in path.read_text(encoding="utf-8") and "e2e" not in path.parts
+    }
+    assert named >= marked - {"tests/unit/ci/test_all_parts_run.py"}
+    assert len(marked) >= 10
+
+
 def test_the_workflow_runs_the_same_parts_side_by_side():
     words = re.findall(r"run: make (.+)", (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
     found = {word for line in words for word in line.split() if not word.startswith("--")}
-    wanted = {"lint", "types", "floors", "site", "test-together", "test-trainings", "test-alone", *PARTS} - {"test"}
+    wanted = {"lint", "types", "floors", "site", "test-together", "test-trainings", "test-alone", BESIDE, *PARTS} - {
+        "test"
+    }
     assert found == wanted

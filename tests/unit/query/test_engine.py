@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeprof.errors import QueryError, RunError
+from pipeprof.query import engine as engine_room
 from pipeprof.query.engine import Engine
 from pipeprof.record.run import Run
 
@@ -299,6 +300,18 @@ def test_several_engines_stand_side_by_side(make_run):
     with Engine.open(one) as first, Engine.open(two) as second:
         assert first.rows("step/summary")[0]["steps"] == 2
         assert second.rows("step/summary")[0]["steps"] == 1
+
+
+@pytest.mark.parametrize(("most", "own", "users"), [(2, 1, 3), (1, 3, 3)])
+def test_threads_that_would_find_nothing_to_do_are_not_started(make_run, monkeypatch, most, own, users):
+    monkeypatch.setattr(engine_room, "_ALONE_ROWS", most)
+    monkeypatch.setattr(engine_room, "_threads", lambda: 3)
+    run = make_run({"step": STEPS})
+    run.manifest.tables = {"step": len(STEPS)}
+    with Engine.open(run) as engine:
+        for one, expected in ((engine, own), (engine._guarded, users)):
+            found = one._connection.execute("SELECT current_setting('threads')").fetchone()
+            assert found == (expected,)
 
 
 def test_only_what_the_text_names_is_made_for_it(make_run):

@@ -6,8 +6,8 @@ import os
 import resource
 import subprocess
 import sys
-import threading
 
+import duckdb
 import pytest
 
 from pipeprof.errors import QueryError, RunError, UsageError
@@ -47,18 +47,39 @@ def test_our_own_queries_have_an_end_too(run, monkeypatch, way):
 
 
 def test_what_is_done_with_rows_takes_none_of_the_time(run, monkeypatch):
-    running = []
-
-    class Timer(threading.Timer):
-        def start(self):
-            running.append(self)
-
-        def cancel(self):
-            running.remove(self)
-
-    monkeypatch.setattr(time_limit.threading, "Timer", Timer)
+    begun, asked = [], time_limit._watch.asked
+    monkeypatch.setattr(time_limit._watch, "begin", lambda one: (asked.add(one), begun.append(len(asked))))
     with Engine.open(run) as engine:
-        assert [len(running) for _ in engine.each("step/slowest", top=3)] == [0, 0, 0]
+        assert [len(asked) for _ in engine.each("step/slowest", top=3)] == [0, 0, 0]
+    assert begun
+    assert set(begun) == {1}
+
+
+def in_a_child(asked):
+    """What the exit code of a child process says of it."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            asked()
+        except QueryError as error:
+            code = 0 if "took longer than 1 s" in error.message else 2
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_questions_of_a_child_have_an_end_too(run, monkeypatch):
+    with Engine.open(run) as engine:
+        engine.rows("step/summary")  # the parent watches by now
+    monkeypatch.setenv("PIPEPROF_MAX_QUERY_SECONDS", "1")
+
+    def ask():
+        with duckdb.connect() as connection, time_limit.in_time(connection):
+            connection.execute(ENDLESS)
+
+    assert in_a_child(ask) == 0
 
 
 def test_a_limit_that_is_no_number_is_refused(run, monkeypatch):

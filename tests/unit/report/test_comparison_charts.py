@@ -114,7 +114,7 @@ def test_a_saved_comparison_gives_the_same_page(compared):
 
 def test_without_the_extra_the_page_has_the_same_tables(compared, monkeypatch):
     whole = compare_html.text(compared)
-    monkeypatch.setattr(compare_html, "can_draw", lambda: False)
+    monkeypatch.setattr(compare_html, "is_installed", lambda: False)
     still = compare_html.text(compared)
     assert "pip install" in still
     assert re.findall("<td.*?</td>", still) == re.findall("<td.*?</td>", whole.partition("<script>")[0])
