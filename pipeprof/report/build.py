@@ -81,7 +81,7 @@ def build(run: Run, *, top: int = 10, step: int | None = None) -> dict[str, Any]
         steps["curve"] = engine.rows("step/curve", points=CURVE_POINTS, rep=rep, rank=rank)
         several = len({row["rank"] for row in (*steps["summary"], *steps["split"])}) > 1
         content["run_account"] = run_account_of(engine, run, content["diagnosis"], steps["drift"])
-        content["ranks"] = ranks_of(engine, top=top, several=several)
+        content["ranks"] = ranks_of(engine, run.manifest.options.get("profiler", {}), top=top, several=several)
     complete_commands(content["run"], content["diagnosis"])
     content["first_screen"] = answer_of(content).as_dict()
     return content
