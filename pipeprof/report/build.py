@@ -69,6 +69,7 @@ def build(run: Run, *, top: int = 10, step: int | None = None) -> dict[str, Any]
             "op_instances": engine.rows("op/by_instance", top=top),
             "op_devices": engine.rows("op/by_device"),
             "op_streams": engine.rows("op/by_stream"),
+            "op_busy": engine.rows("op/busy"),
             "op_totals": engine.rows("op/totals", group_by="type", top=top),
             "op_total_instances": engine.rows("op/totals", group_by="name", top=top),
             "memory": engine.rows("host/memory_peak"),

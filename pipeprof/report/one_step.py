@@ -31,6 +31,7 @@ def operators_of(engine: Engine, step: int, top: int) -> dict[str, Any]:
         "op_instances": engine.rows("op/by_instance", top=top),
         "op_devices": engine.rows("op/by_device"),
         "op_streams": engine.rows("op/by_stream"),
+        "op_busy": engine.rows("op/busy"),
         "op_totals": [],
         "op_total_instances": [],
     }

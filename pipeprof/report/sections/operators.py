@@ -7,6 +7,7 @@ from typing import Any
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Section, costs, filled, in_windows, rows_at, short_name
 from pipeprof.report.sections.streams import add_devices, add_streams
+from pipeprof.report.words import busy
 from pipeprof.units import format_ns, format_ratio
 
 MOST_TYPES, MOST_INSTANCES = 10, 5
@@ -23,6 +24,7 @@ def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
         section.title = f"Operators of step {chosen['step']}"
     elif chosen:
         section.notes.append(f"{capital(chosen['why'])}: these are of all steps")
+    section.notes += [busy.sentence(row) for row in busy.telling(rows_at(content["op_busy"], focus))]
     types = rows_at(content["ops"], focus)
     nested = any(row["self_ns"] not in (None, row["total_ns"]) for row in types)
     times = ("count", "total", "mean", "max", "own time", "share of own" if nested else "share")

@@ -66,7 +66,7 @@ def content(make_run, tables, **more):
     with Engine.open(made) as engine:
         steps = {"summary": engine.rows("step/summary")}
         diagnosis = diagnosis_of(engine, made, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
-        ranks = ranks_of(engine, top=10, several=False)
+        ranks = ranks_of(engine, {}, top=10, several=False)
     return {"run": run(**more), "steps": steps, "diagnosis": diagnosis, "ranks": ranks, "ops": [], "op_totals": [],
             "memory": [], "pipeline": {"pipelines": []}}  # fmt: skip
 
