@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 REPORT_VERSION = 1
 CURVE_POINTS = 1500
+SINK_POINTS = 10  # rows of the table of queue depths over time
 _OF_THE_PIPELINE = ("rep", "rank", "pipeline_key", "pipeline_id", "role")
 
 
@@ -62,6 +63,7 @@ def build(run: Run, *, top: int = 10, step: int | None = None) -> dict[str, Any]
             },
             "pipeline": {
                 "pipelines": _fetched(run, _pipelines(engine, pipelines)),
+                "sink_depth": engine.rows("queue/sink_curve", points=SINK_POINTS),
                 "sink": with_stages(engine.rows("diagnose/sink")),
                 "load": with_kinds(engine.rows("diagnose/load")),
             },

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from pipeprof.report.timeline_clock import Place
     from pipeprof.report.timeline_tracks import Tracks
 
-TABLES = ("queue", "op_service", "cpu", "memory", "counter", "flow")
+TABLES = ("queue", "fetch", "op_service", "cpu", "memory", "counter", "flow")
+SIDES = {
+    "iterator": "batches ready for the loop", "host_queue": "host queue, before the device",
+    "data_queue": "data queue, on the device",
+}  # fmt: skip
 _FLOW = {"start": "s", "step": "t", "end": "f"}
 _FLOW_COLUMNS = ("t_ns", "track", "category", "name", "side", "flow_id")
 _SHORT = "^[0-9]{1,11}$"
@@ -35,6 +39,7 @@ class Counter(NamedTuple):
     value: str
     series: str
     name: Callable[..., str]
+    at: str = "t_ns"  # its column of times
 
 
 class PipelineNames:
@@ -74,6 +79,7 @@ def counters(names: PipelineNames) -> list[Counter]:
     held = ("allocated_bytes", "reserved_bytes", "active_bytes", "rss_bytes")
     return [
         Counter("queue", op, "depth", "depth", lambda *key: f"queue: {names.op(*key)}"),
+        Counter("fetch", ("side",), "depth", "depth", lambda side: f"queue: {SIDES.get(side, side)}", "start_ns"),
         Counter("op_service", op, "avg_ns", "us per row", lambda *key: f"service: {names.op(*key)}"),
         *(Counter("cpu", owner, f"{kind}_ratio", kind, cpu) for kind in ("user", "sys", "idle")),
         *(Counter("memory", ("device", "name", "pid"), value, value, memory) for value in held),
@@ -82,8 +88,9 @@ def counters(names: PipelineNames) -> list[Counter]:
 
 def counter_texts(place: Place, files: Sequence[Share], counter: Counter) -> Iterator[tuple[int, memoryview]]:
     """Number and text of a counter's readings."""
-    for table in batches(files, ("t_ns", *counter.keys, counter.value), place.first_ns, place.last_ns):
-        rows = _drawn(table, place, counter.value)
+    columns = ("t_ns", *counter.keys, counter.value)
+    for table in batches(files, (counter.at, *columns[1:]), place.first_ns, place.last_ns):
+        rows = _drawn(table.rename_columns(columns), place, counter.value)
         if rows.num_rows:
             kinds, found = distinct(rows, counter.keys)
             heads = [_head("C", place.pid, 0, counter.name(*key)) for key in found]

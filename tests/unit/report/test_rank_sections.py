@@ -252,6 +252,17 @@ def test_both_queues_with_our_verdict_and_mindinsight_s(imported, host, device, 
     ]
 
 
+def test_the_depth_of_both_queues_is_shown_over_time(imported):
+    tables = sink(8, 0)
+    for number, row in enumerate(tables["fetch"]):
+        if row["side"] == "host_queue" and number >= 40:
+            row["depth"] = 2
+    shown = cells(section(imported(tables), "Queues between host and device"), "depth over time, batches")
+    assert [tuple(row.values()) for row in shown] == [
+        (f"{at * 4} to {at * 4 + 3}", "8.0" if at < 5 else "2.0", "0.0") for at in range(10)
+    ]
+
+
 @pytest.fixture(params=["trace", "stages", "totals", "sink"])
 def any_import(request, imported):
     return imported({"trace": trace, "stages": stages, "totals": totals, "sink": lambda: sink(0, 0)}[request.param]())

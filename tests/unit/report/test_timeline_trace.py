@@ -145,6 +145,7 @@ def test_queues_service_cpu_and_memory_are_counters(make_run, draw):
     key = {"pipeline_id": 0, "op_id": 2}
     found = draw(make_run({
         "pipeline_op": [{**key, "op_type": "MapOp", "name": "flip"}],
+        "fetch": [{"pipeline_id": 0, "start_ns": 1000, "wait_ns": 5, "depth": 6, "side": "host_queue"}],
         "queue": [{**key, "t_ns": 1000, "depth": 3}, {**key, "t_ns": 2000, "depth": None}],
         "op_service": [{**key, "t_ns": 1000, "avg_ns": 1234}],
         "cpu": [{"t_ns": 1000, "scope": "process", "name": "trainer", "pid": 9, "user_ratio": 0.5, "sys_ratio": float("nan")}],
@@ -152,6 +153,7 @@ def test_queues_service_cpu_and_memory_are_counters(make_run, draw):
     }))  # fmt: skip
     assert {(event["name"], *event["args"].items()) for event in found["C"]} == {
         ("queue: pipeline 0 · 2 MapOp flip", ("depth", 3)),
+        ("queue: host queue, before the device", ("depth", 6)),
         ("service: pipeline 0 · 2 MapOp flip", ("us per row", Decimal("1.234"))),
         ("cpu: process trainer 9", ("user", Decimal("0.5"))),
         ("memory: CPU pool", ("allocated_bytes", 7)),
