@@ -65,7 +65,7 @@ test-real: $(READY)  ## trainings with mindcv, mindyolo, mindone and of MindSpor
 
 test-torch: $(READY)  ## operator tables against the newest torch, or TORCH=torch==2.13.0; with CUDA it takes 5 GB of disk
 	$(BIN)/python -m pip install --quiet -e ".[mindspore,dev,torch]" "$(TORCH)"
-	$(TESTS) tests/oracles/test_kineto_stacks.py -k live
+	$(TESTS) tests/oracles/test_kineto_stacks.py tests/oracles/test_torch_flops.py -k "live or torch_flops"
 
 test-duckdb: $(READY)  ## SQL that tries to write or to look outside of the run, on every DuckDB that we take (a minute)
 	for version in $(DUCKDBS); do \

@@ -43,6 +43,7 @@ class _Command(click.Command):
     metavar="name|shape|stack [N]|type|scope|phase",
     help="Add up executions by this.  [default: type; name where no training step was recorded]",
 )
+@click.option("--step", type=click.IntRange(0), metavar="N", help="Only executions of the Nth training step, from 0.")
 @click.option("--stack-depth", type=click.IntRange(1), metavar="N", help="Frames of --group-by stack.  [default: 5]")
 @click.option(
     "--python-functions/--no-python-functions",
@@ -82,6 +83,7 @@ def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_
       pipeprof ops RUN --group-by name --top 50 --order-by count
       pipeprof ops profile.json -t 5 --opr-name "conv.*" --order-by FLOPS
       pipeprof ops profile.json --aggregate-by type --aggregate sum
+      pipeprof ops RUN --step 12 --group-by name
       pipeprof ops RUN --search conv --exclude-type Variable
       pipeprof ops RUN --format csv > ops.csv
     """  # noqa: D301

@@ -61,7 +61,9 @@ class SectionName(click.Choice[str]):
     multiple=True,
     help=f"Only this part; may be repeated: {', '.join(SECTIONS)}.",
 )
-@click.option("--step", type=click.IntRange(0), metavar="N", help="Show the parts of the Nth training step, from 0.")
+@click.option(
+    "--step", type=click.IntRange(0), metavar="N", help="Parts and operators of the Nth training step, from 0."
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @keeps_files("output")
 def report(
@@ -88,8 +90,8 @@ def report(
         raise UsageError(f"{given} is for the terminal: {form} holds everything", f"leave {given} out")
     source = opened(run)
     content = build.build(source, top=top, step=step)
-    if step is not None and not full and "steps" not in names:
-        names = (*names, "steps")
+    if step is not None and not full:
+        names = (*names, *(name for name in ("steps", "operators") if name not in names))
     if form == "terminal" and output is None:
         terminal.show(content, full=full, names=names)
         return

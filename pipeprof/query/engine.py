@@ -184,6 +184,18 @@ class Engine:
         self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM given')  # noqa: S608 - our name
         self._connection.unregister("given")
 
+    def take_step(self, step: int) -> None:
+        """Let `op` hold what ran in one training step alone, counted from 0. No query may have been asked before."""
+        self._make_tables({"op", "step"})
+        self._connection.execute(
+            'CREATE TABLE "op of a step" AS SELECT op.* FROM op JOIN step USING (rep, rank, step) '
+            "WHERE step.kind IN ('train', 'warmup') AND step.kind_step = ?", [step]
+        )  # fmt: skip
+        for kind in ("VIEW", "TABLE"):
+            with contextlib.suppress(duckdb.CatalogException):  # it is the other kind
+                self._connection.execute(f'DROP {kind} "op"')
+        self._connection.execute('ALTER TABLE "op of a step" RENAME TO "op"')
+
     def sql(self, text: str) -> pa.Table:
         """The rows of the user's own SQL over the tables and views.
 

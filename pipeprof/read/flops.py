@@ -110,6 +110,19 @@ def _product(call: Call) -> int:
     return 2 * call.outputs[0].elements * inner
 
 
+def _lstm(call: Call) -> int:
+    """One layer in one direction, all that CPUs take: four gates of the input and the hidden state, at each time."""
+    (time, batch, size), (layers, _, hidden) = _shape(call.inputs[0]), _shape(call.inputs[1])
+    if layers != 1:
+        raise ValueError(layers)
+    return 2 * time * batch * 4 * hidden * (size + hidden)
+
+
+def _lstm_gradient(call: Call) -> int:
+    """Of each product one for either factor. Inputs begin as those of the LSTM."""
+    return 2 * _lstm(call)
+
+
 def _each_output(call: Call) -> int:
     return call.outputs[0].elements
 
@@ -161,6 +174,9 @@ FORMULAS: dict[str, Callable[[Call], int]] = {
     "MatMulExt": _product,
     "BatchMatMulExt": _product,
     "Dense": _product,
+    # torch: the products of its gates
+    "LSTM": _lstm,
+    "LSTMGrad": _lstm_gradient,
     # torch (add and mul) and MegEngine (the others): one for each element
     **dict.fromkeys(_ELEMENTWISE, _each_output),
     "AddN": _addends,

@@ -12,6 +12,7 @@ from pipeprof.query.engine import Engine
 from pipeprof.report.account import account_of
 from pipeprof.report.answer import answer_of
 from pipeprof.report.diagnosis import complete_commands, diagnosis_of
+from pipeprof.report.one_step import operators_of
 from pipeprof.report.ranks import ranks_of
 from pipeprof.report.run_account import run_account_of
 from pipeprof.report.sections.block import focus_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 REPORT_VERSION = 1
 CURVE_POINTS = 1500
+SINK_POINTS = 10  # rows of the table of queue depths over time
 _OF_THE_PIPELINE = ("rep", "rank", "pipeline_key", "pipeline_id", "role")
 
 
@@ -61,6 +63,7 @@ def build(run: Run, *, top: int = 10, step: int | None = None) -> dict[str, Any]
             },
             "pipeline": {
                 "pipelines": _fetched(run, _pipelines(engine, pipelines)),
+                "sink_depth": engine.rows("queue/sink_curve", points=SINK_POINTS),
                 "sink": with_stages(engine.rows("diagnose/sink")),
                 "load": with_kinds(engine.rows("diagnose/load")),
             },
@@ -68,6 +71,7 @@ def build(run: Run, *, top: int = 10, step: int | None = None) -> dict[str, Any]
             "op_instances": engine.rows("op/by_instance", top=top),
             "op_devices": engine.rows("op/by_device"),
             "op_streams": engine.rows("op/by_stream"),
+            "op_busy": engine.rows("op/busy"),
             "op_totals": engine.rows("op/totals", group_by="type", top=top),
             "op_total_instances": engine.rows("op/totals", group_by="name", top=top),
             "memory": engine.rows("host/memory_peak"),
@@ -81,7 +85,10 @@ def build(run: Run, *, top: int = 10, step: int | None = None) -> dict[str, Any]
         steps["curve"] = engine.rows("step/curve", points=CURVE_POINTS, rep=rep, rank=rank)
         several = len({row["rank"] for row in (*steps["summary"], *steps["split"])}) > 1
         content["run_account"] = run_account_of(engine, run, content["diagnosis"], steps["drift"])
-        content["ranks"] = ranks_of(engine, top=top, several=several)
+        content["op_step"] = None
+        content["ranks"] = ranks_of(engine, run.manifest.options.get("profiler", {}), top=top, several=several)
+    if step is not None:
+        content |= _operators_of(run, step, top)
     complete_commands(content["run"], content["diagnosis"])
     content["first_screen"] = answer_of(content).as_dict()
     return content
@@ -100,6 +107,15 @@ def _chosen(engine: Engine, step: int | None) -> list[dict[str, Any]]:
         there = f"this run has 0 to {last}" if last >= 0 else "this run has none"
         raise UsageError(f"there is no training step {step}: {there}", "steps count from 0, warm-up steps included")
     return rows
+
+
+def _operators_of(run: Run, step: int, top: int) -> dict[str, Any]:
+    """The operators of a chosen step, and its number; of a step without any only why."""
+    with Engine.open(run, lazily=True) as engine:
+        try:
+            return {"op_step": {"step": step, "why": None}, **operators_of(engine, step, top)}
+        except UsageError as error:
+            return {"op_step": {"step": step, "why": f"{error.message}; {error.hint}"}}
 
 
 def _run_facts(run: Run) -> dict[str, Any]:

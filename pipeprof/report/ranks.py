@@ -8,10 +8,13 @@ from pipeprof.report.answer import doubts
 from pipeprof.report.causes import causes_of
 from pipeprof.report.words import evidence
 from pipeprof.report.words.ranks import sentence
+from pipeprof.verdict.rank_flops import flops_of_ranks
 from pipeprof.verdict.slow_link import slow_links
 from pipeprof.verdict.straggler import stragglers
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipeprof.query.engine import Engine
 
 CURVE_POINTS = 200
@@ -21,8 +24,11 @@ WHY = {
 }
 
 
-def ranks_of(engine: Engine, *, top: int, several: bool) -> dict[str, Any]:
-    """Rows of the queries of the same names, and the verdicts on them. `several`: there is more than one rank."""
+def ranks_of(engine: Engine, profiler: Mapping[str, Any], *, top: int, several: bool) -> dict[str, Any]:
+    """Rows of the queries of the same names, and the verdicts on them. `several`: there is more than one rank.
+
+    `profiler`: what an imported profiler said of itself, by rank.
+    """
     phases = engine.rows("rank/phase_diff") if several else []
     arrivals = engine.rows("rank/last_arrival") if several else []
     links = engine.rows("rank/link", top=top)
@@ -33,6 +39,7 @@ def ranks_of(engine: Engine, *, top: int, several: bool) -> dict[str, Any]:
         "last_arrival": arrivals,
         "collective_wait": engine.rows("rank/collective_wait", top=top) if several else [],
         "stage": engine.rows("rank/stage"),
+        "flops": flops_of_ranks(profiler),
         "slow_links": slow_links(links),
         "link": links,
         "curve": engine.rows("rank/curve", points=CURVE_POINTS) if several else [],

@@ -22,8 +22,15 @@ if TYPE_CHECKING:
 
 _DECODER = msgspec.json.Decoder(float_hook=str)
 _STREAM = re.compile(r"stream_[0-9a-z]+_[0-9]+_(.+)")
+_PARALLEL = re.compile(r"ascend_cluster_analyse_([a-z]+)-parallel_([0-9]{1,6})_([0-9]{1,6})_[0-9]{1,6}\.csv")
 _LINK = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
 KB = 1000  # of these files: 4.096 KB in 0.00237 ms are given as 1728270 KB/s
+
+
+def parallelism(path: Path) -> dict[str, Any]:
+    """Kind of parallelism, pipeline stages and ranks of the job: only the file's name says it."""
+    said = _PARALLEL.match(path.name)
+    return {"mode": said[1], "stages": int(said[2]), "ranks": int(said[3])} if said else {}
 
 
 def read_hccl(path: Path, out: Out) -> None:

@@ -23,6 +23,7 @@ from pipeprof.read.ascend import (
     trace_view,
 )  # fmt: skip
 from pipeprof.read.ascend.checks import Checks
+from pipeprof.read.ascend.graph_comm import parallelism
 from pipeprof.read.source.document import document, mapping
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class RankFiles:
         for said in self._each("device_info", document):
             devices = mapping(said).get("DeviceInfo")
             self._note_config("device", mapping(devices[0]) if isinstance(devices, list) and devices else {})
+        for path in self._paths("cluster_analyse")[:1]:
+            self._note_config("parallel", parallelism(path))
         for points in self._each("point_info", document):
             one = points[0] if isinstance(points, list) and points else points
             self.points |= {name: value for name, value in mapping(one).items() if isinstance(value, str)}

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pipeprof import escape
 from pipeprof.collect.probe.redact import LEFT_OUT
 
+ANY_COMMAND = ("python", "your_training.py")  # stands for the user's own
 MOST_COMMAND = 1 << 15  # characters; a longer one is not shown to be pasted
 
 
@@ -58,9 +59,13 @@ def is_repeatable(run: dict[str, Any]) -> bool:
 
 
 def verification(run: dict[str, Any], verify: str) -> str:
-    """A suggestion's check (`pipeprof whatif RUN --op 3 --workers 4`) with the run and the command in it."""
+    """A suggestion's check (`pipeprof whatif RUN --op 3 --workers 4`) with the run and the command in it.
+
+    An import knows no command, and what starts the training needs one: it gets one that says so.
+    """
     words = [path_from_there(run) if word == "RUN" else word for word in shlex.split(verify)[1:]]
-    return again(run, words) if is_repeatable(run) else shlex.join(["pipeprof", *words])
+    own_command = [] if words[:1] != ["whatif"] else ["--", *ANY_COMMAND]
+    return again(run, words) if is_repeatable(run) else shlex.join(["pipeprof", *words, *own_command])
 
 
 def pasteable(command: str) -> list[str]:
@@ -91,7 +96,8 @@ def _name(word: str, before: str) -> str:
 
 def without_command(command: str) -> str:
     """`pipeprof whatif` takes the recorded command by itself; other verbs need it."""
-    return command.partition(" -- ")[0] if "pipeprof whatif " in command else ""
+    known = "pipeprof whatif " in command and not command.endswith(shlex.join(["--", *ANY_COMMAND]))
+    return command.partition(" -- ")[0] if known else ""
 
 
 def _elsewhere(run: dict[str, Any]) -> bool:

@@ -18,6 +18,7 @@ from pipeprof.report.answer.shape import (
 )
 from pipeprof.units import format_ns
 
+MINDSPORE = "/site-packages/mindspore/"  # code of its own sources: no place where a user could change something
 LATE = "data_transmission"
 MUCH_MORE = 1.25  # times what the end of all waiting brings, from which a bound is explained
 LITTLE = 1.05  # a predicted gain that is less, and may be a loss, does not stand before what is not predicted
@@ -149,7 +150,7 @@ def _label(found: dict[str, Any]) -> str:
 def _place(found: dict[str, Any]) -> str:
     place = found["place"] or {}
     call, code = place.get("call"), place.get("code")
-    if call and code and call != code:
+    if call and code and call != code and MINDSPORE not in code:
         return f"{call} (runs {code})"
     return call or code or ""
 

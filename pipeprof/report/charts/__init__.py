@@ -83,6 +83,7 @@ def _over_time(engine: Engine, content: dict[str, Any], rep: int, rank: int) -> 
         "Steps": steps.panel(trace),
         "Waits for a batch": samples.waits(trace),
         "Queues": samples.queues(engine.rows("queue/curve", points=samples.POINTS, **at)),
+        "Queues to the device": samples.sink(_of(engine.rows("queue/sink_curve", points=samples.POINTS), rep, rank)),
         "CPU": samples.cpu(engine.rows("host/cpu_curve", points=samples.POINTS, **at)),
         "Memory": samples.memory(_of(engine.rows("memory/curve", points=samples.POINTS), rep, rank)),
     }

@@ -69,6 +69,26 @@ def queues(rows: Sequence[Row]) -> Panel | None:
     return Panel(_lines(points, "fill", "full", "%"), said, notes)
 
 
+def sink(rows: Sequence[Row]) -> Panel | None:
+    """Batches in the queues on the host and on the device, from rows of queue/sink_curve; None without times."""
+    names = {"host_queue": "host queue", "data_queue": "data queue on the device"}
+    known = [row for row in rows if row["t_ns"] is not None]
+    if not known:
+        return None
+    points = [{"t": _s(row["t_ns"]), "depth": round(row["mean_depth"], 3), "of": names[row["side"]]} for row in known]
+    means = [
+        f"the {names[side]} holds {_weighted([row for row in known if row['side'] == side]):.1f} batches on average"
+        for side in dict.fromkeys(row["side"] for row in known)
+    ]
+    return Panel(_lines(points, "depth", "batches"), "; ".join(means))
+
+
+def _weighted(rows: Sequence[Row]) -> float:
+    batches: int = sum(row["batches"] for row in rows)
+    total: float = sum(row["mean_depth"] * row["batches"] for row in rows)
+    return total / batches
+
+
 def queue_name(row: Row, *, several: bool = False) -> str:
     """`MapOp 2`, with the pipeline where there are several."""
     of = f" of {line(row['pipeline_key'])[:6]}" if several else ""

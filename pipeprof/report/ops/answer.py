@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipeprof.query.engine import Engine
+from pipeprof.report.one_step import take_operators
 from pipeprof.report.ops import groups, python_functions, single
 from pipeprof.report.ops.totals import has_totals
 
@@ -26,8 +27,10 @@ def answer(run: Run, question: Question) -> Content:
     if question.top is None:
         question = replace(question, top=groups.usual_top(run, question))
     with Engine.open(run, lazily=True) as engine:
+        if question.step is not None:
+            take_operators(engine, question.step)
         if groups.is_single(run, question):
-            if (question.one_by_one or question.aggregate) or not has_totals(engine):
+            if question.one_by_one or question.aggregate or question.step is not None or not has_totals(engine):
                 return single.build(engine, question, either_side=groups.PROFILE not in run.manifest.options)
             question = replace(question, group_by="type" if question.by_type and not question.by_name else "name")
         counted = replace(question, python_functions=python_functions.are_counted(run, question))

@@ -30,12 +30,13 @@ class Part:
 
 @dataclass
 class Content:
-    """What is printed: `summary` and `footer` are the lines above and below the tables, `total` is for programs."""
+    """What is printed: `summary` and `busy` above the tables, `footer` below them; `total` is for programs."""
 
     kind: str
     parts: list[Part] = field(default_factory=list)
     summary: dict[str, float | None] = field(default_factory=dict)
     footer: dict[str, float | None] = field(default_factory=dict)
+    busy: list[str] = field(default_factory=list)
     total: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     aggregated: bool = False

@@ -77,7 +77,7 @@ def _rows(engine: Engine, question: Question, group: str, *, training: bool) -> 
     if not training:
         return _key_rows(engine, question, group)
     found = _training_rows(engine, group) if group in ("type", "name") else _key_rows(engine, question, group)
-    return with_totals(engine, group, found)
+    return found if question.step is not None else with_totals(engine, group, found)
 
 
 def _training_rows(engine: Engine, group: str) -> list[dict[str, Any]]:

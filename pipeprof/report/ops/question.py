@@ -22,7 +22,8 @@ class Question:
     """Options of `pipeprof ops`. Times are in seconds; `top` 0 is all, a negative one all but that many last rows.
 
     `groups` asks for groups of executions also where single operators are usual, by what is usual then.
-    `python_functions` None counts them where the torch that wrote the trace does.
+    `step` takes the executions of one training step alone. `python_functions` None counts them where the torch that
+    wrote the trace does.
     """
 
     top: int | None = None
@@ -46,6 +47,7 @@ class Question:
     stack_depth: int = 5
     groups: bool = False
     python_functions: bool | None = None
+    step: int | None = None
 
     def grouped(self, text: str) -> Question:
         """The same question for groups by one of GROUPS; `stack N` also says how many frames make a stack.

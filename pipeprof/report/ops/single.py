@@ -10,6 +10,7 @@ import msgspec
 from pipeprof.report.ops.columns import PLACED, SINGLE, Order, parse_order
 from pipeprof.report.ops.content import Content, Part, names
 from pipeprof.report.ops.question import KEYS
+from pipeprof.report.words import busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +39,8 @@ def build(engine: Engine, question: Question, *, either_side: bool = False) -> C
     content = Content("single", aggregated=question.aggregate is not None)
     totals = engine.rows("op/side_total")
     _add_totals(content, totals)
+    if question.print_only == "summary":
+        _add_busy(content, engine.rows("op/busy"))
     for side in _sides(question):
         content.parts.append(_part(engine, question, order, side, every=every))
     if either_side and not question.print_only and len(content.parts) == 1 and not content.parts[0].count:
@@ -173,6 +176,16 @@ def _add_totals(content: Content, totals: Sequence[dict[str, Any]]) -> None:
         "device_ns": found["device"],
         "host_ns": found["host"],
     }
+
+
+def _add_busy(content: Content, rows: Sequence[dict[str, Any]]) -> None:
+    """How busy the devices are, of all ranks; `busy` of the total for programs."""
+    told = busy.telling(rows)
+    several = len({(row["rep"], row["rank"]) for row in told}) > 1
+    for row in told:
+        where = f"rep {row['rep']}, rank {row['rank']}: " if several else ""
+        content.busy.append(where + busy.sentence(row))
+    content.total["busy"] = told
 
 
 def _add_copy_time(engine: Engine, question: Question, content: Content) -> None:

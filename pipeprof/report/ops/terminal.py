@@ -41,6 +41,8 @@ def show(console: Console, content: Content) -> None:
     """Print the summary and the tables."""
     for title, value in content.summary.items():
         console.print(Text(f"{title:<20} {cells.time(value)}"))
+    for sentence in content.busy:
+        console.print(Text(sentence))
     for part in content.parts:
         if content.summary:
             console.print()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Section, costs, filled, in_windows, rows_at, short_name
 from pipeprof.report.sections.streams import add_devices, add_streams
+from pipeprof.report.words import busy
 from pipeprof.units import format_ns, format_ratio
 
 MOST_TYPES, MOST_INSTANCES = 10, 5
@@ -15,6 +17,14 @@ LAYERS = {"operator_details": "on the host", "api_statistic": "of the API", "dat
 def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     """Types and single operators with the most time, of the rank in focus."""
     section = Section("Operators (from op windows)" if in_windows(content) else "Operators")
+    chosen = content["op_step"]
+    only = ""
+    if chosen and chosen["why"] is None:
+        only = f" --step {chosen['step']}"
+        section.title = f"Operators of step {chosen['step']}"
+    elif chosen:
+        section.notes.append(f"{capital(chosen['why'])}: these are of all steps")
+    section.notes += [busy.sentence(row) for row in busy.telling(rows_at(content["op_busy"], focus))]
     types = rows_at(content["ops"], focus)
     nested = any(row["self_ns"] not in (None, row["total_ns"]) for row in types)
     times = ("count", "total", "mean", "max", "own time", "share of own" if nested else "share")
@@ -24,7 +34,7 @@ def operators_section(content: dict[str, Any], focus: tuple[int, int]) -> Sectio
     if rows:
         section.blocks.append(filled(("type", "phase", *times), rows, words=(0, 1)))
         section.notes.append(
-            f"{len(rows)} of {len(types)} types; all of them: pipeprof ops {content['run']['path']} --top 0"
+            f"{len(rows)} of {len(types)} types; all of them: pipeprof ops {content['run']['path']}{only} --top 0"
         )
     recorded = not content["run"]["source"].startswith("import:")
     instances = [

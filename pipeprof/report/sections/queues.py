@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import capital
-from pipeprof.report.sections.block import Block, Section, rows_at
+from pipeprof.report.sections.block import Block, Section, filled, rows_at
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ STAGES = {
     "data_processing": "the data pipeline on the host is slow: the host queue runs empty",
     "data_transmission": "the transfer from host to device is slow: the host queue is filled, the device's is not",
 }
+QUEUES = {"host_queue": "host queue", "data_queue": "data queue"}
 MINDINSIGHT = {
     "data_processing": "the data processing is slow",
     "minddata_device_queue_rate": "the data processing is slow",
@@ -32,6 +33,7 @@ def queues_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
         return section
     listed = [line for row in rows for line in _lines(row)]
     section.blocks.append(Block(("queue", "batches", "found empty", "wait"), listed, frozenset((1, 2, 3))))
+    _over_time(section, content["pipeline"]["sink_depth"], rows[0])
     section.notes += _said(content, rows)
     section.notes.append("batches after the first quarter; a queue that is found empty makes its reader wait")
     return section
@@ -45,6 +47,22 @@ def _lines(row: dict[str, Any]) -> list[list[str]]:
         wait = format_ns(row["device_wait_ns"])
         lines.append(["data queue, on the device", "-", format_ratio(row["device_empty_share"]), f"{wait} per batch"])
     return lines
+
+
+def _over_time(section: Section, depths: Sequence[dict[str, Any]], row: dict[str, Any]) -> None:
+    """Mean depth of either queue in equal parts of the batches; of the rank that `row` is about."""
+    here = rows_at(depths, (row["rep"], row["rank"]))
+    parts = {side: [one for one in here if one["side"] == side] for side in QUEUES}
+    kept = {side: of_side for side, of_side in parts.items() if len(of_side) > 1}
+    if not kept:
+        return
+    longest = max(kept.values(), key=len)
+    listed = [
+        [f"{one['first_batch']} to {one['last_batch']}" if one["batches"] > 1 else str(one["first_batch"]),
+         *(f"{of_side[at]['mean_depth']:.1f}" if at < len(of_side) else "-" for of_side in kept.values())]
+        for at, one in enumerate(longest)
+    ]  # fmt: skip
+    section.blocks.append(filled(("depth over time, batches", *(QUEUES[side] for side in kept)), listed))
 
 
 def _said(content: dict[str, Any], rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.sections.block import Block, Section, filled, format_rate, short_name
+from pipeprof.report.sections.rank_flops import add_flops
 from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_ns, format_ratio
 
@@ -27,6 +28,7 @@ def stragglers_section(content: dict[str, Any]) -> Section:
     section.notes += _reasons(found) + _suggestions(found)
     section.notes += [_slow_link(link) for link in ranks["slow_links"][:MOST_ROWS]]
     _stages(section, ranks["stage"])
+    add_flops(section, ranks["flops"])
     _differences(section, ranks["phase_diff"])
     _waits(section, ranks["collective_wait"], content["steps"]["communication"])
     _links(section, ranks["link"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pipeprof.report.timeline.read import batches, distinct, whole
 from pipeprof.report.timeline.text import NONE, counter_text, flow_text, microseconds_text, quoted
 from pipeprof.report.timeline.tracks import TRACK
+from pipeprof.report.words.busy import title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
     from pipeprof.report.timeline.clock import Place
     from pipeprof.report.timeline.tracks import Tracks
 
-TABLES = ("queue", "op_service", "cpu", "memory", "counter", "flow")
+TABLES = ("queue", "fetch", "op_service", "cpu", "memory", "counter", "flow")
+SIDES = {
+    "iterator": "batches ready for the loop", "host_queue": "host queue, before the device",
+    "data_queue": "data queue, on the device",
+}  # fmt: skip
 _FLOW = {"start": "s", "step": "t", "end": "f"}
 _FLOW_COLUMNS = ("t_ns", "track", "category", "name", "side", "flow_id")
 _SHORT = "^[0-9]{1,11}$"
@@ -34,6 +39,7 @@ class Counter(NamedTuple):
     value: str
     series: str
     name: Callable[..., str]
+    at: str = "t_ns"  # its column of times
 
 
 class PipelineNames:
@@ -73,6 +79,7 @@ def counters(names: PipelineNames) -> list[Counter]:
     held = ("allocated_bytes", "reserved_bytes", "active_bytes", "rss_bytes")
     return [
         Counter("queue", op, "depth", "depth", lambda *key: f"queue: {names.op(*key)}"),
+        Counter("fetch", ("side",), "depth", "depth", lambda side: f"queue: {SIDES.get(side, side)}", "start_ns"),
         Counter("op_service", op, "avg_ns", "us per row", lambda *key: f"service: {names.op(*key)}"),
         *(Counter("cpu", owner, f"{kind}_ratio", kind, cpu) for kind in ("user", "sys", "idle")),
         *(Counter("memory", ("device", "name", "pid"), value, value, memory) for value in held),
@@ -81,8 +88,9 @@ def counters(names: PipelineNames) -> list[Counter]:
 
 def counter_texts(place: Place, files: Sequence[Share], counter: Counter) -> Iterator[tuple[int, memoryview]]:
     """Number and text of a counter's readings."""
-    for table in batches(files, ("t_ns", *counter.keys, counter.value), place.first_ns, place.last_ns):
-        rows = _drawn(table, place, counter.value)
+    columns = ("t_ns", *counter.keys, counter.value)
+    for table in batches(files, (counter.at, *columns[1:]), place.first_ns, place.last_ns):
+        rows = _drawn(table.rename_columns(columns), place, counter.value)
         if rows.num_rows:
             kinds, found = distinct(rows, counter.keys)
             heads = [_head("C", place.pid, 0, counter.name(*key)) for key in found]
@@ -99,6 +107,24 @@ def source_counter_texts(place: Place, files: Sequence[Share]) -> Iterator[tuple
             heads = [_head("C", place.pid, 0, f"{track}: {name}") for track, name, _ in found]
             tails = [f',"cat":"counter","args":{{{quoted(series or "value")}:' for *_, series in found]
             yield rows.num_rows, _readings(place, rows, "value", (heads, kinds), tails)
+
+
+def busy_texts(place: Place, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[int, memoryview]]:
+    """Number and text of how busy each device is, of rows of op/busy_curve; 0 where its operators are not recorded."""
+    for device in dict.fromkeys(row["device"] for row in rows):
+        here = [row for row in rows if row["device"] == device]
+        readings: list[tuple[int, float]] = []
+        for row, after in zip(here, [*here[1:], None], strict=True):
+            readings.append((row["start_ns"], row["busy_share"]))
+            if after is None or after["start_ns"] > row["end_ns"]:
+                readings.append((row["end_ns"], 0.0))
+        inside = [(at, share) for at, share in readings if place.first_ns <= at <= place.last_ns]
+        kept = [one for at, one in enumerate(inside) if not at or one[1] != inside[at - 1][1]]
+        if kept:
+            head, tail = _head("C", place.pid, 0, f"busy: {title(device)}"), ',"cat":"counter","args":{"share":'
+            at = np.array([at for at, _ in kept], np.int64) + place.offset_ns
+            shares = pa.array([share for _, share in kept], pa.float64())
+            yield len(kept), counter_text(at, pa.array([head] * len(kept)), pa.array([tail] * len(kept)), shares)
 
 
 def flow_texts(place: Place, files: Sequence[Share], tracks: Tracks) -> Iterator[tuple[int, memoryview]]:

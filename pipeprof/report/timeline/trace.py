@@ -19,7 +19,14 @@ from pipeprof.report.timeline.clock import (
     stored_ranks,
     within_steps,
 )
-from pipeprof.report.timeline.counters import PipelineNames, counter_texts, counters, flow_texts, source_counter_texts
+from pipeprof.report.timeline.counters import (
+    PipelineNames,
+    busy_texts,
+    counter_texts,
+    counters,
+    flow_texts,
+    source_counter_texts,
+)
 from pipeprof.report.timeline.read import merged
 from pipeprof.report.timeline.sink import Sink
 from pipeprof.report.timeline.slices import SliceRows
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
 
     from pipeprof.record.run import Manifest, Run, Share
 
+BUSY_POINTS = 200  # about, of a device; at least one for each step
 _TABLES = (*timeline_slices.TABLES, *timeline_counters.TABLES)
 
 
@@ -118,6 +126,11 @@ class _Writer:
                 self._put(place, sink, count, text)
         for count, text in source_counter_texts(place, files("counter")):
             self._put(place, sink, count, text)
+        if files("op"):
+            with Engine.open(self.run, lazily=True) as engine:
+                busy = engine.rows("op/busy_curve", rep=place.rep, rank=place.rank, points=BUSY_POINTS)
+            for count, text in busy_texts(place, busy):
+                self._put(place, sink, count, text)
 
     def _slices(self, place: Place, sink: Sink, tracks: Tracks, rows: SliceRows) -> None:
         for part in merged(rows.sources(), place.first_ns, place.last_ns):

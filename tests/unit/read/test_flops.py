@@ -63,6 +63,8 @@ def test_a_layer_has_the_operations_that_torch_counts(name, dims, values, ours):
         (call("Conv2DBackpropInput", (1, 64, 7, 7), (64, 3, 3, 3), out=[(1, 3, 7, 7)]), 2 * 64 * 49 * 27),
         (call("Conv2DBackpropFilter", (1, 64, 7, 7), (1, 3, 7, 7), out=[(64, 3, 3, 3)]), 2 * 64 * 49 * 27),
         (call("Conv2DTranspose", (1, 8, 7, 7), (8, 4, 2, 2), out=[(1, 4, 14, 14)]), 2 * 8 * 49 * 16),
+        (call("LSTM", (5, 3, 8), (1, 3, 16), out=[(5, 3, 16)]), 2 * 5 * 3 * 4 * 16 * 24),
+        (call("LSTM", (5, 3, 8), (2, 3, 16), out=[(5, 3, 32)]), None),  # two directions, or layers
         (call("BiasAdd", (4, 10), (10,), out=[(4, 10)]), 40),
         (call("AddN", (4,), (4,), (4,), out=[(4,)]), 8),
         (call("ReduceSum", (4, 10), out=[(4,)]), 40),

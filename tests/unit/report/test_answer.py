@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.report.answer import answer_of
-from pipeprof.report.answer.data import _by_not_waiting, _is_little, _reason, _sentence
+from pipeprof.report.answer import answer_of, command
+from pipeprof.report.answer.data import _by_not_waiting, _is_little, _place, _reason, _sentence
 from pipeprof.report.answer.doubts import WORDS, clauses, reason
 from pipeprof.report.answer.ended import _frames
 from pipeprof.report.answer.screen import command_lines, height, lines
@@ -66,7 +66,7 @@ def content(make_run, tables, **more):
     with Engine.open(made) as engine:
         steps = {"summary": engine.rows("step/summary")}
         diagnosis = diagnosis_of(engine, made, engine.rows("step/data_wait"), engine.rows("queue/pipelines"))
-        ranks = ranks_of(engine, top=10, several=False)
+        ranks = ranks_of(engine, {}, top=10, several=False)
     return {"run": run(**more), "steps": steps, "diagnosis": diagnosis, "ranks": ranks, "ops": [], "op_totals": [],
             "memory": [], "pipeline": {"pipelines": []}}  # fmt: skip
 
@@ -235,3 +235,17 @@ def test_a_traceback_ends_with_the_error_and_has_no_rules_between():
     ]
     shown = _frames({"error": "RuntimeError: no such file", "lines": found})
     assert shown == ["  File 'a.py', line 3", "RuntimeError: Refer to", "[ERROR] no such file"]
+
+
+def test_the_check_of_an_import_has_room_for_the_command_that_it_does_not_know():
+    check = "pipeprof whatif RUN --op 1 --workers 2"
+    imported = run(source="import:minddata", command=[])
+    assert command.verification(imported, check) == "pipeprof whatif r --op 1 --workers 2 -- python your_training.py"
+    assert command.without_command(command.verification(imported, check)) == ""
+    assert command.without_command(command.verification(run(), check)) == "pipeprof whatif r --op 1 --workers 2"
+
+
+def test_code_of_mindspores_own_sources_is_no_place_to_look_at():
+    library = "/venv/lib/python3.11/site-packages/mindspore/dataset/engine/datasets_user_defined.py:1227"
+    assert _place({"place": {"call": "train.py:6", "code": library}}) == "train.py:6"
+    assert _place({"place": {"call": "train.py:6", "code": "rows.py:3"}}) == "train.py:6 (runs rows.py:3)"

@@ -13,7 +13,7 @@ import pytest
 from pipeprof.record.run import NotMeasured
 from pipeprof.report import charts, html
 from pipeprof.report.build import build
-from pipeprof.report.charts import overtime, pipeline, ranks, script, steps, whole_run
+from pipeprof.report.charts import overtime, pipeline, ranks, samples, script, steps, whole_run
 from pipeprof.report.charts.chart import inline
 
 MB = 1_000_000
@@ -184,3 +184,16 @@ def test_equal_charts_have_equal_specifications_and_other_data_other_names():
     assert spec(1) == spec(1)
     assert json.dumps(spec(1)).count("view_") > 0
     assert spec(1)["vconcat"][0]["name"] != spec(2)["vconcat"][0]["name"]
+
+
+def test_queues_to_the_device_are_drawn_over_time():
+    rows = [
+        {"side": side, "t_ns": at * 1_000_000_000, "mean_depth": depth, "batches": 5}
+        for side, depth in (("data_queue", 0.5), ("host_queue", 6.0)) for at in range(3)
+    ]  # fmt: skip
+    panel = samples.sink(rows)
+    assert panel.said == (
+        "the data queue on the device holds 0.5 batches on average; the host queue holds 6.0 batches on average"
+    )
+    assert panel.drawn.to_dict(validate=False)["data"]["values"][3] == {"t": 0.0, "depth": 6.0, "of": "host queue"}
+    assert samples.sink([{**row, "t_ns": None} for row in rows]) is None

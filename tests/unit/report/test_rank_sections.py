@@ -9,6 +9,7 @@ import random
 import pytest
 from rich.console import Console
 
+from pipeprof.read.foreign import import_path
 from pipeprof.report import html, json_text, markdown, terminal
 from pipeprof.report.build import build
 from pipeprof.report.sections import sections
@@ -251,6 +252,17 @@ def test_both_queues_with_our_verdict_and_mindinsight_s(imported, host, device, 
     ]
 
 
+def test_the_depth_of_both_queues_is_shown_over_time(imported):
+    tables = sink(8, 0)
+    for number, row in enumerate(tables["fetch"]):
+        if row["side"] == "host_queue" and number >= 40:
+            row["depth"] = 2
+    shown = cells(section(imported(tables), "Queues between host and device"), "depth over time, batches")
+    assert [tuple(row.values()) for row in shown] == [
+        (f"{at * 4} to {at * 4 + 3}", "8.0" if at < 5 else "2.0", "0.0") for at in range(10)
+    ]
+
+
 @pytest.fixture(params=["trace", "stages", "totals", "sink"])
 def any_import(request, imported):
     return imported({"trace": trace, "stages": stages, "totals": totals, "sink": lambda: sink(0, 0)}[request.param]())
@@ -274,7 +286,8 @@ def test_every_format_shows_the_same_sections(any_import):
         assert f"<h2>{part.title}</h2>" in html.text(content)
     document = json.loads(json_text.text(content))
     assert set(document["ranks"]) == {
-        "causes", "straggler", "phase_diff", "last_arrival", "collective_wait", "stage", "slow_links", "link", "curve",
+        "causes", "straggler", "phase_diff", "last_arrival", "collective_wait", "stage", "flops", "slow_links", "link",
+        "curve",
     }  # fmt: skip
     assert {"split", "variation", "curve", "streams", "collectives", "transports"} <= set(document["steps"])
 
@@ -290,3 +303,29 @@ def test_operators_without_steps_are_not_called_missing(imported):
     assert any("`pipeprof ops`" in text for text in build(imported(ops))["diagnosis"]["network"]["suggestions"])
     link = {"rank_link": [{"name": "a", "src_rank": 0, "dst_rank": 1, "bytes": 5, "dur_ns": 5}]}
     assert any("do not say what runs" in text for text in build(imported(link))["diagnosis"]["network"]["suggestions"])
+
+
+def said_of_flops(make_run, files):
+    """What the section on stragglers says after the import of `flops_summary_*` and a cluster's files."""
+    folder = make_run({}).path.parent / "files"
+    folder.mkdir()
+    for rank, work in enumerate(files):
+        (folder / f"flops_summary_{rank}.json").write_text(json.dumps({"FLOPs": work, "FLOPS": 9868.936}))
+        (folder / f"ascend_cluster_analyse_pipeline-parallel_2_4_{rank}.csv").write_text(
+            "computation_time,communication_alone_time,stage_time,receive_alone_time,"
+            "collective_communication_alone_time\n10,2,12,1,1\n11,2,13,1,1\n10.5,2,12.5,1,1\n"
+        )
+    return section(import_path(folder, folder.parent / "flops"), "Stragglers and waits between ranks")
+
+
+def test_a_stage_that_computes_more_is_named_as_mindinsight_names_it(make_run):
+    found = said_of_flops(make_run, [100.0, 100.0, 160.0, 160.0])
+    assert [row["operations of a step"] for row in cells(found, "pipeline stage")] == ["100.00 MFLOP", "160.00 MFLOP"]
+    assert "pipeline stage 2 computes 160.00 MFLOP in a step, 23.1 % more than the mean of the stages" in " ".join(
+        found.notes
+    )
+
+
+def test_ranks_that_are_missing_keep_mindinsight_from_naming_a_stage(make_run):
+    found = said_of_flops(make_run, [100.0, 160.0])
+    assert any("they need the files of all ranks (2 ranks of 4)" in note for note in found.notes)

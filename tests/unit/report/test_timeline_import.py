@@ -69,7 +69,9 @@ def test_the_same_operator_totals_of_every_rank(make_run, tmp_path):
     assert [(rep.rep, [rank.rank for rank in rep.ranks]) for rep in again.manifest.reps] == [(0, [0, 1]), (1, [1])]
     assert again.manifest.warnings == []
     with Engine.open(again) as engine:
-        counters = engine.sql("SELECT rank, name, value FROM counter ORDER BY rank").to_pylist()
+        counters = engine.sql(
+            "SELECT rank, name, value FROM counter WHERE name LIKE '%memory%' ORDER BY rank"
+        ).to_pylist()
     assert [(row["rank"], row["value"]) for row in counters] == [(0, 7.0), (1, 7.0)]
 
 

@@ -145,6 +145,7 @@ def test_queues_service_cpu_and_memory_are_counters(make_run, draw):
     key = {"pipeline_id": 0, "op_id": 2}
     found = draw(make_run({
         "pipeline_op": [{**key, "op_type": "MapOp", "name": "flip"}],
+        "fetch": [{"pipeline_id": 0, "start_ns": 1000, "wait_ns": 5, "depth": 6, "side": "host_queue"}],
         "queue": [{**key, "t_ns": 1000, "depth": 3}, {**key, "t_ns": 2000, "depth": None}],
         "op_service": [{**key, "t_ns": 1000, "avg_ns": 1234}],
         "cpu": [{"t_ns": 1000, "scope": "process", "name": "trainer", "pid": 9, "user_ratio": 0.5, "sys_ratio": float("nan")}],
@@ -152,6 +153,7 @@ def test_queues_service_cpu_and_memory_are_counters(make_run, draw):
     }))  # fmt: skip
     assert {(event["name"], *event["args"].items()) for event in found["C"]} == {
         ("queue: pipeline 0 · 2 MapOp flip", ("depth", 3)),
+        ("queue: host queue, before the device", ("depth", 6)),
         ("service: pipeline 0 · 2 MapOp flip", ("us per row", Decimal("1.234"))),
         ("cpu: process trainer 9", ("user", Decimal("0.5"))),
         ("memory: CPU pool", ("allocated_bytes", 7)),
@@ -227,7 +229,8 @@ def test_only_chosen_steps_ranks_and_repetitions(make_run, draw):
     found = draw(run, steps=(1, 3), ranks=frozenset({0}), rep=0)
     assert {event["args"]["op_id"] for event in found["X"] if event["cat"] == "cpu_op"} == {1, 2}
     assert [name for name, *_ in slices(found, "step")] == ["step 1", "step 2"]
-    assert len(found["C"]) == 3  # those at the very edges of the steps included
+    levels = [event for event in found["C"] if event["name"].startswith("memory")]
+    assert len(levels) == 3  # those at the very edges of the steps included
     assert len({event["pid"] for event in found["X"]}) == 1
     assert len({event["pid"] for event in draw(run)["X"]}) == 4
 
@@ -318,7 +321,9 @@ def test_a_whole_small_trace(make_run, tmp_path):
         '{"ph":"M","pid":1,"tid":1,"name":"thread_sort_index","args":{"sort_index":400001}},\n'
         '{"ph":"X","pid":1,"tid":1,"ts":1.500,"dur":0.250,"cat":"cpu_op","name":"net/Add-op0",'
         '"args":{"op_id":0,"type":"Add","phase":"forward","step":0}},\n'
-        '{"ph":"C","pid":1,"tid":0,"name":"memory: CPU pool","ts":1000.000,"cat":"counter","args":{"allocated_bytes":7}}\n'
+        '{"ph":"C","pid":1,"tid":0,"name":"memory: CPU pool","ts":1000.000,"cat":"counter","args":{"allocated_bytes":7}},\n'
+        '{"ph":"C","pid":1,"tid":0,"name":"busy: Operators","ts":1.500,"cat":"counter","args":{"share":1}},\n'
+        '{"ph":"C","pid":1,"tid":0,"name":"busy: Operators","ts":1.750,"cat":"counter","args":{"share":0}}\n'
         "]}\n"
     )
 
@@ -327,3 +332,12 @@ def test_every_operator_is_there_once(make_run, draw):
     ops = [op(n % 7, n * 3, 2, track=f"t{n % 3}") for n in range(500)]
     found = draw(make_run({"op": ops}), "t.json.gz")
     assert Counter(event["args"]["op_id"] for event in found["X"]) == Counter(row["op_id"] for row in ops)
+
+
+def test_how_busy_a_device_is_is_a_counter_that_ends_with_what_was_recorded(make_run, draw):
+    steps = [step(0), step(1), step(2)]
+    ops = [op(0, 0, 5 * MS), op(1, 20 * MS, 10 * MS)]  # none in step 1
+    info = [{"op_id": 0, "device": "GPU"}, {"op_id": 1, "device": "GPU"}]
+    found = draw(make_run({"step": steps, "op": ops, "op_info": info}))
+    readings = [(event["ts"], event["args"]["share"]) for event in found["C"] if event["name"] == "busy: GPU"]
+    assert readings == [(0, 1), (5_000, 0), (20_000, 1), (30_000, 0)]

@@ -1,0 +1,47 @@
+-- What a device's operators were recorded in: training steps, or all of the time from the first to the last of them.
+--
+-- A step counts when an operator of the device began in it; without any such step there is one row.
+--
+-- Reads: busy_span, train_step
+-- Gives, one row per (rep, rank, device, start_ns):
+--   rep        bigint   repetition
+--   rank       bigint   process rank
+--   device     varchar  as in busy_span
+--   kind_step  bigint   the training step; null where none is known
+--   start_ns   bigint   ns  start
+--   end_ns     bigint   ns  end
+WITH stepped AS (
+  SELECT
+    rep, rank, busy_span.device, train_step.kind_step,
+    train_step.end_ns - train_step.dur_ns AS start_ns,
+    train_step.end_ns
+  FROM train_step
+  INNER JOIN busy_span USING (rep, rank)
+  WHERE
+    busy_span.start_ns >= train_step.end_ns - train_step.dur_ns
+    AND busy_span.start_ns < train_step.end_ns
+  GROUP BY ALL
+),
+
+whole AS (
+  SELECT
+    rep, rank, device,
+    CAST(NULL AS BIGINT) AS kind_step,
+    min(start_ns) AS start_ns,
+    max(end_ns) AS end_ns
+  FROM busy_span
+  GROUP BY ALL
+),
+
+piece AS (
+  SELECT *
+  FROM stepped
+  UNION ALL
+  SELECT whole.*
+  FROM whole
+  ANTI JOIN stepped USING (rep, rank, device)
+)
+
+SELECT
+  rep, rank, device, kind_step, start_ns, end_ns
+FROM piece
