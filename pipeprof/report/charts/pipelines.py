@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.escape import line
 from pipeprof.report.charts.chart import WIDTH, Chart, inline, sentence
 from pipeprof.report.charts.pipeline import ROW_HEIGHT, boxes_of
 from pipeprof.units import format_count, format_ns, format_ratio
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 SIDES = ("base", "new")
 CHANGED, FILLS = "#d62728", ("#f4a582", "#f7f7f7", "#92c5de")
+_ALONE = "only on this side"
 MOST_WORK, MOST_FILL = 1.1, 0.1  # a tenth more or less work, or fill by a tenth of the queue, is marked
 _GAP, _ENDS = 0.04, 0.2  # between the sides, of the width; the edge below a box, of its row
 
@@ -29,7 +31,10 @@ def chart(pipelines: Mapping[str, Sequence[Row]]) -> Chart:
         return Chart("chart-pipelines", title, f"{lack} A baseline does not keep it.")
     found = changes(stages)
     names = list(dict.fromkeys(name for side in SIDES for name in found[side]))
-    said = f"{format_count(len(names), 'operator')} changed: {', '.join(names)}" if names else "no operator changed"
+    how = {name: found["new"].get(name) or "only in the base" for name in names}
+    how |= {name: "only in the new run" for name, what in found["new"].items() if what == _ALONE}
+    listed = "; ".join(f"{line(name)}: {what}" for name, what in how.items())
+    said = f"{format_count(len(names), 'operator')} changed: {listed}" if names else "no operator changed"
     caption = (
         f"{sentence(said)}\nThe base is on the left, the source at the top. A box's colour is the fill of its output "
         "queue. What changed has a red edge and a last line that says how: other workers, a tenth more or less work a "
@@ -54,7 +59,7 @@ def changes(stages: Mapping[str, Sequence[Row]]) -> dict[str, dict[str, str]]:
     for side, other in (SIDES, SIDES[::-1]):
         for name in named[side]:
             if name not in named[other]:
-                found[side][name] = "only on this side"
+                found[side][name] = _ALONE
     for name, base in named["base"].items():
         if name in named["new"] and (said := _change(base, named["new"][name])):
             found["new"][name] = said

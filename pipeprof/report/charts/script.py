@@ -92,6 +92,8 @@ _MARGINS = {
     "chart-run": 190,
     "chart-changes": 190,
     "chart-variants": 190,
+    "chart-pipelines": 30,
+    "chart-flame": 30,
 }  # px beside the drawing itself: long labels of an axis
 _MARGIN = 85
 _LARGEST = 16 << 20  # bytes of a script
