@@ -84,7 +84,8 @@ class Engine:
 
         Raises RunError, naming the file, when one of its Parquet files is damaged; lazily, what reads it does.
         """
-        connection = duckdb.connect(":memory:", config=_config())
+        stored = sum(path.stat().st_size for path in run.files("step")) if files else 0  # of the user's SQL: the least
+        connection = duckdb.connect(":memory:", config=_config(stored))
         engine = cls(connection, run, files=files)
         try:
             if not lazily:
@@ -324,9 +325,9 @@ def _of_stream(error: Exception) -> duckdb.Error:
     return found(str(error)) if issubclass(found, duckdb.Error) else duckdb.Error(str(error))
 
 
-def _config() -> dict[str, str | bool | int | float | list[str]]:
-    """What does not fit into the memory goes to the temporary folder."""
-    return {"threads": str(_threads()), "memory_limit": f"{limits.most_memory() >> 20}MiB"}
+def _config(stored: int = 0) -> dict[str, str | bool | int | float | list[str]]:
+    """What does not fit into the memory goes to the temporary folder. `stored`: bytes of the run's steps."""
+    return {"threads": str(_threads()), "memory_limit": f"{limits.most_memory_for(stored) >> 20}MiB"}
 
 
 def _threads() -> int:
