@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from layout import faults
 
 from pipeprof.record import store
 from pipeprof.record.run import Manifest, Run
@@ -99,7 +100,8 @@ DRAWN = "[...document.querySelectorAll('.chart')].every((one) => one.dataset.dra
 
 @pytest.fixture
 def opened(browser, tmp_path, request, barriers):
-    """`opened(html, width, scheme)` shows a page whose charts are drawn, and which is free of barriers by axe-core's rules.
+    """`opened(html, width, scheme)` shows a page whose charts are drawn, and which is free of barriers by axe-core's rules,
+    with nothing cut off or on top of something else.
 
     At the end it has neither complained nor asked for anything. With PIPEPROF_SCREENSHOTS=FOLDER a picture of it is kept.
     """
@@ -117,8 +119,9 @@ def opened(browser, tmp_path, request, barriers):
         page.on("request", lambda asked: asked.url == path.as_uri() or complaints.append(asked.url))
         page.goto(path.as_uri())
         page.wait_for_function(DRAWN)
-        keep_picture(page, f"{request.node.name}-{path.stem}")
+        keep_pictures(page, f"{request.node.name}-{path.stem}")
         assert barriers(page) == []
+        assert faults(page) == []
         return page
 
     yield load
@@ -127,12 +130,25 @@ def opened(browser, tmp_path, request, barriers):
     assert complaints == []
 
 
-def keep_picture(page, name):
-    """Of the whole page, where somebody wants to look at it."""
+def keep_pictures(page, name):
+    """Of the whole page, narrow and wide, light and dark, where somebody wants to look at it; then it is as it was."""
     folder = os.environ.get("PIPEPROF_SCREENSHOTS")
-    if folder:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=Path(folder) / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)}.png", full_page=True)
+    if not folder:
+        return
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
+    before = page.viewport_size
+    for width in (400, 1400):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.reload()  # charts are as wide as the page was when they were drawn
+        page.wait_for_function(DRAWN)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=Path(folder) / f"{plain}-{width}-{scheme}.png", full_page=True)
+    page.emulate_media()
+    page.set_viewport_size(before)
+    page.reload()
+    page.wait_for_function(DRAWN)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # Options of `collect` that are written into the manifest.
 KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "fp_point", "bp_point", "keep_spool")
+
+NO_FILE = ""  # --live alone
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -78,12 +81,21 @@ KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "
     metavar="FILE",
     help="Run with the settings that `pipeprof tune` found (its settings.json); the script is not touched.",
 )
+@click.option(
+    "--live",
+    is_flag=False,
+    flag_value=NO_FILE,
+    metavar="[FILE]",
+    help="Keep what `pipeprof top` shows in FILE while it is recorded; without FILE, say how to watch it.",
+)
 @click.option("--force", is_flag=True, help="Replace the run if the folder holds one.")
 @redact_option
 @click.option("--keep-spool", is_flag=True, help="Keep the raw files that the tables are made from.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def collect(path: Path | None, apply_file: Path | None, command: tuple[str, ...], **options: Any) -> None:  # fmt: skip
+def collect(
+    path: Path | None, apply_file: Path | None, live: str | None, command: tuple[str, ...], **options: Any
+) -> None:
     """Profile a MindSpore training without changing its script.
 
     \b
@@ -91,11 +103,13 @@ def collect(path: Path | None, apply_file: Path | None, command: tuple[str, ...]
       pipeprof collect -o base --reps 5 -- python -m mypkg.train
       pipeprof collect -- msrun --worker_num=2 --local_worker_num=2 train.py
       pipeprof collect --schedule skip_first=10,wait=5,active=3 -- bash run.sh
+      pipeprof collect --live now.txt -- python train.py    # elsewhere: watch cat now.txt
 
     Put it in front of the command that you type anyway. The command keeps its input, output, signals, working directory
     and exit code. The newest run is what `pipeprof report` and other verbs take when none is named.
     """  # noqa: D301
     from pipeprof.collect.launch import ProbeOptions, die_like
+    from pipeprof.collect.live import watched
     from pipeprof.collect.session import create_run, parse_schedule, record
 
     if not command:
@@ -120,20 +134,33 @@ def collect(path: Path | None, apply_file: Path | None, command: tuple[str, ...]
         if not quiet and (rep or reps > 1):
             say(f"pipeprof: repetition {rep + 1} of {reps}")
 
-    outcomes = record(run, command, probe, reps=reps, host_interval_s=options["host_interval"], started=started)
-    from pipeprof.read.spool.finish import finish  # brings threads, which must not be there while signals are passed on
-
-    try:
-        with progress_line("pipeprof: writing the tables", quiet=quiet) as progress:
-            finish(run, keep_spool=options["keep_spool"], progress=progress)
-        sum_up(run, quiet=quiet)
-    except PipeprofError as error:  # ours, not the command's: its exit code stands
-        tell_error(error.message, error.hint)
+    with watched(run.path, _live(live, run)):
+        outcomes = record(run, command, probe, reps=reps, host_interval_s=options["host_interval"], started=started)
+        _finish(run, keep_spool=options["keep_spool"], quiet=quiet)
     _tell_warnings(run)
     status = next((outcome.status for outcome in outcomes if outcome.status), 0)
     if status < 0:
         die_like(status)
     sys.exit(status)
+
+
+def _live(live: str | None, run: Run) -> Path | None:
+    """The file of --live; without one the way to watch the run is said."""
+    if live == NO_FILE:
+        say(f"pipeprof: to watch it: pipeprof top {shlex.quote(str(run.path))}")
+    return Path(live) if live else None
+
+
+def _finish(run: Run, *, keep_spool: bool, quiet: bool) -> None:
+    """Make the tables of a run and sum it up."""
+    from pipeprof.read.spool.finish import finish  # brings threads, which must not be there while signals are passed on
+
+    try:
+        with progress_line("pipeprof: writing the tables", quiet=quiet) as progress:
+            finish(run, keep_spool=keep_spool, progress=progress)
+        sum_up(run, quiet=quiet)
+    except PipeprofError as error:  # ours, not the command's: its exit code stands
+        tell_error(error.message, error.hint)
 
 
 def _settings(path: Path | None) -> Settings | None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN
 from pipeprof.cli.told import say
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @click.command()
@@ -25,8 +23,16 @@ if TYPE_CHECKING:
     metavar="PORT",
     help="Give Prometheus what it fetches from 127.0.0.1:PORT/metrics instead of showing it; 0 takes any free port.",
 )
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Keep the newest look in FILE, for `watch cat FILE`.",
+)
+@keeps_files("output")
 @format_option("json")
-def top(run: Path, form: str, listen: int | None, *, once: bool) -> None:
+def top(run: Path, form: str, listen: int | None, output: Path | None, *, once: bool) -> None:
     """Watch a training while it runs: its pace, its queues, CPU, memory, and the verdict so far.
 
     \b
@@ -34,6 +40,7 @@ def top(run: Path, form: str, listen: int | None, *, once: bool) -> None:
       pipeprof top RUN --once
       pipeprof top RUN --format json | jq --unbuffered '.ranks[].pace'
       pipeprof top RUN --listen 9417
+      pipeprof top RUN -o now.txt
 
     Start it in a second terminal. It looks once a second, less often where a look takes long, and ends with the
     recording; Ctrl-C ends only the view. With --format json each look is one line. How long the training still
@@ -41,12 +48,17 @@ def top(run: Path, form: str, listen: int | None, *, once: bool) -> None:
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.run import load
     from pipeprof.report import top as room
+    from pipeprof.report.output import write_text
 
     looks = islice(room.Watch(load(run)).looks(), 1 if once else None)
     if listen is not None:
         from pipeprof.report.prometheus import serve
 
         serve(looks, listen, lambda address: say(f"pipeprof: metrics at {address}; Ctrl-C ends them"))
+        return
+    if output is not None:
+        for content in looks:
+            write_text(room.text(content, form), output)
         return
     if form == "terminal" and not once and sys.stdout.isatty():
         room.watch(looks)

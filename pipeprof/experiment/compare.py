@@ -91,6 +91,7 @@ def compare_sides(
         "explanation": comparison.worded(entries),
         "repetitions": _repetitions(base, new, verdict),
         "curves": {"base": _curve(base), "new": _curve(new)},
+        "pipelines": {"base": base.stages, "new": new.stages},
         "fingerprint": {"same": not found, "differences": found},
         "notes": list(dict.fromkeys(said)),
         "note_facts": [*verdict.notes, *about],

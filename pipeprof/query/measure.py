@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from pathlib import PurePath
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +16,7 @@ from pipeprof.query.engine import Engine
 from pipeprof.record.measures import Measures, Repetition, digests_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pipeprof.record.run import Manifest, Run
 
@@ -57,6 +58,7 @@ def measure(run: Run) -> Measures:
     if manifest.source.startswith(KINETO) and "fetch" in manifest.tables and "phase/data_wait" in values:
         values[f"pipeline/{LOADER}"] = dict(values["phase/data_wait"])  # seen from outside: what it makes wait
     found.facts, found.places = _facts(ops, stages), _places(stages, manifest.workdir)
+    found.stages = _stages(stages, whole, found.places)
     found.seconds = sum(rep.dur_ns or 0 for rep in manifest.reps) / 1e9 or None
     found.values = {
         metric: kept
@@ -164,6 +166,29 @@ def _settings(row: Row, names: Mapping[tuple[str, int], str]) -> str:
     parts += [f"queue {row['capacity']}"] if row["capacity"] is not None else []
     parts += ["processes"] if row["uses_processes"] else []
     return ", ".join(parts) + f", feeds {after or 'the training'}"
+
+
+def _stages(rows: Sequence[Row], reps: Collection[int], places: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Each stage once: settings of the last repetition that counts, medians of what was measured."""
+    names = stage_names(rows)
+    found: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["rep"] in reps:
+            found[row["pipeline_key"], row["op_id"]].append(row)
+    return [
+        {
+            "pipeline": key, "op_id": op_id, "name": names[key, op_id], "label": own[-1]["name"],
+            "place": places.get(f"stage {names[key, op_id]}"),
+            **{field: own[-1][field] for field in ("op_type", "workers", "consumer_id")},
+            **{field: _middle(own, field) for field in ("work_ns", "fill_ratio")},
+        }
+        for (key, op_id), own in found.items()
+    ]  # fmt: skip
+
+
+def _middle(rows: Sequence[Row], field: str) -> float | None:
+    known = [row[field] for row in rows if row[field] is not None]
+    return median(known) if known else None
 
 
 def _places(stages: Sequence[Row], workdir: str | None) -> dict[str, str]:

@@ -16,6 +16,7 @@ SPILL = "PIPEPROF_MAX_SPILL_MIB"
 QUERY_SECONDS = "PIPEPROF_MAX_QUERY_SECONDS"
 _SECONDS = 3600
 _MEMORY_MIB = 512
+_KEPT_TIMES = 40  # medians over 64 ranks of 100,000 steps keep 30 to 40 bytes for each that the steps are stored in
 _SPILL_MIB = 8192
 _QUERY_SECONDS = 300
 _LONGEST = 1 << 22  # seconds
@@ -68,6 +69,14 @@ def most_seconds() -> int:
 def most_memory() -> int:
     """Bytes that the query engine keeps in memory. An answer may take twice as much."""
     return (_chosen(MEMORY) or _MEMORY_MIB) << 20
+
+
+def most_memory_for(stored: int) -> int:
+    """As `most_memory`, for queries of ours on a table of so many bytes: 40 for each, at most half of the machine's."""
+    if _chosen(MEMORY):
+        return most_memory()
+    half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return max(most_memory(), min(_KEPT_TIMES * stored, half))
 
 
 def most_spilled() -> int:

@@ -34,7 +34,8 @@ class Measures(msgspec.Struct, kw_only=True):
     What tells one measurement from another: `command`, `run_ids` of the runs, and `digests`, one of each repetition's
     values as they were measured; empty where that is not known. `places`: file:line of the code behind a fact
     (`stage NAME`), where it is known; `curves`: by repetition the lengths of its training steps in ns, thinned, of
-    a run alone (a baseline does not keep them); `seconds`: what the repetitions took together.
+    a run alone (a baseline does not keep them); `stages`: those of its data pipelines, likewise of a run alone;
+    `seconds`: what the repetitions took together.
     """
 
     label: str
@@ -53,6 +54,7 @@ class Measures(msgspec.Struct, kw_only=True):
     digests: list[str] = []
     places: dict[str, str] = {}
     curves: dict[int, list[float]] = {}
+    stages: list[dict[str, Any]] = []
     seconds: float | None = None
 
     @property
@@ -84,6 +86,7 @@ def merged(parts: list[Measures], label: str) -> Measures:
         notes=list(dict.fromkeys(note for part in parts for note in part.notes)), command=first.command,
         run_ids=list(dict.fromkeys(name for part in parts for name in part.run_ids)),
         digests=list(dict.fromkeys(one for part in parts for one in part.digests)), places=dict(parts[-1].places),
+        stages=parts[-1].stages,
     )  # fmt: skip
     number = 0
     for part in parts:

@@ -25,6 +25,8 @@ code, p, li, h1, h2, h3, figcaption { overflow-wrap: anywhere; }
 
 SORTABLE = """
 .wide { overflow-x: auto; }
+.wide caption { text-align: left; }
+.wide td { max-width: 24em; overflow-wrap: anywhere; }
 th button { all: unset; cursor: pointer; text-decoration: underline dotted; }
 th button:focus-visible { outline: 2px solid; }
 th[aria-sort=ascending] button::after { content: " \\25b4"; }
@@ -32,7 +34,7 @@ th[aria-sort=descending] button::after { content: " \\25be"; }
 """  # of tables that the script `charts.script.TABLES` sorts
 
 CHARTS = """
-figure { margin: 1em 0; } figcaption { font-size: .9em; }
+figure { margin: 1em 0; } figcaption { font-size: .9em; } figcaption p { margin: .3em 0; }
 figure > svg { max-width: 100%; height: auto; }
 .chart { overflow-x: auto; }
 .vega-bindings { display: flex; flex-wrap: wrap; gap: .3em 1.5em; }

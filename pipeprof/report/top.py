@@ -102,6 +102,13 @@ def show(content: dict[str, Any], form: str) -> None:
         print_drawn(lambda console: draw(console, content))
 
 
+def text(content: dict[str, Any], form: str) -> str:
+    """One look as text: for people, or as a line of JSON."""
+    if form == "json":
+        return json_text.line(content)
+    return "".join(f"{escape.line(line)}\n" for line in lines(content))
+
+
 def draw(console: Console, content: dict[str, Any]) -> None:
     """One look for people."""
     console.print(_screen(content))

@@ -16,6 +16,7 @@
 --   site            varchar  file:line of the call that made it; null when unknown
 --   code            varchar  file:line of its Python function or class; null when unknown
 --   work_ns         double   ns    its workers' time for one batch; null when not measured
+--   fill_ratio      double   0..1  mean fill of its output queue; null without one
 WITH tree AS (
   SELECT
     rep, rank, pipeline_key, op_id,
@@ -34,7 +35,8 @@ SELECT
   max(tree.consumer_id) AS consumer_id,
   max(pipeline_load.site) AS site,
   max(pipeline_load.code) AS code,
-  max(pipeline_load.work_ns) AS work_ns
+  max(pipeline_load.work_ns) AS work_ns,
+  avg(pipeline_load.output_ratio) AS fill_ratio
 FROM pipeline_load
 LEFT JOIN tree USING (rep, rank, pipeline_key, op_id)
 WHERE op_id >= 0

@@ -6,11 +6,12 @@
 --   $rep     bigint  this repetition
 --   $rank    bigint  this rank
 -- Gives, one row per (slot, consumer), in that order:
---   slot      bigint   from 0; those without a sample are left out
---   consumer  varchar  trainer | pipeline (threads of the dataset) | worker (processes of it) | other
---   start_ns  bigint   ns     the slot's first interval begins
---   end_ns    bigint   ns     its last interval ends
---   cores     double   cores  mean in use over the slot's intervals
+--   slot        bigint   from 0; those without a sample are left out
+--   consumer    varchar  trainer | pipeline (threads of the dataset) | worker (processes of it) | other
+--   start_ns    bigint   ns     the slot's first interval begins
+--   end_ns      bigint   ns     its last interval ends
+--   cores       double   cores  mean in use over the slot's intervals
+--   most_cores  double   cores  all consumers together, in the busiest of the slot's intervals
 WITH extent AS (
   SELECT
     rep, rank,
@@ -38,9 +39,11 @@ placed AS (
 ),
 
 stretch AS (
-  SELECT DISTINCT
-    slot, start_ns, end_ns
+  SELECT
+    slot, start_ns, end_ns,
+    sum(cpu_ns) / nullif(end_ns - start_ns, 0) AS busy_cores
   FROM placed
+  GROUP BY slot, start_ns, end_ns
 ),
 
 interval_length AS (
@@ -48,7 +51,8 @@ interval_length AS (
     slot,
     min(start_ns) AS start_ns,
     max(end_ns) AS end_ns,
-    sum(end_ns - start_ns) AS length_ns
+    sum(end_ns - start_ns) AS length_ns,
+    max(busy_cores) AS most_cores
   FROM stretch
   GROUP BY ALL
 )
@@ -57,7 +61,8 @@ SELECT
   slot, placed.consumer,
   min(interval_length.start_ns) AS start_ns,
   max(interval_length.end_ns) AS end_ns,
-  sum(placed.cpu_ns) / nullif(max(interval_length.length_ns), 0) AS cores
+  sum(placed.cpu_ns) / nullif(max(interval_length.length_ns), 0) AS cores,
+  max(interval_length.most_cores) AS most_cores
 FROM placed
 INNER JOIN interval_length USING (slot)
 GROUP BY ALL

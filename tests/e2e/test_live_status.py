@@ -51,13 +51,15 @@ def hung(pipeprof_in):
     """What `status` said in each place, as JSON and as text; and of the run when it had ended."""
     pipeprof = pipeprof_in("hangs")
     os.mkfifo(pipeprof.folder / "gil")
-    launcher, out = pipeprof.start(pipeprof.script("hangs.py", str(pipeprof.folder)))
+    live = pipeprof.folder / "now.txt"
+    launcher, out = pipeprof.start(pipeprof.script("hangs.py", str(pipeprof.folder)), "--live", str(live))
     found = {}
     try:
         for place in PLACES:
             content = standing(launcher, pipeprof, out, lambda rows, place=place: is_at(place, rows))
             found[place] = content["ranks"][0], pipeprof.run("status", out).stdout
             if place == "script":
+                found["live"] = live.read_text(encoding="utf-8")
                 found["top"] = [pipeprof.run("top", out, "--once", "--format", form) for form in ("json", "terminal")]
             if place == "gil":
                 pipeprof.folder.joinpath("gil").write_bytes(b"x")
@@ -68,6 +70,7 @@ def hung(pipeprof_in):
     finally:
         launcher.kill()
         launcher.communicate()
+    found["live at the end"] = live.read_text(encoding="utf-8")
     found["end"] = asked(pipeprof, out), pipeprof.run("status", out).stdout
     return found
 
@@ -82,6 +85,12 @@ def test_a_look_at_the_running_training_has_its_pace_its_queues_and_a_verdict(hu
     assert f"{row['pace']['steps_per_second']:.4g} steps/s" in as_text.stdout
     assert " of " in as_text.stdout
     assert "So far (" in as_text.stdout
+
+
+def test_a_file_has_the_newest_look_while_it_is_recorded_and_the_last_one_when_it_has_ended(hung):
+    assert "steps/s, median step" in hung["live"]
+    assert "has ended" in hung["live at the end"] or "complete" in hung["live at the end"]
+    assert "steps/s" not in hung["live at the end"]
 
 
 def line_of(name, text):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts import altair
+from pipeprof.report.charts import altair, pipelines
 from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
 from pipeprof.report.compare import rows as compare_rows
 from pipeprof.report.sections.block import PHASES
-from pipeprof.units import NS_PER_MS, format_count, format_ns
+from pipeprof.units import NS_PER_MS, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,12 @@ _NS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1))
 
 def charts_of(content: Mapping[str, Any]) -> list[Chart]:
     """The charts of a comparison, in the order of its page; `content` as `pipeprof compare --format json` has it."""
-    return [_repetitions(content), _changes(content["metrics"]), _curves(content.get("curves") or {})]
+    return [
+        _repetitions(content),
+        _changes(content["metrics"]),
+        pipelines.chart(content.get("pipelines") or {}),
+        _curves(content.get("curves") or {}),
+    ]
 
 
 def _repetitions(content: Mapping[str, Any]) -> Chart:
@@ -114,7 +119,8 @@ def _unit(metric: Row, measured: Row) -> tuple[str, float]:
 
 def _changes(metrics: Sequence[Row]) -> Chart:
     title = "What changed most"
-    found = sorted(filter(None, map(_change, metrics)), key=lambda row: -abs(row["ms"]))
+    whole = _step_change(metrics)
+    found = sorted(filter(None, (_change(one, whole) for one in metrics)), key=lambda row: -abs(row["ms"]))
     changed = [row for row in found if row["ms"]]
     if not changed:
         return Chart("chart-changes", title, "Nothing inside a step was measured on both sides.")
@@ -126,26 +132,36 @@ def _changes(metrics: Sequence[Row]) -> Chart:
     caption = (
         f"{sentence(said)}{more} Work of the pipeline runs beside the training, and operators of the network are parts "
         "of a phase: bars do not add up."
+        + (" In brackets is the share of the change of the mean step." if whole else "")
     )
     return Chart("chart-changes", title, caption, said, _bars(changed[:MOST_CHANGES]))
 
 
-def _change(metric: Row) -> Row | None:
+def _step_change(metrics: Sequence[Row]) -> float | None:
+    """How much longer the mean step became, in ns; None where that is not known or not above noise."""
+    mean = next((one for one in metrics if one["name"] == "step_time_mean"), None)
+    if mean is None or mean["verdict"] not in ("regressed", "improved", "acknowledged"):
+        return None
+    return float(mean["new"] - mean["base"])
+
+
+def _change(metric: Row, whole: float | None) -> Row | None:
     family, _, name = metric["name"].partition("/")
     base, new = metric.get("base"), metric.get("new")
     if family not in KINDS or metric.get("unit") != "ns" or base is None or new is None:
         return None
     shown = PHASES.get(name, name) if family == "phase" else line(name.rsplit("/", 1)[-1])
-    return {"name": shown, "kind": KINDS[family][0], "ms": round((new - base) / NS_PER_MS, 6)}
+    share = (new - base) / whole if whole and family != "pipeline" else None  # that runs beside the step
+    return {"name": shown, "kind": KINDS[family][0], "ms": round((new - base) / NS_PER_MS, 6), "share": share}
 
 
 def _bars(rows: Sequence[Row]) -> Any:
     alt = altair()
 
-    numbered = [row | {"key": f"{row['name']} ({at})", "label": _signed(row["ms"])} for at, row in enumerate(rows)]
+    numbered = [row | {"key": f"{row['name']} ({at})", "label": _labelled(row)} for at, row in enumerate(rows)]
     used = [(name, colour) for name, colour in KINDS.values() if any(row["kind"] == name for row in rows)]
     scale = alt.Scale(domain=[name for name, _ in used], range=[colour for _, colour in used])
-    ends = [1.2 * bound(0, *(row["ms"] for row in rows)) for bound in (min, max)]
+    ends = [1.4 * bound(0, *(row["ms"] for row in rows)) for bound in (min, max)]
     base = alt.Chart(inline(numbered), width=WIDTH, height={"step": 20}).encode(
         y=alt.Y("key:N", sort=None, title=None, axis=alt.Axis(labelLimit=150, labelExpr="split(datum.label, ' (')[0]")),
         x=alt.X("ms:Q", title="new minus base, ms", scale=alt.Scale(domain=ends, nice=False)),
@@ -154,6 +170,10 @@ def _bars(rows: Sequence[Row]) -> Any:
     left = base.transform_filter("datum.ms < 0").mark_text(align="right", dx=-4).encode(text="label:N")
     right = base.transform_filter("datum.ms >= 0").mark_text(align="left", dx=4).encode(text="label:N")
     return alt.layer(bars, left, right)
+
+
+def _labelled(row: Row) -> str:
+    return _signed(row["ms"]) + ("" if row["share"] is None else f" ({format_ratio(row['share'])})")
 
 
 def _signed(ms: float) -> str:

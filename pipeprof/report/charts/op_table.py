@@ -42,9 +42,9 @@ def _numbers(row: Row) -> str:
         (row["count"], str(row["count"])),
         (row["self_ns"], format_ns(row["self_ns"])),
         (row["mean_ns"], format_ns(row["mean_ns"])),
-        (row["share"] or 0, format_ratio(row["share"])),
+        (row["share"], format_ratio(row["share"])),
     )
-    return "".join(f'<td class="number" data-value="{value}">{escape(text)}</td>' for value, text in cells)
+    return "".join(f'<td class="number" data-value="{value or 0}">{escape(text)}</td>' for value, text in cells)
 
 
 def _cut(text: str) -> str:

@@ -8,7 +8,7 @@ from pipeprof.escape import line
 from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
 from pipeprof.report.charts.op_table import table_of
 from pipeprof.report.charts.steps import PHASES
-from pipeprof.units import NS_PER_MS, format_ratio
+from pipeprof.units import NS_PER_MS, format_count, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,12 +20,16 @@ OTHERS = {"mixed": "#8fb8a9", "communication": COLOURS[3]}
 
 def chart(rows: Sequence[dict[str, Any]], instances: Sequence[dict[str, Any]] = ()) -> Chart:
     """The first types of op/by_type of one rank, and below them a table of rows of op/by_instance."""
-    title, first = "Operators by type", list(rows[:MOST])
+    title, timed = "Operators by type", [row for row in rows if row["self_ns"] is not None]
+    first = timed[:MOST]
     if not first:
-        return Chart("chart-operators", title, "No execution of an operator was recorded.")
-    longest = f"{_name(first[0])} has the most own time"
+        lack = "The time of no operator is known." if rows else "No execution of an operator was recorded."
+        return Chart("chart-operators", title, lack, table=table_of(instances))
+    longest = f"most own time has {_name(first[0])}"
     said = longest if first[0]["share"] is None else f"{longest}: {format_ratio(first[0]['share'])} of all operators"
-    more = f" The first {MOST} of {len(rows)} types are drawn." if len(rows) > MOST else ""
+    more = f" The first {MOST} of {len(timed)} types are drawn." if len(timed) > MOST else ""
+    if len(timed) < len(rows):
+        more += f" The time of {format_count(len(rows) - len(timed), 'type')} is not known."
     return Chart("chart-operators", title, sentence(said) + more, said, _drawn(first), table_of(instances))
 
 

@@ -34,10 +34,12 @@ def across(field: str) -> Any:
     return alt.X(f"{field}:Q", title=None, scale=alt.Scale(domainRaw={"expr": _CHOSEN}, nice=False, zero=False))
 
 
-def chart(panels: dict[str, Panel | None], steps: Sequence[Row], absent: Sequence[str]) -> Chart:
+def chart(
+    panels: dict[str, Panel | None], steps: Sequence[Row], absent: Sequence[str], origin: str = "the launch"
+) -> Chart:
     """All panels there are, by title; `steps` (of step/trace_curve) are what the brush is drawn over.
 
-    `absent`: sentences about what was not measured.
+    `absent`: sentences about what was not measured. `origin`: what the times count from.
     """
     there = {title: panel for title, panel in panels.items() if panel is not None}
     title = "Over time"
@@ -45,14 +47,12 @@ def chart(panels: dict[str, Panel | None], steps: Sequence[Row], absent: Sequenc
         return Chart("chart-time", title, " ".join(["No step of a training was recorded.", *absent]))
     said = ". ".join(f"{name}: {panel.said}" for name, panel in there.items())
     notes = "; ".join([*(note for panel in there.values() for note in panel.notes), *_cut(steps)])
-    caption = (
-        f"{sentence(said)} Time is in seconds since the launch. Drag over the lowest chart, or move the sliders, to "
-        "see a part of it in all the others; drag over all of it to widen them."
+    how = (
+        f"Time is in seconds since {origin}. Drag over the lowest chart, or move the sliders, to see a part of it in "
+        f"all the others; drag over all of it to widen them. {sentence(notes) if notes else ''}"
     )
-    return Chart(
-        "chart-time", title, " ".join([caption, *([sentence(notes)] if notes else []), *absent]), said,
-        _drawn(there, steps),
-    )  # fmt: skip
+    parts = [sentence(said), how.strip(), *([" ".join(absent)] if absent else [])]
+    return Chart("chart-time", title, "\n".join(parts), said, _drawn(there, steps))
 
 
 def _drawn(panels: dict[str, Panel], steps: Sequence[Row]) -> Any:
@@ -91,6 +91,7 @@ def _all(steps: Sequence[Row], scale: Any) -> Any:
         }
         for row in steps
     ]
+    longest.append(longest[-1] | {"t": round(steps[-1]["end_ns"] / NS_PER_S, 4)})  # the last, or only, one has a width
     cut = [
         {"t": round((row["max_start_ns"] + row["max_ns"] / 2) / NS_PER_S, 4), "ms": top / NS_PER_MS}
         for row in steps

@@ -41,6 +41,14 @@ class Plots:
         """Operators by type, most own time first."""
         return self._drawn("chart-operators")
 
+    def flame(self) -> alt.TopLevelMixin:
+        """What called the operators, as a flame graph."""
+        return self._drawn("chart-flame")
+
+    def memory(self) -> alt.TopLevelMixin:
+        """Memory of tensors and blocks: how much was alive, what held it at the peak, and the life of each block."""
+        return self._drawn("chart-memory")
+
     def ranks(self) -> alt.TopLevelMixin:
         """The steps of every rank, a row for each."""
         return self._drawn("chart-ranks")

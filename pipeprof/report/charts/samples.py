@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 POINTS = 300
 MOST = 8  # lines of a panel
+_NOTICED = 0.05  # cores
 CONSUMERS = {
     "trainer": ("training process", COLOURS[0]),
     "pipeline": ("threads of the data pipeline", COLOURS[1]),
@@ -59,13 +60,20 @@ def queues(rows: Sequence[Row]) -> Panel | None:
     said = f"the emptiest on average is that behind {queue_name(emptiest[0])}, {format_ratio(_fill(emptiest))} full"
     several = len({key for key, _ in shown}) > 1
     points = [
-        {"t": _s(row["t_ns"]), "fill": round(row["mean_ratio"], 4), "of": queue_name(row, several=several)}
+        {
+            "t": _s(row["t_ns"]),
+            "fill": round(row["mean_ratio"], 4),
+            "of": queue_name(row, several=several),
+            **_reach(row),
+        }
         for own in shown.values()
         for row in own
     ]
     notes = ["a queue that runs empty makes its reader wait"]
     if len(by_queue) > MOST:
         notes.append(f"the first {MOST} of {len(by_queue)} queues")
+    if any("low" in point for point in points):
+        notes.append("a line is the mean of several samples, the band around it reaches from the least to the most")
     return Panel(_lines(points, "fill", "full", "%"), said, notes)
 
 
@@ -87,6 +95,13 @@ def _weighted(rows: Sequence[Row]) -> float:
     batches: int = sum(row["batches"] for row in rows)
     total: float = sum(row["mean_depth"] * row["batches"] for row in rows)
     return total / batches
+
+
+def _reach(row: Row) -> Row:
+    """The least and the most fill, where several samples are one point."""
+    if row["samples"] < 2 or not row["capacity"]:
+        return {}
+    return {end: round(row[f"{end}_depth"] / row["capacity"], 4) for end in ("low", "high")}
 
 
 def queue_name(row: Row, *, several: bool = False) -> str:
@@ -121,7 +136,19 @@ def cpu(rows: Sequence[Row]) -> Panel | None:
         x=across("from"), x2="to:Q", y=alt.Y("low:Q", title="cores", scale=alt.Scale(zero=True)), y2="high:Q",
         color=alt.Color("of:N", title=None, scale=colours),
     )  # fmt: skip
-    return Panel(drawn, f"up to {max(total):.1f} cores of the machine are busy", ())
+    first = [next(iter(own.values())) for own in by_slot.values()]
+    most = [{"t": _s(row["start_ns"]), "cores": round(row["most_cores"], 4)} for row in first]
+    highest = max(one["cores"] for one in most)
+    said = f"up to {highest:.1f} cores of the machine are busy"
+    if highest <= max(total) + _NOTICED:
+        return Panel(drawn, said)
+    line_ = alt.Chart(inline(most)).mark_line(
+        clip=True, interpolate="step-after", color="currentColor", strokeWidth=0.8
+    )
+    peaks = line_.encode(x=across("t"), y="cores:Q")
+    return Panel(
+        alt.layer(drawn, peaks), said, ("cores are means of several samples, the line above them is the busiest one",)
+    )
 
 
 def memory(rows: Sequence[Row]) -> Panel | None:
@@ -156,10 +183,16 @@ def _lines(points: Sequence[Row], field: str, title: str, form: str | None = Non
     scale = alt.Scale(domain=[0, 1]) if form else alt.Scale(zero=True)
     names = list(dict.fromkeys(point["of"] for point in points))
     colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
-    return alt.Chart(inline(list(points))).mark_line(clip=True, interpolate="step-after").encode(
-        x=across("t"), y=alt.Y(f"{field}:Q", title=title, axis=axis, scale=scale),
-        color=alt.Color("of:N", title=None, scale=colours),
-    )  # fmt: skip
+    base = alt.Chart(inline(list(points))).encode(x=across("t"), color=alt.Color("of:N", title=None, scale=colours))
+    lines = base.mark_line(clip=True, interpolate="step-after").encode(
+        y=alt.Y(f"{field}:Q", title=title, axis=axis, scale=scale)
+    )
+    if not any("low" in point for point in points):
+        return lines
+    band = base.mark_area(clip=True, interpolate="step-after", opacity=0.15).encode(
+        y=alt.Y("low:Q", title=title, axis=axis, scale=scale), y2="high:Q"
+    )
+    return alt.layer(band, lines)
 
 
 def _fill(rows: Sequence[Row]) -> float:

@@ -92,6 +92,8 @@ _MARGINS = {
     "chart-run": 190,
     "chart-changes": 190,
     "chart-variants": 190,
+    "chart-pipelines": 30,
+    "chart-flame": 30,
 }  # px beside the drawing itself: long labels of an axis
 _MARGIN = 85
 _LARGEST = 16 << 20  # bytes of a script
@@ -121,14 +123,16 @@ def figure(chart: Chart) -> list[str]:
     """A chart's place, caption and data; no name in it can end the element that holds it."""
     lines = [f"<h3>{escape(chart.title)}</h3>"]
     if chart.drawn is None:
-        return [*lines, f"<p>{words(chart.caption)}</p>"]
+        return [*lines, f"<p>{words(chart.caption)}</p>", *chart.table]
     spec = json.dumps(chart.spec, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     inert = spec.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     margin = _MARGINS.get(chart.name.rstrip("-0123456789"), _MARGIN)
     return [
         *lines,
         "<figure>",
-        f"<figcaption>{words(chart.caption)}</figcaption>",
+        "<figcaption>",
+        *(f"<p>{words(part)}</p>" for part in chart.caption.split("\n")),
+        "</figcaption>",
         f'<div class="chart" id="{chart.name}"></div>',
         "</figure>",
         f'<script type="application/json" data-chart="{chart.name}" data-margin="{margin}">{inert}</script>',

@@ -27,18 +27,32 @@ PHASES = {  # from below; what is not told apart has the colour of its first par
     "compute": ("the rest of the step: its parts were not recorded", "#8fb8a9"),
     "whole": ("whole step: no part was recorded", "#8fb8a9"),
 }
+COMMUNICATION = {  # drawn as parts of the phases below that they are taken out of
+    "overlapped": ("communication beside operators", "#f1b6da"),
+    "exposed": ("communication with nothing beside it", "#c51b7d"),
+    "unknown": ("communication; what runs beside it is not known", "#e78ac3"),
+}
+_BESIDE = {
+    "overlapped": "beside operators",
+    "exposed": "with nothing beside it",
+    "unknown": "(what runs beside it is not known)",
+}
+_HOLDS = ("forward_backward", "backward", "gradients", "tail", "compute", "whole", "forward", "after", "optimizer")
 FAR = 2  # times the median: a step that is marked
 
 
-def panel(rows: Sequence[Row]) -> Panel | None:
-    """The steps of one rank, from rows of step/trace_curve; None without any."""
+def panel(rows: Sequence[Row], communication: Sequence[Row] = ()) -> Panel | None:
+    """The steps of one rank, from rows of step/trace_curve; None without any.
+
+    `communication`: rows of step/communication_curve.
+    """
     if not rows:
         return None
     slowest = max(rows, key=lambda row: (row["max_ns"], -row["first_step"]))
     steps, far = sum(row["steps"] for row in rows), _far(rows)
     said = (
         f"{format_count(steps, 'training step')}, the longest of {format_ns(slowest['max_ns'])} at step "
-        f"{slowest['max_step']}, {slowest['max_start_ns'] / NS_PER_S:.1f} s after the launch"
+        f"{slowest['max_step']}, at {format_ns(slowest['max_start_ns'])}"
     )
     together = max(row["steps"] for row in rows)
     notes = [f"a bar is the mean of up to {together} steps in a row"] if together > 1 else []
@@ -48,21 +62,51 @@ def panel(rows: Sequence[Row]) -> Panel | None:
         notes.append(f"a diamond is a step of more than {FAR} times the usual length")
     if any(row["warmup_steps"] for row in rows):
         notes.append("a triangle is warm-up, or a graph was compiled in it")
-    return Panel(_drawn(rows, far), said, notes)
+    if communication:
+        said += "; " + _communication(communication, steps, rows)
+        notes.append("communication is taken out of the phases, forward and backward first, and drawn on top")
+    return Panel(_drawn(rows, far, communication), said, notes)
 
 
-def bars(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+def _communication(found: Sequence[Row], steps: int, rows: Sequence[Row]) -> str:
+    counted = {row["point"]: row["steps"] for row in rows}
+    means = {
+        kind: sum(row[f"{kind}_ns"] * counted.get(row["point"], 0) for row in found) / max(steps, 1)
+        for kind in COMMUNICATION
+    }
+    known = ", ".join(f"{format_ns(mean)} {_BESIDE[kind]}" for kind, mean in means.items() if mean)
+    return f"communication, of a mean step: {known}"
+
+
+def bars(rows: Sequence[Row], communication: Sequence[Row] = ()) -> Iterator[dict[str, Any]]:
     """The phases of each point, on top of each other: from `low` to `high` ms, from `from` to `to` s."""
+    by_point = {row["point"]: row for row in communication}
     for row in rows:
-        below = 0.0
-        for phase, (name, _) in PHASES.items():
-            length = row[f"{phase}_ns"] / NS_PER_MS
+        below, lengths = 0.0, {phase: row[f"{phase}_ns"] for phase in PHASES}
+        lengths |= _taken(lengths, by_point.get(row.get("point"), {}))
+        for phase, (name, _) in (PHASES | COMMUNICATION).items():
+            length = lengths.get(phase, 0.0) / NS_PER_MS
             if length > 0:
                 yield {
                     "from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "phase": name,
                     "low": round(below, 4), "high": round(below + length, 4),
                 }  # fmt: skip
             below += max(length, 0.0)
+
+
+def _taken(lengths: dict[str, float], communication: Row) -> dict[str, float]:
+    """Communication of a point, and what is left of the phases that hold it: the sum is that of the phases."""
+    found = {}
+    left = dict(lengths)
+    for kind in COMMUNICATION:
+        wanted = communication.get(f"{kind}_ns", 0.0)
+        found[kind] = 0.0
+        for phase in _HOLDS:
+            part = min(wanted, max(left[phase], 0.0))
+            left[phase] -= part
+            wanted -= part
+            found[kind] += part
+    return left | found
 
 
 def _far(rows: Sequence[Row]) -> list[Row]:
@@ -74,12 +118,12 @@ def _s(ns: float) -> float:
     return round(ns / NS_PER_S, 4)
 
 
-def _drawn(rows: Sequence[Row], far: Sequence[Row]) -> Any:
+def _drawn(rows: Sequence[Row], far: Sequence[Row], communication: Sequence[Row]) -> Any:
     import altair as alt
 
-    stacks = list(bars(rows))
+    stacks = list(bars(rows, communication))
     used = {bar["phase"] for bar in stacks}
-    known = [(name, colour) for name, colour in PHASES.values() if name in used]
+    known = [(name, colour) for name, colour in (PHASES | COMMUNICATION).values() if name in used]
     scale = alt.Scale(domain=[name for name, _ in known], range=[colour for _, colour in known])
     top = _top(rows)
     stacked = alt.Chart(inline(stacks)).mark_rect(clip=True).encode(

@@ -84,6 +84,28 @@ class Curves(_Part):
     new: list[float] = []
 
 
+class Stage(_Part):
+    """A stage of a data pipeline."""
+
+    pipeline: str
+    op_id: int
+    name: str
+    op_type: str | None = None
+    label: str | None = None
+    place: str | None = None
+    workers: int | None = None
+    consumer_id: int | None = None
+    work_ns: Number = None
+    fill_ratio: Number = None
+
+
+class Pipelines(_Part):
+    """The stages of each side; empty where they are not known."""
+
+    base: list[Stage] = []
+    new: list[Stage] = []
+
+
 class Fingerprint(_Part):
     """Whether both sides were measured on the same machine and versions."""
 
@@ -150,6 +172,7 @@ class Comparison(_Part):
     explanation: list[Cause] = []
     repetitions: list[Repetitions] = []
     curves: Curves = msgspec.field(default_factory=Curves)
+    pipelines: Pipelines = msgspec.field(default_factory=Pipelines)
     fingerprint: Fingerprint = msgspec.field(default_factory=Fingerprint)
     notes: list[str] = []
     base: dict[str, Any] = {}

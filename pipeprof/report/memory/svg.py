@@ -32,15 +32,14 @@ _SIZES = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1))
 class _Scale(NamedTuple):
     first_ns: int
     end_ns: int
-    addresses: list[tuple[int, float]]  # where ranges begin, and how far down they are drawn; sorted
+    addresses: list[tuple[int, float]]  # see address_ranges
     height: float
 
     def x(self, at: int) -> float:
         return MARGIN + (at - self.first_ns) / max(self.end_ns - self.first_ns, 1) * (WIDTH - 2 * MARGIN)
 
     def y(self, address: int) -> float:
-        begin, drawn = self.addresses[bisect_right(self.addresses, address, key=lambda pair: pair[0]) - 1]
-        return HEIGHT - MARGIN - (drawn + address - begin) / self.height * (HEIGHT - 2 * MARGIN)
+        return HEIGHT - MARGIN - place_of(address, self.addresses) / self.height * (HEIGHT - 2 * MARGIN)
 
 
 def svg(rows: Sequence[dict[str, Any]], peak: dict[str, Any] | None, title: str) -> str:
@@ -62,6 +61,13 @@ def svg(rows: Sequence[dict[str, Any]], peak: dict[str, Any] | None, title: str)
 
 
 def _scale(rows: Sequence[dict[str, Any]], end: int) -> _Scale:
+    ranges = address_ranges(rows)
+    height = max(place_of(row["address"], ranges) + row["bytes"] for row in rows)
+    return _Scale(min(row["produced_ns"] for row in rows), end, ranges, max(height, 1.0))
+
+
+def address_ranges(rows: Sequence[dict[str, Any]]) -> list[tuple[int, float]]:
+    """Where ranges of addresses begin, and how far up they are drawn, sorted: long empty ones are shortened."""
     spans = sorted((row["address"], row["address"] + row["bytes"]) for row in rows)
     ranges = [list(spans[0])]
     for begin, stop in spans[1:]:
@@ -75,7 +81,13 @@ def _scale(rows: Sequence[dict[str, Any]], end: int) -> _Scale:
         at += min(begin - before, most)
         places.append((begin, at))
         at, before = at + stop - begin, stop
-    return _Scale(min(row["produced_ns"] for row in rows), end, places, max(at, 1.0))
+    return places
+
+
+def place_of(address: int, ranges: Sequence[tuple[int, float]]) -> float:
+    """How far up an address is drawn."""
+    begin, drawn = ranges[bisect_right(ranges, address, key=lambda pair: pair[0]) - 1]
+    return drawn + address - begin
 
 
 def _opening() -> str:

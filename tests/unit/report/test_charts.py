@@ -17,7 +17,7 @@ from pipeprof.report.charts import overtime, pipeline, ranks, samples, script, s
 from pipeprof.report.charts.chart import inline
 
 MB = 1_000_000
-NAMES = ["chart-time", "chart-pipeline", "chart-run", "chart-operators", "chart-ranks"]
+NAMES = ["chart-time", "chart-pipeline", "chart-run", "chart-operators", "chart-flame", "chart-memory", "chart-ranks"]
 
 
 def drawn(run):
@@ -61,7 +61,7 @@ def test_one_long_first_step_does_not_flatten_the_chart_of_all_of_it(make_run):
     lowest = chart.spec["vconcat"][-1]
     area, cut = lowest["layer"]
     assert area["encoding"]["y"]["scale"]["domain"] == [0, 40]
-    assert [row["ms"] for row in area["data"]["values"]] == [40, *[10] * 19]
+    assert [row["ms"] for row in area["data"]["values"]] == [40, *[10] * 20]  # the last one ends
     assert [row["t"] for row in cut["data"]["values"]] == [1]
     assert area["mark"]["interpolate"] == "step-after"  # a step begins at its time
     assert "lowest chart is cut off at 40.0 ms" in chart.caption

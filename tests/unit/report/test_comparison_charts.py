@@ -98,11 +98,77 @@ def test_differences_are_sorted_by_their_size_and_named_by_what_they_are():
     ]  # fmt: skip
 
 
+def test_the_share_of_a_change_is_that_of_the_mean_step_where_it_changed():
+    step = metric("step_time_mean", "regressed", base=10e6, new=14e6)
+    parts = [metric("op/Conv2D", family="secondary", base=1e6, new=4e6), metric("pipeline/read", base=1e6, new=2e6)]
+    for verdict, label in (("regressed", "+3.00 ms (75.0 %)"), ("inconclusive", "+3.00 ms")):
+        rows = values(drawn(comparison(metrics=[step | {"verdict": verdict}, *parts]), "chart-changes").spec)
+        assert [row["label"] for row in rows] == [label, "+1.00 ms"]  # the pipeline works beside the step
+
+
+def stage(op_id, name, workers=1, work_ns=None, fill=None, pipeline="a"):
+    return {"pipeline": pipeline, "op_id": op_id, "name": name, "label": name, "op_type": "MapOp", "workers": workers,
+            "consumer_id": op_id - 1 if op_id else None, "work_ns": work_ns, "fill_ratio": fill, "place": "train.py:7"}  # fmt: skip
+
+
+BASE = [
+    stage(0, "batch", fill=0.9),
+    stage(1, "decode", 2, 4e6, 0.5),
+    stage(2, "crop", 1, 1e6),
+    stage(3, "read", 1, 2e6),
+]
+NEW = [
+    stage(0, "batch", fill=0.2),
+    stage(1, "decode", 4, 9e6, 0.55),
+    stage(2, "flip", 1, 1e6),
+    stage(3, "read", 1, 2.1e6),
+]
+
+
+def test_pipelines_stand_beside_each_other_and_what_changed_is_marked():
+    chart = drawn(comparison(pipelines={"base": BASE, "new": NEW}), "chart-pipelines")
+    boxes = [row for row in values(chart.spec) if "text" in row]
+    marked = {(box["left"] > 0.5, box["op"]): box["change"] for box in boxes if box["change"]}
+    assert marked == {
+        (False, 2): "only on this side", (True, 2): "only on this side", (True, 0): "90.0 % -> 20.0 % full",
+        (True, 1): "workers 2 -> 4, 4.00 ms -> 9.00 ms",
+    }  # fmt: skip
+    assert chart.said == (
+        "4 operators changed: crop: only in the base; flip: only in the new run; batch: 90.0 % -> 20.0 % full; "
+        "decode: workers 2 -> 4, 4.00 ms -> 9.00 ms"
+    )
+
+
+def test_a_pipeline_of_a_run_is_that_of_its_repetitions(make_run):
+    def side(workers):
+        return make_run({
+            "step": [{"rep": rep, "step": n, "kind": "train", "kind_step": n, "start_ns": n * MS, "end_ns": n * MS + workers}
+                     for rep in range(2) for n in range(9)],
+            "pipeline": [{"rep": rep, "pipeline_id": 0, "pipeline_key": "k", "role": "train"} for rep in range(2)],
+            "pipeline_op": [{"rep": rep, "pipeline_id": 0, "op_id": 0, "op_type": "MapOp", "name": "decode", "workers": workers,
+                             "capacity": 4, "site": "/w/train.py:3"} for rep in range(2)],
+            "queue": [{"rep": rep, "pipeline_id": 0, "op_id": 0, "t_ns": n * MS, "depth": 1 + rep, "capacity": 4}
+                      for rep in range(2) for n in range(1, 9)],
+        })  # fmt: skip
+
+    runs = [side(2), side(3)]
+    for run in runs:
+        run.manifest.state, run.manifest.command = "complete", ["python", "train.py"]
+        run.manifest.reps = [Rep(rep=rep, zero_realtime_ns=rep, zero_monotonic_ns=0, exit_code=0) for rep in range(2)]
+        run.save()
+    content = compare_places(*(str(run.path) for run in runs))
+    (base,), (new,) = content["pipelines"]["base"], content["pipelines"]["new"]
+    assert (base["name"], base["workers"], new["workers"], base["place"]) == ("decode", 2, 3, "train.py:3")
+    assert base["fill_ratio"] == pytest.approx(0.375)  # the median of 1 and 2 of 4
+    assert "workers 2 -> 3" in json.dumps(drawn(content, "chart-pipelines").spec)
+
+
 def test_what_is_not_known_is_said():
     said = [chart.caption for chart in charts.charts_of(comparison(metrics=[metric()]))]
     assert said == [
         "The values of single repetitions are not known.",
         "Nothing inside a step was measured on both sides.",
+        "The data pipeline of the base side and of the new side is not known. A baseline does not keep it.",
         "The steps of single repetitions are not known: baselines do not keep them.",
     ]
 
@@ -127,6 +193,7 @@ def test_hostile_names_are_inert():
     content["repetitions"] = [
         {"name": one["name"], "base": [[0, 1.0]], "new": [[1, 2.0]]} for one in content["metrics"][:40]
     ]
+    content["pipelines"] = {side: [stage(n, name) for n, name in enumerate(NAMES[:12])] for side in ("base", "new")}
     check_html(compare_html.text(content))
 
 
@@ -137,6 +204,7 @@ def test_in_a_browser_the_charts_are_drawn_and_tables_are_searched(compared, ope
         for n in range(30)
     ]
     compared["metrics"] += many
+    compared["pipelines"] = {"base": BASE, "new": NEW}
     page = opened(compare_html.text(compared), width, scheme)
 
     def marks(chart, kind):
@@ -146,6 +214,7 @@ def test_in_a_browser_the_charts_are_drawn_and_tables_are_searched(compared, ope
     assert marks("chart-repetitions", "symbol") == 6 * shown
     assert marks("chart-changes", "rect") == 20
     assert marks("chart-curves", "line") == 2
+    assert marks("chart-pipelines", "rect") == 8
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for chart in page.locator(".chart svg").all():
         assert chart.bounding_box()["width"] <= width

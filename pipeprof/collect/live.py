@@ -1,0 +1,40 @@
+"""A second process that keeps what `pipeprof top` shows in a file while a training is recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_LOWEST = 19  # priority: it looks when nobody else wants the CPU
+_LAST_S = 60.0  # for the look at the end
+_UNHEARD: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+
+
+@contextlib.contextmanager
+def watched(run: Path, file: Path | None) -> Iterator[None]:
+    """Keep the newest look at the run in the file until the end. Without a file nothing is started.
+
+    It is no process of the training: it reads the run's folder, as `pipeprof top` does from any terminal, at most 2 %
+    of the time, at the lowest priority, and a signal to the training does not reach it.
+    """
+    if file is None:
+        yield
+        return
+    command = [sys.executable, "-m", "pipeprof", "top", str(run), "-o", str(file), "--force"]
+    watcher = subprocess.Popen(command, start_new_session=True, **_UNHEARD)
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, watcher.pid, _LOWEST)
+    try:
+        yield
+    finally:
+        watcher.terminate()
+        watcher.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):  # the file must not say for ever that it trains
+        subprocess.run([*command, "--once"], timeout=_LAST_S, check=False, **_UNHEARD)

@@ -1,0 +1,134 @@
+"""A flame graph of what called the operators, the outermost on top; a click widens a frame to the chart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import PipeprofError
+from pipeprof.escape import line
+from pipeprof.report.charts.chart import WIDTH, Chart, inline, sentence
+from pipeprof.report.stacks import UNITS, Question, Stack, stacks
+from pipeprof.units import format_count, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipeprof.record.run import Run
+
+    Row = dict[str, Any]
+
+ROW_HEIGHT, DEEPEST, MOST = 18, 40, 1500
+LEAST = 0.001  # of the whole: what is narrower is not drawn
+MOST_EXECUTIONS = 3_000_000  # more take long to be put in chains
+WAYS = {
+    "stack": "the lines of code that called the operators",
+    "call": "the operators that called others",
+    "scope": "the modules of the network",
+}
+_TITLE, _VERB = "Flame graph", "pipeprof stacks"
+_HEAT = ("#fdd49e", "#fdbb84", "#fc8d59", "#ef8a62", "#f7b799", "#fee0b6")
+# The part of the whole that is shown: the frame that was clicked, or all of it.
+_SHOWN = "isValid(frame.left) ? [frame.left[0], frame.right[0]] : [0, 1]"
+
+
+def chart(run: Run, rep: int, rank: int) -> Chart:
+    """The stacks of one rank by host time, or by device time where there is no other."""
+    if run.manifest.tables.get("op", 0) > MOST_EXECUTIONS:
+        return Chart("chart-flame", _TITLE, f"There are too many executions for a page: see `{_VERB}`.")
+    way, found, weight = _found(run, rep, rank)
+    if len(found) < 2 or all(len(one.frames) == 1 for one in found):
+        return Chart("chart-flame", _TITLE, "Neither stacks nor callers of operators were recorded.")
+    frames, common = frames_of(found)
+    shown = [row for row in frames if row["right"] - row["left"] >= LEAST and row["depth"] < DEEPEST]
+    shown = sorted(shown, key=lambda row: row["left"] - row["right"])[:MOST]
+    total = sum(one.weight for one in found)
+    widest = max((row for row in frames if row["own"]), key=lambda row: row["own"])
+    said = (
+        f"{format_ns(total)} of {weight} time, by {WAYS[way]}; most own time has {line(widest['name'])}: "
+        f"{format_ratio(widest['own'] / total)}"
+    )
+    notes = ["A frame is as wide as what it and all below it took."]
+    notes.append("Click on one to see it alone; a double click shows all again.")
+    if common:
+        notes.append(f"Left out above: {format_count(common, 'frame')} that all have in common.")
+    if len(shown) < len(frames):
+        notes.append(f"Not drawn: {format_count(len(frames) - len(shown), 'frame')} too narrow or too deep to be seen.")
+    return Chart("chart-flame", _TITLE, f"{sentence(said)}\n{' '.join(notes)}", said, _drawn(shown, total))
+
+
+def _found(run: Run, rep: int, rank: int) -> tuple[str, Sequence[Stack], str]:
+    for weight in ("host", "device"):
+        try:
+            way, profiles = stacks(run, Question(weight=weight))
+        except PipeprofError:  # nothing of this weight, or a damaged chain: the report says what of
+            continue
+        if (rep, rank) in profiles:
+            return way, profiles[rep, rank], weight
+    return "scope", (), next(iter(UNITS))
+
+
+def frames_of(found: Sequence[Stack]) -> tuple[list[Row], int]:
+    """Each frame's name, depth, place (`left` and `right` from 0 to 1), total and own weight, the widest first.
+
+    And how many outermost frames are left out because all stacks begin with them.
+    """
+    common = 0
+    while all(len(one.frames) > common + 1 and one.frames[common] == found[0].frames[common] for one in found):
+        common += 1
+    tree: Row = {"total": 0, "own": 0, "below": {}}
+    for one in found:
+        node = tree
+        node["total"] += one.weight
+        for name in one.frames[common:]:
+            node = node["below"].setdefault(name, {"total": 0, "own": 0, "below": {}})
+            node["total"] += one.weight
+        node["own"] += one.weight
+    return list(_placed(tree)), common
+
+
+def _placed(tree: Row) -> Iterator[Row]:
+    whole = tree["total"]
+    waiting = [(tree, -1, 0)]
+    while waiting:
+        node, depth, at = waiting.pop()
+        for name, below in sorted(node["below"].items(), key=lambda pair: (-pair[1]["total"], pair[0])):
+            yield {
+                "name": name, "depth": depth + 1, "left": at / whole, "right": (at + below["total"]) / whole,
+                "total": below["total"], "own": below["own"],
+            }  # fmt: skip
+            waiting.append((below, depth + 1, at))
+            at += below["total"]
+
+
+def _drawn(frames: Sequence[Row], total: int) -> Any:
+    import altair as alt
+
+    rows = max(frame["depth"] for frame in frames) + 1
+    marks = [
+        {
+            "left": round(frame["left"], 6), "right": round(frame["right"], 6), "top": frame["depth"],
+            "bottom": frame["depth"] + 0.94, "name": line(frame["name"]),
+            "heat": sum(frame["name"].encode()) % len(_HEAT),
+            "told": line(f"{frame['name']}: {format_ns(frame['total'])} ({format_ratio(frame['total'] / total)}), "
+                         f"of its own {format_ns(frame['own'])}"),
+        }
+        for frame in frames
+    ]  # fmt: skip
+    frame = alt.selection_point(name="frame", fields=["left", "right"], on="click", clear="dblclick", empty=False)
+    along = alt.Scale(domain=[0, 1], domainRaw={"expr": _SHOWN}, nice=False, zero=False)
+    down = alt.Scale(domain=[rows, 0], nice=False, zero=False)
+    base = alt.Chart(inline(marks)).encode(
+        x=alt.X("left:Q", axis=None, scale=along), y=alt.Y("top:Q", axis=None, scale=down), tooltip="told:N"
+    )
+    boxes = base.mark_rect(stroke="#fff", strokeWidth=0.5, clip=True, cursor="pointer").encode(
+        x2="right:Q", y2="bottom:Q",
+        color=alt.Color("heat:N", legend=None, scale=alt.Scale(domain=list(range(len(_HEAT))), range=list(_HEAT))),
+    ).add_params(frame)  # fmt: skip
+    shown = f"({_SHOWN})"
+    begin, end = f"max(datum.left, {shown}[0])", f"min(datum.right, {shown}[1])"
+    room = f"(({end} - {begin}) / ({shown}[1] - {shown}[0]) * width - 6)"
+    names = base.transform_calculate(none="0").mark_text(
+        align="left", baseline="top", dx=3, dy=3, fontSize=10, color="#111", clip=True, aria=False,
+        limit={"expr": f"max({room}, 1)"}, opacity={"expr": f"{room} > 24 ? 1 : 0"}, tooltip=None,
+    ).encode(x=alt.X("seen:Q", axis=None, scale=along), text="name:N").transform_calculate(seen=begin)  # fmt: skip
+    return alt.layer(boxes, names).properties(width=WIDTH, height=ROW_HEIGHT * rows)

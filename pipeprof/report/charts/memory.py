@@ -1,0 +1,131 @@
+"""Memory of tensors and blocks: how much was alive, which operators held it at the peak, and the life of each block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.escape import line
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
+from pipeprof.report.memory.svg import address_ranges, place_of
+from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Row = dict[str, Any]
+
+POINTS, OPERATORS, BLOCKS = 400, 10, 400
+HEIGHT, HEIGHT_OF_BLOCKS = 110, 260
+AT_PEAK = ("alive at the peak", "#d7191c"), ("not alive then", "#9ecae1")
+_MIB = 1 << 20
+_HOW = "The red line is the peak. A rectangle is a block: as wide as it lived, {up}. Point at one to see what made it."
+
+
+def chart(
+    curve: Sequence[Row], peaks: Sequence[Row], alive: Sequence[Row], blocks: Sequence[Row], origin: str = "the launch"
+) -> Chart:
+    """From rows of memory/live_curve, memory/peak, memory/alive_at_peak and memory/lifetime of one rank."""
+    title = "Memory of tensors and blocks"
+    if not curve or not peaks:
+        return Chart("chart-memory", title, "No lifetime of a tensor or block was recorded.")
+    peak = peaks[0]
+    said = (
+        f"{format_bytes(peak['peak_bytes'])} in {format_count(peak['peak_blocks'], 'block')} at most, "
+        f"{format_ns(peak['t_ns'])} after {origin}"
+    )
+    if alive:
+        most = alive[0]
+        said += f"; {line(most['name'] or '(unknown)')} holds most of it: {format_bytes(most['bytes'])}"
+        said += f" ({format_ratio(most['share'])})" if most["share"] is not None else ""
+    placed = any(block["address"] is not None for block in blocks)
+    up = "as high as it is large, where it lay (long gaps are shortened)" if placed else "the largest at the bottom"
+    how = _HOW.format(up=up)
+    if peak["blocks"] > len(blocks):
+        how += f" The {len(blocks):,} largest of {peak['blocks']:,} blocks are drawn; the curve has all of them."
+    return Chart(
+        "chart-memory", title, f"{sentence(said)}\n{how}", said, _drawn(curve, peak, alive, blocks, placed=placed)
+    )
+
+
+def _drawn(curve: Sequence[Row], peak: Row, alive: Sequence[Row], blocks: Sequence[Row], *, placed: bool) -> Any:
+    import altair as alt
+
+    last = max(*(row["high_ns"] for row in curve), *(row["released_ns"] or row["produced_ns"] for row in blocks))
+    first = min(row["produced_ns"] for row in blocks)
+    time = alt.Scale(domain=[_s(first), max(_s(last), _s(first) + 1e-6)], nice=False, zero=False)
+    parts = [_curve(curve, peak, time)]
+    if alive:
+        parts.append(_holders(alive))
+    parts.append(_blocks(blocks, peak, last, time, placed=placed))
+    return alt.vconcat(*parts).resolve_scale(color="independent", x="independent")
+
+
+def _curve(rows: Sequence[Row], peak: Row, time: Any) -> Any:
+    import altair as alt
+
+    points = [{"t": _s(row["high_ns"]), "mib": round(row["high_bytes"] / _MIB, 4)} for row in rows]
+    area = alt.Chart(inline(points)).mark_area(color=COLOURS[6], opacity=0.6, interpolate="step-after").encode(
+        x=alt.X("t:Q", title=None, scale=time), y=alt.Y("mib:Q", title="MiB", axis=alt.Axis(tickCount=4))
+    )  # fmt: skip
+    return alt.layer(area, _rule(peak)).properties(width=WIDTH, height=HEIGHT, title="Alive over time")
+
+
+def _rule(peak: Row) -> Any:
+    import altair as alt
+
+    return alt.Chart(inline([{"t": _s(peak["t_ns"])}])).mark_rule(color=AT_PEAK[0][1], strokeWidth=1.5).encode(x="t:Q")
+
+
+def _holders(alive: Sequence[Row]) -> Any:
+    import altair as alt
+
+    bars = [
+        {"name": _end(line(row["name"] or "(unknown)")), "mib": round(row["bytes"] / _MIB, 4),
+         "label": f"{format_bytes(row['bytes'])} in {format_count(row['blocks'], 'block')}"}
+        for row in alive
+    ]  # fmt: skip
+    size = {"width": WIDTH, "height": {"step": 18}, "title": "What held it at the peak"}
+    base = alt.Chart(inline(bars)).encode(
+        y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labels=False, ticks=False)),
+        x=alt.X("mib:Q", title="MiB", scale=alt.Scale(nice=False)),
+    )  # fmt: skip
+    words = base.mark_text(align="left", dx=4, color="currentColor", limit={"expr": "width"})
+    told = words.encode(x=alt.value(0), text="told:N").transform_calculate(told="datum.name + ': ' + datum.label")
+    return alt.layer(base.mark_bar(color=AT_PEAK[0][1], opacity=0.35), told).properties(**size)
+
+
+def _blocks(rows: Sequence[Row], peak: Row, last: int, time: Any, *, placed: bool) -> Any:
+    import altair as alt
+
+    known = [row for row in rows if row["address"] is not None] if placed else list(rows)
+    ranges = address_ranges(known) if placed else None
+    marks = []
+    for at, row in enumerate(known):
+        end = last if row["released_ns"] is None else row["released_ns"]
+        low, high = float(at), at + 0.9
+        if ranges is not None:
+            low = place_of(row["address"], ranges) / _MIB
+            high = low + row["bytes"] / _MIB
+        held = row["produced_ns"] <= peak["t_ns"] < (end if row["released_ns"] is not None else end + 1)
+        lived = "still held" if row["released_ns"] is None else format_ns(end - row["produced_ns"])
+        marks.append({
+            "from": _s(row["produced_ns"]), "to": _s(end), "low": round(low, 5), "high": round(high, 5),
+            "kind": AT_PEAK[0 if held else 1][0],
+            "told": f"{line(row['name'] or '(unknown)')}: {format_bytes(row['bytes'])}, {lived}",
+        })  # fmt: skip
+    scale = alt.Scale(domain=[name for name, _ in AT_PEAK], range=[colour for _, colour in AT_PEAK])
+    up = alt.Y("low:Q", title="MiB of addresses" if placed else "blocks", axis=alt.Axis(tickCount=5))
+    drawn = alt.Chart(inline(marks)).mark_rect(stroke="#fff", strokeWidth=0.3, opacity=0.85, clip=True).encode(
+        x=alt.X("from:Q", title="time, s", scale=time), x2="to:Q", y=up, y2="high:Q",
+        color=alt.Color("kind:N", title=None, scale=scale), tooltip="told:N",
+    )  # fmt: skip
+    size = {"width": WIDTH, "height": HEIGHT_OF_BLOCKS, "title": "Life of each block"}
+    return alt.layer(drawn, _rule(peak)).properties(**size)
+
+
+def _end(name: str) -> str:
+    return name if len(name) <= 60 else f"\u2026{name[-59:]}"
+
+
+def _s(ns: float) -> float:
+    return round(ns / NS_PER_S, 6)

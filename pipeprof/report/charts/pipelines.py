@@ -1,0 +1,144 @@
+"""The data pipelines of both sides of a comparison beside each other; what changed has an edge in colour."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.escape import line
+from pipeprof.report.charts.chart import WIDTH, Chart, inline, sentence
+from pipeprof.report.charts.pipeline import ROW_HEIGHT, boxes_of
+from pipeprof.units import format_count, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Row = dict[str, Any]
+
+SIDES = ("base", "new")
+CHANGED, FILLS = "#d62728", ("#f4a582", "#f7f7f7", "#92c5de")
+_ALONE = "only on this side"
+MOST_WORK, MOST_FILL = 1.1, 0.1  # a tenth more or less work, or fill by a tenth of the queue, is marked
+_GAP, _ENDS = 0.04, 0.2  # between the sides, of the width; the edge below a box, of its row
+
+
+def chart(pipelines: Mapping[str, Sequence[Row]]) -> Chart:
+    """From `pipelines` of a comparison: the stages of each side."""
+    title = "Data pipelines of both sides"
+    stages = {side: _first(pipelines.get(side) or ()) for side in SIDES}
+    lacks = [f"of the {side} side" for side in SIDES if not stages[side]]
+    if lacks:
+        lack = f"The data pipeline {' and '.join(lacks)} is not known."
+        return Chart("chart-pipelines", title, f"{lack} A baseline does not keep it.")
+    found = changes(stages)
+    names = list(dict.fromkeys(name for side in SIDES for name in found[side]))
+    how = {name: found["new"].get(name) or "only in the base" for name in names}
+    how |= {name: "only in the new run" for name, what in found["new"].items() if what == _ALONE}
+    listed = "; ".join(f"{line(name)}: {what}" for name, what in how.items())
+    said = f"{format_count(len(names), 'operator')} changed: {listed}" if names else "no operator changed"
+    caption = (
+        f"{sentence(said)}\nThe base is on the left, the source at the top. A box's colour is the fill of its output "
+        "queue. What changed has a red edge and a last line that says how: other workers, a tenth more or less work a "
+        "batch, a fill that moved by a tenth of the queue. Whether a time changed beyond noise is in the tables."
+    )
+    return Chart("chart-pipelines", title, caption, said, _drawn(stages, found))
+
+
+def _first(stages: Sequence[Row]) -> list[Row]:
+    """Of several pipelines that with most work."""
+    spent: dict[str, float] = {}
+    for row in stages:
+        spent[row["pipeline"]] = spent.get(row["pipeline"], 0.0) + (row["work_ns"] or 0.0)
+    most = max(spent, key=lambda key: (spent[key], key), default=None)
+    return [row for row in stages if row["pipeline"] == most]
+
+
+def changes(stages: Mapping[str, Sequence[Row]]) -> dict[str, dict[str, str]]:
+    """By side: the name of each operator that changed, and how; one that the other side has not is `only here`."""
+    named = {side: {row["name"]: row for row in rows} for side, rows in stages.items()}
+    found: dict[str, dict[str, str]] = {side: {} for side in SIDES}
+    for side, other in (SIDES, SIDES[::-1]):
+        for name in named[side]:
+            if name not in named[other]:
+                found[side][name] = _ALONE
+    for name, base in named["base"].items():
+        if name in named["new"] and (said := _change(base, named["new"][name])):
+            found["new"][name] = said
+    return found
+
+
+def _change(base: Row, new: Row) -> str:
+    parts = []
+    if base["workers"] != new["workers"]:
+        parts.append(f"workers {_or(base['workers'])} -> {_or(new['workers'])}")
+    if base["work_ns"] and new["work_ns"]:
+        ratio = new["work_ns"] / base["work_ns"]
+        if not 1 / MOST_WORK < ratio < MOST_WORK:
+            parts.append(f"{format_ns(base['work_ns'])} -> {format_ns(new['work_ns'])}")
+    fills = base["fill_ratio"], new["fill_ratio"]
+    if None not in fills and abs(fills[1] - fills[0]) >= MOST_FILL:
+        parts.append(f"{format_ratio(fills[0])} -> {format_ratio(fills[1])} full")
+    return ", ".join(parts)
+
+
+def _or(value: object) -> object:
+    return "?" if value is None else value
+
+
+def _drawn(stages: Mapping[str, Sequence[Row]], found: Mapping[str, Mapping[str, str]]) -> Any:
+    import altair as alt
+
+    boxes, edges = [], []
+    for at, side in enumerate(SIDES):
+        placed = _placed(stages[side], found[side], at)
+        by_op = {box["op"]: box for box in placed}
+        boxes += placed
+        edges += [
+            {"x": box["middle"], "y": box["bottom"], "x2": by_op[row["consumer_id"]]["middle"],
+             "y2": by_op[row["consumer_id"]]["top"]}
+            for row in stages[side] for box in [by_op[row["op_id"]]] if row["consumer_id"] in by_op
+        ]  # fmt: skip
+    rows = max(box["bottom"] for box in boxes) + _ENDS
+    along, down = alt.Scale(domain=[0, 1], nice=False), alt.Scale(domain=[rows, 0], nice=False, zero=False)
+
+    def place(across: str, below: str) -> dict[str, Any]:
+        return {"x": alt.X(f"{across}:Q", axis=None, scale=along), "y": alt.Y(f"{below}:Q", axis=None, scale=down)}
+
+    fills = alt.Color(
+        "fill:Q", title="queue full", scale=alt.Scale(domain=[0, 1], range=list(FILLS)),
+        legend=alt.Legend(format="%", direction="horizontal", gradientLength=150),
+    )  # fmt: skip
+    layers = [alt.Chart(inline(edges)).mark_rule(color="currentColor").encode(**place("x", "y"), x2="x2:Q", y2="y2:Q")]
+    for known, colour in ((False, alt.value("#dddddd")), (True, fills)):
+        for changed, edge, width in ((False, "#666", 1), (True, CHANGED, 3)):
+            of = [box for box in boxes if (box["fill"] is not None, bool(box["change"])) == (known, changed)]
+            if of:
+                mark = alt.Chart(inline(of)).mark_rect(stroke=edge, strokeWidth=width, cornerRadius=4)
+                layers.append(mark.encode(**place("left", "top"), x2="right:Q", y2="bottom:Q", color=colour))
+    words = alt.Chart(inline(boxes)).mark_text(
+        align="left", baseline="top", dx=6, dy=4, fontSize=11, lineHeight=13, color="#111",
+        limit={"expr": "(datum.right - datum.left) * width - 12"},
+    )  # fmt: skip
+    layers.append(words.encode(**place("left", "top"), text="text:N"))
+    return alt.layer(*layers).properties(width=WIDTH, height=ROW_HEIGHT * rows)
+
+
+def _placed(stages: Sequence[Row], found: Mapping[str, str], at: int) -> list[Row]:
+    """The boxes of one side, in the left or the right half."""
+    ops = [
+        {"op_id": row["op_id"], "op_type": row["op_type"], "name": row["label"], "workers": row["workers"],
+         "consumers": [] if row["consumer_id"] is None else [row["consumer_id"]], "inlined": False,
+         "queue": {"mean_ratio": row["fill_ratio"]}, "service": {"work_per_batch_ns": row["work_ns"]}}
+        for row in stages
+    ]  # fmt: skip
+    names = {row["op_id"]: row["name"] for row in stages}
+    half = (1 - _GAP) / 2
+    boxes = []
+    for box in boxes_of(ops, {row["op_id"]: row["place"] for row in stages}):
+        left, right = (at * (half + _GAP) + box[end] * half for end in ("left", "right"))
+        change = found.get(names[box["op"]], "")
+        boxes.append({
+            "op": box["op"], "left": round(left, 4), "right": round(right, 4), "middle": round((left + right) / 2, 4),
+            "top": box["row"], "bottom": round(box["row"] + 1 - _ENDS, 4), "fill": box["fill"], "change": change,
+            "text": [*(box["text"] if not change else [*box["text"][:3], change])],
+        })  # fmt: skip
+    return boxes

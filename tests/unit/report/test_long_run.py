@@ -1,0 +1,74 @@
+"""The page of a long run on several ranks: what is thinned keeps its extremes, and the page says that it is thinned."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeprof.record.run import load
+from pipeprof.report import charts, html
+from pipeprof.report.build import build
+from pipeprof.report.charts import samples, steps
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+import page_cost
+
+STEPS, RANKS = 6000, 3
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A recording with one long step, of the slow rank, and one peak of memory; its report and its charts."""
+    path = tmp_path_factory.mktemp("long") / "run"
+    page_cost.SLOW_RANK = 1
+    page_cost.make_run(path, STEPS, RANKS)
+    run = load(path)
+    content = build(run)
+    return run, content, {chart.name: chart for chart in charts.charts_of(run, content)}
+
+
+def values(spec):
+    """All data of a chart, however its parts are nested."""
+    own = spec.get("data", {}).get("values", [])
+    return own + [row for key in ("layer", "vconcat") for part in spec.get(key, []) for row in values(part)]
+
+
+def test_the_longest_step_is_marked_and_named(made):
+    _, _, drawn = made
+    chart = drawn["chart-time"]
+    assert f"the longest of 900 ms at step {int(STEPS * page_cost.LONG_STEP)}" in chart.caption
+    assert f"the mean of up to {STEPS // steps.POINTS} steps in a row" in chart.caption
+    assert "a diamond is a step of more than 2 times the usual length" in chart.caption
+    assert len(values(chart.spec["vconcat"][0])) <= 3 * steps.POINTS
+
+
+def test_the_peak_of_the_memory_is_drawn(made):
+    _, _, drawn = made
+    levels = [row["mib"] for row in values(drawn["chart-time"].spec) if "mib" in row]
+    assert max(levels) == page_cost.PEAK / (1 << 20)
+    assert len(levels) <= samples.POINTS
+    assert "the highest level is 3.00 GiB" in drawn["chart-time"].caption
+
+
+def test_queues_keep_their_least_and_their_most(made):
+    _, _, drawn = made
+    fills = [row for row in values(drawn["chart-time"].spec) if "fill" in row]
+    assert {row["low"] for row in fills} >= {0.0}
+    assert {row["high"] for row in fills} >= {1.0}
+    assert "from the least to the most" in drawn["chart-time"].caption
+
+
+def test_a_cell_of_the_heat_map_has_the_longest_of_its_steps(made):
+    _, _, drawn = made
+    cells = values(drawn["chart-ranks"].spec)
+    longest = max(cells, key=lambda cell: cell["longest step"])
+    assert (longest["rank"], longest["longest step"]) == (1, 900)
+    assert longest["first"] <= int(STEPS * page_cost.LONG_STEP) < longest["last"]
+    assert "A cell stands for up to 30 steps in a row." in drawn["chart-ranks"].caption
+
+
+def test_the_page_is_small(made):
+    run, content, _ = made
+    assert len(html.of_run(run, content)) < 3_000_000

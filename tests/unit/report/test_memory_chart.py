@@ -1,0 +1,87 @@
+"""The charts of blocks, of stacks, and communication in the stack of steps: what is drawn from which rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.report import charts, html
+from pipeprof.report.build import build
+from pipeprof.report.charts import flame, steps
+from pipeprof.report.stacks import Stack
+
+MB, MIB = 1_000_000, 1 << 20
+STEP = {"step": 0, "kind_step": 0, "kind": "train", "start_ns": 0, "end_ns": 100 * MB}
+TABLES = {
+    "step": [STEP],
+    "op_info": [{"op_id": n, "name": name, "type": name, "phase": "forward"} for n, name in enumerate(("net", "conv", "relu"))],
+    "op": [
+        {"op_id": 0, "step": 0, "start_ns": 0, "dur_ns": 90 * MB, "self_ns": 20 * MB, "exec_id": 0},
+        {"op_id": 1, "step": 0, "start_ns": 0, "dur_ns": 60 * MB, "self_ns": 60 * MB, "exec_id": 1, "parent_id": 0},
+        {"op_id": 2, "step": 0, "start_ns": 60 * MB, "dur_ns": 10 * MB, "self_ns": 10 * MB, "exec_id": 2, "parent_id": 0},
+    ],
+    "allocation": [
+        {"address": 0, "bytes": 4 * MIB, "produced_ns": 0, "released_ns": 30 * MB, "op_id": 1},
+        {"address": 1 << 40, "bytes": 2 * MIB, "produced_ns": 20 * MB, "op_id": 2},
+        {"address": 0, "bytes": MIB, "produced_ns": 50 * MB, "released_ns": 60 * MB, "op_id": 1},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def drawn(make_run):
+    run = make_run(TABLES)
+    run.manifest.tables = {name: len(rows) for name, rows in TABLES.items()}
+    return {chart.name: chart for chart in charts.charts_of(run, build(run))}
+
+
+def test_blocks_are_drawn_where_they_lay_and_those_of_the_peak_are_marked(drawn):
+    chart = drawn["chart-memory"]
+    assert "6.00 MiB in 2 blocks at most" in chart.caption
+    assert "conv holds most of it: 4.00 MiB" in chart.caption
+    _, holders, lives = chart.spec["vconcat"]
+    assert [row["name"] for row in holders["data"]["values"]] == ["conv", "relu"]
+    blocks = lives["layer"][0]["data"]["values"]
+    assert [(one["kind"], one["high"] - one["low"]) for one in blocks] == [
+        ("alive at the peak", 4), ("alive at the peak", 2), ("not alive then", 1),
+    ]  # fmt: skip
+    assert blocks[1]["low"] < 5  # 1 TiB of nothing between them is not drawn
+    assert [one["to"] for one in blocks] == [0.03, 0.06, 0.06]  # what was still held ends with the chart
+
+
+def test_frames_are_as_wide_as_what_is_below_them():
+    frames, common = flame.frames_of([Stack(("main", "a"), 1), Stack(("main", "a", "b"), 2), Stack(("main", "c"), 5)])
+    placed = {row["name"]: (row["depth"], row["left"], row["right"], row["own"]) for row in frames}
+    assert placed == {"c": (0, 0, 0.625, 5), "a": (0, 0.625, 1, 1), "b": (1, 0.625, 0.875, 2)}
+    assert common == 1
+
+
+def test_a_click_on_a_frame_shows_it_alone(make_run, opened):
+    run = make_run(TABLES)
+    page = opened(html.of_run(run, build(run)))
+    boxes = page.locator("#chart-flame g.mark-rect.role-mark path")
+    whole = page.locator("#chart-flame svg").bounding_box()["width"]
+    assert [round(box.bounding_box()["width"] / whole, 1) for box in boxes.all()] == [1.0, 0.7, 0.1]
+    boxes.nth(1).click(position={"x": 40, "y": 4})
+    page.wait_for_function(
+        "(wide) => document.querySelectorAll('#chart-flame g.mark-rect.role-mark path')[1].getBoundingClientRect().width > wide",
+        arg=whole * 0.8,
+    )
+    assert "own time has conv" in page.locator("#chart-flame").evaluate("one => one.closest('figure').innerText")
+
+
+def test_communication_is_taken_out_of_the_phases_so_that_a_step_keeps_its_height():
+    row = {f"{phase}_ns": 0.0 for phase in steps.PHASES} | {"point": 0, "start_ns": 0, "end_ns": 10 * MB}
+    row |= {"data_wait_ns": 1.0 * MB, "forward_backward_ns": 6.0 * MB, "tail_ns": 3.0 * MB}
+    found = [{"point": 0, "overlapped_ns": 2.0 * MB, "exposed_ns": 5.0 * MB, "unknown_ns": 0.0}]
+    bars = {bar["phase"]: bar["high"] - bar["low"] for bar in steps.bars([row], found)}
+    assert list(bars.values()) == [1, 2, 2, 5]  # waiting, behind the backward pass, both kinds of communication
+    assert list(bars)[2:] == [name for name, _ in list(steps.COMMUNICATION.values())[:2]]
+
+
+def test_an_operator_without_a_time_is_no_bar_and_no_failure(make_run):
+    infos = [{"op_id": n, "name": name, "type": name} for n, name in enumerate(("Add", "Mul"))]
+    execs = [{"op_id": 0, "step": 0, "start_ns": 0, "dur_ns": 5, "self_ns": 5}, {"op_id": 1, "step": 0, "start_ns": 5}]
+    for kept, said in ((execs, "The time of 1 type is not known."), (execs[1:], "The time of no operator is known.")):
+        run = make_run({"step": [STEP], "op_info": infos, "op": kept})
+        found = {chart.name: chart for chart in charts.charts_of(run, build(run))}
+        assert said in found["chart-operators"].caption
