@@ -384,11 +384,12 @@ TABLES: tuple[Table, ...] = (
         "span",
         "any other interval",
         ("track", "varchar", "", "thread or lane"),
-        ("category", "varchar", "", "such as compile, callback, window"),
+        ("category", "varchar", "", "such as compile, callback, window, cell (call of a module)"),
         ("name", "varchar", "", "what happened"),
         ("start_ns", "bigint", "ns", "start"),
         ("dur_ns", "bigint", "ns", "duration"),
         ("stack_id", "bigint", "", "source location"),
+        ("scope", "varchar", "", "of a cell: the cells around it, such as `Net/blocks.0-Block`; null for others"),
     ),
     _table(
         "sync",

@@ -2,9 +2,10 @@
 
 import os
 
-from . import recorder
+from . import cells, recorder
 
 MOST = 64  # graphs of one process
+MOST_CELLS = 5_000  # of one graph
 LARGEST = 32 << 20  # bytes of one
 
 _count = [0]
@@ -27,3 +28,20 @@ def keep(executor, compiled):
     with open(path + ".part", "xb") as file:
         file.write(data)
     os.rename(path + ".part", path + ".anf")
+
+
+def tell_modules(executor, args):
+    """Record where the cells of what was compiled are written: its operators are named after them."""
+    if recorder.REC.options.get("ops", "window") == "off" or _count[0] > MOST:
+        return
+    function = getattr(executor, "fn", None)
+    if function is None:
+        found = [(name, cells.frame_of(cell)) for name, cell in args[0].cells_and_names() if name][:MOST_CELLS]
+        frame = cells.frame_of(args[0])
+    else:
+        code = getattr(getattr(function, "__func__", function), "__code__", None)
+        found = []
+        frame = "" if code is None else "%s(%d): %s" % (code.co_filename, code.co_firstlineno, code.co_name)
+    found = [(name, own if cells.is_own(own) else "") for name, own in found]
+    if cells.is_own(frame) or any(own for _, own in found):
+        recorder.REC.line("modules", frame=frame if cells.is_own(frame) else "", cells=found)

@@ -1,7 +1,7 @@
-"""From which line of the program each operator of a PyNative step is launched: one step is run line by line.
+"""From which lines of the program each operator of a PyNative step is launched: one step is run line by line.
 
 Each line waits for what it launched, so an operator belongs to the line during which it started. That is slow: it is
-done in the first step of the first op window, whose executions count for nothing else.
+done in the warm-up step of the first op window, whose executions count for nothing else.
 """
 
 import os
@@ -17,7 +17,7 @@ class Lines:
 
     def __init__(self):
         self.rows = []
-        self._sites = {}
+        self._sites = {}  # by the number of the site that called it (-1: none) and by its text
         self._files = {}
         self._frames = []
         self._settle = None
@@ -48,6 +48,11 @@ class Lines:
             self._add(first)
         sys.settrace(self._hook)
 
+    @property
+    def barely_begun(self):
+        """Whether nothing ran yet but the line at which it began."""
+        return self._hook is not None and len(self.rows) < 2  # the first is where it began
+
     def stop(self):
         """The step is over: leave its lines in the spool."""
         if self._hook is None:
@@ -59,7 +64,8 @@ class Lines:
             frame.f_trace = None
         self._frames = []
         rows, self.rows = self.rows, []
-        recorder.REC.event("lines", sites=list(self._sites), rows=rows)
+        callers = [caller for caller, _ in self._sites]
+        recorder.REC.event("lines", sites=[site for _, site in self._sites], callers=callers, rows=rows)
 
     def _forked(self):
         """A dataset worker that is made in this step runs at its own pace, and has nothing to wait for."""
@@ -89,11 +95,22 @@ class Lines:
         if frame is None or len(self.rows) >= MOST:
             return
         self._settle()
-        code = frame.f_code
-        site = "%s:%d" % (code.co_filename, frame.f_lineno)
-        number = self._sites.setdefault(site, len(self._sites))
+        number = self._number(frame)
         if not self.rows or self.rows[-1][1] != number:
             self.rows.append((recorder.now(), number))
+
+    def _number(self, frame):
+        """The number of a site of the program, with those that called it."""
+        frames = []
+        while frame is not None:
+            frames.append(frame)
+            frame = self._caller(frame)
+        number = -1
+        for one in reversed(frames):
+            code = one.f_code
+            site = "%s(%d): %s" % (code.co_filename, one.f_lineno, getattr(code, "co_qualname", code.co_name))
+            number = self._sites.setdefault((number, site), len(self._sites))
+        return number
 
     def _caller(self, frame):
         frame = frame.f_back

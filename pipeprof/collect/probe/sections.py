@@ -7,7 +7,7 @@ waiting. That is for op windows alone; outside them a hook of this file is one c
 import _thread
 import sys
 
-from . import recorder, where
+from . import cells, recorder, where
 
 FORWARD, BACKWARD, PASS = 1, 2, 3  # flags of SECTION; PASS: a cell with parameters that was called by itself
 
@@ -128,8 +128,10 @@ def _class_of(cell):
 
 def _watched(original):
     def __call__(self, *args, **kwargs):
-        if not SECTIONS.on or SECTIONS.depth or SECTIONS.update or not SECTIONS.mine:
+        if not SECTIONS.on or (SECTIONS.depth and not cells.CELLS.on) or SECTIONS.update or not SECTIONS.mine:
             return original(self, *args, **kwargs)
+        if SECTIONS.depth:
+            return cells.called(original, self, args, kwargs)
         try:
             begin = SECTIONS.pass_begins()
         except Exception:
@@ -137,7 +139,7 @@ def _watched(original):
             return original(self, *args, **kwargs)
         outside = SECTIONS.forwards
         try:
-            return original(self, *args, **kwargs)
+            return cells.called(original, self, args, kwargs)
         finally:
             try:
                 if SECTIONS.on and SECTIONS.forwards is outside:  # else the window that it began in is over

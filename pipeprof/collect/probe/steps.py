@@ -293,6 +293,7 @@ def _install_compile(executor, cache):
                 rec.failed("compile")
             try:
                 graphs.keep(self, result)
+                graphs.tell_modules(self, args)
             except Exception:
                 rec.failed("graph")
         return result

@@ -6,7 +6,7 @@ closes between two steps, after everything launched before has finished, so that
 
 import os
 
-from . import lines, operands, recorder, sections
+from . import cells, lines, operands, recorder, sections
 
 AUTO_SHARE = 0.01  # of the training time may go into recording
 QUIET_TIMES = 19  # after a window, this many times its length without one: most steps stay as they are
@@ -112,13 +112,17 @@ class Windows:
     def _advance(self, done):
         if self.folder is not None:
             self._sync()
-            lines.LINES.stop()
+            if self.auto and self.warmup == 1 and lines.LINES.barely_begun:
+                self.warmup, self.close_at = 2, self.close_at + 1  # a step that had nothing but its update
+            else:
+                lines.LINES.stop()
             operands.OPERANDS.step_done()
+            cells.CELLS.stop()
             self.ticks.append(recorder.now())
             if done >= self.close_at:
                 self._close()
             else:
-                self._watch_operands()
+                self._watch()
         if self.folder is None and done >= self.open_at and recorder.now() >= self.not_before:
             self._open()
 
@@ -140,7 +144,7 @@ class Windows:
         self.count += 1
         folder = os.path.join(rec.folder, "window-%d" % self.count)
         os.mkdir(folder)
-        by_line = self.auto and self.count == 1 and lines.LINES.possible()
+        by_line = (self.auto or self.schedule.warmup > 0) and self.count == 1 and lines.LINES.possible()
         warmup = self.warmup = int(by_line) if self.auto else self.schedule.warmup
         active = self.active if self.auto else self.schedule.active
         self.close_at = self.done + warmup + active
@@ -156,20 +160,24 @@ class Windows:
         self.ticks = [recorder.now()]
         if by_line:
             lines.LINES.start(self._sync)
-        self._watch_operands()
+        self._watch()
 
-    def _watch_operands(self):
+    def _watch(self):
+        """A step of the window begins: what is watched in one step alone may be watched in this one."""
         try:
+            if len(self.ticks) - 1 == self.warmup:
+                cells.CELLS.start(self._sync)
             if self.done:  # what is compiled in the first step is left alone
                 operands.OPERANDS.start()
         except Exception:
-            recorder.REC.failed("operands")
+            recorder.REC.failed("watch")
 
     def _close(self):
         folder, self.folder = self.folder, None
         sections.SECTIONS.close()
         lines.LINES.stop()
         operands.OPERANDS.stop()
+        cells.CELLS.stop()
         begin = recorder.now()
         self.profiler.stop()
         end = recorder.now()

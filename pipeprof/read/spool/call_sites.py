@@ -1,17 +1,22 @@
-"""From which line of the program PyNative operators were launched, by the one step that was run line by line."""
+"""Where operators come from: from the PyNative step that was run line by line, or from the cells in their names.
+
+Frames are the program's own (`file.py(12): function`), innermost first: neither MindSpore's nor Python's.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipeprof.read.mindspore_ops import Execution
     from pipeprof.read.spool.operators import Placed
     from pipeprof.read.spool.process import Process
+
+Frames = tuple[str, ...]
 
 
 def by_line(process: Process) -> list[tuple[int, int]]:
@@ -20,27 +25,72 @@ def by_line(process: Process) -> list[tuple[int, int]]:
 
 
 class CallSites:
-    """file:line of the k-th execution of each type in a step, for steps that launch as many of the type."""
+    """The frames of the k-th execution of each type in a step, for steps that launch as many of the type.
+
+    An operator of a graph has those of the cells in its name, each with the line at which its `construct` begins.
+    """
 
     def __init__(self, process: Process, led: Sequence[Execution]) -> None:
-        self._sites: dict[str, list[str]] = {}
+        self._sites: dict[str, list[Frames]] = {}
+        self._modules = [_Modules(event) for event in process.all("modules")]
+        self._scopes: dict[str, Frames] = {}
         for event in process.all("lines"):
             begins = [int(begin) for begin, _ in event["rows"]]
             for execution in sorted(led, key=lambda item: item.start_ns):
                 place = bisect_right(begins, execution.start_ns) - 1
                 number = event["rows"][place][1] if place >= 0 else len(event["sites"])
                 if number < len(event["sites"]) and execution.start_ns < int(event["t"]):
-                    self._sites.setdefault(execution.name, []).append(event["sites"][number])
+                    self._sites.setdefault(execution.name, []).append(_frames(event, number))
 
-    def of(self, placed: Sequence[Placed]) -> list[str | None]:
-        """The site of each execution; None where the step launched another number of its type, or in a graph."""
+    def of(self, placed: Sequence[Placed]) -> list[Frames]:
+        """The frames of each execution; none where the step launched another number of its type."""
         counts: Counter[tuple[int | None, str]] = Counter((item.step, item.execution.name) for item in placed)
         seen: Counter[tuple[int | None, str]] = Counter()
-        found: list[str | None] = []
+        found: list[Frames] = []
         for item in placed:
-            key = (item.step, item.execution.name)
-            sites = self._sites.get(item.execution.name, ())
-            fits = item.step is not None and counts[key] == len(sites) and "/" not in item.execution.name
-            found.append(sites[seen[key]] if fits else None)
-            seen[key] += 1
+            name = item.execution.name
+            sites = self._sites.get(name, ())
+            fits = item.step is not None and counts[item.step, name] == len(sites)
+            if "/" in name:  # all executions of such a name are one operator
+                fits = fits and len(set(sites)) == 1
+            cells = self._of_scope(name.rpartition("/")[0])
+            found.append(cells or (sites[seen[item.step, name]] if fits else ()))
+            seen[item.step, name] += 1
         return found
+
+    def _of_scope(self, scope: str) -> Frames:
+        """Of the graphs, the one that knows most cells of a scope decides; none where two do and differ."""
+        if scope and scope not in self._scopes:
+            found = [modules.of(scope) for modules in self._modules]
+            best = max((depth for depth, _ in found), default=0)
+            frames = {frames for depth, frames in found if depth == best}
+            self._scopes[scope] = frames.pop() if len(frames) == 1 else ()
+        return self._scopes.get(scope, ())
+
+
+class _Modules:
+    """The cells of what was compiled, by their names."""
+
+    def __init__(self, event: Mapping[str, Any]) -> None:
+        self._frame = str(event["frame"])
+        self._cells = dict(event["cells"])
+
+    def of(self, scope: str) -> tuple[int, Frames]:
+        """How many cells of a scope (`Default/network-WithLossCell/head-Dense`) are known, and their frames."""
+        name, depth, frames = "", 0, [self._frame]
+        for part in scope.split("/"):
+            inner = f"{name}.{part.rpartition('-')[0]}" if name else part.rpartition("-")[0]
+            if inner in self._cells:
+                name, depth = inner, depth + 1
+                frames.append(self._cells[inner])
+        return depth, tuple(frame for frame in reversed(frames) if frame)
+
+
+def _frames(event: Mapping[str, Any], number: int) -> Frames:
+    """A site and those that called it; the caller of a site has a lower number."""
+    callers = event.get("callers", ())
+    found = [event["sites"][number]]
+    while number < len(callers) and 0 <= callers[number] < number:
+        number = callers[number]
+        found.append(event["sites"][number])
+    return tuple(found)

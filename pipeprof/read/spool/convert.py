@@ -26,6 +26,8 @@ from pipeprof.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pipeprof.read.spool.call_sites import Frames
+
 FORKS = "forks.tsv"
 UNSEEN_NS = 1_000_000_000  # what a kill may cost: marks are written twice a second, on a busy machine later than that
 POINT_VARIABLES = {"fp": ("PROFILING_FP_START", "FP_POINT"), "bp": ("PROFILING_BP_END", "BP_POINT")}
@@ -255,15 +257,15 @@ def _tell_passes(manifest: Manifest, out: RankRows, passes: Sequence[Mapping[str
 def _add_operators(
     out: RankRows,
     placed: Sequence[operators.Placed],
-    sites: Sequence[str | None],
+    sites: Sequence[Frames],
     amounts: Amounts,
     first_step: int,
 ) -> None:
-    for item, site in zip(placed, sites, strict=True):
+    for item, frames in zip(placed, sites, strict=True):
         execution = item.execution
         kind = execution.type or op_type(execution.name)
         step = None if item.step is None else first_step + item.step
-        stack = out.stack_id([site] if site else ())
+        stack = out.stack_id(frames)
         flops, moved = amounts.of(item)
         op_id = out.op_id(
             item.name, item.phase, type=kind, device="CPU", in_shapes=execution.shapes, stack_id=stack, flops=flops,
@@ -330,6 +332,7 @@ def _add_spans(out: RankRows, process: Process, recorded: operators.Recorded) ->
         if not event.get("again"):
             span("pipeline", f"build of iterator {event['number']}", int(event["begin"]), int(event["end"]))
     spans.add_named(process, out)
+    spans.add_cells(process, out)
 
 
 def _rank_entry(process: Process, rank: int, rep: Rep, end: int) -> Rank:

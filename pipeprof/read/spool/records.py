@@ -140,11 +140,32 @@ class Window(_Window, total=False):
     warmup: Count
 
 
-class Lines(_Event):
-    """A step that was run line by line: when each line began, and which of `sites` it is."""
-
+class _Lines(_Event):
     sites: list[str]
     rows: list[tuple[At, Id]]
+
+
+Caller = Annotated[int, msgspec.Meta(ge=-1, lt=1 << 32)]
+
+
+class Lines(_Lines, total=False):
+    """A step that was run line by line: when each line began, and which of `sites` it is; -1: nobody's caller."""
+
+    callers: list[Caller]
+
+
+class Cells(_Event):
+    """Calls of cells in a step: each kind (name, number of the kind around it or -1, frame), and when it was called."""
+
+    kinds: list[tuple[str, Caller, str]]
+    rows: list[tuple[Id, At, At]]
+
+
+class Modules(_Event):
+    """A cell that was compiled: the names of its cells, and the frames of those that are the program's."""
+
+    frame: str
+    cells: list[tuple[str, str]]
 
 
 Size = Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)]
@@ -439,7 +460,8 @@ _EVENTS = {
     "process": About, "iterator": Iterator, "import": Import, "context": Context, "plan": Plan,
     "closed": Closed,
     "window_open": WindowOpen, "window": Window, "user_profile": UserProfile, "service": Service, "calls": CallTimes,
-    "lines": Lines, "operands": Operands, "pass": Pass, "callback": Callback, "compiled": Compiled,
+    "lines": Lines, "cells": Cells, "modules": Modules,
+    "operands": Operands, "pass": Pass, "callback": Callback, "compiled": Compiled,
     "sync_site": SyncSite,
     "workers": Workers, "gil": Gil, "span": Span, "thread": Thread, "warning": Warning_, "override_missed": Why,
     "stand_in_failed": Why, "batch_digest": BatchDigest, "batches": Batches, "spacing": Spacing,

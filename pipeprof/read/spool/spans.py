@@ -1,4 +1,4 @@
-"""Intervals that the program named itself (`pipeprof.record_function`), with their Python stacks, if any."""
+"""Intervals that the program named itself (`pipeprof.record_function`), and calls of cells, with their stacks."""
 
 from __future__ import annotations
 
@@ -18,3 +18,21 @@ def add_named(process: Process, out: RankRows) -> None:
             start_ns=out.at(begin), dur_ns=max(0, end - begin),
             stack_id=out.stack_id(event.get("stack") or ()),
         )  # fmt: skip
+
+
+def add_cells(process: Process, out: RankRows) -> None:
+    """Write one span per call of a cell, in the cells that called it, with where each is written."""
+    for event in process.all("cells"):
+        paths: list[str] = []
+        stacks: list[list[str]] = []
+        for name, around, frame in event["kinds"]:
+            outer = around if 0 <= around < len(paths) else None
+            paths.append(name if outer is None else f"{paths[outer]}/{name}")
+            stacks.append(([frame] if frame else []) + ([] if outer is None else stacks[outer]))
+        for kind, begin, end in event["rows"]:
+            if kind < len(paths):
+                scope, _, name = paths[kind].rpartition("/")
+                out.add(
+                    "span", track="main", category="cell", name=name, start_ns=out.at(begin),
+                    dur_ns=max(0, end - begin), stack_id=out.stack_id(stacks[kind]), scope=scope or None,
+                )  # fmt: skip

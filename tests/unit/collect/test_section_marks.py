@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import types
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
@@ -30,6 +30,10 @@ class Cell:
 
     def cells(self):
         return self.children
+
+    def cells_and_names(self):
+        first = {cell: str(at) for at, cell in reversed(list(enumerate(self.children)))}
+        return [("", self), *((name, cell) for cell, name in first.items())]
 
     def get_parameters(self):
         return iter(self.parameters + [item for cell in self.children for item in cell.get_parameters()])
@@ -115,6 +119,56 @@ def test_a_forward_pass_that_raises_leaves_the_next_one_whole(watched):
     assert watched.marks()[0] == [(PASS, 0), (PASS, 0)]
 
 
+def cells_of(rec):
+    """The event of the calls of cells, if there is one: kinds by name and outer kind, and the kinds in order of calls."""
+    text = Path(rec.folder, "events.jsonl").read_text(encoding="utf-8").splitlines()
+    events = [event for event in map(json.loads, text) if event["e"] == "cells"]
+    return [([(name, around) for name, around, _ in event["kinds"]], event["rows"]) for event in events]
+
+
+def test_calls_of_cells_lie_in_each_other_and_wait(probe, rec, watched):
+    inner = watched.Cell(["bias"])
+    net = watched.Cell(["weight"], cells=[inner, watched.Cell(), inner])
+    sys.modules["mindspore"].get_context = {"mode": 1}.get
+    waits = []
+    probe.cells.CELLS.start(lambda: waits.append(True))
+    watched.executor.value_and_grad(net)
+    probe.cells.CELLS.stop()
+    net()
+    ((kinds, rows),) = cells_of(rec)
+    assert kinds == [("Cell", -1), ("0-Cell", 0), ("1-Cell", 0)]
+    assert [kind for kind, _, _ in rows] == [0, 1, 2, 1]
+    (_, begin, end), *inside = rows
+    assert all(begin < one and other < end for _, one, other in inside)
+    assert all(before[2] < after[1] for before, after in pairwise(inside))
+    assert len(waits) == 2 * len(rows)
+
+
+def test_a_cell_that_raises_has_an_end_and_leaves_the_next_one_outermost(probe, rec, watched):
+    def refuse():
+        raise RuntimeError("no")
+
+    sys.modules["mindspore"].get_context = {"mode": 1}.get
+    probe.cells.CELLS.start(lambda: None)
+    with pytest.raises(RuntimeError):
+        watched.Cell(["weight"], body=refuse)()
+    watched.Cell(["weight"])()
+    probe.cells.CELLS.stop()
+    ((kinds, rows),) = cells_of(rec)
+    assert kinds == [("Cell", -1)]
+    assert len(rows) == 2
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_cells_are_watched_only_where_python_launches_the_operators(probe, rec, watched, mode):
+    sys.modules["mindspore"].get_context = {"mode": mode}.get
+    probe.cells.CELLS.start(lambda: None)
+    watched.Cell(["weight"])()
+    probe.cells.CELLS.stop()
+    watched.marks()
+    assert len(cells_of(rec)) == mode
+
+
 def test_without_a_window_cells_are_called_as_before(watched):
     inside = watched.Cell.__call__
     watched.marks()
@@ -147,8 +201,10 @@ def test_operators_come_from_the_line_that_ran(probe, rec, watched, tmp_path, mo
     event = next(json.loads(line) for line in text if json.loads(line)["e"] == "lines")
     at = {name: max(row for row in event["rows"] if row[0] <= time)[1] for name, time in now}
     assert {name: event["sites"][row] for name, row in at.items()} == {
-        "a": f"{program}:2", "b": f"{program}:4", "c": f"{program}:4",
+        "a": f"{program}(2): step", "b": f"{program}(4): step", "c": f"{program}(4): step",
     }  # fmt: skip
+    callers = {event["sites"][event["callers"][row]].rpartition(": ")[2] for row in at.values()}
+    assert callers == {"test_operators_come_from_the_line_that_ran"}
 
 
 def test_a_process_that_is_forked_in_a_step_is_not_run_line_by_line(probe, rec, watched):

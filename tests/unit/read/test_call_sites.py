@@ -1,0 +1,74 @@
+"""Where operators come from in the program, and the calls of cells, from events of a process."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from pipeprof.read.mindspore_ops import Execution
+from pipeprof.read.spool.call_sites import CallSites
+from pipeprof.read.spool.operators import Placed
+from pipeprof.read.spool.process import Process
+from pipeprof.read.spool.spans import add_cells
+from pipeprof.read.tables.rows import RankRows
+from pipeprof.record.schema import BY_NAME
+
+LINES = {
+    "e": "lines", "t": 100, "sites": ["t.py(9): main", "t.py(3): step", "t.py(4): step"], "callers": [-1, 0, 0],
+    "rows": [[10, 1], [30, 2], [50, 0]],
+}  # fmt: skip
+NETWORK = {"e": "modules", "t": 1, "frame": "", "cells": [["network", ""], ["network.net", "n.py(2): Net.construct"]]}
+OTHER = {"e": "modules", "t": 2, "frame": "o.py(1): Other.construct", "cells": []}
+
+
+def process(*events):
+    return Process(SimpleNamespace(), {}, [], list(events))
+
+
+def placed(*names, step=0):
+    return [Placed(Execution(name, 200 + at, 1), step, "forward", name) for at, name in enumerate(names)]
+
+
+def test_the_kth_of_a_type_has_the_frames_of_the_kth_launch_innermost_first():
+    led = [Execution("Mul", 12, 1), Execution("Mul", 35, 1), Execution("Add", 55, 1), Execution("Late", 101, 1)]
+    found = CallSites(process(LINES), led).of(placed("Mul", "Add", "Mul", "Late"))
+    assert found == [("t.py(3): step", "t.py(9): main"), ("t.py(9): main",), ("t.py(4): step", "t.py(9): main"), ()]
+
+
+def test_another_number_of_launches_has_no_frames():
+    assert CallSites(process(LINES), [Execution("Mul", 12, 1)]).of(placed("Mul", "Mul")) == [(), ()]
+
+
+def test_one_operator_launched_from_two_lines_has_no_frames():
+    led = [Execution("Default/BiasAdd-op0", 12, 1), Execution("Default/BiasAdd-op0", 35, 1)]
+    assert CallSites(process(LINES), led).of(placed(*["Default/BiasAdd-op0"] * 2)) == [(), ()]
+    alike = [Execution("Default/BiasAdd-op0", 12, 1), Execution("Default/BiasAdd-op0", 13, 1)]
+    assert CallSites(process(LINES), alike).of(placed(*["Default/BiasAdd-op0"] * 2))[1][0] == "t.py(3): step"
+
+
+def test_an_operator_of_a_graph_has_the_cells_of_its_scope_that_are_the_programs():
+    name = "Gradients/Default/network-Loss/net-Net/conv-Conv2d/Mul-op1"
+    assert CallSites(process(NETWORK, OTHER), []).of(placed(name)) == [("n.py(2): Net.construct",)]
+
+
+def test_two_graphs_that_could_both_hold_an_operator_give_it_no_frames():
+    again = {**OTHER, "frame": "p.py(1): Third.construct"}
+    assert CallSites(process(OTHER), []).of(placed("Default/Mul-op1")) == [("o.py(1): Other.construct",)]
+    assert CallSites(process(OTHER, again), []).of(placed("Default/Mul-op1")) == [()]
+
+
+def test_calls_of_cells_become_spans_in_the_cells_around_them():
+    out = RankRows(0, 0, 100)
+    kinds = [["Net", -1, "n.py(2): Net.construct"], ["fc-Dense", 0, ""], ["act-ReLU", 1, "m.py(5): ReLU.construct"]]
+    add_cells(
+        process({"e": "cells", "t": 1, "kinds": kinds, "rows": [[0, 110, 190], [1, 120, 150], [2, 130, 140]]}), out
+    )
+    columns = BY_NAME["span"].column_names
+    rows = [dict(zip(columns, row, strict=True)) for row in out.rows["span"]]
+    assert [(row["name"], row["scope"], row["start_ns"], row["dur_ns"]) for row in rows] == [
+        ("Net", None, 10, 80), ("fc-Dense", "Net", 20, 30), ("act-ReLU", "Net/fc-Dense", 30, 10),
+    ]  # fmt: skip
+    assert {row["category"] for row in rows} == {"cell"}
+    frames = {row[0]: (row[1], row[2]) for row in out.rows["stack"]}
+    outer, text = frames[rows[2]["stack_id"]]
+    assert (text, frames[outer][1]) == ("m.py(5): ReLU.construct", "n.py(2): Net.construct")
+    assert rows[1]["stack_id"] == rows[0]["stack_id"]
