@@ -85,9 +85,9 @@ class Engine:
 
         Raises RunError, naming the file, when one of its Parquet files is damaged; lazily, what reads it does.
         """
-        connection = duckdb.connect(":memory:", config=_config(sum(run.manifest.tables.values()) if files else None))
+        rows = sum(run.manifest.tables.values()) if files else None
         stored = sum(path.stat().st_size for path in run.files("step")) if files else 0  # of the user's SQL: the least
-        connection = duckdb.connect(":memory:", config=_config(stored))
+        connection = duckdb.connect(":memory:", config=_config(rows, stored))
         engine = cls(connection, run, files=files)
         try:
             if not lazily:
@@ -339,18 +339,13 @@ def _of_stream(error: Exception) -> duckdb.Error:
     return found(str(error)) if issubclass(found, duckdb.Error) else duckdb.Error(str(error))
 
 
-def _config(rows: int | None) -> dict[str, str | bool | int | float | list[str]]:
-    """For tables with so many rows in all; None for SQL that may make rows of its own.
+def _config(rows: int | None, stored: int = 0) -> dict[str, str | bool | int | float | list[str]]:
+    """For tables with so many rows in all (None: SQL that may make rows of its own) and steps of so many bytes.
 
     What does not fit into the memory goes to the temporary folder.
     """
     threads = 1 if rows is not None and rows <= _ALONE_ROWS else _threads()
-    return {"threads": str(threads), "memory_limit": f"{limits.most_memory() >> 20}MiB"}
-
-
-def _config(stored: int = 0) -> dict[str, str | bool | int | float | list[str]]:
-    """What does not fit into the memory goes to the temporary folder. `stored`: bytes of the run's steps."""
-    return {"threads": str(_threads()), "memory_limit": f"{limits.most_memory_for(stored) >> 20}MiB"}
+    return {"threads": str(threads), "memory_limit": f"{limits.most_memory_for(stored) >> 20}MiB"}
 
 
 def _threads() -> int:

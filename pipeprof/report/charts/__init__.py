@@ -93,17 +93,15 @@ def _over_time(engine: Engine, content: dict[str, Any], trace: Rows, origin: int
     queues = engine.rows("queue/curve", points=samples.POINTS, **at)
     cpu = engine.rows("host/cpu_curve", points=samples.POINTS, **at)
     memory = _of(engine.rows("memory/curve", points=samples.POINTS), rep, rank)
+    sink = _of(engine.rows("queue/sink_curve", points=samples.POINTS), rep, rank)
     tables = content["run"]["tables"]
     communicates = any(tables.get(name) for name in ("collective", "step_split"))
     points = engine.rows("step/communication_curve", points=steps.POINTS, **at) if communicates else []
     panels = {
         "Steps": steps.panel(trace, points),
         "Waits for a batch": samples.waits(trace),
-        "Queues": samples.queues(engine.rows("queue/curve", points=samples.POINTS, **at)),
-        "Queues to the device": samples.sink(_of(engine.rows("queue/sink_curve", points=samples.POINTS), rep, rank)),
-        "CPU": samples.cpu(engine.rows("host/cpu_curve", points=samples.POINTS, **at)),
-        "Memory": samples.memory(_of(engine.rows("memory/curve", points=samples.POINTS), rep, rank)),
         "Queues": samples.queues(_since(origin, queues)),
+        "Queues to the device": samples.sink(_since(origin, sink)),
         "CPU": samples.cpu(_since(origin, cpu)),
         "Memory": samples.memory(_since(origin, memory)),
     }

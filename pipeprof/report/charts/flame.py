@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import PipeprofError
 from pipeprof.escape import line
 from pipeprof.report.charts.chart import WIDTH, Chart, inline, sentence
-from pipeprof.report.stacks import UNITS, Question, Stack, stacks
+from pipeprof.report.stacks.folded import UNITS, Question, Stack, stacks
 from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
