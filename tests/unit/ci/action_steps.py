@@ -91,6 +91,7 @@ class Runner:
         self.bin = folder / "bin"
         self.temp = folder / "temp"
         self.work = folder / "work"
+        self.cache = folder.parent / "cache"  # of all jobs: to put the script of charts together takes longest
         for each in (self.bin, self.temp, self.work):
             each.mkdir()
         fake = self.bin / "pipeprof"
@@ -141,7 +142,7 @@ class Runner:
         files = {name: self.temp / f"{name.lower()}{number}" for name in FILES}
         for path in files.values():
             path.touch()
-        env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "HOME": str(self.folder), "LANG": "C.UTF-8",
+        env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "HOME": str(self.folder), "XDG_CACHE_HOME": str(self.cache), "LANG": "C.UTF-8",
                "GITHUB_ACTIONS": "true", "GITHUB_EVENT_PATH": str(self.folder / "event.json"),
                "GITHUB_WORKSPACE": str(self.work), "RUNNER_TEMP": str(self.temp), **self.secrets}  # fmt: skip
         env |= {name: str(path) for name, path in files.items()}
