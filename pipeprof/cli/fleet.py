@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeprof.cli.engine_option import engine_option
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.told import progress_line
@@ -23,24 +24,36 @@ if TYPE_CHECKING:
 @format_option("html", "markdown", "json", "csv")
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Most rows of a list.")
 @click.option("--fresh", is_flag=True, help="Read every run again, also those that are known.")
+@engine_option
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @keeps_files("output")
-def fleet(roots: tuple[Path, ...], query: str | None, form: str, top: int, output: Path | None, *, fresh: bool) -> None:
+def fleet(
+    roots: tuple[Path, ...],
+    query: str | None,
+    form: str,
+    top: int,
+    engine: str | None,
+    output: Path | None,
+    *,
+    fresh: bool,
+) -> None:
     """Which trainings of many lose how much, because of what, and what would save most.
 
     \b
       pipeprof fleet runs/
       pipeprof fleet team-a/ team-b/ --format html -o fleet.html
+      pipeprof fleet /shared/runs --engine tcp://head:8786
       pipeprof fleet runs/ --sql "SELECT workload, sum(wait_hours) FROM fleet_run GROUP BY ALL" --format csv
 
     All runs in the folders, and in the folders in them, count; damaged and running ones are named. What was found in a
     run is kept, so that the next question is answered at once. Hours are of ranks: an hour of eight accelerators is
     eight hours. It informs and judges nothing: the exit code is 0.
     """  # noqa: D301
+    from pipeprof.cluster import connected
     from pipeprof.report.fleet.gather import gather
 
     _refuse(query, form, output)
-    with progress_line("pipeprof: fleet", quiet=False) as progress:
+    with progress_line("pipeprof: fleet", quiet=False) as progress, connected(engine):
         rows = gather(roots, progress, fresh=fresh)
     if query is not None:
         _ask(rows, sys.stdin.read() if query == "-" else query, form)

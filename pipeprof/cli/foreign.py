@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from pipeprof.cli.engine_option import engine_option
 from pipeprof.cli.told import progress_line, sum_up
 
 
@@ -20,10 +21,11 @@ from pipeprof.cli.told import progress_line, sum_up
     help="Read only files of this kind.  [default: all]",
 )
 @click.option("--step", metavar="PATTERN", help="Regular expression for the names of steps in a Chrome trace.")
+@engine_option
 @click.option("--force", is_flag=True, help="Replace the run if the folder holds one.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def import_files(
-    source: Path, path: Path | None, kind: str | None, step: str | None, *, force: bool, quiet: bool
+    source: Path, path: Path | None, kind: str | None, step: str | None, engine: str | None, *, force: bool, quiet: bool
 ) -> None:
     """Read another profiler's files into a run: MindInsight, Ascend, MindSpore, MegEngine, PyTorch, any Chrome trace.
 
@@ -31,13 +33,15 @@ def import_files(
       pipeprof import profiler/ -o old
       pipeprof import resnet.pt.trace.json.gz -o torch
       pipeprof import viztracer.json --step 'train_step ([0-9]+)' -o any
+      pipeprof import /shared/job/profiler -o /shared/job/run --engine tcp://head:8786
       pipeprof report old
 
     PATH is a folder, with the folders in it, or one file. Files are recognised by their content.
     """  # noqa: D301
+    from pipeprof.cluster import connected
     from pipeprof.collect.session import default_name
     from pipeprof.read.foreign import import_path
 
-    with progress_line("pipeprof: import", quiet=quiet) as progress:
+    with progress_line("pipeprof: import", quiet=quiet) as progress, connected(engine):
         run = import_path(source, path or default_name(), kind=kind, step=step, force=force, progress=progress)
     sum_up(run, quiet=quiet)

@@ -32,11 +32,12 @@ WITH known AS (
   WHERE step.kind IS NULL OR step.kind IN ('train', 'warmup')
 ),
 
-ranked AS (
+best AS (
   SELECT
-    *,
-    min(preference) OVER (PARTITION BY rep, rank) AS best
+    rep, rank,
+    min(preference) AS preference
   FROM known
+  GROUP BY ALL
 ),
 
 event AS (
@@ -46,8 +47,8 @@ event AS (
       PARTITION BY rep, rank, kind, step ORDER BY from_ns, until_ns, start_ns, dur_ns
       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     ) AS covered_ns
-  FROM ranked
-  WHERE preference = best
+  FROM known
+  INNER JOIN best USING (rep, rank, preference)
 ),
 
 exposed AS (

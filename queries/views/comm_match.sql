@@ -45,25 +45,27 @@ WITH event AS (
 
 met AS (
   SELECT
-    *,
-    count(*) OVER (PARTITION BY rep, peers, position, name, group_name, place) AS ranks,
-    min(dur_ns) OVER (PARTITION BY rep, peers, position, name, group_name, place) AS least_ns,
-    CAST(sum(dur_ns) OVER (PARTITION BY rep, peers, position, name, group_name, place) AS BIGINT) AS all_ns
+    rep, peers, position, name, group_name, place,
+    count(*) AS ranks,
+    min(dur_ns, 2) AS shortest_ns,
+    CAST(sum(dur_ns) AS BIGINT) AS all_ns
   FROM event
+  GROUP BY ALL
+  HAVING count(*) > 1
 ),
 
-shortest AS (
+compared AS (
   SELECT
-    *,
-    sum(CASE WHEN dur_ns = least_ns THEN 1 ELSE 0 END)
-      OVER (PARTITION BY rep, peers, position, name, group_name, place) AS shortest_ranks
-  FROM met
-  WHERE ranks > 1
+    rep, event.rank, peers, position, name, group_name, event.kind, place, met.ranks, event.dur_ns, met.all_ns,
+    met.shortest_ns[1] AS least_ns,
+    event.dur_ns = met.shortest_ns[1] AND met.shortest_ns[1] < met.shortest_ns[2] AS is_last
+  FROM event
+  INNER JOIN met USING (rep, peers, position, name, group_name, place)
 )
 
 SELECT
   rep, rank, peers, position, name, group_name, kind, place, ranks, dur_ns, least_ns,
   dur_ns - least_ns AS waiting_ns,
-  dur_ns = least_ns AND shortest_ranks = 1 AS is_last,
-  CASE WHEN dur_ns = least_ns AND shortest_ranks = 1 THEN all_ns - ranks * least_ns ELSE 0 END AS caused_ns
-FROM shortest
+  is_last,
+  CASE WHEN is_last THEN all_ns - ranks * least_ns ELSE 0 END AS caused_ns
+FROM compared

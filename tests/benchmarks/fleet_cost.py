@@ -55,11 +55,11 @@ def main() -> None:
         for path in few.rglob("rollup"):
             shutil.rmtree(path)
         for path in few.rglob("run.json"):
-            _forget_rollup(path.parent)
+            forget_rollup(path.parent)
         measured(f"{WITHOUT} runs without rollups", "fleet", few)
 
 
-def _forget_rollup(path: Path) -> None:
+def forget_rollup(path: Path) -> None:
     """As an older pipeprof would have left the run."""
     from pipeprof.errors import RunError
     from pipeprof.record.run import load

@@ -11,12 +11,12 @@ import msgspec
 from pipeprof.read.source.content import one_line
 from pipeprof.read.source.notes import Notes
 from pipeprof.read.tables.streamed import Streamed
+from pipeprof.record.run import Manifest, Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pipeprof.errors import SourceError
-    from pipeprof.record.run import Run
 
 
 class Share(msgspec.Struct):
@@ -87,6 +87,11 @@ class RankTables(Streamed):
             self.rank, self.counts, [(code, one_line(message)) for code, message in self.notes.all()],
             [(one_line(error.message), error.hint) for error in damage], self.first, self.last, **more,
         )  # fmt: skip
+
+
+def folder_alone(folder: Path) -> Run:
+    """A run of which no more is known than its folder: what reading a rank in another process needs."""
+    return Run(folder, Manifest(run_id="", started_at="", pipeprof_version=""))
 
 
 def read_share(share: Share, run: Run, progress: Callable[[str], None]) -> Outcome:

@@ -15,8 +15,7 @@ from pathlib import Path
 import msgspec
 
 from pipeprof.errors import PipeprofError
-from pipeprof.read.tables.share import Outcome, Share, read_share
-from pipeprof.record.run import Manifest, Run
+from pipeprof.read.tables.share import Outcome, Share, folder_alone, read_share
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
@@ -32,7 +31,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asks ends this one
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what else is printed must not get between the answers
-    run = Run(Path(sys.argv[1]), Manifest(run_id="", started_at="", pipeprof_version=""))
+    run = folder_alone(Path(sys.argv[1]))
     asked: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(asked,), daemon=True).start()
 

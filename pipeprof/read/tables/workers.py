@@ -12,8 +12,9 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
+from pipeprof import cluster
 from pipeprof.errors import RunError, SourceError, UsageError
-from pipeprof.read.tables.share import Outcome, read_share
+from pipeprof.read.tables.share import Outcome, folder_alone, read_share
 from pipeprof.read.tables.worker import Answer
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def read_shares(shares: Sequence[Share], run: Run, progress: Callable[[str], Non
     Raises RunError when the run cannot be written, SourceError when a process is ended from outside, UsageError for a
     number of processes that is none. No process is left behind.
     """
+    if cluster.is_connected():
+        return _on_cluster(shares, run, progress)
     count = min(_wanted(), len(shares))
     if count < 2 or sum(share.size for share in shares) < WORTH_BYTES or not sys.executable:
         return [read_share(share, run, progress) for share in shares]
@@ -47,6 +50,28 @@ def read_shares(shares: Sequence[Share], run: Run, progress: Callable[[str], Non
     finally:
         for worker in workers:
             worker.stop()
+
+
+def _on_cluster(shares: Sequence[Share], run: Run, progress: Callable[[str], None]) -> list[Outcome]:
+    """As `read_shares`, on the nodes of a cluster, which write into the run's folder as they see it."""
+    waiting = sorted(shares, key=lambda share: (-share.size, share.rank))
+    done: dict[int, Outcome] = {}
+    folder = run.path.resolve()
+    for _, outcome in cluster.each(_read_elsewhere, [(folder, share) for share in waiting]):
+        done[outcome.rank] = outcome
+        progress(f"{len(done)} of {len(shares)} ranks done")
+    for unfinished in folder.rglob(".*.tmp"):  # of a worker that was lost; the rank was read again
+        unfinished.unlink()
+    return [done[share.rank] for share in shares]
+
+
+def _read_elsewhere(part: tuple[Path, Share]) -> Outcome:
+    folder, share = part
+    if not folder.is_dir():
+        raise RunError(
+            f"a node of the cluster does not see `{folder}`", "import from and into a folder that all nodes share"
+        )
+    return read_share(share, folder_alone(folder), lambda _text: None)
 
 
 def _wanted() -> int:

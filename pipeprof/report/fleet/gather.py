@@ -16,12 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipeprof import cluster
 from pipeprof.errors import RunError
 from pipeprof.record.cache import cache_folder, forget_oldest, write_whole
 from pipeprof.record.run import MANIFEST
 from pipeprof.record.text import printable, reachable
 from pipeprof.report.fleet.rows import DAMAGED, RUNNING, SCHEMA, rows_of
 from pipeprof.report.rollup import VERSION
+from pipeprof.report.runs import CUT_OFF
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 DEEPEST = 6  # folders below the one that is given
 MOST_INDEXES = 32  # of folders that were asked about last
 OFTEN = 500  # runs: after so many new ones the index is written, so that what interrupts does not lose them all
+BLOCK = 25  # runs that are asked together: some tenths of a CPU second
 _KEPT = pa.schema([pa.field("seen", pa.string()), *SCHEMA])
 _MARK = b"pipeprof"
 
@@ -51,20 +54,61 @@ def _gathered(root: Path, progress: Callable[[str], None], *, fresh: bool) -> pa
     place = _place(root)
     known = None if fresh or place is None else _read(place)
     kept, names = _still_true(known, there)
-    parts = [kept]
     new = [name for name in there if name not in names]
+    fresh_rows: dict[str, pa.Table] = {}
     try:
-        for number, name in enumerate(new, 1):
-            progress(f"{number:,} of {len(new):,} runs that are new or changed")
-            parts.append(_noted(rows_of(root / name, printable(name)), there[name]))
-            if number % OFTEN == 0 and place is not None:
-                _write(parts, place)
+        for name, rows in _asked(root, new):
+            fresh_rows[name] = _noted(rows, there[name])
+            progress(f"{len(fresh_rows):,} of {len(new):,} runs that are new or changed")
+            if len(fresh_rows) % OFTEN == 0 and place is not None:
+                _write([kept, *fresh_rows.values()], place)
     finally:
+        # In the order of the folder, whoever was first: sums of floats depend on it.
+        parts = [kept, *(fresh_rows[name] for name in new if name in fresh_rows)]
         if place is not None and (new or (known is not None and known.num_rows > kept.num_rows)):
             _write(parts, place)
     found = pa.concat_tables(parts).combine_chunks()  # DuckDB takes 50 KB for each piece of a table
-    given = pa.array([printable(str(root / name)) for name in found.column("run").to_pylist()], pa.string())
+    given = _as_given(root, found.column("run"))
     return found.drop_columns(["seen"]).set_column(SCHEMA.get_field_index("run"), SCHEMA.field("run"), given)
+
+
+def _asked(root: Path, names: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+    """Each run with its rows, as they come."""
+    blocks = [names[at : at + BLOCK] for at in range(0, len(names), BLOCK)]
+    for number, (rows, counts) in cluster.each(_block, [(root.absolute(), root, block) for block in blocks]):
+        at = 0
+        for name, count in zip(blocks[number], counts, strict=True):
+            yield name, _sure(rows.slice(at, count), root, name)
+            at += count
+
+
+def _block(part: tuple[Path, Path, Sequence[str]]) -> tuple[pa.Table, list[int]]:
+    """The rows of some runs, and how many each has. Perhaps on another machine: `root` is absolute."""
+    root, given, names = part
+    found = [_renamed(rows_of(root / name, printable(name)), root / name, given / name) for name in names]
+    return pa.concat_tables(found).combine_chunks(), [rows.num_rows for rows in found]
+
+
+def _renamed(rows: pa.Table, path: Path, given: Path) -> pa.Table:
+    """A problem that names a run by the path under which it was asked names it as it was given."""
+    at = SCHEMA.get_field_index("problem")
+    if path == given or not rows.column(at)[0].is_valid:
+        return rows
+    said = pc.replace_substring(rows.column(at), printable(str(path)), printable(str(given)))
+    return rows.set_column(at, SCHEMA.field(at), said)
+
+
+def _sure(rows: pa.Table, root: Path, name: str) -> pa.Table:
+    """The rows; asked here where they say whether a recording still runs, which is seen on its own machine alone."""
+    running = rows.column("state")[0].as_py() == RUNNING or rows.column("problem")[0].as_py() == CUT_OFF
+    return rows_of(root / name, printable(name)) if running and cluster.is_connected() else rows
+
+
+def _as_given(root: Path, names: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Runs by their path as the folder was given, all at once: of tens of thousands each would take its time."""
+    front = printable(str(root / "x"))[:-1]
+    below = pc.binary_join_element_wise(pa.scalar(front), names, pa.scalar(""))
+    return pc.if_else(pc.equal(names, pa.scalar(".")), pa.scalar(printable(str(root))), below)
 
 
 def _seen(root: Path) -> Iterator[tuple[str, str]]:
@@ -104,10 +148,9 @@ def _still_true(known: pa.Table | None, there: dict[str, str]) -> tuple[pa.Table
     """The rows of an index whose runs are as they were, and the names of these runs."""
     if known is None:
         return _KEPT.empty_table(), set()
-    pairs = known.group_by(["run", "seen"]).aggregate([])
-    same = zip(pairs.column("run").to_pylist(), pairs.column("seen").to_pylist(), strict=True)
-    names = {name for name, seen in same if seen and there.get(name) == seen}
-    if len(names) == pairs.num_rows:
+    looked = dict(zip(known.column("run").to_pylist(), known.column("seen").to_pylist(), strict=True))
+    names = {name for name, seen in looked.items() if seen and there.get(name) == seen}
+    if len(names) == len(looked):
         return known, names
     return known.filter(pc.is_in(known.column("run"), pa.array(sorted(names), pa.string()))), names
 
