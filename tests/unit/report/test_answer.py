@@ -141,6 +141,14 @@ def test_waiting_for_a_dataset_without_a_named_operator_says_what_was_seen_of_it
     assert words in answer_of(given).action
 
 
+def test_the_loader_of_a_torch_trace_is_no_mindspore_dataset(make_run):
+    given = content(make_run, {"step": steps(["warmup", *["train"] * 30])}, source="import:kineto", command=[])
+    given["pipeline"]["pipelines"] = [{"role": "train", "ops": []}]
+    answer = answer_of(given)
+    assert answer.cause == "Which part of the DataLoader is slow was not recorded."
+    assert answer.action.startswith("Give the DataLoader more workers (num_workers)")
+
+
 @pytest.mark.parametrize(
     ("part", "freed", "words"),
     [
