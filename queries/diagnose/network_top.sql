@@ -38,6 +38,8 @@ total AS (
     CAST(sum(coalesce(op.self_ns, op.dur_ns)) AS BIGINT) AS self_ns
   FROM op
   INNER JOIN step_part USING (rep, rank, step)
+  LEFT JOIN op_info USING (rep, rank, op_id)
+  WHERE coalesce(op_info.category, '') NOT IN ('python_function', 'user_annotation')
   GROUP BY ALL
 ),
 

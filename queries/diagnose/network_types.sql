@@ -34,7 +34,7 @@ total AS (
   FROM op
   INNER JOIN step_part USING (rep, rank, step)
   INNER JOIN op_info USING (rep, rank, op_id)
-  WHERE op_info.type IS NOT NULL
+  WHERE op_info.type IS NOT NULL AND coalesce(op_info.category, '') NOT IN ('python_function', 'user_annotation')
   GROUP BY ALL
 ),
 

@@ -4,8 +4,8 @@
 --
 -- Reads: busy_piece, busy_span
 -- Takes:
---   $rep     bigint  repetition
---   $rank    bigint  process rank
+--   $rep     bigint  this repetition
+--   $rank    bigint  this rank
 --   $points  bigint  slices of a device, about; at least one for each step
 -- Gives, one row per (device, start_ns), in that order:
 --   device      varchar  such as AI_CORE, GPU, CPU; empty where the source does not say

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from pipeprof.report.memory.content import build
 from pipeprof.report.memory.text import text
 
 CAPTURES = sorted(path.name for path in Path(__file__).parent.joinpath("captures").iterdir())
+
+FEW = 5  # operators
 
 
 @pytest.mark.parametrize("name", CAPTURES)
@@ -32,3 +35,19 @@ def test_samples_of_the_pool_are_there_once_and_lie_in_an_op_window(name, conver
     windows = [row for row in run.rows("span") if row["category"] == "window"]
     for rank, at in times:
         assert any(w["rank"] == rank and w["start_ns"] <= at <= w["start_ns"] + w["dur_ns"] for w in windows)
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_the_pool_is_read_at_least_once_in_every_few_operators(name, converted):
+    run = converted(name)
+    pool = sorted((row["rank"], row["t_ns"]) for row in run.rows("memory") if row["device"] == "CPU")
+    begins = sorted((row["rank"], row["step"], row["start_ns"]) for row in run.rows("op") if row["step"] is not None)
+    stretches = [
+        (one[0], one[2], other[2]) for one, other in zip(begins, begins[FEW:], strict=False) if one[:2] == other[:2]
+    ]
+    assert len(stretches) > 30
+    assert [
+        stretch
+        for stretch in stretches
+        if bisect_left(pool, (stretch[0], stretch[1])) == bisect_left(pool, (stretch[0], stretch[2]))
+    ] == []

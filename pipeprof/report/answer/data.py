@@ -61,13 +61,15 @@ def _busy(feeder: dict[str, Any]) -> str:
 
 def _unnamed(content: dict[str, Any]) -> tuple[str, str]:
     """Cause and action where no operator can be named: of what was seen of the dataset, and by whom."""
-    if any(row["role"] == "train" for row in content["pipeline"]["pipelines"]):
+    trace = "kineto" in content["run"]["source"]  # its DataLoader is a pipeline of one operator
+    if not trace and any(row["role"] == "train" for row in content["pipeline"]["pipelines"]):
         return (
             "A MindSpore dataset was seen, but neither times nor queues of its operators.",
             "Record more steps; what was not recorded, and why, stands in `--section not-measured`.",
         )
-    kind = "import:kineto" if "kineto" in content["run"]["source"] else content["run"]["source"]
-    return "Which dataset operator is slow was not recorded.", _UNKNOWN.get(kind, _UNKNOWN[""])
+    kind = "import:kineto" if trace else content["run"]["source"]
+    slow = "part of the DataLoader" if trace else "dataset operator"
+    return f"Which {slow} is slow was not recorded.", _UNKNOWN.get(kind, _UNKNOWN[""])
 
 
 def _sentence(content: dict[str, Any]) -> str:

@@ -54,7 +54,6 @@ def _spare(given: Answer, found: dict[str, Any]) -> None:
 
 
 def _nothing(given: Answer, content: dict[str, Any]) -> None:
-    imported = content["run"]["source"].startswith("import:")
     known = measured(content)
     warmup = sum(row["steps"] for row in content["steps"]["summary"] if row["kind"] == "warmup")
     ops = content["ops"] or content["op_totals"]
@@ -77,11 +76,18 @@ def _nothing(given: Answer, content: dict[str, Any]) -> None:
         given.cause = sentence(said[0]) if said else ""
     if not known and ops:
         given.cause = f"The profile holds operators, but not in which step each ran. {_largest(ops)}"
-    given.action = (
-        "Import the profiler's whole output folder, or profile with a level that records operators and steps."
-        if imported
-        else "Profile a command that trains a MindSpore network for at least 20 steps."
-    )
+    given.action = _missing(content["run"]["source"], known=bool(known), ops=bool(ops))
+
+
+def _missing(source: str, *, known: bool, ops: bool) -> str:
+    """What to record: of what a source holds where that is all it can hold."""
+    if source == "import:megengine" and ops:
+        return "See which operators take long; such a profile has no steps, MegEngine's Profiler records them."
+    if source == "import:megengine" and known:
+        return "A log has the times of steps alone: let load_and_run write its operators, too (`--profile FILE`)."
+    if source.startswith("import:"):
+        return "Import the profiler's whole output folder, or profile with a level that records operators and steps."
+    return "Profile a command that trains a MindSpore network for at least 20 steps."
 
 
 def _largest(ops: list[dict[str, Any]]) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TABLES = ("queue", "fetch", "op_service", "cpu", "memory", "counter", "flow")
 SIDES = {
-    "iterator": "batches ready for the loop", "host_queue": "host queue, before the device",
+    "iterator": "ready for the loop", "host_queue": "host queue, before the device",
     "data_queue": "data queue, on the device",
 }  # fmt: skip
 _FLOW = {"start": "s", "step": "t", "end": "f"}
@@ -79,7 +79,7 @@ def counters(names: PipelineNames) -> list[Counter]:
     held = ("allocated_bytes", "reserved_bytes", "active_bytes", "rss_bytes")
     return [
         Counter("queue", op, "depth", "depth", lambda *key: f"queue: {names.op(*key)}"),
-        Counter("fetch", ("side",), "depth", "depth", lambda side: f"queue: {SIDES.get(side, side)}", "start_ns"),
+        Counter("fetch", ("side",), "depth", "depth", lambda side: f"batches: {SIDES.get(side, side)}", "start_ns"),
         Counter("op_service", op, "avg_ns", "us per row", lambda *key: f"service: {names.op(*key)}"),
         *(Counter("cpu", owner, f"{kind}_ratio", kind, cpu) for kind in ("user", "sys", "idle")),
         *(Counter("memory", ("device", "name", "pid"), value, value, memory) for value in held),

@@ -117,8 +117,8 @@ WORDS: dict[str, Callable[[Facts], str]] = {
     "fewer_of_type": _of_type,
     "cheaper_operator": lambda facts: f"make this operator cheaper: {described(facts['op'])}",
     "fewer_bits": lambda facts: (
-        "compute with fewer bits (float16 or bfloat16 by mindspore.amp), or on a faster device: operators of the "
-        f"forward and backward pass take {format_ratio(facts['share'])} of the step"
+        "compute with fewer bits (float16 or bfloat16; in MindSpore by mindspore.amp), or on a faster device: "
+        f"operators of the forward and backward pass take {format_ratio(facts['share'])} of the step"
     ),
     "equal_ranks": lambda facts: (
         "make the ranks equally fast (equal batches and shapes, no work on one rank only, cores of their own): "

@@ -32,3 +32,10 @@ def test_only_the_largest_are_given_and_own_time_counts(ask):
 
 def test_operators_without_a_type_are_left_out(ask):
     assert ask("diagnose/network_types", {"step": STEPS, "op": [op(7, 1, 5)]}, top=5, give="type") == []
+
+
+def test_ranges_of_the_user_and_python_functions_are_no_operators(ask):
+    info = [*INFO, {"op_id": 3, "name": "## backward ##", "type": "## backward ##", "category": "user_annotation"}]
+    tables = {"step": STEPS, "op_info": info, "op": [op(0, 1, 50), op(3, 1, 90)]}
+    assert ask("diagnose/network_types", tables, top=5, give="type") == [("Mul",)]
+    assert ask("diagnose/network_top", tables, top=5, give="op_id") == [(0,)]

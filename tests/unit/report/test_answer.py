@@ -10,6 +10,7 @@ from pipeprof.report.answer.doubts import WORDS, clauses, reason
 from pipeprof.report.answer.ended import _frames
 from pipeprof.report.answer.screen import command_lines, height, lines
 from pipeprof.report.answer.shape import Answer, measured, op_label
+from pipeprof.report.answer.unknown import _missing
 from pipeprof.report.diagnosis import diagnosis_of
 from pipeprof.report.ranks import ranks_of
 
@@ -141,6 +142,14 @@ def test_waiting_for_a_dataset_without_a_named_operator_says_what_was_seen_of_it
     assert words in answer_of(given).action
 
 
+def test_the_loader_of_a_torch_trace_is_no_mindspore_dataset(make_run):
+    given = content(make_run, {"step": steps(["warmup", *["train"] * 30])}, source="import:kineto", command=[])
+    given["pipeline"]["pipelines"] = [{"role": "train", "ops": []}]
+    answer = answer_of(given)
+    assert answer.cause == "Which part of the DataLoader is slow was not recorded."
+    assert answer.action.startswith("Give the DataLoader more workers (num_workers)")
+
+
 @pytest.mark.parametrize(
     ("part", "freed", "words"),
     [
@@ -249,3 +258,16 @@ def test_code_of_mindspores_own_sources_is_no_place_to_look_at():
     library = "/venv/lib/python3.11/site-packages/mindspore/dataset/engine/datasets_user_defined.py:1227"
     assert _place({"place": {"call": "train.py:6", "code": library}}) == "train.py:6"
     assert _place({"place": {"call": "train.py:6", "code": "rows.py:3"}}) == "train.py:6 (runs rows.py:3)"
+
+
+@pytest.mark.parametrize(
+    ("source", "known", "ops", "words"),
+    [
+        ("import:megengine", False, True, "such a profile has no steps"),
+        ("import:megengine", True, False, "let load_and_run write its operators, too"),
+        ("import:ascend", False, True, "Import the profiler's whole output folder"),
+        ("collect", False, False, "Profile a command that trains"),
+    ],
+)
+def test_what_is_missing_is_asked_for_where_it_can_be_had(source, known, ops, words):
+    assert words in _missing(source, known=known, ops=ops)

@@ -153,7 +153,7 @@ def test_queues_service_cpu_and_memory_are_counters(make_run, draw):
     }))  # fmt: skip
     assert {(event["name"], *event["args"].items()) for event in found["C"]} == {
         ("queue: pipeline 0 · 2 MapOp flip", ("depth", 3)),
-        ("queue: host queue, before the device", ("depth", 6)),
+        ("batches: host queue, before the device", ("depth", 6)),
         ("service: pipeline 0 · 2 MapOp flip", ("us per row", Decimal("1.234"))),
         ("cpu: process trainer 9", ("user", Decimal("0.5"))),
         ("memory: CPU pool", ("allocated_bytes", 7)),
