@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -129,3 +130,37 @@ def test_op_executions_lie_in_their_step(recorded, name):
     with_bp = [row for row in recording.training() if row["bp_ns"] is not None]
     assert with_bp
     assert all(row["in_window"] and row["fp_source"] == "op" for row in with_bp)
+
+
+def test_modules_of_a_pynative_step_are_blocks_that_hold_their_operators(recorded, pipeprof):
+    recording = recorded("loops.py", "pynative_loop")
+    rows = sorted(recording.sql("SELECT * FROM span WHERE category = 'cell'"), key=lambda row: int(row["start_ns"]))
+    names = ["SequentialCell", "0-Dense", "1-ReLU", "2-Dense"]
+    assert [row["name"] for row in rows[:4]] == names
+    assert [row["scope"] or "" for row in rows[:4]] == ["", *["SequentialCell"] * 3]
+    ends = [(int(row["start_ns"]), int(row["start_ns"]) + int(row["dur_ns"])) for row in rows]
+    assert all(ends[0][0] < begin < end < ends[0][1] for begin, end in ends[1:4])
+    products = recording.sql("SELECT op.start_ns FROM op JOIN op_info USING (rep, rank, op_id) WHERE type = 'MatMul'")
+    starts = sorted(int(row["start_ns"]) for row in products if ends[0][0] < int(row["start_ns"]) < ends[0][1])
+    layers = dict(zip(names[1:], ends[1:4], strict=True))
+    holding = [name for start in starts for name, (begin, end) in layers.items() if begin < start < end]
+    assert holding == ["0-Dense", "2-Dense"]
+    drawn = recording.path.with_suffix(".timeline.json")
+    pipeprof.run("timeline", str(recording.path), "-o", str(drawn))
+    assert sum(event.get("cat") == "cell" for event in json.loads(drawn.read_bytes())["traceEvents"]) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("style", "line", "function"),
+    [("pynative_loop", "self.net(x)", "Trainer.forward"), ("jit_loop", "def step", "Trainer.step")],
+)
+def test_operators_have_the_stack_of_the_program(recorded, pipeprof, style, line, function):
+    recording = recorded("loops.py", style)
+    done = pipeprof.run("ops", str(recording.path), "--group-by", "stack 5", "--top", "0", "--format", "json")
+    stacks = [row["stack"].split("\n") for row in json.loads(done.stdout)["rows"] if "MatMul" in row["name"]]
+    source = Path(__file__).parent / "workloads" / "parts.py"
+    text = source.read_text(encoding="utf-8").splitlines()
+    lines = [at for at, words in enumerate(text, 1) if line in words]
+    assert {f"{source}({at}): {function}" for at in lines} & {stack[0] for stack in stacks}
+    assert all(stack[0] for stack in stacks)
+    assert not any("site-packages" in frame for stack in stacks for frame in stack)

@@ -41,7 +41,11 @@ def tell_modules(executor, args):
     else:
         code = getattr(getattr(function, "__func__", function), "__code__", None)
         found = []
-        frame = "" if code is None else "%s(%d): %s" % (code.co_filename, code.co_firstlineno, code.co_name)
+        frame = (
+            ""
+            if code is None
+            else "%s(%d): %s" % (code.co_filename, code.co_firstlineno, getattr(code, "co_qualname", code.co_name))
+        )
     found = [(name, own if cells.is_own(own) else "") for name, own in found]
     if cells.is_own(frame) or any(own for _, own in found):
         recorder.REC.line("modules", frame=frame if cells.is_own(frame) else "", cells=found)

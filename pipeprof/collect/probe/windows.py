@@ -114,7 +114,7 @@ class Windows:
             self._sync()
             if self.auto and self.warmup == 1 and lines.LINES.barely_begun:
                 self.warmup, self.close_at = 2, self.close_at + 1  # a step that had nothing but its update
-            else:
+            if len(self.ticks) >= self.warmup or not lines.LINES.barely_begun:
                 lines.LINES.stop()
             operands.OPERANDS.step_done()
             cells.CELLS.stop()

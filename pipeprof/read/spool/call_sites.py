@@ -20,8 +20,8 @@ Frames = tuple[str, ...]
 
 
 def by_line(process: Process) -> list[tuple[int, int]]:
-    """When the program ran line by line, and so more slowly."""
-    return [(int(event["rows"][0][0]), int(event["t"])) for event in process.all("lines") if event["rows"]]
+    """From the first to the last line of steps that ran line by line, and so more slowly; they end behind that."""
+    return [(int(event["rows"][0][0]), int(event["rows"][-1][0])) for event in process.all("lines") if event["rows"]]
 
 
 class CallSites:

@@ -162,7 +162,8 @@ def _add_process(
         recorded.executions, found.steps, known, [mark for mark in process.marks if mark.kind == Kind.UPDATE]
     )
     first = out.steps
-    _add_steps(out, found, recorded, _points(manifest, placed, found.steps, points, out, known), tree, known)
+    at = _points(manifest, placed, found.steps, points, out, known)
+    _add_steps(out, found, recorded, at, tree, spans.undisturbed(process, found.steps, known))
     _tell_passes(manifest, out, sections.repeated_passes(known, {int(e["number"]): e for e in process.all("pass")}))
     step_of = {mark: first + index for index, step in enumerate(found.steps) for mark in step.fetches}
     pipelines.add_fetches(process, out, tree, step_of)

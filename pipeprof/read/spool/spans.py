@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pipeprof.read.spool.process import Process
+    from pipeprof.read.spool.sections import Structure
+    from pipeprof.read.spool.steps import Step
     from pipeprof.read.tables.rows import RankRows
 
 
@@ -36,3 +40,14 @@ def add_cells(process: Process, out: RankRows) -> None:
                     "span", track="main", category="cell", name=name, start_ns=out.at(begin),
                     dur_ns=max(0, end - begin), stack_id=out.stack_id(stacks[kind]), scope=scope or None,
                 )  # fmt: skip
+
+
+def undisturbed(process: Process, steps: Sequence[Step], known: Mapping[int, Structure]) -> Mapping[int, Structure]:
+    """The structures of steps in which no call of a cell was waited for; all of them where there is no other."""
+    waited = [int(event["rows"][0][1]) for event in process.all("cells") if event["rows"]]
+    left = {
+        index: structure
+        for index, structure in known.items()
+        if not any(steps[index].start <= time < steps[index].end for time in waited)
+    }
+    return left or known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from pipeprof.read.mindspore_ops import Execution
-from pipeprof.read.spool.call_sites import CallSites
+from pipeprof.read.spool.call_sites import CallSites, by_line
 from pipeprof.read.spool.operators import Placed
 from pipeprof.read.spool.process import Process
 from pipeprof.read.spool.spans import add_cells
@@ -32,6 +32,10 @@ def test_the_kth_of_a_type_has_the_frames_of_the_kth_launch_innermost_first():
     led = [Execution("Mul", 12, 1), Execution("Mul", 35, 1), Execution("Add", 55, 1), Execution("Late", 101, 1)]
     found = CallSites(process(LINES), led).of(placed("Mul", "Add", "Mul", "Late"))
     assert found == [("t.py(3): step", "t.py(9): main"), ("t.py(9): main",), ("t.py(4): step", "t.py(9): main"), ()]
+
+
+def test_a_step_that_begins_when_the_lines_are_written_did_not_run_line_by_line():
+    assert by_line(process(LINES, {**LINES, "rows": []})) == [(10, 50)]
 
 
 def test_another_number_of_launches_has_no_frames():
