@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.sections.block import Block, Section, rows_at
 from pipeprof.units import format_bytes, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CHANGES = {
     "random": "random: every epoch would get the same",
@@ -47,7 +50,7 @@ def storage_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     return section
 
 
-def operator(point: dict[str, Any]) -> str:
+def operator(point: Mapping[str, Any]) -> str:
     """`MapOp 3 decode`."""
     return " ".join(str(part) for part in (point["op_type"], point["op_id"], point["name"]) if part not in (None, ""))
 
