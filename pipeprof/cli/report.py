@@ -31,6 +31,7 @@ SECTIONS = (
     "stragglers",
     "pipeline",
     "queues",
+    "storage",
     "operators",
     "communication",
     "cpu",

@@ -220,6 +220,8 @@ TABLES: tuple[Table, ...] = (
         ("closed_ns", "bigint", "ns", "its tree was ended; null when it was still open"),
         ("batch_size", "bigint", "rows", "of the outermost batch operator"),
         ("num_epochs", "bigint", "", "epochs it was made for; null when unlimited"),
+        ("epoch_batches", "bigint", "batches", "of its longest epoch that went to its end; null when none did"),
+        ("batch_bytes", "bigint", "bytes", "of its first batch; null when not known"),
         ("queues", "varchar", "", "recorded | not_recorded: reason | not_attributable: reason"),
     ),
     _table(
@@ -237,6 +239,7 @@ TABLES: tuple[Table, ...] = (
         ("node", "bigint", "", "position in the user's dataset graph, from the sink in pre-order; null when unknown"),
         ("site", "varchar", "", "file:line of the call that made the operator"),
         ("code", "varchar", "", "file:line where its Python function or class is defined"),
+        ("source_rows", "bigint", "rows", "that a Python source says it has; null when it does not, and of others"),
         (
             "stated_fill_ratio",
             "double",
@@ -275,6 +278,9 @@ TABLES: tuple[Table, ...] = (
         ("cpu_ns", "bigint", "ns", "CPU time of a row: of the worker's thread or process; null when not measured"),
         ("delay_ns", "bigint", "ns", "part of avg_ns in which it was ready to run but had no core; null as cpu_ns"),
         ("io_ns", "bigint", "ns", "part of avg_ns spent reading; null when the operator does not say"),
+        ("read_bytes", "bigint", "bytes", "that the calls for a row have read from files; null when not known"),
+        ("in_bytes", "bigint", "bytes", "of what the calls for a row were given, 0 of a source; null when not known"),
+        ("out_bytes", "bigint", "bytes", "of what the calls for a row returned; null when not known"),
     ),
     _table(
         "fetch",

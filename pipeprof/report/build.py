@@ -18,6 +18,7 @@ from pipeprof.report.run_account import run_account_of
 from pipeprof.report.sections.block import focus_of
 from pipeprof.verdict.decision import with_kinds, with_stages
 from pipeprof.verdict.drift import BLOCKS, judge_course
+from pipeprof.verdict.storage import storage_of
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
@@ -37,6 +38,8 @@ def build(run: Run, *, top: int = 10, step: int | None = None) -> dict[str, Any]
         waits = engine.rows("step/data_wait")
         account = account_of(engine)
         pipelines = engine.rows("queue/pipelines")
+        load = with_kinds(engine.rows("diagnose/load"))
+        cores = run.manifest.fingerprint.get("cpu_cores") or 0
         content = {
             "schema_version": REPORT_VERSION,
             "run": _run_facts(run),
@@ -65,8 +68,9 @@ def build(run: Run, *, top: int = 10, step: int | None = None) -> dict[str, Any]
                 "pipelines": _fetched(run, _pipelines(engine, pipelines)),
                 "sink_depth": engine.rows("queue/sink_curve", points=SINK_POINTS),
                 "sink": with_stages(engine.rows("diagnose/sink")),
-                "load": with_kinds(engine.rows("diagnose/load")),
+                "load": load,
             },
+            "storage": storage_of(load, engine.rows("diagnose/storage"), float(cores)),
             "ops": engine.rows("op/by_type"),
             "op_instances": engine.rows("op/by_instance", top=top),
             "op_devices": engine.rows("op/by_device"),

@@ -6,8 +6,10 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
+from pipeprof.report.sections.storage import CHANGES, operator
+from pipeprof.report.words import run_account
 from pipeprof.report.wrap import wrap_text
-from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns
+from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,7 +63,14 @@ BY_HAND = {
 
 def text(content: Content, written: Sequence[str] = (), folder: str = "") -> str:
     """The result, at most 80 columns wide."""
-    lines = [*_answer(content), "", *_trials(content), *_not_worth(content), *_handed_over(content, written, folder)]
+    lines = [
+        *_answer(content),
+        "",
+        *_trials(content),
+        *_not_worth(content),
+        *_by_hand(content),
+        *_handed_over(content, written, folder),
+    ]
     if folder and content["seen"]:
         last = shlex.quote(f"{folder}/look-{len(content['seen']) - 1}")
         lines += ["", f"What limits now, also outside of the data pipeline: pipeprof report {last}"]
@@ -208,6 +217,31 @@ def _not_worth(content: Content) -> list[str]:
         lines.append(f"  {'; '.join(_what(item) for item in one['what'])}{figure}")
     more = len(found) - MOST_NOT_WORTH
     return [*lines, f"  and {more} more: --format json"] if more > 0 else lines
+
+
+def _by_hand(content: Content) -> list[str]:
+    """What the last recording promises of changes that no setting makes: caches, and parts of the run around the steps.
+
+    Only where speed is the goal.
+    """
+    seen = content["seen"][-1] if content["seen"] and content["goal"] == "time" else {}
+    lines = [_cache(one) for one in seen.get("caches", [])]
+    for one in seen.get("outside", []):
+        advice = run_account.advice(one)
+        if advice and 0 < one["share"] < 1:
+            least = f"at most x{1 / (1 - one['share']):.2f} for the whole run"
+            lines.append(f"  {run_account.name(one)} ({format_ratio(one['share'])} of the run, {least}): {advice}")
+    return ["", "Not tried: to be changed in the script, by hand", *lines] if lines else []
+
+
+def _cache(one: Mapping[str, Any]) -> str:
+    size = "size not known" if one["bytes"] is None else format_bytes(one["bytes"])
+    place = f" ({one['site']})" if one["site"] else ""
+    gains = f"predicted x{one['ratio']:.2f} in memory"
+    if one["disk_ratio"] is not None:
+        gains += f", x{one['disk_ratio']:.2f} on the same storage"
+    changed = f"; changes the data: {CHANGES[one['changes']]}" if one["changes"] else ""
+    return f"  cache after {operator(one)}{place}, {size}: {gains}{changed}"
 
 
 def _handed_over(content: Content, written: Sequence[str], folder: str) -> list[str]:

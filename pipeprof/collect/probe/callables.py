@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 
-from . import delay, recorder, where, workers
+from . import delay, recorder, sizes, where, workers
 
 ATTRIBUTE = "_pipeprof_cell"
 TIMED_KINDS = ("GeneratorOp", "MapOp", "BatchOp")
@@ -41,13 +41,17 @@ class Cell:
         return recorder.REC.off or next(self.counter) % self.every
 
     def spent(self):
-        """CPU time of the thread that calls, and the time in which it was ready to run but had no core; ns."""
-        return time.thread_time_ns(), delay.of_thread()
+        """CPU time of the thread that calls, the time in which it was ready to run but had no core (ns), bytes read."""
+        return time.thread_time_ns(), delay.of_thread(), delay.read_by_thread()
 
-    def add(self, wall, before):
-        """Keep the figures of a timed call, ns; `before` is what had been spent when it began."""
-        cpu, waited = self.spent()
-        self.timed.append((wall, cpu - before[0], delay.between(before[1], waited)))
+    def add(self, wall, before, given=None, made=None):
+        """Keep the figures of a timed call, ns, and the bytes that it was given and made.
+
+        `before` is what had been spent when it began.
+        """
+        read = delay.read_since(before[2])
+        cpu, waited = time.thread_time_ns(), delay.of_thread()
+        self.timed.append((wall, cpu - before[0], delay.between(before[1], waited), read, given, made))
 
     def take(self):
         """The figures since the last time, or None; decides how many of the next calls are timed."""
@@ -60,7 +64,7 @@ class Cell:
         self.every = workers.stride(count)
         if not timed:
             return None
-        walls, waits = [wall for wall, _, _ in timed], [waited for _, _, waited in timed]
+        walls, cpus, waits, reads, given, made = zip(*timed)
         return {
             "pipeline": self.number,
             "node": self.node,
@@ -69,8 +73,11 @@ class Cell:
             "batches": batches,
             "timed": len(timed),
             "wall": sum(walls),
-            "cpu": sum(cpu for _, cpu, _ in timed),
-            "delay": sum(waits) if None not in waits else None,
+            "cpu": sum(cpus),
+            "delay": _sum(waits),
+            "read": _sum(reads),
+            "given": _sum(given),
+            "made": _sum(made),
             "max": max(walls),
             "min": min(walls),
         }
@@ -166,7 +173,7 @@ def install_datasets(module):
 def install_sources(module):
     """mindspore.dataset.engine.datasets_user_defined: how Python sources are called."""
     workers.wrap(module.GeneratorDataset, "prepare_multiprocessing", _with_source_cell)
-    workers.wrap(module._PickleGeneratorSource, "__getitem__", _timed_method)
+    workers.wrap(module._PickleGeneratorSource, "__getitem__", functools.partial(_timed_method, given=_nothing))
     workers.install_sources(module)
 
 
@@ -175,21 +182,33 @@ def install_functions(module):
     workers.wrap(module.FuncWrapper, "__call__", _timed_method)
 
 
-def _timed_method(original):
+def _timed_method(original, given=sizes.together):
     now = recorder.now
 
     def call(self, *args):
         cell = self.__dict__.get(ATTRIBUTE)
         if cell is None or cell.skips():
             return original(self, *args)
+        result = None
         spent = cell.spent()
         begin_ns = now()
         try:
-            return original(self, *args)
+            result = original(self, *args)
+            return result
         finally:
-            cell.add(now() - begin_ns, spent)
+            cell.add(now() - begin_ns, spent, given(args), sizes.of(result))
 
     return call
+
+
+def _nothing(_):
+    """A source is given numbers of rows, no data."""
+    return 0
+
+
+def _sum(figures):
+    """Of all timed calls; None when one of them does not say."""
+    return None if None in figures else sum(figures)
 
 
 def _timed_rows(cell, function, *args):
@@ -209,7 +228,7 @@ def _timed_rows(cell, function, *args):
                 row = next(rows)
             except StopIteration:
                 return
-            cell.add(now() - begin_ns, spent)
+            cell.add(now() - begin_ns, spent, 0, sizes.of(row))
         yield row
 
 

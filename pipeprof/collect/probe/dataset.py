@@ -21,6 +21,7 @@ from . import (
     readings,
     recorder,
     service,
+    sizes,
     smaps,
     steps,
     swap,
@@ -354,7 +355,7 @@ def _install_next(iterator):
             rec.mark(recorder.FETCH, flag | tree.other_thread, tree.number, tree.rows, begin, end)
         tree.rows += 1
         tree.last_row = end
-        if tree.rows >= tree.take_at or tree.digest is not None:
+        if tree.rows >= tree.take_at or tree.digest is not None or tree.rows == 1:
             _handed_out(tree, row)
         return row
 
@@ -373,10 +374,18 @@ def _unwatched(original, iterator, tree, rec):
 
 
 def _handed_out(tree, row):
+    if tree.rows == 1 and not tree.hidden:
+        _guarded("first_batch", _weigh, tree, row)
     if tree.rows >= tree.take_at:
         _guarded("readings", TREES.take, tree)
     if tree.digest is not None:
         _guarded("digest", tree.digest.add, row)
+
+
+def _weigh(tree, row):
+    size = sizes.of(row)
+    if size is not None:
+        recorder.REC.line("first_batch", number=tree.number, bytes=size)
 
 
 def _holds(graph, kind):

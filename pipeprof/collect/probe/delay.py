@@ -1,4 +1,4 @@
-"""How long a thread was ready to run but had no core, as the kernel's scheduler counts it.
+"""How long a thread was ready to run but had no core, and how many bytes it has read, as the kernel counts them.
 
 Threads of MindSpore's that call Python have no lasting state in the interpreter, so that what is open for a thread is
 kept by its number in the system.
@@ -8,9 +8,11 @@ import os
 import threading
 
 STATISTICS = "/proc/thread-self/schedstat"  # CPU time, time ready to run without a core, both ns
-MOST = 256  # threads; the delay of further ones is not known
+MOST = 512  # open files, two of a thread; of further threads nothing is known
 
-_files = {}  # type: dict[int, tuple[int, int]]  # thread -> file descriptor, inode
+READING = "/proc/thread-self/io"  # bytes of all calls that read, whether they came from the disk or from memory
+
+_files = {}  # type: dict[tuple[int, str], tuple[int, int]]  # thread, path -> file descriptor, inode
 
 
 def is_known():
@@ -20,14 +22,31 @@ def is_known():
 
 def of_thread():
     """Of the calling thread since it began, ns; None where it is not known."""
-    thread = threading.get_native_id()
+    return _look(STATISTICS)[0]
+
+
+def read_by_thread():
+    """Bytes that the calling thread has read since it began, this look included; None where it is not known."""
+    number, length = _look(READING)
+    return None if number is None else number + length
+
+
+def read_since(before):
+    """Bytes that the calling thread has read since an earlier look; None where it is not known."""
+    return between(before, _look(READING)[0])
+
+
+def _look(path):
+    """The second word of what a file says about the calling thread, or None, and how many bytes were read for it."""
+    known = threading.get_native_id(), path
     for _ in range(2):
         try:
-            file, _ = _files.get(thread) or _opened(thread)
-            return int(os.pread(file, 64, 0).split()[1])
+            file, _ = _files.get(known) or _opened(known)
+            data = os.pread(file, 256, 0)
+            return int(data.split()[1]), len(data)
         except (OSError, ValueError, IndexError):
-            _drop(thread)  # the thread that had this number has ended, or the user closed the file
-    return None
+            _drop(known)  # the thread that had this number has ended, or the user closed the file
+    return None, 0
 
 
 def between(before, after):
@@ -37,23 +56,23 @@ def between(before, after):
 
 def forget():
     """Close what is open for threads that have ended."""
-    for thread, (file, _) in list(_files.items()):
+    for known, (file, _) in list(_files.items()):
         try:
             os.pread(file, 1, 0)
         except OSError:
-            _drop(thread)
+            _drop(known)
 
 
-def _opened(thread):
+def _opened(known):
     if len(_files) >= MOST:
         raise OSError("too many threads")
-    file = os.open(STATISTICS, os.O_RDONLY)
-    _files[thread] = file, os.fstat(file).st_ino
-    return _files[thread]
+    file = os.open(known[1], os.O_RDONLY)
+    _files[known] = file, os.fstat(file).st_ino
+    return _files[known]
 
 
-def _drop(thread):
-    file, inode = _files.pop(thread, (-1, 0))
+def _drop(known):
+    file, inode = _files.pop(known, (-1, 0))
     try:
         if os.fstat(file).st_ino == inode:  # else the number is a file of the user's by now
             os.close(file)

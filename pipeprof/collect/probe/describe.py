@@ -58,7 +58,14 @@ def _details(node, kind):
         source = getattr(node, "source", None)
         workers = _integer(getattr(node, "num_parallel_workers", None)) or 1
         name = callable_name(source) if source is not None else type(node).__name__
-        return {"name": name, "python": True, "processes": processes and workers > 1, "code": code_of(source)}
+        length = _integer(getattr(node, "source_len", None))
+        return {
+            "name": name,
+            "python": True,
+            "processes": processes and workers > 1,
+            "code": code_of(source),
+            "rows": length if length is not None and length > 0 else None,
+        }
     if kind == "BatchOp":
         function = getattr(node, "per_batch_map", None)
         python = function is not None

@@ -20,9 +20,10 @@ STRIDES = (1, 2, 3, 5, 7, 11, 17, 29, 47, 79, 127, 211, 347, 577, 953, 1597)  # 
 
 # What the training says to all workers: the number of its readings, and every how many rows one is timed
 ORDERS = struct.Struct("2q")
-# What a worker says: rows; of the timed ones their number, wall, CPU, delay, longest and shortest since a reading (ns),
-# and the number of that reading
-FIGURES = struct.Struct("8q")
+# What a worker says: rows; of the timed ones their number, wall, CPU and delay (ns), bytes read and made; the number of
+# those whose bytes are not known; longest and shortest since a reading (ns), and the number of that reading
+FIGURES = struct.Struct("11q")
+SUMMED = 8  # of these are sums over all rows
 TRIES = 4  # to read a slot while its worker does not write it
 
 SLOT = None  # type: Slot | None  # of this process, when it is a worker
@@ -43,6 +44,7 @@ class Slot:
         self._memory = memory
         self._offset = ORDERS.size + index * FIGURES.size
         self._rows = self._timed = self._wall = self._cpu = self._delay = self._longest = self._shortest = 0
+        self._read = self._made = self._unsized = 0
         self._reading = -1
         self._began = None
         self._watched = False
@@ -76,12 +78,15 @@ class Slot:
             self.add(recorder.now() - began, spent)
 
     def spent(self):
-        """CPU time of all threads of this worker, and the time in which it was ready to run but had no core; ns."""
-        return time.process_time_ns(), delay.of_thread()
+        """CPU time of this worker's threads, the time in which it was ready to run but had no core (ns), bytes read."""
+        return time.process_time_ns(), delay.of_thread(), delay.read_by_thread()
 
-    def add(self, wall, before):
-        """Count a timed row; `before` is what had been spent when it began."""
-        cpu, waited = self.spent()
+    def add(self, wall, before, made=None):
+        """Count a timed row of `made` bytes; `before` is what had been spent when it began."""
+        self._read += delay.read_since(before[2]) or 0
+        self._made += made or 0
+        self._unsized += made is None
+        cpu, waited = time.process_time_ns(), delay.of_thread()
         self._rows += 1
         self._timed += 1
         self._wall += wall
@@ -95,8 +100,8 @@ class Slot:
 
     def _write(self):
         FIGURES.pack_into(
-            self._memory, self._offset, self._rows, self._timed, self._wall, self._cpu, self._delay,
-            self._longest, self._shortest, self._reading,
+            self._memory, self._offset, self._rows, self._timed, self._wall, self._cpu, self._delay, self._read,
+            self._made, self._unsized, self._longest, self._shortest, self._reading,
         )  # fmt: skip
 
 
@@ -107,7 +112,7 @@ class Pool:
         self.forks = 0
         self.memory = mmap.mmap(-1, ORDERS.size + count * FIGURES.size)
         self.count = count
-        self._before = [(0,) * 5] * count
+        self._before = [(0,) * SUMMED] * count
         self._readings = 0
         self._order(1)
 
@@ -116,20 +121,21 @@ class Pool:
         return Slot(workers, self.memory, self.forks - 1) if self.forks <= self.count else None
 
     def take(self):
-        """Rows, timed rows, wall, CPU, delay, longest and shortest row of all workers since the last time.
+        """The sums of all workers, the longest and the shortest row since the last time.
 
         None when no timed row was finished. Decides how many of the next rows are timed.
         """
         found = [self._figures(index) for index in range(self.count)]
         sums = [
-            sum(figures[field] - before[field] for figures, before in zip(found, self._before)) for field in range(5)
+            sum(figures[field] - before[field] for figures, before in zip(found, self._before))
+            for field in range(SUMMED)
         ]
         changed = [figures for figures, before in zip(found, self._before) if figures[1] > before[1]]
         if not changed:
             return None
-        self._before = [figures[:5] for figures in found]
+        self._before = [figures[:SUMMED] for figures in found]
         self._order(stride(sums[0]))
-        return (*sums, max(figures[5] for figures in changed), min(figures[6] for figures in changed))
+        return (*sums, max(figures[SUMMED] for figures in changed), min(figures[SUMMED + 1] for figures in changed))
 
     def _order(self, every):
         self._readings += 1
@@ -165,9 +171,9 @@ class Workers:
         """What the worker has spent."""
         return SLOT.spent()
 
-    def add(self, wall, before):
+    def add(self, wall, before, _given=None, made=None):
         """Count a timed call, in the worker."""
-        SLOT.add(wall, before)
+        SLOT.add(wall, before, made)
 
     def take(self):
         """The figures since the last time, or None; says which processes they are of when these have changed."""
@@ -178,10 +184,13 @@ class Workers:
         tree = self.tree()
         batches = tree.rows if tree is not None else self._batches
         since, self._batches = batches - self._batches, batches
-        names = ("calls", "timed", "wall", "cpu", "delay", "max", "min")
-        unknown = {} if delay.is_known() else {"delay": None}
-        place = {"pipeline": self.number, "node": self.node, "part": self.part, "batches": since}
-        return dict(zip(names, figures), **place, **unknown)
+        names = ("calls", "timed", "wall", "cpu", "delay", "read", "made", "unsized", "max", "min")
+        found = dict(zip(names, figures), pipeline=self.number, node=self.node, part=self.part, batches=since)
+        if not delay.is_known():
+            found["delay"] = None
+        if found.pop("unsized"):
+            found["made"] = None
+        return found
 
     def _tell(self):
         known = (recorder.REC, self.pids)

@@ -15,6 +15,8 @@ from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
 from pipeprof.experiment.peak import watched_memory
 from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, last_words, output_to, run_once, signals_held
 from pipeprof.experiment.time_limit import time_limit
+from pipeprof.verdict.run_account import judge_run
+from pipeprof.verdict.storage import WORTH, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,13 +36,18 @@ GRACE_S = 30.0
 
 @dataclass(frozen=True)
 class Seen:
-    """A recording of the training: its loop, its operators (rows of diagnose/load), where its iterator is made."""
+    """A recording of the training: its loop, its operators (rows of diagnose/load), where its iterator is made.
+
+    `caches`: what a cache after each operator would bring; `outside`: large parts of the run that are no training step.
+    """
 
     loop: Loop
     ops: Sequence[Mapping[str, Any]]
     site: str | None
     seconds: float
     others: frozenset[str] = frozenset()
+    caches: Sequence[Mapping[str, Any]] = ()
+    outside: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -170,16 +177,27 @@ def _seen(path: Path, seconds: float) -> Seen | None:
         run = open_run(path)
         with Engine.open(run) as engine:
             pipelines = training_pipelines(engine)
+            storage, account = engine.rows("diagnose/storage"), engine.rows("run/account")
         if not pipelines:
             return None
         pipeline = pipelines[0]
         made = store.read(run, "pipeline").to_pylist()
         keys = {row["pipeline_id"] for row in made if row["pipeline_key"] != pipeline.key}
-        others = {row["site"] for row in store.read(run, "pipeline_op").to_pylist() if row["pipeline_id"] in keys}
+        sites = {row["site"] for row in store.read(run, "pipeline_op").to_pylist() if row["pipeline_id"] in keys}
     duration = run.manifest.reps[0].dur_ns
     seconds = max(seconds, (duration or 0) / 1e9)
     ops = [row for row in pipeline.load if row["node"] is not None]
-    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, frozenset(filter(None, others)))
+    advice = storage_of(
+        pipeline.load, [row for row in storage if _is_of(row, pipeline.load)], float(os.cpu_count() or 1)
+    )
+    caches = [point for one in advice for point in one["points"] if point["ratio"] >= WORTH]
+    others = frozenset(filter(None, sites))
+    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, caches, judge_run(account))
+
+
+def _is_of(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a row is of the same pipeline of the same rank."""
+    return any(all(row[name] == one[name] for name in ("rep", "rank", "pipeline_key")) for one in load[:1])
 
 
 def environment() -> Mapping[str, str]:

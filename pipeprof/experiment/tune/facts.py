@@ -74,6 +74,8 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
             for one in candidates(loop, environment(), goal)
             if not one.may_pay
         ],
+        "caches": [dict(one) for one in seen.caches],
+        "outside": [dict(one) for one in seen.outside],
     }
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,8 @@ def add_pipelines(
 ) -> dict[int, Pipeline]:
     """Write the pipeline tables of a process and return its pipelines by iterator number."""
     closed = {int(event["number"]): event for event in process.all("closed")}
+    sizes = {int(event["number"]): event["bytes"] for event in process.all("first_batch")}
+    epochs_of = _epoch_batches(process)
     pipelines: dict[int, Pipeline] = {}
     trees: dict[str, list[minddata.PipelineOp]] = {}
     for event in process.all("iterator"):
@@ -96,6 +98,8 @@ def add_pipelines(
             closed_ns=out.at(end["t"]) if end else None,
             batch_size=next((node["batch"] for node in nodes if node.get("batch")), None),
             num_epochs=epochs if isinstance(epochs, int) and epochs > 0 else None,
+            epoch_batches=epochs_of.get(number),
+            batch_bytes=sizes.get(number),
             queues=queues,
         )
     for pipeline in pipelines.values():
@@ -105,6 +109,20 @@ def add_pipelines(
     _add_calls(process, out, pipelines)
     _find_workers(process, out, pipelines)
     return pipelines
+
+
+def _epoch_batches(process: Process) -> dict[int, int]:
+    """Batches of the longest epoch that ended, for each iterator."""
+    running: Counter[int] = Counter()
+    longest: dict[int, int] = {}
+    for mark in process.marks:
+        if mark.kind != Kind.FETCH:
+            continue
+        if mark.flag & ~OTHER_THREAD == 0:
+            running[mark.subject] += 1
+        elif mark.flag & ~OTHER_THREAD == 1 and (batches := running.pop(mark.subject, 0)):
+            longest[mark.subject] = max(batches, longest.get(mark.subject, 0))
+    return longest
 
 
 def add_fetches(
@@ -386,7 +404,8 @@ def _add_calls(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline
     groups: dict[tuple[int, int, int], list[Mapping[str, Any]]] = {}
     for event in process.all("calls"):
         groups.setdefault((int(event["t"]), int(event["pipeline"]), int(event["node"])), []).append(event)
-    for (time_ns, number, node), parts in sorted(groups.items()):
+    for (time_ns, number, node), unordered in sorted(groups.items(), key=lambda item: item[0]):
+        parts = sorted(unordered, key=lambda part: part.get("part") or 0)
         op_id = pipelines[number].op_ids.get(node) if number in pipelines else None
         if op_id is None:
             continue
@@ -403,15 +422,18 @@ def _add_calls(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline
             rows=max(part["calls"] for part in parts),
             batches=max(part["batches"] for part in parts),
             cpu_ns=sum(part["cpu"] // part["timed"] for part in parts),
-            delay_ns=_delay(parts),
+            delay_ns=_of_a_row(parts, "delay"),
+            read_bytes=_of_a_row(parts, "read"),
+            in_bytes=_of_a_row(parts[:1], "given"),
+            out_bytes=_of_a_row(parts[-1:], "made"),
         )
 
 
-def _delay(parts: Sequence[Mapping[str, Any]]) -> int | None:
-    """Of a row in all functions together, ns; None when one of them does not say."""
-    if any(part.get("delay") is None for part in parts):
+def _of_a_row(parts: Sequence[Mapping[str, Any]], name: str) -> int | None:
+    """Of a row in all functions together; None when one of them does not say."""
+    if any(part.get(name) is None for part in parts):
         return None
-    return sum(int(part["delay"]) // int(part["timed"]) for part in parts)
+    return sum(int(part[name]) // int(part["timed"]) for part in parts)
 
 
 def _find_workers(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]) -> None:
@@ -425,7 +447,8 @@ def _find_workers(process: Process, out: RankRows, pipelines: Mapping[int, Pipel
 
 def _origin(node: Mapping[str, Any]) -> dict[str, Any]:
     """Where an operator comes from, as the columns of pipeline_op."""
-    return {"node": node.get("node"), "site": node.get("site") or None, "code": node.get("code") or None}
+    found = {name: node.get(name) or None for name in ("site", "code")}
+    return found | {"node": node.get("node"), "source_rows": node.get("rows")}
 
 
 def _optional(text: str) -> int | None:

@@ -67,6 +67,7 @@ class Node(_Node, total=False):
     processes: bool | None
     code: str | None
     batch: At | None
+    rows: Count | None
     children: list[Node] | None
 
 
@@ -86,6 +87,13 @@ class Iterator(_Iterator, total=False):
     queues: str | None
     thread: Any
     again: bool | None
+
+
+class FirstBatch(_Event):
+    """How many bytes the first batch of an iterator holds."""
+
+    number: Id
+    bytes: Count
 
 
 class Import(_Event, total=False):
@@ -250,6 +258,9 @@ class CallTimes(_Calls, total=False):
 
     part: Id
     delay: Count | None
+    read: Count | None
+    given: Count | None
+    made: Count | None
     max: Count | None
     min: Count | None
 
@@ -457,8 +468,8 @@ class Now(_Now, total=False):
 
 
 _EVENTS = {
-    "process": About, "iterator": Iterator, "import": Import, "context": Context, "plan": Plan,
-    "closed": Closed,
+    "process": About, "iterator": Iterator, "first_batch": FirstBatch, "import": Import, "context": Context,
+    "plan": Plan, "closed": Closed,
     "window_open": WindowOpen, "window": Window, "user_profile": UserProfile, "service": Service, "calls": CallTimes,
     "lines": Lines, "cells": Cells, "modules": Modules,
     "operands": Operands, "pass": Pass, "callback": Callback, "compiled": Compiled,

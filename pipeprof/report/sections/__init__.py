@@ -21,6 +21,7 @@ from pipeprof.report.sections.resources import resources_section
 from pipeprof.report.sections.run import run_section
 from pipeprof.report.sections.split import split_section
 from pipeprof.report.sections.steps import steps_section
+from pipeprof.report.sections.storage import storage_section
 from pipeprof.report.sections.stragglers import stragglers_section
 from pipeprof.report.sections.whole_run import whole_run_section
 from pipeprof.units import format_count
@@ -48,6 +49,7 @@ _SECTIONS: dict[str, Callable[[dict[str, Any], tuple[int, int]], Section]] = {
     "stragglers": lambda content, _: stragglers_section(content),
     "pipeline": pipeline_section,
     "queues": queues_section,
+    "storage": storage_section,
     "operators": operators_section,
     "communication": communication_section,
     "cpu": cpu_section,

@@ -181,3 +181,44 @@ def test_the_lock_is_held_as_much_as_sleeps_are_late(probe, rec, monkeypatch):
     gil._run()
     ((name, fields),) = lines
     assert (name, fields["probes"], fields["held"]) == ("gil", 10, pytest.approx(0.5))
+
+
+def test_bytes_that_calls_are_given_and_make(calls):
+    np = pytest.importorskip("numpy")
+    wrapper, cell = hung(calls, lambda row: (row, np.zeros(3, np.int32)))
+    wrapper(np.zeros(10))
+    wrapper(np.zeros(20))
+    found = cell.take()
+    assert (found["given"], found["made"]) == (80 + 160, 80 + 160 + 2 * 12)
+
+
+def test_one_result_of_unknown_size_leaves_the_sum_unknown(calls):
+    wrapper, cell = hung(calls, lambda known: 1 if known else object())
+    wrapper(True)
+    assert cell.take()["made"] == 8
+    wrapper(True)
+    wrapper(False)
+    assert cell.take()["made"] is None
+
+
+def test_rows_of_a_source_are_given_nothing(calls):
+    cell = calls.Cell(Tree())
+    list(calls._timed_rows(cell, lambda: iter([(b"abc", "ü"), (b"", "")])))
+    found = cell.take()
+    assert (found["given"], found["made"]) == (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        (b"abc", 3),
+        ("ü", 2),
+        (1.5, 8),
+        ([b"ab"] * 1000, 2000),
+        ({"a": b"a", "b": (b"bc",)}, 3),
+        ([], 0),
+        (object(), None),
+    ],
+)
+def test_the_size_of_a_value(calls, value, size):
+    assert import_module("_pipeprof_probe.sizes").of(value) == size

@@ -81,11 +81,11 @@ def test_each_thread_has_its_own_file_which_is_closed_when_it_has_ended(delay, m
     delay.of_thread()
     in_thread(delay.of_thread)
     assert len({file for file, _ in delay._files.values()}) == 2
-    (ended,) = set(delay._files) - {threading.get_native_id()}
+    (ended,) = {thread for thread, _ in delay._files} - {threading.get_native_id()}
     while Path(f"/proc/self/task/{ended}").exists():  # the system is done with a thread a little after Python
         time.sleep(0.001)
     delay.forget()
-    assert list(delay._files) == [threading.get_native_id()]
+    assert [thread for thread, _ in delay._files] == [threading.get_native_id()]
 
 
 def test_a_number_that_is_the_users_by_now_is_left_open(delay, tmp_path):
@@ -98,3 +98,13 @@ def test_a_number_that_is_the_users_by_now_is_left_open(delay, tmp_path):
     os.fstat(file)
     os.close(file)
     os.close(other)
+
+
+@pytest.mark.skipif(not Path("/proc/thread-self/io").exists(), reason="the kernel does not count it")
+def test_only_what_the_thread_reads_counts(delay, tmp_path):
+    (tmp_path / "data").write_bytes(bytes(5000))
+    before = delay.read_by_thread()
+    in_thread((tmp_path / "data").read_bytes)
+    assert delay.read_since(before) == 0
+    (tmp_path / "data").read_bytes()
+    assert 5000 <= delay.read_since(before) < 5400  # with what the first look has read

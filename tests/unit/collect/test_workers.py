@@ -149,7 +149,7 @@ def test_the_longest_row_is_of_the_time_since_the_last_reading(workers, rec):
     readings = []
     for walls in ((9, 2), (4, 3)):
         for wall in walls:
-            slot.add(wall, (0, 0))
+            slot.add(wall, (0, 0, 0))
         readings.append(pool.take()[-2:])
     assert readings == [(9, 2), (4, 3)]
 

@@ -108,3 +108,27 @@ def test_the_paragraph_for_a_pull_request_has_the_figures():
     assert "x1.90 (1.85 to 1.95) the speed of the original with 95 % confidence" in text
     assert text.count("- `MapOp 1 'rotate': workers 1 -> 2`") == 1
     assert "4 pairs of interleaved runs of `python train.py --name 'a'b'`: 10.0 to 19.0 steps/s; p = 1e-06" in text
+
+
+CACHE = {"op_type": "MapOp", "op_id": 2, "name": "decode", "site": "train.py:9", "bytes": 2**20, "ratio": 1.66, "disk_ratio": 0.5, "changes": None}  # fmt: skip
+EVALUATION = {"part": "evaluation", "detail": None, "cause": None, "share": 0.25}
+
+
+def seen(**more):
+    return [{"not_worth": [], "other_sites": [], "caches": [CACHE], "outside": [EVALUATION]} | more]
+
+
+def test_what_is_to_be_changed_by_hand_stands_there_with_its_gain():
+    text = " ".join(tune_text.text(content("nothing_to_gain", seen=seen())).split())
+    told = "cache after MapOp 2 decode (train.py:9), 1.00 MiB: predicted x1.66 in memory, x0.50 on the same storage"
+    assert told in text
+    assert "(25.0 % of the run, at most x1.33 for the whole run)" in text
+
+
+def test_a_cache_that_changes_the_data_says_so():
+    text = tune_text.text(content("nothing_to_gain", seen=seen(caches=[CACHE | {"changes": "random"}], outside=[])))
+    assert "changes the data: random" in " ".join(text.split())
+
+
+def test_nothing_by_hand_where_something_is_to_be_saved():
+    assert "by hand" not in tune_text.text(content("nothing_to_gain", seen=seen(), goal="memory"))

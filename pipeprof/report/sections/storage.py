@@ -1,0 +1,94 @@
+"""What reading costs the training in focus, and what caches would bring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.sections.block import Block, Section, rows_at
+from pipeprof.units import format_bytes, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CHANGES = {
+    "random": "random: every epoch would get the same",
+    "order": "shuffles: every epoch would get one order",
+}
+DOUBTS = {
+    "lock": (
+        "Threads wait for the interpreter's lock (GIL) in this run, which cannot be told from waiting for a file:"
+        " reading may be less than is shown"
+    ),
+    "no_core": "No core was idle: what a cache takes off the CPU may bring more than is shown",
+    "not_timed": "Not every operator is timed: the speeds are as stated only if those others keep up",
+}
+HOW = (
+    "MindSpore's DatasetCache (dataset-cache --start) holds rows of native sources and of maps behind them, not of a"
+    " GeneratorDataset: there, let the source keep its rows, or write them once, as MindRecord for instance"
+)
+SAME_ROWS = "A cache after an operator with Python of yours is right only if that gives the same for a row every time"
+
+
+def storage_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
+    """The pipelines of the rank in focus, one after the other."""
+    section = Section("Storage and caches")
+    for found in rows_at(content["storage"], focus):
+        section.strong.append(_split(found["split"]))
+        if found["readers"]:
+            section.blocks.append(_curve(found["curve"]))
+        else:
+            section.notes.append("What reading takes is not known: no operator that reads was timed")
+        if found["branches"]:
+            section.notes.append("Rows come from several sources: what one cache would bring cannot be said")
+        if found["points"]:
+            section.strong.append(_best(found))
+            section.blocks.append(_points(found["points"]))
+            section.notes.append(HOW)
+        if any(point["python"] for point in found["points"]):
+            section.notes.append(SAME_ROWS)
+        section.notes += [DOUBTS[code] for code in found["doubts"]]
+    return section
+
+
+def operator(point: Mapping[str, Any]) -> str:
+    """`MapOp 3 decode`."""
+    return " ".join(str(part) for part in (point["op_type"], point["op_id"], point["name"]) if part not in (None, ""))
+
+
+def _split(split: dict[str, float]) -> str:
+    parts = [f"{format_ratio(split[name])} for {words}"
+             for name, words in (("reading", "reading"), ("preparing", "preparing"), ("hand_over", "handing over"))
+             if split[name] > 0]  # fmt: skip
+    of_them = f": {', '.join(parts)}" if parts else ""
+    return f"The loop waits for data {format_ratio(split['wait'])} of its time{of_them}"
+
+
+def _curve(curve: list[dict[str, Any]]) -> Block:
+    head = ("share of the data cached in memory", "batches/s", "speed")
+    rows = [[format_ratio(one["cached"]), f"{one['rate']:.1f}", f"x{one['ratio']:.2f}"] for one in curve]
+    return Block(head, rows, frozenset((0, 1, 2)))
+
+
+def _best(found: dict[str, Any]) -> str:
+    best = next((one for one in found["points"] if one["op_id"] == found["best"]), None)
+    if best is None:
+        return "No cache is predicted to bring 2 %"
+    size = "of unknown size" if best["bytes"] is None else f"of {format_bytes(best['bytes'])}"
+    place = f" ({best['site']})" if best["site"] else ""
+    return f"Best cache: {size}, in memory, after {operator(best)}{place}: predicted x{best['ratio']:.2f}"
+
+
+def _points(points: list[dict[str, Any]]) -> Block:
+    head = ("cache after", "rows", "size", "in memory", "on the same storage", "changes the data")
+    rows = [
+        [
+            operator(one),
+            "-" if one["rows"] is None else f"{one['rows']:.0f}",
+            "-" if one["bytes"] is None else format_bytes(one["bytes"]),
+            f"x{one['ratio']:.2f}",
+            "-" if one["disk_ratio"] is None else f"x{one['disk_ratio']:.2f}",
+            CHANGES.get(one["changes"], "no sign of it"),
+        ]
+        for one in points
+    ]
+    return Block(head, rows, frozenset((1, 2, 3, 4)), spare=(1,))

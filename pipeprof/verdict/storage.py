@@ -1,0 +1,281 @@
+"""What a training's storage costs it, and what a cache would bring: from the rows of one recording. Pure.
+
+A cached row is handed out without the waiting of whatever reads it; what is computed stays. A pipeline is as fast as
+its slowest stage, so a cache brings nothing where another stage limits. "Cached after an operator" means that neither
+that operator nor any before it works any more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.verdict.capacity import CHEAP, PREFETCH, SOURCE, Loop, Stage, rate_now, source_changed
+from pipeprof.verdict.loop import loop_of
+from pipeprof.verdict.rules import LOCK_HELD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+READS_BYTES = 64  # a row's calls that read less than this from files do not read data
+LEAST_WORK = 1e-3  # of a row's time that is left at least when it is not read any more
+MEMORY_ROW_NS = 35e3  # CPU time of a Python source for a row that it holds, of any size: docs/measurements.md
+WORTH = 1.02  # a cache that brings less is not recommended; of those within it of the best the smallest is
+KEEPS_ROWS = CHEAP | {"EpochCtrlOp"}  # operators that hand on the rows that they get
+NO_POINT = frozenset(["EpochCtrlOp", "RepeatOp"])  # nothing can be cached after these that could not be before
+
+
+@dataclass(frozen=True)
+class _Op:
+    """An operator on the way from the source to the loop, with what is known of the rows that it hands on."""
+
+    row: Row
+    rows: float | None  # that it hands on for one batch
+    bytes: float | None  # of one of them
+
+
+def storage_of(load: Sequence[Row], facts: Sequence[Row], cores: float) -> list[dict[str, Any]]:
+    """The advice for each training pipeline of each rank; `load` with kinds, `facts` of diagnose/storage.
+
+    Pipelines whose pace or whose operators' times are not known are left out.
+    """
+    found = []
+    for place in dict.fromkeys(_place(row) for row in facts):
+        mine = [row for row in load if _place(row) == place]
+        loop = loop_of(mine, cores)
+        if loop.rate and loop.consumer and any(stage.rate for stage in loop.stages):
+            about = [row for row in facts if _place(row) == place]
+            names = ("rep", "rank", "pipeline_key")
+            found.append(dict(zip(names, place, strict=True)) | _advice(loop, mine, about))
+    return found
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    return row["rep"], row["rank"], row["pipeline_key"]
+
+
+def _advice(loop: Loop, load: Sequence[Row], facts: Sequence[Row]) -> dict[str, Any]:
+    shares = reading_shares(facts)
+    hand_over = min((row["hand_over_ns"] or 0.0 for row in facts), default=0.0)
+    wait_ns = (load[0]["wait_share"] or 0.0) * 1e9 / (loop.rate or 1.0)
+    floor = replace(loop, consumer=1e9 / (1e9 / (loop.consumer or 1.0) + min(hand_over, wait_ns)))
+    curve = [_expected(floor, [cached(floor, stage, share * shares.get(stage.op_id, 0.0)) for stage in floor.stages])
+             | {"cached": share} for share in SHARES]  # fmt: skip
+    points = [] if _branches(facts) else list(_points(floor, load, facts, shares))
+    best = best_point(points)
+    return {
+        "split": split(floor, load, curve[-1]["ratio"], hand_over),
+        "curve": curve,
+        "points": points,
+        "best": None if best is None else best["op_id"],
+        "readers": sorted(shares),
+        "branches": _branches(facts),
+        "doubts": _doubts(loop, shares),
+    }
+
+
+def reading_shares(facts: Sequence[Row]) -> dict[int, float]:
+    """The part of a row's time that each operator that reads waits for what it reads."""
+    return {
+        row["op_id"]: min(row["wait_share"], 1.0)
+        for row in facts
+        if row["wait_share"] and (not row["producers"] or (row["read_bytes"] or 0.0) >= READS_BYTES)
+    }
+
+
+def cached(loop: Loop, stage: Stage, share: float) -> Stage:
+    """The stage when that part of its rows' time is gone, in the mean over all rows."""
+    if stage.rate is None or share <= 0:
+        return stage
+    left = max(1 - share, LEAST_WORK)
+    row = None if stage.row_ns is None else stage.row_ns * left
+    faster = replace(stage, rate=stage.rate / left, row_ns=row)
+    if stage.op_type != SOURCE or stage.workers < 2:
+        return faster
+    size = stage.capacity or PREFETCH
+    rate, _, _, _ = source_changed(faster, stage.workers, processes=stage.uses_processes, prefetch=size)
+    return replace(faster, rate=max(rate or 0.0, rate_now(loop, stage)))
+
+
+def split(loop: Loop, load: Sequence[Row], without_reading: float, hand_over: float) -> dict[str, float]:
+    """The loop's waiting as shares of its time: for reading, for preparing, for the hand-over of batches made before.
+
+    `without_reading`: how many times as fast the loop would be with all data cached.
+    """
+    whole = 1e9 / (loop.rate or 1.0)
+    wait: float = load[0]["wait_share"] or 0.0
+    handed = min(hand_over / whole, wait)
+    reading = min(max(1 - 1 / without_reading, 0.0), wait - handed)
+    return {"wait": wait, "reading": reading, "preparing": wait - handed - reading, "hand_over": handed}
+
+
+def best_point(points: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Of the caches that bring most without changing what the network sees, the smallest; None where none pays.
+
+    Of equally large ones the one nearest the source: what comes behind it can still change.
+    """
+    sound = [one for one in points if one["changes"] is None]
+    most = max((one["ratio"] for one in sound), default=0.0)
+    if most < WORTH:
+        return None
+    good = [one for one in sound if one["ratio"] * WORTH >= most]
+    return min(good, key=lambda one: (math.inf if one["bytes"] is None else one["bytes"], -one["op_id"]))
+
+
+def _expected(loop: Loop, stages: Sequence[Stage]) -> dict[str, float]:
+    """Batches/s of the loop with these stages, and how many times as fast as now that is."""
+    now = min([loop.consumer or math.inf, *(rate_now(loop, one) for one in loop.stages if one.rate is not None)])
+    then = min([loop.consumer or math.inf, *(rate_now(loop, one) for one in stages if one.rate is not None)])
+    return {"rate": (loop.rate or 0.0) * then / now, "ratio": then / now}
+
+
+def _points(
+    loop: Loop, load: Sequence[Row], facts: Sequence[Row], shares: Mapping[int, float]
+) -> Iterator[dict[str, Any]]:
+    """A cache after each operator, the source first: its size, what it brings in memory and on the same storage."""
+    told = {row["op_id"]: row for row in load}
+    speed = _storage_speed(loop, facts, shares)
+    gone: set[int] = set()
+    changes = None
+    ops = _chain(facts)
+    for op in ops:
+        op_id = op.row["op_id"]
+        gone.add(op_id)
+        facts_of = told.get(op_id, {})
+        changes = changes or _changes(op.row["op_type"], facts_of.get("name"))
+        if op.row["op_type"] in NO_POINT:
+            continue
+        rest = [stage for stage in loop.stages if stage.op_id not in gone]
+        memory = _expected(loop, [*rest, _source(op, MEMORY_ROW_NS)])
+        stored = None if speed is None or op.bytes is None else _source(op, max(op.bytes / speed * 1e9, MEMORY_ROW_NS))
+        disk = None if stored is None else _expected(loop, [*rest, stored])
+        rows = _rows_of_epoch(op, ops)
+        yield {
+            "op_id": op_id,
+            "op_type": op.row["op_type"],
+            "name": facts_of.get("name"),
+            "site": facts_of.get("site"),
+            "rows": rows,
+            "row_bytes": op.bytes,
+            "bytes": None if rows is None or op.bytes is None else rows * op.bytes,
+            **memory,
+            "disk_ratio": None if disk is None else disk["ratio"],
+            "changes": changes,
+            "python": any(bool(told.get(one, {}).get("is_python")) for one in gone - {ops[0].row["op_id"]}),
+        }
+
+
+def _source(op: _Op, row_ns: float) -> Stage:
+    """What hands out the cached rows."""
+    return Stage(-2, "cache", rate=1e9 / (row_ns * max(op.rows or 1.0, 1e-9)))
+
+
+def _changes(op_type: str, name: str | None) -> str | None:
+    """Why rows that were kept would not be what the operator makes the next time; None where nothing says so."""
+    if op_type == "ShuffleOp":
+        return "order"
+    return "random" if "random" in (name or "").lower() else None
+
+
+def _storage_speed(loop: Loop, facts: Sequence[Row], shares: Mapping[int, float]) -> float | None:
+    """Bytes/s that all workers of the source read together; None where it is not known."""
+    for row in facts:
+        stage = next((one for one in loop.stages if one.op_id == row["op_id"]), None)
+        if row["op_id"] in shares and stage is not None and stage.row_ns and row["read_bytes"]:
+            return float(row["read_bytes"]) * stage.workers * 1e9 / (stage.row_ns * shares[row["op_id"]])
+    return None
+
+
+def _branches(facts: Sequence[Row]) -> bool:
+    """Whether rows come from several sources, so that there is no one cache after an operator."""
+    return any(row["producers"] > 1 for row in facts)
+
+
+def _chain(facts: Sequence[Row]) -> list[_Op]:
+    """The operators from the source to the sink, with their rows' number and size as far as both can be known."""
+    feeds = {row["consumer_id"]: row for row in facts}
+    ops = []
+    row = feeds.get(None)
+    while row is not None:
+        ops.append(row)
+        row = feeds.get(row["op_id"])
+    ops.reverse()
+    rows = _numbers(ops)
+    sizes = _sizes(ops, rows)
+    return [_Op(*parts) for parts in zip(ops, rows, sizes, strict=True)]
+
+
+def _numbers(ops: Sequence[Row]) -> list[float | None]:
+    """Rows that each hands on for one batch."""
+    found: list[float | None] = []
+    for row in ops:
+        before = found[-1] if found else None
+        is_batch = row["op_type"] == "BatchOp"
+        found.append(1.0 if is_batch else row["rows_per_batch"] or before)
+    return found
+
+
+def _sizes(ops: Sequence[Row], rows: Sequence[float | None]) -> list[float | None]:
+    """Bytes of a row behind each: from the source on, and back from the batch, whose size was seen."""
+    sizes: list[float | None] = []
+    for number, row in enumerate(ops):
+        sizes.append(_after(row, sizes[-1], _fold(rows, number)) if sizes else row["out_bytes"])
+    if ops and ops[0]["batch_bytes"] is not None:
+        sizes[-1] = float(ops[0]["batch_bytes"])
+    for number in range(len(ops) - 1, 0, -1):
+        if sizes[number - 1] is None:
+            sizes[number - 1] = _before(ops[number], sizes[number], _fold(rows, number))
+    return sizes
+
+
+def _fold(rows: Sequence[float | None], number: int) -> float | None:
+    """Rows that go into one row of an operator's."""
+    before, after = rows[number - 1], rows[number]
+    return None if before is None or not after else before / after
+
+
+def _after(row: Row, size: float | None, fold: float | None) -> float | None:
+    if size is None:
+        return None
+    if row["op_type"] == "BatchOp":
+        return None if fold is None else size * fold
+    if row["op_type"] in KEEPS_ROWS:
+        return size
+    return None if row["in_bytes"] is None or row["out_bytes"] is None else size - row["in_bytes"] + row["out_bytes"]
+
+
+def _before(row: Row, size: float | None, fold: float | None) -> float | None:
+    if size is None:
+        return None
+    if row["op_type"] == "BatchOp":
+        return None if not fold else size / fold
+    if row["op_type"] in KEEPS_ROWS:
+        return size
+    return None if row["in_bytes"] is None or row["out_bytes"] is None else size - row["out_bytes"] + row["in_bytes"]
+
+
+def _rows_of_epoch(op: _Op, ops: Sequence[_Op]) -> float | None:
+    """Rows behind an operator in one pass over the data: of as many as the source has, else of a whole epoch."""
+    source = ops[0]
+    if source.row["source_rows"] and source.rows and op.rows:
+        return float(math.ceil(source.row["source_rows"] * op.rows / source.rows))
+    if op.row["epoch_batches"] and op.rows and not any(one.row["op_type"] == "RepeatOp" for one in ops):
+        return float(op.row["epoch_batches"] * op.rows)
+    return None
+
+
+def _doubts(loop: Loop, shares: Mapping[int, float]) -> list[str]:
+    """Codes of what makes the figures doubtful."""
+    found = []
+    threads = any(stage.op_id in shares and stage.is_python and not stage.uses_processes for stage in loop.stages)
+    if threads and (loop.gil_share or 0.0) >= LOCK_HELD:
+        found.append("lock")
+    if loop.has_no_core:
+        found.append("no_core")
+    if any(stage.rate is None and stage.op_type not in CHEAP for stage in loop.stages):
+        found.append("not_timed")
+    return found

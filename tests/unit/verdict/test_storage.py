@@ -1,0 +1,155 @@
+"""What caches bring: a source of 4 ms a row that waits for files, maps of 2 and 1 ms, batches of 4, a loop of 10 ms."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.verdict.storage import best_point, storage_of
+
+MS = 1e6
+PLACE = {"rep": 0, "rank": 0, "pipeline_key": "a"}
+FIELDS = (
+    "name", "kind", "workers", "capacity", "is_python", "uses_processes", "node", "site", "work_ns", "row_ns", "rate",
+    "utilisation", "cores", "rows_per_batch", "idle_share", "room_cores", "process_cores", "gil_share",
+)  # fmt: skip
+
+
+def row(op_id, op_type, row_ms, rows, **more):
+    work = row_ms * rows * MS
+    times = {"work_ns": work, "row_ns": row_ms * MS, "rate": 1e9 / work if work else None, "rows_per_batch": rows}
+    return PLACE | dict.fromkeys(FIELDS) | {"op_id": op_id, "op_type": op_type, "workers": 1} | times | more
+
+
+def load(wait=6.0, source_ms=4.0, **more):
+    pace = {"wait_share": wait / (10 + wait), "loop_rate": 1000 / (10 + wait), "consumer_rate": 100.0} | more
+    ops = [
+        row(-1, "consumer", 10, 1), row(0, "BatchOp", 0.01, 1), row(1, "MapOp", 1, 4, name="crop", is_python=True),
+        row(2, "MapOp", 2, 4, name="decode", is_python=True),
+        row(3, "GeneratorOp", source_ms, 4, name="F", is_python=True),
+    ]  # fmt: skip
+    return [one | pace for one in ops]
+
+
+def facts(**source):
+    """A row of 1000 bytes becomes one of 4000 and one of 500; the source waits for all of its time."""
+    unknown = dict.fromkeys(
+        ("wait_share", "read_bytes", "in_bytes", "out_bytes", "source_rows", "hand_over_ns", "rows_per_batch")
+    )
+    known = {"epoch_batches": 25, "batch_bytes": 2000}
+    ops = [
+        {"op_id": 0, "op_type": "BatchOp", "consumer_id": None, "producers": 1, "rows_per_batch": 1},
+        {"op_id": 1, "op_type": "MapOp", "consumer_id": 0, "producers": 1, "in_bytes": 4000, "out_bytes": 500},
+        {"op_id": 2, "op_type": "MapOp", "consumer_id": 1, "producers": 1, "in_bytes": 1000, "out_bytes": 4000},
+        {"op_id": 3, "op_type": "GeneratorOp", "consumer_id": 2, "producers": 0, "rows_per_batch": 4, "in_bytes": 0,
+         "out_bytes": 1000, "wait_share": 1.0, "read_bytes": 1000, "source_rows": 100},
+    ]  # fmt: skip
+    ops[3] |= source
+    return [PLACE | unknown | known | one for one in ops]
+
+
+def advice(rows=None, about=None):
+    (found,) = storage_of(rows or load(), about or facts(), 4.0)
+    return found
+
+
+def test_the_wait_is_for_reading_where_the_loop_limits_without_it():
+    assert advice()["split"] == {
+        "wait": pytest.approx(6 / 16), "reading": pytest.approx(6 / 16), "preparing": pytest.approx(0), "hand_over": 0,
+    }  # fmt: skip
+
+
+def test_what_stays_without_reading_is_preparing():
+    assert advice(load(wait=10.0, source_ms=5.0))["split"]["reading"] == pytest.approx(0.5)
+    decode = {"row_ns": 3.5 * MS, "work_ns": 14 * MS, "rate": 1000 / 14}
+    rows = [one | (decode if one["op_id"] == 2 else {}) for one in load(wait=10.0, source_ms=5.0)]
+    found = advice(rows)["split"]
+    assert (found["reading"], found["preparing"]) == (pytest.approx(6 / 20), pytest.approx(4 / 20))
+
+
+def test_the_hand_over_is_neither():
+    found = advice(about=[one | {"hand_over_ns": 0.8 * MS} for one in facts()])["split"]
+    assert found["hand_over"] == pytest.approx(0.8 / 16)
+    assert found["wait"] == pytest.approx(found["reading"] + found["preparing"] + found["hand_over"])
+    assert found["reading"] == pytest.approx(1 - 10.8 / 16)
+
+
+def test_partly_cached_rows_take_the_rest_of_the_time():
+    assert [one["ratio"] for one in advice()["curve"]] == pytest.approx([1, 16 / 12, 1.6, 1.6, 1.6])
+    assert [one["rate"] for one in advice()["curve"]][1] == pytest.approx(1000 / 12)
+
+
+def test_what_a_source_computes_is_not_read():
+    found = advice(about=facts(wait_share=0.25))
+    assert found["curve"][-1]["ratio"] == pytest.approx(16 / 12)
+
+
+def test_a_map_that_reads_no_file_is_no_reader():
+    about = facts()
+    about[2] |= {"wait_share": 1.0, "read_bytes": 0.0}
+    assert advice(about=about)["readers"] == [3]
+    about[2] |= {"read_bytes": 2000.0}
+    assert advice(about=about)["readers"] == [2, 3]
+
+
+def test_each_point_has_its_size():
+    points = {one["op_type"] + (one["name"] or ""): one for one in advice()["points"]}
+    sizes = [("GeneratorOpF", 100_000), ("MapOpdecode", 400_000), ("MapOpcrop", 50_000), ("BatchOp", 50_000)]
+    assert [(name, one["bytes"]) for name, one in points.items()] == sizes
+    assert points["BatchOp"]["rows"] == 25
+
+
+def test_sizes_are_known_from_the_batch_on_where_the_source_tells_none():
+    found = advice(about=facts(out_bytes=None, source_rows=None))
+    assert [one["bytes"] for one in found["points"]] == [100_000, 400_000, 50_000, 50_000]
+
+
+def test_an_unknown_size_is_null():
+    about = facts(out_bytes=None)
+    about[2] |= {"in_bytes": None, "out_bytes": None}
+    assert advice(about=about)["points"][0]["bytes"] is None
+    assert advice(about=about)["points"][1]["bytes"] == 400_000
+
+
+def test_the_smallest_of_the_best_is_recommended():
+    assert advice()["best"] == 1  # crop: 50 kB, as fast as all others, nearer the source than its batch
+
+
+def test_rows_that_grow_are_slower_to_read_than_to_make():
+    points = advice()["points"]
+    assert points[0]["disk_ratio"] == pytest.approx(1)
+    assert points[1]["disk_ratio"] == pytest.approx(1 / 4)
+    assert points[2]["disk_ratio"] == pytest.approx(1.6)
+
+
+def test_no_cache_where_the_loop_limits():
+    assert advice(load(wait=0.0, source_ms=1.0))["best"] is None
+
+
+@pytest.mark.parametrize(("op_type", "name", "why"), [("MapOp", "RandomCrop", "random"), ("ShuffleOp", None, "order")])
+def test_a_cache_that_changes_the_data_is_never_the_best(op_type, name, why):
+    rows, about = load(), facts()
+    rows[3] |= {"op_type": op_type, "name": name}
+    about[2] |= {"op_type": op_type}
+    found = advice(rows, about)
+    assert [one["changes"] for one in found["points"]] == [None, why, why, why]
+    assert found["best"] == 3
+
+
+def test_several_sources_have_no_one_cache():
+    about = facts()
+    about[0] |= {"producers": 2}
+    found = advice(about=about)
+    assert (found["branches"], found["points"], found["best"]) == (True, [], None)
+
+
+def test_waiting_for_the_lock_looks_like_reading():
+    assert advice(load(gil_share=0.95))["doubts"] == ["lock"]
+    assert advice()["doubts"] == []
+
+
+def test_a_pipeline_without_times_has_no_advice():
+    assert storage_of([one | {"loop_rate": None} for one in load()], facts(), 4.0) == []
+
+
+def test_without_points_there_is_no_best():
+    assert best_point([]) is None
