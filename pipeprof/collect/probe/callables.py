@@ -44,14 +44,15 @@ class Cell:
         """CPU time of the thread that calls, the time in which it was ready to run but had no core (ns), bytes read."""
         return time.thread_time_ns(), delay.of_thread(), delay.read_by_thread()
 
-    def add(self, wall, before, given=None, made=None):
-        """Keep the figures of a timed call, ns, and the bytes that it was given and made.
-
-        `before` is what had been spent when it began.
-        """
+    def since(self, before):
+        """The same of a call that has just ended; `before` is what had been spent when it began."""
+        cpu = time.thread_time_ns() - before[0]
         read = delay.read_since(before[2])
-        cpu, waited = time.thread_time_ns(), delay.of_thread()
-        self.timed.append((wall, cpu - before[0], delay.between(before[1], waited), read, given, made))
+        return cpu, delay.between(before[1], delay.of_thread()), read
+
+    def add(self, wall, spent, given=None, made=None):
+        """Keep the figures of a timed call: ns, what it spent, and the bytes that it was given and made."""
+        self.timed.append((wall, *spent, given, made))
 
     def take(self):
         """The figures since the last time, or None; decides how many of the next calls are timed."""
@@ -196,7 +197,8 @@ def _timed_method(original, given=sizes.together):
             result = original(self, *args)
             return result
         finally:
-            cell.add(now() - begin_ns, spent, given(args), sizes.of(result))
+            wall, spent = now() - begin_ns, cell.since(spent)  # before anything is looked at
+            cell.add(wall, spent, given(args), sizes.of(result))
 
     return call
 
@@ -228,7 +230,8 @@ def _timed_rows(cell, function, *args):
                 row = next(rows)
             except StopIteration:
                 return
-            cell.add(now() - begin_ns, spent, 0, sizes.of(row))
+            wall, spent = now() - begin_ns, cell.since(spent)
+            cell.add(wall, spent, 0, sizes.of(row))
         yield row
 
 

@@ -75,23 +75,30 @@ class Slot:
         if self._began is not None:
             spent, began = self._began
             self._began = None
-            self.add(recorder.now() - began, spent)
+            wall = recorder.now() - began
+            self.add(wall, self.since(spent))
 
     def spent(self):
         """CPU time of this worker's threads, the time in which it was ready to run but had no core (ns), bytes read."""
         return time.process_time_ns(), delay.of_thread(), delay.read_by_thread()
 
-    def add(self, wall, before, made=None):
-        """Count a timed row of `made` bytes; `before` is what had been spent when it began."""
-        self._read += delay.read_since(before[2]) or 0
+    def since(self, before):
+        """The same of a row that has just ended; `before` is what had been spent when it began."""
+        cpu = time.process_time_ns() - before[0]
+        read = delay.read_since(before[2])
+        return cpu, delay.between(before[1], delay.of_thread()), read
+
+    def add(self, wall, spent, made=None):
+        """Count a timed row of `made` bytes, and what it spent."""
+        cpu, waited, read = spent
+        self._read += read or 0
         self._made += made or 0
         self._unsized += made is None
-        cpu, waited = time.process_time_ns(), delay.of_thread()
         self._rows += 1
         self._timed += 1
         self._wall += wall
-        self._cpu += cpu - before[0]
-        self._delay += delay.between(before[1], waited) or 0
+        self._cpu += cpu
+        self._delay += waited or 0
         (reading, _) = ORDERS.unpack_from(self._memory, 0)
         if reading != self._reading:
             self._reading, self._longest, self._shortest = reading, wall, wall
@@ -171,9 +178,13 @@ class Workers:
         """What the worker has spent."""
         return SLOT.spent()
 
-    def add(self, wall, before, _given=None, made=None):
+    def since(self, before):
+        """What the worker has spent since then."""
+        return SLOT.since(before)
+
+    def add(self, wall, spent, _given=None, made=None):
         """Count a timed call, in the worker."""
-        SLOT.add(wall, before, made)
+        SLOT.add(wall, spent, made)
 
     def take(self):
         """The figures since the last time, or None; says which processes they are of when these have changed."""
