@@ -22,7 +22,7 @@ def test_a_capture_has_curves_of_the_pool_and_the_trainer(name, converted):
     kinds = {(curve["device"], curve["name"]) for curve in content["curves"]}
     assert {("CPU", "pool"), ("process", "trainer")} <= kinds
     assert all(0 < curve["peak_bytes"] < 1 << 40 for curve in content["curves"])
-    assert {item["what"] for item in content["not_measured"]} >= {"peaks", "ops"}
+    assert "peaks" in {item["what"] for item in content["not_measured"]}
     assert text(content).count("not measured: ") == len(content["not_measured"])
 
 
@@ -51,3 +51,13 @@ def test_the_pool_is_read_at_least_once_in_every_few_operators(name, converted):
         for stretch in stretches
         if bisect_left(pool, (stretch[0], stretch[1])) == bisect_left(pool, (stretch[0], stretch[2]))
     ] == []
+
+
+@pytest.mark.parametrize("name", CAPTURES)
+def test_operators_have_the_change_of_the_pool_around_them(name, converted):
+    run = converted(name)
+    changes = run.sql("SELECT type, self_memory_bytes AS bytes FROM op JOIN op_info USING (rep, rank, op_id)")
+    assert all(row["bytes"] is not None for row in changes)
+    assert sum(row["bytes"] for row in changes if row["type"] == "ApplyMomentum") < 0  # the last reader of gradients
+    assert max(row["bytes"] for row in changes if row["type"] == "SparseSoftmaxCrossEntropyWithLogits") > 0
+    assert build(run.run, top=5, lifetimes=10)["ops"][0]["self_memory_bytes"] > 0

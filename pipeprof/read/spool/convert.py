@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.mindspore_ops import op_type
-from pipeprof.read.spool import host, operators, pipelines, sections, spans
+from pipeprof.read.spool import host, operators, pipelines, pool, sections, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.call_sites import CallSites, by_line
@@ -168,7 +168,7 @@ def _add_process(
     step_of = {mark: first + index for index, step in enumerate(found.steps) for mark in step.fetches}
     pipelines.add_fetches(process, out, tree, step_of)
     sites = CallSites(process, recorded.led).of(placed)
-    _add_operators(out, placed, sites, Amounts(process, placed), first)
+    _add_operators(out, placed, sites, Amounts(process, placed), pool.changes_of(placed, recorded), first)
     _add_pool(out, process, recorded)
     _add_lock(out, process)
     _add_stages(out, process, found.steps)
@@ -260,9 +260,10 @@ def _add_operators(
     placed: Sequence[operators.Placed],
     sites: Sequence[Frames],
     amounts: Amounts,
+    memory: Sequence[int | None],
     first_step: int,
 ) -> None:
-    for item, frames in zip(placed, sites, strict=True):
+    for item, frames, change in zip(placed, sites, memory, strict=True):
         execution = item.execution
         kind = execution.type or op_type(execution.name)
         step = None if item.step is None else first_step + item.step
@@ -274,8 +275,9 @@ def _add_operators(
         )  # fmt: skip
         start = out.at(execution.start_ns)
         out.add(
-            "op", op_id=op_id, step=step, start_ns=start, dur_ns=execution.dur_ns, self_ns=execution.dur_ns, track="CPU"
-        )
+            "op", op_id=op_id, step=step, start_ns=start, dur_ns=execution.dur_ns, self_ns=execution.dur_ns,
+            track="CPU", memory_bytes=change, self_memory_bytes=change,
+        )  # fmt: skip
         if kind in operators.COLLECTIVES:
             out.add(
                 "collective", step=step, name=item.name, kind=operators.COLLECTIVES[kind], track="CPU", start_ns=start,

@@ -28,6 +28,10 @@ _GROWTH = {
     "steady": "No leak: memory does not grow from step to step",
     "not_measured": "Not measured: whether memory grows from step to step",
 }
+_OPERATORS = {
+    None: "operators", "source": "operators",
+    "pool": "operators: the change of MindSpore's pool around them, in the steps with recorded operators",
+}  # fmt: skip
 _MEMORY = ("self_memory_bytes", "memory_bytes", "self_device_memory_bytes", "device_memory_bytes")
 
 
@@ -162,4 +166,4 @@ def _ops(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
         ]
         for row in content["ops"]
     ]
-    return "operators", Block(head, rows, frozenset(range(first + 1, len(head))))
+    return _OPERATORS[content["ops_from"]], Block(head, rows, frozenset(range(first + 1, len(head))))

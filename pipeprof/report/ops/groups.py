@@ -1,7 +1,7 @@
 """Groups of executions: key_averages' table.
 
 By type or name of a recorded training from op/by_type and op/by_instance, which count training steps; of other sources,
-and by shape, stack, scope or phase, from op/key_averages, which counts everything.
+by shape, stack, scope or phase, and in the order of their memory, from op/key_averages, which counts everything.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 ALL = 1 << 40
 TOP, TOP_SINGLE = 20, 3  # rows, unless the user says how many; the second is profile_analyze's
+MEMORY = ("memory_bytes", "self_memory_bytes", "device_memory_bytes", "self_device_memory_bytes")
 PROFILE = "profile"  # option of the manifest of an imported static-graph profile
 COLUMNS = (
     "self_ns", "total_ns", "mean_ns", "max_ns", "count", "name", "type", "phase", "share", "total_share",
-    "cumulative_ns", "device_self_ns", "device_total_ns", "device_mean_ns", "device_share", "memory_bytes",
-    "self_memory_bytes", "device_memory_bytes", "self_device_memory_bytes", "in_shapes", "stack", "category",
-    "computation",
+    "cumulative_ns", "device_self_ns", "device_total_ns", "device_mean_ns", "device_share", *MEMORY, "in_shapes",
+    "stack", "category", "computation",
 )  # fmt: skip
 _NESTED = ("diopi", "dipu_")
 _SHARES = (
@@ -60,6 +60,8 @@ def build(engine: Engine, question: Question, *, training: bool) -> Content:
     rows = _rows(engine, question, group, training=training)
     if not question.group_by and group == "type" and not any(row["type"] for row in rows):
         rows = _rows(engine, question, "name", training=training)  # the source names operators, and no types
+    if training and order and all(row.get(order.column) is None for row in rows) and order.column in MEMORY:
+        rows = _key_rows(engine, question, group)
     total = _total(rows)
     _complete(rows)
     kept = _filtered(rows, question, group)
