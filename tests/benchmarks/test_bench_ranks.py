@@ -44,7 +44,7 @@ def make_run(folder, ranks):
 
 def judge(run):
     with Engine.open(run) as engine:
-        return ranks_of(engine, top=10, several=True)["straggler"]
+        return ranks_of(engine, {}, top=10, several=True)["straggler"]
 
 
 @pytest.mark.parametrize("ranks", SIZES)

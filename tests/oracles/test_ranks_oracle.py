@@ -138,6 +138,6 @@ def test_ranks_of_the_pipeline_capture_are_even_though_a_fixed_threshold_flags_t
     from pipeprof.report.ranks import ranks_of
 
     with Engine.open(imported("mindinsight/tests/utils/resource/cluster_propose")) as engine:
-        found = ranks_of(engine, top=10, several=True)["straggler"]
+        found = ranks_of(engine, {}, top=10, several=True)["straggler"]
     assert (found["verdict"], found["found"]) == ("even", [])
     assert found["largest"]["share"] < 0.001

@@ -32,7 +32,7 @@ def test_it_says_what_it_wrote_and_what_it_left_out(run, tmp_path):
     answer = ask(run.path, "-o", tmp_path / "t.json.gz")
     assert answer.exit_code == 0
     assert answer.stderr == (
-        f"16 events of 1 rank in `{tmp_path / 't.json.gz'}`\nnote: left out 1 row without a time or a duration\n"
+        f"24 events of 1 rank in `{tmp_path / 't.json.gz'}`\nnote: left out 1 row without a time or a duration\n"
     )
     assert len(check(load(tmp_path / "t.json.gz"))["X"]) == 16
     assert answer.stdout == ""

@@ -7,7 +7,7 @@ import pytest
 from pipeprof.report import charts, html
 from pipeprof.report.build import build
 from pipeprof.report.charts import flame, steps
-from pipeprof.report.stacks import Stack
+from pipeprof.report.stacks.folded import Stack
 
 MB, MIB = 1_000_000, 1 << 20
 STEP = {"step": 0, "kind_step": 0, "kind": "train", "start_ns": 0, "end_ns": 100 * MB}

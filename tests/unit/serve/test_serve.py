@@ -293,6 +293,10 @@ def test_in_a_browser_runs_are_searched_sorted_ticked_and_compared(served, recor
     def names():
         return page.locator("tbody tr:visible th").all_text_contents()
 
+    def follow(role, name):
+        with page.expect_navigation():
+            page.get_by_role(role, name=name).click()
+
     assert names() == ["other", "slow", "fast"]
     page.get_by_role("button", name="step").click()
     assert names() == ["slow", "other", "fast"]
@@ -301,14 +305,14 @@ def test_in_a_browser_runs_are_searched_sorted_ticked_and_compared(served, recor
     page.get_by_role("searchbox").fill("")
     page.get_by_label("compare slow").check()
     page.get_by_label("compare fast").check()
-    page.get_by_role("button", name="Compare the two ticked runs").click()
+    follow("button", "Compare the two ticked runs")
     assert "/compare?run=slow&run=fast" in page.url
     assert barriers(page) == []
-    page.get_by_role("link", name="All runs").click()
-    page.get_by_role("link", name="other").click()
+    follow("link", "All runs")
+    follow("link", "other")
     assert "pipeprof report" in page.title()
     page.set_viewport_size({"width": 400, "height": 800})
-    page.get_by_role("link", name="All runs").click()
+    follow("link", "All runs")
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     page.close()
     assert complaints == []
