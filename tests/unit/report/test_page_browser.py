@@ -61,9 +61,8 @@ def test_one_cell_for_each_step_of_each_rank(ranks, show):
     assert marks(page, "chart-ranks", "rect") == [20]
 
 
-def test_a_brush_narrows_every_chart_over_time(normal, show):
-    page = show(normal)
-    before = labels(page)
+def brush(page, label):
+    """Drag over the chart of the whole time until the first axis no longer has that label; where that chart is."""
     area = page.locator("#chart-time svg .mark-area").last
     area.scroll_into_view_if_needed()
     place = area.bounding_box()
@@ -73,8 +72,15 @@ def test_a_brush_narrows_every_chart_over_time(normal, show):
     page.mouse.move(place["x"] + place["width"] * 0.6, middle, steps=5)
     page.mouse.up()
     page.wait_for_function(
-        "(old) => document.querySelector('#chart-time g.role-axis-label').textContent !== old", arg=before[0]
+        "(old) => document.querySelector('#chart-time g.role-axis-label').textContent !== old", arg=label
     )
+    return place
+
+
+def test_a_brush_narrows_every_chart_over_time(normal, show):
+    page = show(normal)
+    before = labels(page)
+    brush(page, before[0])
     changed = [new != old for new, old in zip(labels(page), before, strict=True)]
     assert changed.count(True) == 3  # steps, waits and queues; not the chart that the brush is on
 
@@ -88,16 +94,7 @@ def test_a_long_first_step_is_cut_marked_and_can_be_brushed_over(make_run, show)
     page = show(make_run({"step": rows}))
     before = labels(page)
     assert marks(page, "chart-time", "rect")[-1] == 1  # the tick: one step is cut off
-    place = page.locator("#chart-time svg .mark-area").last.bounding_box()
-    assert place["height"] > 30
-    middle = place["y"] + place["height"] - 3
-    page.mouse.move(place["x"] + place["width"] * 0.3, middle)
-    page.mouse.down()
-    page.mouse.move(place["x"] + place["width"] * 0.6, middle, steps=5)
-    page.mouse.up()
-    page.wait_for_function(
-        "(old) => document.querySelector('#chart-time g.role-axis-label').textContent !== old", arg=before[0]
-    )
+    assert brush(page, before[0])["height"] > 30
 
 
 def test_the_keyboard_narrows_them_too(normal, show):
