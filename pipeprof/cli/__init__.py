@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from pipeprof import escape
+from pipeprof.cli.messages import tell_error
 from pipeprof.cli.misuse import words_of, words_of_name
 from pipeprof.cli.streams import StdoutClosed, StdoutError, guard_streams
-from pipeprof.cli.told import tell_error
 from pipeprof.cli.verbs import Verbs
 from pipeprof.errors import PipeprofError
 from pipeprof.version import __version__

@@ -14,9 +14,9 @@ import click
 from pipeprof.cli.compare import answer, comparison_format
 from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.streams import StdoutClosed
-from pipeprof.cli.told import say_named
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import msgspec
 
 from pipeprof import escape
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.messages import say, say_named
 from pipeprof.cli.streams import StdoutClosed
-from pipeprof.cli.told import say, say_named
 from pipeprof.errors import RunError, UsageError
 from pipeprof.units import format_count
 

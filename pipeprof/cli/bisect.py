@@ -10,9 +10,9 @@ import click
 
 from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.streams import StdoutClosed
-from pipeprof.cli.told import say_named
 
 
 @click.command(context_settings={"ignore_unknown_options": False})

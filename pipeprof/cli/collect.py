@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.messages import progress_line, say, sum_up, tell_error
 from pipeprof.cli.redact_option import redact_option
-from pipeprof.cli.told import progress_line, say, sum_up, tell_error
 from pipeprof.errors import PipeprofError, UsageError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeprof.cli.messages import progress_line, say_named
 from pipeprof.cli.run_argument import run_argument
-from pipeprof.cli.told import progress_line, say_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable

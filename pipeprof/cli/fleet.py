@@ -10,8 +10,8 @@ import click
 
 from pipeprof.cli.engine_option import engine_option
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.messages import progress_line
 from pipeprof.cli.output_option import keeps_files
-from pipeprof.cli.told import progress_line
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:

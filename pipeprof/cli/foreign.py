@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pipeprof.cli.engine_option import engine_option
-from pipeprof.cli.told import progress_line, sum_up
+from pipeprof.cli.messages import progress_line, sum_up
 
 
 @click.command("import")

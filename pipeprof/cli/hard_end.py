@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from pipeprof.cli.told import tell_error
+from pipeprof.cli.messages import tell_error
 from pipeprof.query.engine import spill_folder
 from pipeprof.query.time_limit import taken_too_long
 from pipeprof.record import limits

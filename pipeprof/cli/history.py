@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.messages import progress_line
 from pipeprof.cli.output_option import keeps_files
-from pipeprof.cli.told import progress_line
 
 
 @click.command()

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.messages import opened
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN
-from pipeprof.cli.told import opened
 from pipeprof.errors import UsageError
 
 _ALL = 1 << 40

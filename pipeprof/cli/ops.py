@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.messages import opened, say
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import run_argument
-from pipeprof.cli.told import opened, say
 from pipeprof.errors import UsageError
 
 _CONTEXT = {"ignore_unknown_options": False}

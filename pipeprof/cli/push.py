@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeprof.cli.compact import compacted
+from pipeprof.cli.messages import progress_line, say_named
 from pipeprof.cli.run_argument import RunPath, complete_runs
-from pipeprof.cli.told import progress_line, say_named
 
 if TYPE_CHECKING:
     from pathlib import Path

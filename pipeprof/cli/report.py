@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.messages import opened
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN, complete_runs, newest_here, run_place
-from pipeprof.cli.told import opened
 from pipeprof.errors import UsageError
 
 _SQL = re.compile(  # what only reads, and what is refused with its reason

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from pipeprof.cli.told import progress_line, say_named
+from pipeprof.cli.messages import progress_line, say_named
 from pipeprof.errors import PipeprofError, UsageError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pipeprof.cli.format_option import format_option
-from pipeprof.cli.told import progress_line, say
+from pipeprof.cli.messages import progress_line, say
 
 
 @click.command()

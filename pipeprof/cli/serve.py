@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pipeprof.cli.told import say_named
+from pipeprof.cli.messages import say_named
 
 
 @click.command()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
-from pipeprof.cli.told import say_named
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:

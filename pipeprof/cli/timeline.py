@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from pipeprof.cli.messages import opened, say
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN
-from pipeprof.cli.told import opened, say
 from pipeprof.units import format_count
 
 

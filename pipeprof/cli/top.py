@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.messages import say
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN
-from pipeprof.cli.told import say
 
 
 @click.command()

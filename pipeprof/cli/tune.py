@@ -11,8 +11,8 @@ import click
 from pipeprof import escape
 from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
-from pipeprof.cli.told import say_named
 
 if TYPE_CHECKING:
     from pipeprof.verdict.tuning import Goal

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.messages import opened
 from pipeprof.cli.run_argument import RUN
-from pipeprof.cli.told import opened
 
 if TYPE_CHECKING:
     from pathlib import Path

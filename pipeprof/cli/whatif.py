@@ -10,9 +10,9 @@ import click
 from pipeprof import escape
 from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.messages import say
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.run_argument import RUN, newest_here
-from pipeprof.cli.told import say
 from pipeprof.errors import UsageError
 from pipeprof.experiment.pairs.series import MOST_PAIRS
 

@@ -14,7 +14,7 @@ from mindspore import dataset as ds
 from mindspore import dtype, nn
 from mindspore.dataset import transforms
 from mindspore.train import LossMonitor, Model
-from told import Marks, tell
+from truth import Marks, tell
 
 EPOCHS = 2
 

@@ -22,7 +22,7 @@ from mindspore.train import (
     SummaryCollector,
     TimeMonitor,
 )
-from told import Marks, mark, tell
+from truth import Marks, mark, tell
 
 BATCH = 32
 EPOCHS = 2

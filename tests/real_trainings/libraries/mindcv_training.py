@@ -12,7 +12,7 @@ from mindcv.models import create_model
 from mindcv.optim import create_optimizer
 from mindcv.utils import StateMonitor, create_trainer
 from mindspore.train import LossMonitor, TimeMonitor
-from told import Marks, tell
+from truth import Marks, tell
 
 BATCH = 8
 EPOCHS = 2

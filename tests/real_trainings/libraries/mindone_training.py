@@ -11,8 +11,8 @@ import written
 from mindone.transformers.trainer import Trainer
 from mindone.transformers.training_args import TrainingArguments
 from mindspore import nn
-from told import mark, tell
 from transformers import BertTokenizer, TrainerCallback
+from truth import mark, tell
 
 BATCH = 8
 EPOCHS = 2

@@ -9,7 +9,7 @@ from mindyolo.data import COCODataset, create_loader
 from mindyolo.utils.callback import BaseCallback
 from mindyolo.utils.train_step_factory import create_train_step_fn, get_gradreducer, get_loss_scaler
 from mindyolo.utils.trainer_factory import create_trainer
-from told import mark, tell
+from truth import mark, tell
 
 BATCH = 4
 EPOCHS = 2

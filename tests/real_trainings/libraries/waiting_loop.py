@@ -12,7 +12,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import dataset as ds
 from mindspore import nn
-from told import mark, tell
+from truth import mark, tell
 
 BATCH = 16
 WIDTH = 256
