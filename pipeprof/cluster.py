@@ -8,6 +8,7 @@ Files lie under the same paths on all nodes.
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import contextlib
 import functools
@@ -18,8 +19,8 @@ from concurrent.futures.process import BrokenProcessPool
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipeprof import __version__
 from pipeprof.errors import RunError, UsageError
+from pipeprof.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -84,7 +85,7 @@ def _opened(url: str) -> Any:
         ) from error
     try:
         client.wait_for_workers(1, timeout=WORKERS_S)
-    except TimeoutError as error:
+    except (TimeoutError, asyncio.TimeoutError) as error:  # two in Python 3.10
         client.close()
         raise UsageError(f"the cluster at `{url}` has no workers", f"start some with `dask worker {url}`") from error
     return client
@@ -107,7 +108,7 @@ def _on_cluster(
         raise RunError("the cluster lost every worker that tried a task", _MEMORY) from error
     except MemoryError as error:
         raise RunError("a worker of the cluster ran out of memory", _MEMORY) from error
-    except (CancelledError, OSError) as error:
+    except (CancelledError, OSError, asyncio.TimeoutError) as error:
         raise RunError("the scheduler of the cluster does not answer any more", "run the same command again") from error
     except ImportError as error:
         raise UsageError(
@@ -124,7 +125,10 @@ def _task(version: str, function: Callable[[Part], Answer], part: Part) -> Answe
             f"a worker of the cluster has pipeprof {__version__}, here it is {version}",
             "install the same pipeprof on all nodes",
         )
-    return function(part)
+    try:
+        return function(part)
+    except OSError as error:  # else it would look like one of the way to the scheduler
+        raise RunError(f"a task failed on a node: {error}", "can all nodes read and write the folders?") from error
 
 
 def _cores() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -88,7 +89,7 @@ NO_FILE = ""  # --live alone
     metavar="[FILE]",
     help="Keep what `pipeprof top` shows in FILE while it is recorded; without FILE, say how to watch it.",
 )
-@click.option("--force", is_flag=True, help="Replace the run if the folder holds one.")
+@click.option("--force", is_flag=True, help="Replace the run if the folder holds one, and the file of --live.")
 @redact_option
 @click.option("--keep-spool", is_flag=True, help="Keep the raw files that the tables are made from.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
@@ -125,7 +126,10 @@ def collect(
     if settings is not None:
         kept["override"] = settings.override()
         command = tuple(settings.command(command))
+    file = _live_file(live, force=options["force"])
     run = create_run(path, command, kept, force=options["force"])
+    if live == NO_FILE:
+        say(f"pipeprof: to watch it: pipeprof top {shlex.quote(str(run.path))}")
     probe = ProbeOptions(
         options["queue_interval"], options["ops"], schedule, options["service"], options["memory"], kept.get("override")
     )
@@ -134,7 +138,7 @@ def collect(
         if not quiet and (rep or reps > 1):
             say(f"pipeprof: repetition {rep + 1} of {reps}")
 
-    with watched(run.path, _live(live, run)):
+    with watched(run.path, file):
         outcomes = record(run, command, probe, reps=reps, host_interval_s=options["host_interval"], started=started)
         _finish(run, keep_spool=options["keep_spool"], quiet=quiet)
     _tell_warnings(run)
@@ -144,11 +148,17 @@ def collect(
     sys.exit(status)
 
 
-def _live(live: str | None, run: Run) -> Path | None:
-    """The file of --live; without one the way to watch the run is said."""
-    if live == NO_FILE:
-        say(f"pipeprof: to watch it: pipeprof top {shlex.quote(str(run.path))}")
-    return Path(live) if live else None
+def _live_file(live: str | None, *, force: bool) -> Path | None:
+    """The file of --live. Raises UsageError for one that is there already, or that cannot be written."""
+    from pipeprof.report.output import check_free
+
+    if not live:
+        return None
+    file = Path(live)
+    check_free(file, force=force)
+    if not os.access(file.absolute().parent, os.W_OK):
+        raise UsageError(f"cannot write `{file}`", "give another name behind --live, and -- before the command")
+    return file
 
 
 def _finish(run: Run, *, keep_spool: bool, quiet: bool) -> None:

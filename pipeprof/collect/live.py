@@ -6,14 +6,14 @@ import contextlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 _LOWEST = 19  # priority: it looks when nobody else wants the CPU
-_LAST_S = 60.0  # for the look at the end
+_LAST_S = 60.0  # for the look at the end, and for the end of the process
 _UNHEARD: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -27,14 +27,22 @@ def watched(run: Path, file: Path | None) -> Iterator[None]:
     if file is None:
         yield
         return
-    command = [sys.executable, "-m", "pipeprof", "top", str(run), "-o", str(file), "--force"]
-    watcher = subprocess.Popen(command, start_new_session=True, **_UNHEARD)
+    command = [sys.executable, "-m", "pipeprof", "top", str(run.absolute()), "-o", str(file.absolute()), "--force"]
+    # `-m` looks into the working directory first, which must not be the user's, and then has to find this pipeprof.
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]))
+    how: Any = _UNHEARD | {"cwd": run.absolute(), "env": os.environ | {"PYTHONPATH": path}}
+    watcher = subprocess.Popen(command, start_new_session=True, **how)
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, watcher.pid, _LOWEST)
     try:
         yield
     finally:
         watcher.terminate()
-        watcher.wait()
+        try:
+            watcher.wait(_LAST_S)
+        except subprocess.TimeoutExpired:
+            watcher.kill()
+            watcher.wait()
+        file.with_name(f".{file.name}.{watcher.pid}").unlink(missing_ok=True)  # of a look that was cut off
     with contextlib.suppress(subprocess.TimeoutExpired):  # the file must not say for ever that it trains
-        subprocess.run([*command, "--once"], timeout=_LAST_S, check=False, **_UNHEARD)
+        subprocess.run([*command, "--once"], timeout=_LAST_S, check=False, **how)

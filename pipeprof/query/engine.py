@@ -187,7 +187,7 @@ class Engine:
         self._connection.unregister("given")
 
     def take_step(self, step: int) -> None:
-        """Let `op` hold what ran in one training step alone, counted from 0. No query may have been asked before."""
+        """Let `op` hold what ran in one training step, counted from 0. Nothing may have been asked of it before."""
         self._make_tables({"op", "step"})
         self._connection.execute(
             'CREATE TABLE "op of a step" AS SELECT op.* FROM op JOIN step USING (rep, rank, step) '

@@ -70,8 +70,9 @@ class _Watch:
     def _interrupt(self, now: float) -> None:
         for question in [one for one in self.asked if one.until <= now]:
             question.is_over = True
-            question.connection.interrupt()
             self.asked.remove(question)
+            with contextlib.suppress(duckdb.Error):  # it may be closed by now
+                question.connection.interrupt()
 
 
 _watch = _Watch()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
 import os
+from pathlib import Path
 
 from pipeprof.errors import SourceError, UsageError
 
@@ -72,11 +75,22 @@ def most_memory() -> int:
 
 
 def most_memory_for(stored: int) -> int:
-    """As `most_memory`, for queries of ours on a table of so many bytes: 40 for each, at most half of the machine's."""
-    if _chosen(MEMORY):
+    """As `most_memory`, for queries of ours on a table of so many bytes: 40 for each, at most half of the machine's.
+
+    Processes that share work keep to `most_memory`, each of them.
+    """
+    if _chosen(MEMORY) or multiprocessing.parent_process() is not None:
         return most_memory()
-    half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    return max(most_memory(), min(_KEPT_TIMES * stored, half))
+    return max(most_memory(), min(_KEPT_TIMES * stored, _machine() // 2))
+
+
+def _machine() -> int:
+    """Bytes of memory of this machine, or of the container that it is."""
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):
+            most = min(most, int(Path("/sys/fs/cgroup", name).read_text(encoding="ascii")))
+    return most
 
 
 def most_spilled() -> int:

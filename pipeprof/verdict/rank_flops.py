@@ -7,6 +7,7 @@ more than a fifth. Of each it names the worst. Stages count from 1 and have equa
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +26,13 @@ def flops_of_ranks(profiler: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] 
     that are there (where stages are known); `mode`, `expected`: kind of parallelism and number of ranks, None when not
     known; `judged`: whether MindInsight would judge; `stage`, `rank`: the one it would name, or None.
     """
-    ranks = [row for rank, said in profiler.items() if (row := _rank(rank, said.get("flops") or {}))]
+    said_of = {rank: said for rank, said in profiler.items() if isinstance(said, dict)}
+    ranks = [row for rank, said in said_of.items() if (row := _rank(rank, _part(said, "flops")))]
     if not ranks:
         return None
-    parallel: Mapping[str, Any] = next((said["parallel"] for said in profiler.values() if said.get("parallel")), {})
-    mode, count, expected = (parallel.get(name) for name in ("mode", "stages", "ranks"))
+    parallel = next(filter(None, (_part(said, "parallel") for said in said_of.values())), {})
+    mode = parallel.get("mode")
+    count, expected = (one if isinstance(one := parallel.get(name), int) else None for name in ("stages", "ranks"))
     in_stage = max(expected // count, 1) if mode == PIPELINE and count and expected else None
     for row in ranks:
         row["stage"] = row["rank"] // in_stage + 1 if in_stage else None
@@ -43,10 +46,16 @@ def flops_of_ranks(profiler: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] 
     }  # fmt: skip
 
 
+def _part(said: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A part of what one rank's files said; empty when it is not there, or is no object."""
+    found = said.get(name)
+    return found if isinstance(found, dict) else {}
+
+
 def _rank(rank: str, said: Mapping[str, Any]) -> dict[str, Any] | None:
     """One rank's figures: one of each, or those of cube and vector units, which add up."""
     flops, speed = _sum(said, "FLOPs"), _sum(said, "FLOPS")
-    if flops is None or speed is None or not rank.isdigit():
+    if flops is None or speed is None or not rank.isdecimal():
         return None
     return {
         "rank": int(rank), "flops": flops * MILLION, "flops_per_s": speed * BILLION,
@@ -58,9 +67,10 @@ def _sum(said: Mapping[str, Any], name: str) -> float | None:
     """The value of a key, else of the two with `cube_` and `vec_` in front; None when it is no number."""
     keys = [name] if said.get(name) else [f"cube_{name}", f"vec_{name}"]
     try:
-        return sum(float(said[key]) for key in keys)
+        total = sum(float(said[key]) for key in keys)
     except (KeyError, TypeError, ValueError):
         return None
+    return total if math.isfinite(total) else None
 
 
 def _by_stage(ranks: list[dict[str, Any]]) -> list[tuple[int, list[dict[str, Any]]]]:

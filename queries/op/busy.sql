@@ -14,14 +14,43 @@
 --   least_share  double   0..1  of the least busy step; null without steps
 --   least_step   bigint   that step; of equals the first
 --   most_share   double   0..1  of the busiest step; null without steps
-WITH spent AS (
+WITH ran AS (
   SELECT
-    rep, rank, busy_piece.device, busy_piece.kind_step, busy_piece.start_ns, busy_piece.end_ns,
-    sum(least(busy_span.end_ns, busy_piece.end_ns) - greatest(busy_span.start_ns, busy_piece.start_ns)) AS busy_ns
+    rep, rank, device, start_ns, end_ns,
+    sum(end_ns - start_ns) OVER (PARTITION BY rep, rank, device ORDER BY start_ns ROWS UNBOUNDED PRECEDING)
+    - (end_ns - start_ns) AS before_ns
+  FROM busy_span
+),
+
+edge AS (
+  SELECT
+    rep, rank, device,
+    start_ns AS at_ns
   FROM busy_piece
-  INNER JOIN busy_span USING (rep, rank, device)
-  WHERE busy_span.start_ns < busy_piece.end_ns AND busy_span.end_ns > busy_piece.start_ns
-  GROUP BY ALL
+  UNION
+  SELECT
+    rep, rank, device,
+    end_ns AS at_ns
+  FROM busy_piece
+),
+
+reached AS (
+  SELECT
+    edge.rep, edge.rank, edge.device, edge.at_ns,
+    coalesce(ran.before_ns + least(ran.end_ns, edge.at_ns) - ran.start_ns, 0) AS busy_ns
+  FROM edge
+  ASOF LEFT JOIN ran
+    ON edge.rep = ran.rep AND edge.rank = ran.rank AND edge.device = ran.device AND edge.at_ns >= ran.start_ns
+),
+
+spent AS (
+  SELECT
+    rep, rank, device, busy_piece.kind_step, busy_piece.start_ns, busy_piece.end_ns,
+    until.busy_ns - since.busy_ns AS busy_ns
+  FROM busy_piece
+  INNER JOIN reached AS since USING (rep, rank, device)
+  INNER JOIN reached AS until USING (rep, rank, device)
+  WHERE since.at_ns = busy_piece.start_ns AND until.at_ns = busy_piece.end_ns
 ),
 
 shared AS (

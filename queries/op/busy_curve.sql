@@ -37,22 +37,40 @@ slice AS (
   FROM numbered
 ),
 
-overlapped AS (
+ran AS (
   SELECT
-    slice.device, slice.start_ns, slice.end_ns,
-    sum(least(busy_span.end_ns, slice.end_ns) - greatest(busy_span.start_ns, slice.start_ns)) AS busy_ns
+    device, start_ns, end_ns,
+    sum(end_ns - start_ns) OVER (PARTITION BY device ORDER BY start_ns ROWS UNBOUNDED PRECEDING)
+    - (end_ns - start_ns) AS before_ns
+  FROM busy_span
+  WHERE rep = $rep AND rank = $rank
+),
+
+edge AS (
+  SELECT
+    device,
+    start_ns AS at_ns
   FROM slice
-  INNER JOIN busy_span ON slice.device = busy_span.device
-  WHERE
-    busy_span.rep = $rep AND busy_span.rank = $rank
-    AND busy_span.start_ns < slice.end_ns AND busy_span.end_ns > slice.start_ns
-  GROUP BY ALL
+  UNION
+  SELECT
+    device,
+    end_ns AS at_ns
+  FROM slice
+),
+
+reached AS (
+  SELECT
+    edge.device, edge.at_ns,
+    coalesce(ran.before_ns + least(ran.end_ns, edge.at_ns) - ran.start_ns, 0) AS busy_ns
+  FROM edge
+  ASOF LEFT JOIN ran ON edge.device = ran.device AND edge.at_ns >= ran.start_ns
 )
 
 SELECT
-  device, start_ns, slice.end_ns,
-  coalesce(overlapped.busy_ns, 0) / nullif(slice.end_ns - start_ns, 0) AS busy_share
+  device, slice.start_ns, slice.end_ns,
+  (until.busy_ns - since.busy_ns) / nullif(slice.end_ns - slice.start_ns, 0) AS busy_share
 FROM slice
-LEFT JOIN overlapped USING (device, start_ns)
-WHERE slice.end_ns > start_ns
-ORDER BY device, start_ns
+INNER JOIN reached AS since USING (device)
+INNER JOIN reached AS until USING (device)
+WHERE slice.end_ns > slice.start_ns AND since.at_ns = slice.start_ns AND until.at_ns = slice.end_ns
+ORDER BY device, slice.start_ns

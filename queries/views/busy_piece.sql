@@ -12,14 +12,16 @@
 --   end_ns     bigint   ns  end
 WITH stepped AS (
   SELECT
-    rep, rank, busy_span.device, train_step.kind_step,
+    busy_span.rep, busy_span.rank, busy_span.device, train_step.kind_step,
     train_step.end_ns - train_step.dur_ns AS start_ns,
     train_step.end_ns
-  FROM train_step
-  INNER JOIN busy_span USING (rep, rank)
-  WHERE
-    busy_span.start_ns >= train_step.end_ns - train_step.dur_ns
-    AND busy_span.start_ns < train_step.end_ns
+  FROM busy_span
+  ASOF INNER JOIN train_step
+    ON
+      busy_span.rep = train_step.rep
+      AND busy_span.rank = train_step.rank
+      AND busy_span.start_ns >= train_step.end_ns - train_step.dur_ns
+  WHERE busy_span.start_ns < train_step.end_ns
   GROUP BY ALL
 ),
 

@@ -31,8 +31,11 @@ class Cells:
         self.on = False
         calls, self._calls, self._open = self._calls, [], []
         if calls:
-            kinds, rows = _described(calls)
-            recorder.REC.event("cells", kinds=kinds, rows=rows)
+            try:
+                kinds, rows = _described(calls)
+                recorder.REC.event("cells", kinds=kinds, rows=rows)
+            except Exception:  # `cells_and_names` may be the user's
+                recorder.REC.failed("cells")
 
     def begins(self, cell):
         """A cell is called; what comes back is for `ends`. None when there are too many calls."""

@@ -8,16 +8,16 @@ import os
 import threading
 
 STATISTICS = "/proc/thread-self/schedstat"  # CPU time, time ready to run without a core, both ns
-MOST = 512  # open files, two of a thread; of further threads nothing is known
+MOST = 256  # open files, two of a thread; of further threads nothing is known
 
 READING = "/proc/thread-self/io"  # bytes of all calls that read, whether they came from the disk or from memory
 
 _files = {}  # type: dict[tuple[int, str], tuple[int, int]]  # thread, path -> file descriptor, inode
 
 
-def is_known():
+def is_known(path=None):
     """Whether the kernel counts it."""
-    return os.path.exists(STATISTICS)
+    return os.path.exists(path or STATISTICS)
 
 
 def of_thread():

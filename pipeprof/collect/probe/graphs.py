@@ -8,7 +8,7 @@ MOST = 64  # graphs of one process
 MOST_CELLS = 5_000  # of one graph
 LARGEST = 32 << 20  # bytes of one
 
-_count = [0]
+_count, _named = [0], [0]
 
 
 def keep(executor, compiled):
@@ -32,8 +32,9 @@ def keep(executor, compiled):
 
 def tell_modules(executor, args):
     """Record where the cells of what was compiled are written: its operators are named after them."""
-    if recorder.REC.options.get("ops", "window") == "off" or _count[0] > MOST:
+    if recorder.REC.options.get("ops", "window") == "off" or _named[0] >= MOST:
         return
+    _named[0] += 1
     function = getattr(executor, "fn", None)
     if function is None:
         found = [(name, cells.frame_of(cell)) for name, cell in args[0].cells_and_names() if name][:MOST_CELLS]

@@ -3,8 +3,30 @@
 MOST_PARTS = 64  # of a container that are looked at: a longer one has as much for each of the others
 
 
+MOST_LOOKS = 4096  # values that are looked at for one answer
+
+
 def of(value):
-    """Bytes of a row, a column or a batch; None where a part of it does not say."""
+    """Bytes of a row, a column or a batch; None where a part of it does not say. Never raises."""
+    return _guarded(_of, value)
+
+
+def together(values):
+    """Bytes of several values; None where one of them does not say. Never raises."""
+    return _guarded(_together, values)
+
+
+def _guarded(size, value):
+    try:
+        return size(value, [MOST_LOOKS])
+    except Exception:  # of a property of the user's, or of a list that holds itself
+        return None
+
+
+def _of(value, left):
+    left[0] -= 1
+    if left[0] < 0:
+        return None
     size = getattr(value, "nbytes", None)
     if isinstance(size, int):
         return size
@@ -16,12 +38,11 @@ def of(value):
         return 8  # as NumPy makes an array of it
     if isinstance(value, dict):
         value = list(value.values())
-    return together(value) if isinstance(value, (list, tuple)) else None
+    return _together(value, left) if isinstance(value, (list, tuple)) else None
 
 
-def together(values):
-    """Bytes of several values; None where one of them does not say."""
-    sizes = [of(value) for value in values[:MOST_PARTS]]
+def _together(values, left):
+    sizes = [_of(value, left) for value in values[:MOST_PARTS]]
     if None in sizes:
         return None
     return sum(sizes) * len(values) // len(sizes) if sizes else 0

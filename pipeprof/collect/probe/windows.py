@@ -108,6 +108,15 @@ class Windows:
             self.profiler, self.folder = None, None
             sections.SECTIONS.on = False
             recorder.REC.failed("window")
+            self._unwatch()
+
+    def _unwatch(self):
+        """What slows down every line or call of the training must not stay on."""
+        try:
+            cells.CELLS.stop()
+            lines.LINES.stop()
+        except Exception:
+            recorder.REC.failed("watch")
 
     def _advance(self, done):
         if self.folder is not None:
@@ -144,7 +153,9 @@ class Windows:
         self.count += 1
         folder = os.path.join(rec.folder, "window-%d" % self.count)
         os.mkdir(folder)
-        by_line = (self.auto or self.schedule.warmup > 0) and self.count == 1 and lines.LINES.possible()
+        # Before the first step there is the set-up of the script, which must not run line by line.
+        by_line = self.done > 0 and (self.auto or self.schedule.warmup > 0) and self.count == 1
+        by_line = by_line and lines.LINES.possible()
         warmup = self.warmup = int(by_line) if self.auto else self.schedule.warmup
         active = self.active if self.auto else self.schedule.active
         self.close_at = self.done + warmup + active
@@ -165,7 +176,7 @@ class Windows:
     def _watch(self):
         """A step of the window begins: what is watched in one step alone may be watched in this one."""
         try:
-            if len(self.ticks) - 1 == self.warmup:
+            if self.done and len(self.ticks) - 1 == self.warmup:
                 cells.CELLS.start(self._sync)
             if self.done:  # what is compiled in the first step is left alone
                 operands.OPERANDS.start()

@@ -199,6 +199,8 @@ class Workers:
         found = dict(zip(names, figures), pipeline=self.number, node=self.node, part=self.part, batches=since)
         if not delay.is_known():
             found["delay"] = None
+        if not delay.is_known(delay.READING):
+            found["read"] = None
         if found.pop("unsized"):
             found["made"] = None
         return found

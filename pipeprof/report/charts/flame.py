@@ -40,7 +40,7 @@ def chart(run: Run, rep: int, rank: int) -> Chart:
         return Chart("chart-flame", _TITLE, "Neither stacks nor callers of operators were recorded.")
     frames, common = frames_of(found)
     shown = [row for row in frames if row["right"] - row["left"] >= LEAST and row["depth"] < DEEPEST]
-    shown = sorted(shown, key=lambda row: row["left"] - row["right"])[:MOST]
+    shown = sorted(shown or frames, key=lambda row: row["left"] - row["right"])[:MOST]
     total = sum(one.weight for one in found)
     widest = max((row for row in frames if row["own"]), key=lambda row: row["own"])
     said = (

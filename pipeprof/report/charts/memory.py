@@ -51,7 +51,7 @@ def _drawn(curve: Sequence[Row], peak: Row, alive: Sequence[Row], blocks: Sequen
     import altair as alt
 
     last = max(*(row["high_ns"] for row in curve), *(row["released_ns"] or row["produced_ns"] for row in blocks))
-    first = min(row["produced_ns"] for row in blocks)
+    first = min(*(row["high_ns"] for row in curve), *(row["produced_ns"] for row in blocks))
     time = alt.Scale(domain=[_s(first), max(_s(last), _s(first) + 1e-6)], nice=False, zero=False)
     parts = [_curve(curve, peak, time)]
     if alive:

@@ -42,7 +42,7 @@ def show(console: Console, content: Content) -> None:
     for title, value in content.summary.items():
         console.print(Text(f"{title:<20} {cells.time(value)}"))
     for sentence in content.busy:
-        console.print(Text(sentence))
+        console.print(Text(line(sentence)))
     for part in content.parts:
         if content.summary:
             console.print()

@@ -72,7 +72,7 @@ def _curve(curve: list[dict[str, Any]]) -> Block:
 def _best(found: dict[str, Any]) -> str:
     best = next((one for one in found["points"] if one["op_id"] == found["best"]), None)
     if best is None:
-        return "No cache is predicted to bring 2 %"
+        return "No cache that leaves the data as it is would bring 2 % or more"
     size = "of unknown size" if best["bytes"] is None else f"of {format_bytes(best['bytes'])}"
     place = f" ({best['site']})" if best["site"] else ""
     return f"Best cache: {size}, in memory, after {operator(best)}{place}: predicted x{best['ratio']:.2f}"

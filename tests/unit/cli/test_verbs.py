@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -97,6 +98,18 @@ def test_help_of_the_program_groups_the_verbs_by_question(call):
     places = [lines.index(question) for question in SECTIONS]
     assert places == sorted(places)
     assert "Did a change make it slower?" in SECTIONS
+
+
+@pytest.mark.parametrize("name", ["train.sh", "folder", "nowhere/now.txt"])
+def test_the_file_of_live_replaces_nothing(call, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    Path("train.sh").write_text("exit 0\n", encoding="utf-8")
+    Path("folder").mkdir()
+    code, out, said = call("collect", "--live", name, "--", "touch", "started")
+    assert (code, out) == (2, "")
+    assert name in said
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name in {"train.sh", "started"}) == ["train.sh"]
+    assert Path("train.sh").read_text(encoding="utf-8") == "exit 0\n"
 
 
 def test_a_verb_loads_its_own_file_only():
