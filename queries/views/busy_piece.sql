@@ -1,6 +1,6 @@
 -- What a device's operators were recorded in: training steps, or all of the time from the first to the last of them.
 --
--- A step counts when an operator of the device began in it; without any such step there is one row.
+-- A step counts when an operator of the device began in it and in no later one; without any such step there is one row.
 --
 -- Reads: busy_span, train_step
 -- Gives, one row per (rep, rank, device, start_ns):
@@ -10,18 +10,21 @@
 --   kind_step  bigint   the training step; null where none is known
 --   start_ns   bigint   ns  start
 --   end_ns     bigint   ns  end
-WITH stepped AS (
+WITH begun AS (
   SELECT
-    busy_span.rep, busy_span.rank, busy_span.device, train_step.kind_step,
-    train_step.end_ns - train_step.dur_ns AS start_ns,
-    train_step.end_ns
+    rep, rank, kind_step,
+    end_ns - dur_ns AS start_ns,
+    end_ns
+  FROM train_step
+  QUALIFY row_number() OVER (PARTITION BY rep, rank, end_ns - dur_ns ORDER BY end_ns DESC, kind_step ASC) = 1
+),
+
+stepped AS (
+  SELECT busy_span.rep, busy_span.rank, busy_span.device, begun.kind_step, begun.start_ns, begun.end_ns
   FROM busy_span
-  ASOF INNER JOIN train_step
-    ON
-      busy_span.rep = train_step.rep
-      AND busy_span.rank = train_step.rank
-      AND busy_span.start_ns >= train_step.end_ns - train_step.dur_ns
-  WHERE busy_span.start_ns < train_step.end_ns
+  ASOF INNER JOIN begun
+    ON busy_span.rep = begun.rep AND busy_span.rank = begun.rank AND busy_span.start_ns >= begun.start_ns
+  WHERE busy_span.start_ns < begun.end_ns
   GROUP BY ALL
 ),
 

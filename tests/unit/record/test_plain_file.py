@@ -14,8 +14,8 @@ from pipeprof.errors import UsageError
 from pipeprof.record import limits, plain_file
 from pipeprof.record.plain_file import RefusedError, TooLargeError, cut_file, is_plain, open_file, read_file
 
-ALLOWED = {  # what is ours (a template, the process table) or was opened through the one door
-    "query/header.py", "query/process_memory.py", "record/plain_file.py", "record/lock.py", "experiment/runs.py", "experiment/sweep/bench.py",
+ALLOWED = {  # what is ours (a template, the process table, the limit of a container) or was opened through the one door
+    "query/header.py", "query/process_memory.py", "record/plain_file.py", "record/lock.py", "record/limits.py", "experiment/runs.py", "experiment/sweep/bench.py",
     "read/chrome/spill.py", "experiment/workload.py",
 }  # fmt: skip
 
