@@ -99,7 +99,7 @@ class HostSampler:
         return list(self._known.values())
 
     def _facts(self, process: psutil.Process) -> dict[str, Any] | None:
-        """`ended`: CPU seconds of children that the process has waited for. A command is told when it is new."""
+        """`ended`: CPU seconds of children that the process has waited for. A command is there when it is new."""
         try:
             with process.oneshot():
                 cpu = process.cpu_times()
@@ -115,8 +115,9 @@ class HostSampler:
                     "rss": process.memory_info().rss,
                     "threads": process.num_threads(),
                 }
-                if self._named.get(process) != name:  # it is new, or runs another program now
-                    facts["command"] = shown_command(process.cmdline())
+                # It is new, or runs another program now; while that begins it has no command yet.
+                if self._named.get(process) != name and (words := process.cmdline()):
+                    facts["command"] = shown_command(words)
                     self._named[process] = name
         except _GONE:
             return None

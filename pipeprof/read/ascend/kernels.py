@@ -19,7 +19,7 @@ from pipeprof.read.ascend.values import collective_kind
 from pipeprof.read.source.content import BROKEN, cannot_read
 from pipeprof.read.source.number_columns import nanoseconds, nullable
 from pipeprof.read.source.numbers import whole
-from pipeprof.read.source.sheet import Sheet, Utf8
+from pipeprof.read.source.sheet import Sheet, line_blocks
 from pipeprof.read.tables.operators import LONGEST
 
 if TYPE_CHECKING:
@@ -82,22 +82,34 @@ def _batches(path: Path, out: Out) -> Iterator[pa.RecordBatch]:
     wanted = {name: f"c{index}" for name, index in at.items() if index is not None}
     short = _Short(path, {name: index for name, index in at.items() if index is not None}, out)
     try:
-        with pa.PythonFile(Utf8(path), mode="r") as stream:
-            reader = pacsv.open_csv(
-                stream,
-                pacsv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=names, skip_rows=1),
-                pacsv.ParseOptions(invalid_row_handler=short.take),
-                pacsv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.binary()), include_columns=list(wanted.values())
-                ),
-            )
-            for batch in reader:
-                yield batch.rename_columns(list(wanted))
+        for number, block in enumerate(line_blocks(path, BLOCK_BYTES)):
+            table = _parsed(block, names, list(wanted.values()), short, header=number == 0)
+            yield from table.rename_columns(list(wanted)).to_batches()
     except (*BROKEN, pa.ArrowException) as error:
-        if "Empty CSV" not in str(error):
-            raise cannot_read(path, error) from error
+        raise cannot_read(path, error) from error
     if short.rows:
         yield short.batch()
+
+
+def _parsed(block: bytes, names: list[str], wanted: list[str], short: _Short, *, header: bool) -> pa.Table:
+    """The wanted columns of a block of lines, as text.
+
+    Arrow's own reader of a stream leaves a thread behind that now and then asks Python for more while the interpreter
+    ends, and so ends the process with a signal.
+    """
+    options = pacsv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names, skip_rows=int(header))
+    types = dict.fromkeys(names, pa.binary())
+    try:
+        return pacsv.read_csv(
+            pa.BufferReader(block),
+            options,
+            pacsv.ParseOptions(invalid_row_handler=short.take),
+            pacsv.ConvertOptions(column_types=types, include_columns=wanted),
+        )
+    except pa.ArrowInvalid as error:
+        if "Empty CSV" not in str(error):
+            raise
+        return pa.table({name: pa.array([], pa.binary()) for name in wanted})
 
 
 class _Short:

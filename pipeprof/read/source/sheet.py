@@ -1,4 +1,4 @@
-"""CSV files of others: rows by column name, and their bytes for Arrow."""
+"""CSV files of others: rows by column name, and blocks of lines for Arrow."""
 
 from __future__ import annotations
 
@@ -18,30 +18,28 @@ FIELD_BYTES = 1 << 24  # a step's links, or a call stack, are one field
 csv.field_size_limit(max(FIELD_BYTES, csv.field_size_limit()))
 
 
-class Utf8:
-    """The bytes of a file for Arrow: what is not UTF-8 is replaced, a mark in front is left out."""
+def line_blocks(path: Path, size: int) -> Iterator[bytes]:
+    """Whole lines, about `size` bytes at a time: what is not UTF-8 is replaced, a mark in front is left out.
 
-    closed = False
+    Raises one of BROKEN, and SourceError for a line of `FIELD_BYTES` or more.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    rest = b""
+    with open_bytes(path) as file:
+        while data := file.read(size):
+            rest += decoder.decode(data).encode("utf-8", "replace")
+            end = max(rest.rfind(b"\n"), rest.rfind(b"\r")) + 1
+            if end:
+                yield rest[:end]
+                rest = rest[end:]
+            elif len(rest) >= FIELD_BYTES:
+                raise _too_long(path)
+    if rest := rest + decoder.decode(b"", final=True).encode("utf-8", "replace"):
+        yield rest
 
-    def __init__(self, path: Path) -> None:
-        self._file = open_bytes(path)
-        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
-        self._rest = b""
 
-    def read(self, count: int) -> bytes:
-        """At most so many bytes; none at the end."""
-        while not self._rest:
-            data = self._file.read(count)
-            self._rest = self._decoder.decode(data, final=not data).encode("utf-8", "replace")
-            if not data:
-                break
-        found, self._rest = self._rest[:count], self._rest[count:]
-        return found
-
-    def close(self) -> None:
-        """Close the file."""
-        self.closed = True
-        self._file.close()
+def _too_long(path: Path) -> SourceError:
+    return SourceError(f"`{path}` has a line of {FIELD_BYTES >> 20} Mi characters or more", HINT)
 
 
 class Sheet:
@@ -99,7 +97,7 @@ def _lines(file: TextIO, path: Path) -> Iterator[str]:
     """The lines of a file. Not a method: a sheet that refers to itself would keep its file open until a collection."""
     while line := file.readline(FIELD_BYTES):
         if len(line) == FIELD_BYTES:
-            raise SourceError(f"`{path}` has a line of {FIELD_BYTES >> 20} Mi characters or more", HINT)
+            raise _too_long(path)
         yield line
 
 
