@@ -14,6 +14,8 @@ WHAT = {
     "diffjob": "as samejob, but each side has its own job, with an effect of 5.4 %",
 }
 
+RUN_S = 10  # a repetition, for the minutes to a verdict
+
 HEAD = """# The gate's numbers
 
 Written by `python tests/gate/simulate.py --write docs/gate-numbers.md` on {date}: pipeprof {pipeprof}, Python {python},
@@ -130,14 +132,17 @@ def _sessions(found):
             " / ".join(percent(part) for part in (none.regressed, none.improved, none.unchanged)),
             f"{none.reps:.1f} / {none.reps_all:.1f}", f"{percent(five.regressed)}, {five.reps:.1f}",
             f"{percent(ten.regressed)}, {ten.reps:.1f}",
+            " / ".join(f"{2 * reps * RUN_S / 60:.1f}" for reps in (none.reps_all, five.reps, ten.reps)),
         ])  # fmt: skip
     head = [
         "source", "identical code: any that decides regressed", "identical code: decided as a whole", "step time regressed / improved / unchanged",
         "repetitions: step time / all that decide", "+5 %: regressed, repetitions", "+10 %",
+        "minutes to the verdict: identical code / +5 % / +10 %",
     ]  # fmt: skip
     trials = next(iter(found["sessions"].values()))[0.0].trials
     text = (
-        f"{trials:,} sessions per cell; what is missing to 100 % is inconclusive. Repetitions are means per side.\n\n"
+        f"{trials:,} sessions per cell; what is missing to 100 % is inconclusive. Repetitions are means per side, minutes\n"
+        f"those of runs that take {RUN_S} s each, both sides one after the other.\n\n"
     )
     return "## Sessions with planned looks\n\n" + text + table(head, rows)
 

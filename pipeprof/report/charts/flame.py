@@ -1,4 +1,4 @@
-"""A flame graph of what called the operators, the outermost on top; a click widens a frame to the chart."""
+"""A flame graph of what called the operators, the outermost on top; a click, or Enter, widens a frame to the chart."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def chart(run: Run, rep: int, rank: int) -> Chart:
         f"{format_ratio(widest['own'] / total)}"
     )
     notes = ["A frame is as wide as what it and all below it took."]
-    notes.append("Click on one to see it alone; a double click shows all again.")
+    notes.append("Click on one to see it alone, a double click shows all again; by keyboard: arrows, Enter and Escape.")
     if common:
         notes.append(f"Left out above: {format_count(common, 'frame')} that all have in common.")
     if len(shown) < len(frames):
@@ -118,9 +118,13 @@ def _drawn(frames: Sequence[Row], total: int) -> Any:
     along = alt.Scale(domain=[0, 1], domainRaw={"expr": _SHOWN}, nice=False, zero=False)
     down = alt.Scale(domain=[rows, 0], nice=False, zero=False)
     base = alt.Chart(inline(marks)).encode(
-        x=alt.X("left:Q", axis=None, scale=along), y=alt.Y("top:Q", axis=None, scale=down), tooltip="told:N"
+        x=alt.X("left:Q", axis=None, scale=along),
+        y=alt.Y("top:Q", axis=None, scale=down),
+        tooltip="told:N",
+        description="told:N",
     )
-    boxes = base.mark_rect(stroke="#fff", strokeWidth=0.5, clip=True, cursor="pointer").encode(
+    mark = base.mark_rect(stroke="#fff", strokeWidth=0.5, clip=True, cursor="pointer", ariaRoleDescription="frame")
+    boxes = mark.encode(
         x2="right:Q", y2="bottom:Q",
         color=alt.Color("heat:N", legend=None, scale=alt.Scale(domain=list(range(len(_HEAT))), range=list(_HEAT))),
     ).add_params(frame)  # fmt: skip

@@ -79,12 +79,30 @@ const unlabelled = (place) => {
     mark.setAttribute("aria-hidden", "true");
   }
 };
+const reachable = (place) => {
+  const marks = [...place.querySelectorAll("[aria-roledescription='frame']")];
+  const steps = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};
+  marks.forEach((mark, at) => {
+    mark.setAttribute("role", "button");
+    mark.setAttribute("tabindex", at ? -1 : 0);
+    mark.addEventListener("keydown", (event) => {
+      const does = {Enter: "click", " ": "click", Escape: "dblclick"}[event.key];
+      const next = marks[at + steps[event.key]];
+      if (!does && !next) return;
+      event.preventDefault();
+      if (does) return mark.dispatchEvent(new MouseEvent(does, {bubbles: true}));
+      mark.setAttribute("tabindex", -1);
+      next.setAttribute("tabindex", 0);
+      next.focus();
+    });
+  });
+};
 for (const data of document.querySelectorAll("script[type='application/json']")) {
   const place = document.getElementById(data.dataset.chart);
   const spec = JSON.parse(data.textContent);
   widen(spec, Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 180));
   if (place.clientWidth < 600) spec.config.legend.columns = 1;
-  vegaEmbed(place, spec, options).then(() => { unlabelled(place); place.dataset.drawn = "yes"; });
+  vegaEmbed(place, spec, options).then(() => { unlabelled(place); reachable(place); place.dataset.drawn = "yes"; });
 }
 """
 _MARGINS = {

@@ -76,6 +76,23 @@ def test_a_click_on_a_frame_shows_it_alone(make_run, opened):
     assert "own time has conv" in page.locator("#chart-flame").evaluate("one => one.closest('figure').innerText")
 
 
+def test_frames_are_reached_by_keyboard(make_run, opened):
+    run = make_run(TABLES)
+    page = opened(html.of_run(run, build(run)))
+    boxes = page.locator("#chart-flame g.mark-rect.role-mark path")
+    seen = [box.bounding_box()["width"] for box in boxes.all()]
+    boxes.nth(0).focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.ariaLabel").startswith("conv: 60")
+    width = (
+        "() => document.querySelectorAll('#chart-flame g.mark-rect.role-mark path')[1].getBoundingClientRect().width"
+    )
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"(wide) => ({width})() > wide", arg=seen[0] * 0.8)
+    page.keyboard.press("Escape")
+    page.wait_for_function(f"(wide) => ({width})() < wide", arg=seen[0] * 0.8)
+
+
 def test_communication_is_taken_out_of_the_phases_so_that_a_step_keeps_its_height():
     row = {f"{phase}_ns": 0.0 for phase in steps.PHASES} | {"point": 0, "start_ns": 0, "end_ns": 10 * MB}
     row |= {"data_wait_ns": 1.0 * MB, "forward_backward_ns": 6.0 * MB, "tail_ns": 3.0 * MB}
