@@ -5,5 +5,5 @@ profile        static-graph profile to columns (profile_content), and those to t
 timeline       chrome timelines, three generations; events: one event of them; steps: what step() marked
 memory_flow, static_memory   lifetimes of tensors and of planned memory; outcome: rows of such a file
 kinds          which file is which                    reader         a whole import
-load_and_run   logs of the benchmark program, log_steps: as rows   option_table   published tables of its options
+load_and_run   logs of the benchmark program, log_steps: as rows
 """

@@ -9,7 +9,6 @@ from pipeprof.experiment.compare import compare_sides
 from pipeprof.query.measure import measure
 from pipeprof.read.foreign import import_path
 from pipeprof.read.megengine.load_and_run import Iteration, parse_log, read_log
-from pipeprof.read.megengine.option_table import read_option_table, speedups
 from pipeprof.record import store
 
 OLD = """./load_and_run ./a.mge --iter 2
@@ -95,38 +94,6 @@ def test_a_text_of_something_else_is_an_error(tmp_path):
         read_log(path)
     with pytest.raises(SourceError, match="cannot read"):
         read_log(tmp_path / "absent")
-
-
-HEAD = "table_id,row_in_table,variant,options,is_baseline,configure_ms,warmup_first_ms,warmup_second_ms,inference_ms,note\n"
-
-
-def test_variants_are_compared_within_their_table(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text(HEAD + "a,1,chwn4,--x,0,1.5,2,,4,n\na,2,baseline,,1,1,1,,8,\nb,1,chwn4,,0,,,,,\n", encoding="utf-8")
-    rows = read_option_table(path)
-    assert (rows[0].name, rows[0].configure_ms, rows[0].warmup_second_ms, rows[0].facts) == (
-        "chwn4",
-        1.5,
-        None,
-        {"note": "n"},
-    )
-    assert speedups(rows) == {("a", 1): 2.0, ("a", 2): 1.0}
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a,b\n1,2\n", "no column table_id"),
-        (HEAD + "a,x,v,,0,,,,1,\n", "line 2"),
-        (HEAD + "a,1,v,,0,,,,one,\n", "line 2"),
-        ("", "nothing"),
-    ],
-)
-def test_a_damaged_table_is_an_error_with_its_place(tmp_path, text, said):
-    path = tmp_path / "t.csv"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(SourceError, match=said):
-        read_option_table(path)
 
 
 @pytest.fixture
