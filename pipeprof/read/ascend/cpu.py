@@ -144,14 +144,7 @@ def _add_steps(found: list[Execution], windows: list[tuple[int, int]], out: Out)
         fp, bp = forward.get(number), backward.get(number)
         fp = max(fp, previous) if fp is not None else None
         bp = bp if fp is not None and bp is not None and bp >= fp else None
-        position = out.steps.add(number, previous, end, CLOCK)
-        start = out.at(previous, CLOCK)
-        out.add(
-            "step", step=position, kind_step=position, kind="warmup" if position == 0 else "train", start_ns=start,
-            fp_ns=None if fp is None else out.at(fp, CLOCK), bp_ns=None if bp is None else out.at(bp, CLOCK),
-            end_ns=out.at(end, CLOCK), data_wait_ns=None if fp is None else fp - previous,
-            fp_source=None if fp is None else "op", in_window=True,
-        )  # fmt: skip
+        out.add_step(number, (previous, fp, bp, end), CLOCK, in_window=True)
         previous = end
 
 

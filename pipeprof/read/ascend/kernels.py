@@ -230,12 +230,7 @@ def _steps(batch: pa.RecordBatch, out: Out) -> pa.Array:
         return pa.nulls(batch.num_rows, pa.int64())
     encoded = batch["step"].dictionary_encode()
     numbers = [whole(text.decode("utf-8", "replace")) for text in encoded.dictionary.to_pylist()]
-    known = out.steps.source is not None
-    found = [
-        None if number is None else out.steps.position(number) if known else out.steps.know(number)
-        for number in numbers
-    ]
-    return pa.array(found, pa.int64()).take(encoded.indices)
+    return pa.array(list(map(out.step_of, numbers)), pa.int64()).take(encoded.indices)
 
 
 def _tracks(batch: pa.RecordBatch) -> pa.Array:

@@ -125,13 +125,8 @@ def _check(path: Path, one: Iteration, parts: dict[tuple[int, str], int], checks
 def _add_step(one: Iteration, previous: int | None, out: Out, clock: Clock) -> int:
     start = one.begin_ns if previous is None or previous > one.begin_ns else previous
     begin, fp, end = (time + clock.offset_ns for time in (start, one.fp_ns, one.end_ns))
-    position = out.steps.add(one.number, begin, end, clock.name)
-    out.add(
-        "step", step=position, kind_step=position, kind="warmup" if position == 0 else "train",
-        start_ns=out.at(begin, clock.name), fp_ns=out.at(fp, clock.name),
-        bp_ns=None if one.bp_ns is None else out.at(one.bp_ns + clock.offset_ns, clock.name),
-        end_ns=out.at(end, clock.name), data_wait_ns=fp - begin, fp_source="op", in_window=False,
-    )  # fmt: skip
+    bp = None if one.bp_ns is None else one.bp_ns + clock.offset_ns
+    out.add_step(one.number, (begin, fp, bp, end), clock.name, in_window=False)
     out.add(
         "span", track="step trace", category="iteration", name=f"Iteration {one.number}",
         start_ns=out.at(one.begin_ns + clock.offset_ns, clock.name), dur_ns=one.end_ns - one.begin_ns,

@@ -43,6 +43,27 @@ class Out(RankTables):
         self.steps.more = more
         self.sources = self.sources or source
 
+    def step_of(self, number: int | None) -> int | None:
+        """Position of the step with this number; where no file tells the steps, a new number is the next one."""
+        if number is None or self.steps.source:
+            return self.steps.position(number)
+        return self.steps.know(number)
+
+    def add_step(self, number: int, times: tuple[int, int | None, int | None, int], clock: str, **more: Any) -> int:
+        """The next step, by its start, FP, BP and end; the first is warm-up unless `more` says otherwise."""
+        start, fp, _, end = times
+        position = self.steps.add(number, start, end, clock)
+        start_ns, fp_ns, bp_ns, end_ns = (None if time is None else self.at(time, clock) for time in times)
+        values = {
+            "kind": "warmup" if position == 0 else "train", "fp_source": None if fp is None else "op",
+            "data_wait_ns": None if fp is None else fp - start,
+        }  # fmt: skip
+        self.add(
+            "step", step=position, kind_step=position, start_ns=start_ns, fp_ns=fp_ns, bp_ns=bp_ns, end_ns=end_ns,
+            **values | more,
+        )  # fmt: skip
+        return position
+
     def operator(
         self, name: str | None, kind: str | None, device: str | None, shapes: str | None = None, **more: Any
     ) -> int:

@@ -31,9 +31,7 @@ def read_step_split(path: Path, out: Out, checks: Checks) -> list[dict[str, Any]
     sheet = Sheet(path)
     found = []
     for line, number, values in _split_rows(sheet):
-        if number is not None and out.steps.source is None:
-            out.steps.know(number)
-        values |= {"step": out.steps.position(number), "source_step": number, "source": "step_trace_time"}
+        values |= {"step": out.step_of(number), "source_step": number, "source": "step_trace_time"}
         out.add("step_split", **values)
         found.append(values)
         _check_split(path, line, values, checks)

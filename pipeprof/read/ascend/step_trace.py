@@ -97,20 +97,14 @@ def add_steps(path: Path, steps: Iterable[Step], out: Out, checks: Checks, *, jo
 
 
 def _add_step(step: Step, clock: str, out: Out) -> None:
-    position = out.steps.add(step.number, step.start_ns, step.end_ns, clock)
-    start, fp = out.at(step.start_ns, clock), out.at(step.fp_ns, clock)
-    out.add(
-        "step", step=position, kind_step=position, kind="warmup" if position == 0 else "train",
-        start_ns=start, fp_ns=fp,
-        bp_ns=None if step.bp_ns is None else out.at(step.bp_ns, clock), end_ns=out.at(step.end_ns, clock),
-        data_wait_ns=fp - start, fp_source="op", in_window=False,
-    )  # fmt: skip
+    times = (step.start_ns, step.fp_ns, step.bp_ns, step.end_ns)
+    position = out.add_step(step.number, times, clock, in_window=False)
     for event in step.events:
-        found = _EVENT.fullmatch(event.column)
-        name = (found and found["op"]) or event.column
+        match = _EVENT.fullmatch(event.column)
+        name = (match and match["op"]) or event.column
         out.add(
-            "collective", step=position, name=name, kind=collective_kind(name) if found and found["op"] else None,
-            track=f"stream {found[1]}" if found else None, start_ns=out.at(event.start_ns, clock),
+            "collective", step=position, name=name, kind=collective_kind(name) if match and match["op"] else None,
+            track=f"stream {match[1]}" if match else None, start_ns=out.at(event.start_ns, clock),
             dur_ns=event.end_ns - event.start_ns,
         )  # fmt: skip
 

@@ -92,11 +92,8 @@ def add_steps(names: Names, out: Out) -> None:
     for number, (start, end) in sorted(names.steps.items(), key=lambda item: item[1]):
         waits = [fetch for fetch in names.fetches if start <= fetch[0] and fetch[1] <= end]
         handed = waits[-1][1] if waits else None
-        position = out.steps.add(number, start, end, CLOCK)
-        out.add(
-            "step", step=position, kind_step=position, kind="train", start_ns=out.at(start, CLOCK),
-            fp_ns=None if handed is None else out.at(handed, CLOCK), end_ns=out.at(end, CLOCK),
-            data_wait_ns=None if handed is None else handed - start, fp_source=None if handed is None else "fetch",
+        out.add_step(
+            number, (start, handed, None, end), CLOCK, kind="train", fp_source="fetch" if waits else None,
             fetch_wait_ns=sum(until - since for since, until in waits) if waits else None, in_window=True,
         )  # fmt: skip
 
