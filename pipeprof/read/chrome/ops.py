@@ -17,7 +17,7 @@ OTHER, FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION, DATA = range(6)
 PHASES = ("other", "forward", "backward", "optimizer", "communication", "other")
 HANDED_DOWN = frozenset({BACKWARD, OPTIMIZER, COMMUNICATION, DATA})
 _COMMUNICATION = re.compile(r"(?:^|[^a-z])(?:nccl|rccl|hccl|gloo|c10d|oneccl)|record_param_comms|^hcom_", re.IGNORECASE)
-_KINDS = (
+COLLECTIVE_KINDS = tuple(
     (re.compile(pattern, re.IGNORECASE), kind)
     for pattern, kind in (
         (r"all_?reduce", "all_reduce"), (r"reduce_?scatter", "reduce_scatter"), (r"all_?gather", "all_gather"),
@@ -26,7 +26,6 @@ _KINDS = (
         (r"gather", "gather"), (r"scatter", "scatter"),
     )
 )  # fmt: skip
-COLLECTIVE_KINDS = tuple(_KINDS)
 
 
 def is_communication(name: str) -> bool:
@@ -72,20 +71,10 @@ class Ops:
                     return self._numbers[key]
                 info, stack_id = info._replace(name="(other)", dims=b"", types=b"", extra=b""), None
             found = self._numbers[key] = len(self.rows)
-            self.rows.append(
-                (
-                    found,
-                    info.name,
-                    info.name,
-                    PHASES[phase],
-                    device,
-                    shapes_shown(info.dims),
-                    shown(info.types),
-                    stack_id,
-                    info.category,
-                    flops_of(info),
-                )
-            )
+            self.rows.append((
+                found, info.name, info.name, PHASES[phase], device, shapes_shown(info.dims), shown(info.types),
+                stack_id, info.category, flops_of(info),
+            ))  # fmt: skip
         return found
 
     COLUMNS = ("op_id", "name", "type", "phase", "device", "in_shapes", "in_types", "stack_id", "category", "flops")

@@ -47,7 +47,7 @@ class RankTables:
         self.stacks = Stacks()
         self.ops = Ops(self.stacks)
         self.counts: dict[str, int] = {}
-        self._side = "host" if device_rows else None
+        self.side = "host" if device_rows else None  # of host rows: null when there is nothing but the host
         self._exec = 0
         self._exit = ExitStack()
         self.out = {table: self._exit.enter_context(TableWriter(run, table, rep, rank)) for table in STREAMED}
@@ -68,11 +68,6 @@ class RankTables:
         """The first of so many new execution numbers."""
         first, self._exec = self._exec, self._exec + count
         return first
-
-    @property
-    def side(self) -> str | None:
-        """What host rows say: null when there is nothing but the host."""
-        return self._side
 
     def finish(self) -> None:
         """Write what was collected, and count the rows."""

@@ -49,13 +49,8 @@ class Tracks:
             self.threads[event.pid, event.tid] = shortened(str(args.name)).strip()
 
     def process(self, number: int) -> str:
-        """Name of the process that a track belongs to, or its label when that names the device; empty when unknown."""
-        pid = self.pairs[number][0]
-        return self.processes.get(pid, "")
-
-    def label(self, number: int) -> str:
-        """Label of the process, such as `CPU` or `GPU 3`; empty when it has none."""
-        return self.labels.get(self.pairs[number][0], "")
+        """Name of the process that a track belongs to; empty when unknown."""
+        return self.processes.get(self.pairs[number][0], "")
 
     def names(self) -> list[str]:
         """`process pid / thread` per track, as in a trace viewer."""

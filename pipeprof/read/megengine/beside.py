@@ -62,7 +62,7 @@ def _add(kind: str, path: Path, run: Run, rank: int, damage: list[SourceError]) 
     else:
         outcome = read_static_memory(path)
         if known.exists():
-            outcome.rows.pop("op_info", None)  # of the same graph, and no lifetime refers to them
+            outcome.tables.rows.pop("op_info", None)  # of the same graph, and no lifetime refers to them
     write(outcome, run, 0, rank, damage, part=int(known.exists()))
 
 

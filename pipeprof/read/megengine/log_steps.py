@@ -34,7 +34,7 @@ def read_log_steps(path: Path) -> tuple[Outcome, list[dict[str, Any]]]:
         out.damage = SourceError(f"the log `{path}` ends before its test case does")
     checks = [_check(test) for test in log.tests]
     if any(_differs(check) for check in checks):
-        out.problem("mean or deviation that is printed is not that of the iterations")
+        out.problems["mean or deviation that is printed is not that of the iterations"] += 1
     return out, checks
 
 
@@ -55,14 +55,14 @@ class _Rows:
         for length in known:
             end = self.out.end_ns + length
             if kind:
-                number = len(self.out.rows["step"])
-                self.out.kept.add(
+                number = len(self.out.tables.rows["step"])
+                self.out.tables.add(
                     "step", step=number, kind_step=number, kind=kind, start_ns=self.out.end_ns, end_ns=end,
                     in_window=False,
                 )  # fmt: skip
             self.out.end_ns = end
         if known:
-            self.out.kept.add("stage", stage=name, start_ns=began, dur_ns=self.out.end_ns - began)
+            self.out.tables.add("stage", stage=name, start_ns=began, dur_ns=self.out.end_ns - began)
 
 
 def _check(test: TestCase) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from pipeprof.read.megengine.log_steps import read_log_steps
 from pipeprof.read.megengine.outcome import tell, write
 from pipeprof.read.megengine.profile import read_profile
 from pipeprof.read.megengine.profile_rows import Tables
-from pipeprof.read.megengine.steps import MARK
-from pipeprof.read.megengine.survey import survey
+from pipeprof.read.megengine.survey import MARK, survey
 from pipeprof.read.megengine.timeline import read_timeline
 from pipeprof.read.tables.operators import FULL
 from pipeprof.read.tables.outcome import Damage, count, decide, leave_out, say_problems
@@ -129,16 +128,16 @@ def _each_a_rank(
         progress(f"reading {path.name}")
         by_ns = (known.zero_ns or first) - first
         try:
-            with Streamed(run, len(ranks), by_ns) as kept:
-                outcome = read_timeline(path, known, kept)
+            with Streamed(run, len(ranks), by_ns) as tables:
+                outcome = read_timeline(path, known, tables)
         except SourceError as error:
             damage.append(error)
             continue
         tell(outcome, run, 0, len(ranks), damage)
-        if kept.operators.full:
+        if tables.operators.full:
             run.manifest.warn("operators", FULL, rep=0, rank=len(ranks))
         ranks.append(_rank(len(ranks), by_pid(path)[0], outcome.zero_ns or 0))
-        ranks[-1].step_evidence = MARK if "step" in kept.counts else None
+        ranks[-1].step_evidence = MARK if "step" in tables.counts else None
         ends.append(outcome.end_ns + by_ns)
     if ranks:
         run.manifest.reps = [Rep(rep=0, zero_realtime_ns=first, zero_monotonic_ns=0, dur_ns=max(ends), ranks=ranks)]

@@ -8,6 +8,7 @@ text is never a prefix of another object, so what decodes was cut in the right p
 from __future__ import annotations
 
 import re
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ class Scan:
         self._at = self._base = 0
         self._ended = False
         self._unreadable: SourceError | None = None
-        self.problems: dict[str, int] = {}
+        self.problems: Counter[str] = Counter()
 
     def peek(self) -> bytes:
         """The next byte that is not blank; raises CutOffError at the end of the file."""
@@ -94,7 +95,7 @@ class Scan:
         opening = self.peek()
         if opening not in _CLOSING:
             if self.scalar() is not None:
-                self._problem("found a single value in place of a map")
+                self.problems["found a single value in place of a map"] += 1
             return
         self._at += 1
         closing = _CLOSING[opening]
@@ -244,7 +245,7 @@ class Scan:
             except RecursionError as error:
                 raise self._damaged("shallow nesting") from error
             except BAD_JSON as error:
-                self._problem(str(error).partition(" - at ")[0])
+                self.problems[str(error).partition(" - at ")[0]] += 1
         return (kept if isinstance(whole, dict) else list(kept.values())), end
 
     def _closes(self, opening: bytes) -> bool:
@@ -290,9 +291,6 @@ class Scan:
         self._buffer = self._buffer[self._at :] + data
         self._at = 0
         return bool(data)
-
-    def _problem(self, text: str) -> None:
-        self.problems[text] = self.problems.get(text, 0) + 1
 
     def _damaged(self, wanted: str) -> SourceError:
         found = self._buffer[self._at : self._at + 20].decode("utf-8", "replace")
