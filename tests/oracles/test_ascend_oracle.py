@@ -190,7 +190,7 @@ def test_framework_descriptions_give_the_table_that_the_parser_made(job):
         wanted = list(csv.DictReader(file))
     assert wanted
     for row in wanted:
-        assert ours[row["full_kernel_name"]] == (row["kernel_type"], json.loads(row["op_info"]))
+        assert ours[row["full_op_name"]] == (row["op_type"], json.loads(row["op_info"]))
 
 
 def test_the_device_log_gives_the_table_that_the_parser_made():

@@ -6,13 +6,13 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
+from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.source.content import HINT, whole_text
 from pipeprof.read.source.document import mapping
 from pipeprof.read.source.numbers import decimal, duration, ns, whole
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pipeprof.read.ascend.out import Out
 
 CLOCK = "counter"
-_LAST_PART = re.compile(r"(?P<type>.+?)-op[0-9]+")
 _NODE = re.compile(
     r"Node:(?P<node>[^,]{1,200}), Run s?tart:(?P<start>[0-9]{1,18}),(?:[^N]{0,200}?,)? ?Run end:(?P<end>[0-9]{1,18})"
     r"[^N]{0,400}?dispatchTime=(?P<dispatch>[0-9]{1,12}) us, totalTime=(?P<total>[0-9]{1,12}) us"
@@ -96,7 +95,7 @@ def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[
             out.odd(path, "row without a name or a time", f"line {line}")
             continue
         if type_ is None and name is not None:
-            type_ = out.info.get(name, {}).get("type") or type_of(name)
+            type_ = out.info.get(name, {}).get("type") or op_type(name)
         out.add(
             "op_total", source=kind, name=name, type=type_, device=device or None, count=count, total_ns=total,
             mean_ns=mean, shapes=out.info.get(name or "", {}).get("in_shapes"),
@@ -135,14 +134,6 @@ def _amounts(row: list[str], at: dict[str, int | None], unit: str) -> tuple[int 
 def rounded_mean(total: int, count: int) -> int:
     """Return total / count, rounded half up, for whole numbers that are not negative."""
     return (2 * total + count) // (2 * count)
-
-
-@lru_cache(maxsize=1 << 14)
-def type_of(name: str) -> str:
-    """Type of an operator from its full name: `Default/c1-Conv2d/Conv2D-op0` is Conv2D."""
-    last = name.rpartition("/")[2]
-    found = _LAST_PART.fullmatch(last)
-    return found["type"] if found else last
 
 
 def read_framework(path: Path, out: Out) -> None:
@@ -198,7 +189,7 @@ def read_timeline(path: Path, out: Out) -> None:
         if start is None or dur is None or not name:
             out.odd(path, "row without a name, a start and a duration", f"line {line}")
             continue
-        kind = out.info.get(name, {}).get("type") or type_of(name)
+        kind = out.info.get(name, {}).get("type") or op_type(name)
         out.add(
             "op", op_id=out.operator(name, kind, "AI_CORE"), step=out.steps.at(start, CLOCK),
             start_ns=out.at(start, CLOCK), dur_ns=dur, self_ns=dur, track=f"stream {field(row, stream_at)}",
@@ -226,7 +217,7 @@ def aicpu_records(path: Path) -> Iterator[tuple[str, int | None, int | None, int
     """(node, run start, run end, dispatch, total) in ns, one per task in the log."""
     for item in _NODE.finditer(whole_text(path, 1 << 26)):
         times = [ns(item[part], "us") for part in ("start", "end", "dispatch", "total")]
-        yield type_of(item["node"]), times[0], times[1], times[2], times[3]
+        yield op_type(item["node"]), times[0], times[1], times[2], times[3]
 
 
 def _add_aicpu(

@@ -14,10 +14,10 @@ import msgspec
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.events import events
-from pipeprof.read.ascend.graph_ops import type_of
 from pipeprof.read.ascend.lanes import number_of
 from pipeprof.read.ascend.trace_view import names_of
 from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.document import document, mapping, text
 from pipeprof.read.source.numbers import duration, ns, whole
@@ -144,7 +144,7 @@ def read_tasks(path: Path, out: Out, clock: Clock) -> None:
         stream = whole(text(args.get("Stream Id")))
         device = text(args.get("Task Type")) or "NPU"
         out.add(
-            "op", op_id=out.operator(name, type_of(name), device[:100]), step=out.steps.at(times[0], clock.name),
+            "op", op_id=out.operator(name, op_type(name), device[:100]), step=out.steps.at(times[0], clock.name),
             start_ns=out.at(times[0], clock.name), dur_ns=times[1], self_ns=times[1],
             track=None if stream is None else f"stream {stream}",
         )  # fmt: skip
@@ -163,7 +163,7 @@ def read_communication(path: Path, out: Out, clock: Clock, *, collectives: bool)
         if track == _KERNELS:
             if collectives:
                 out.add(
-                    "collective", step=step, name=name, kind=collective_kind(type_of(name)), track=track,
+                    "collective", step=step, name=name, kind=collective_kind(op_type(name)), track=track,
                     start_ns=start, dur_ns=times[1],
                 )  # fmt: skip
             continue

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeprof.read.ascend.events import bare_events, marked
-from pipeprof.read.ascend.graph_ops import type_of
 from pipeprof.read.ascend.lanes import MOST, Lanes, Names, Sort, number_of
 from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.source.document import mapping, text
 from pipeprof.read.source.number_columns import joined, nanoseconds
 from pipeprof.read.source.numbers import duration, ns
@@ -171,7 +171,7 @@ def _add_ops(path: Path, waiting: Waiting, device: str, out: Out) -> None:
         return
     start, dur, good = _times(path, events, out)
     names = _names(events)
-    known = {name: out.operator(name, type_of(name), device) for name in dict.fromkeys(names)}
+    known = {name: out.operator(name, op_type(name), device) for name in dict.fromkeys(names)}
     lengths = pa.array(dur)
     columns = {
         "op_id": pa.array([known[name] for name in names], pa.int64()), "step": out.steps.all_at(start, CLOCK),
