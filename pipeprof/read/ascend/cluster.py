@@ -48,7 +48,7 @@ class Cluster:
         return {kind: rows[rank] for kind, rows in self.rows.items() if rank in rows}
 
 
-def read_cluster(found: Sequence[Found], own: dict[str, set[int]], manifest: Manifest) -> Cluster:
+def read_cluster(recognised: Sequence[Found], own: dict[str, set[int]], manifest: Manifest) -> Cluster:
     """Read one file of each kind: that which lies nearest to the top; the others are copies for comparison.
 
     `own` says which ranks have a file of their own of a kind.
@@ -56,7 +56,7 @@ def read_cluster(found: Sequence[Found], own: dict[str, set[int]], manifest: Man
     read = Cluster()
     for kind, (rows_of, its_own) in _READERS.items():
         items = sorted(
-            (item for item in found if item.kind == kind), key=lambda item: (len(item.path.parts), item.path)
+            (item for item in recognised if item.kind == kind), key=lambda item: (len(item.path.parts), item.path)
         )
         for item in items[1:]:
             manifest.warn("left_out", f"`{item.path}` was left out: `{items[0].path}` is of the same kind")
@@ -103,7 +103,7 @@ def _splits(path: Path) -> Iterator[Entry]:
         ranks = [rank for part in index.strip("()[]").split(",") if (rank := whole(part)) is not None]
         if not ranks or not 0 <= min(ranks) < MOST_RANKS:
             continue
-        values: dict[str, Any] = {name: duration(field(row, place), "us") for name, place in at.items()}
+        values: dict[str, Any] = {name: duration(field(row, number), "us") for name, number in at.items()}
         values["source"] = SPLITS
         if row[type_at].strip() == "stage":
             values["stage_index"] = stages.setdefault(index, len(stages))

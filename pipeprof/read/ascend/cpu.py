@@ -54,21 +54,21 @@ def read_executions(
     Returns (count, total in ns) by name, for the check.
     """
     rest = _executions(path, source.unit, out)
-    found = sorted(islice(rest, MOST))
-    if not found:
+    recorded = sorted(islice(rest, MOST))
+    if not recorded:
         raise SourceError(f"no execution in `{path}`, expected lines `name;HostCpuOps;start,duration,flag ...`", HINT)
-    whole_file = len(found) < MOST
-    told = _windows(found) if whole_file else []
+    whole_file = len(recorded) < MOST
+    windows = _windows(recorded) if whole_file else []
     if not whole_file:
         out.notes.add("steps", f"`{path.name}`: steps are not known: more than {MOST:,} executions are too many")
-    elif steps and told:
-        _add_steps(found, told, out)
+    elif steps and windows:
+        _add_steps(recorded, windows, out)
     elif steps:
         out.notes.add("steps", f"`{path.name}`: operators run several times per step (PyNative): steps cannot be found")
-    described = chain(_launches(launch_list if whole_file else None, found, checks), repeat((None, None)))
+    described = chain(_launches(launch_list if whole_file else None, recorded, checks), repeat((None, None)))
     sums: dict[str, list[int]] = {}
-    for execution, (stated, shapes) in zip(chain(found, rest), described, strict=False):
-        step = out.steps.position(execution.item) if steps and told else out.steps.at(execution.start_ns, CLOCK)
+    for execution, (stated, shapes) in zip(chain(recorded, rest), described, strict=False):
+        step = out.steps.position(execution.item) if steps and windows else out.steps.at(execution.start_ns, CLOCK)
         _add(execution, stated or op_type(execution.name), shapes, step, source.device, out)
         if execution.name in sums or len(sums) < MOST_OPERATORS:
             entry = sums.setdefault(execution.name, [0, 0])
@@ -101,28 +101,28 @@ def _executions(path: Path, unit: str, out: Out) -> Iterator[Execution]:
     return map(Execution._make, executions(path, unit, count))
 
 
-def _windows(found: list[Execution]) -> list[tuple[int, int]]:
+def _windows(recorded: list[Execution]) -> list[tuple[int, int]]:
     """(first start, last end) of each step; empty when executions do not fall into steps."""
     counts: dict[str, int] = {}
-    for execution in found:
+    for execution in recorded:
         counts[execution.name] = max(counts.get(execution.name, 0), execution.item + 1)
     if len(set(counts.values())) != 1 or len(counts) < 2:
         return []
     length = next(iter(counts.values()))
     windows = [(1 << 62, 0)] * length
-    for execution in found:
+    for execution in recorded:
         start, end = windows[execution.item]
         windows[execution.item] = min(start, execution.start_ns), max(end, execution.start_ns + execution.dur_ns)
     ordered = all(one[1] <= other[0] for one, other in pairwise(windows))
     return windows if ordered else []
 
 
-def _add_steps(found: list[Execution], windows: list[tuple[int, int]], out: Out) -> None:
+def _add_steps(recorded: list[Execution], windows: list[tuple[int, int]], out: Out) -> None:
     """A step begins where the one before ended, the first with its first operator."""
     out.steps.source = "cpu_exec"
     forward: dict[int, int] = {}
     backward: dict[int, int] = {}
-    for execution in found:
+    for execution in recorded:
         if execution.name.startswith("Gradients/"):
             end = execution.start_ns + execution.dur_ns
             backward[execution.item] = max(backward.get(execution.item, 0), end)
@@ -144,21 +144,21 @@ def _is_forward(name: str) -> bool:
 
 
 def _launches(
-    path: Path | None, found: list[Execution], checks: Checks
+    path: Path | None, recorded: list[Execution], checks: Checks
 ) -> Iterator[tuple[str | None, str | None]]:  # fmt: skip
     """(type, shapes) per execution in time order, joined by position; nothing known when the lists do not match."""
-    if path is None or not _match(path, found, checks):
+    if path is None or not _match(path, recorded, checks):
         yield from repeat((None, None))
         return
     for kind, _, shapes in launches(path, LONG_LINE):
         yield kind, shapes
 
 
-def _match(path: Path, found: list[Execution], checks: Checks) -> bool:
+def _match(path: Path, recorded: list[Execution], checks: Checks) -> bool:
     """Whether there are as many launches as executions, of the same operators where the launch has a name."""
     count = 0
     for count, (_, name, _) in enumerate(launches(path, LONG_LINE), 1):
-        if name is not None and count <= len(found) and name != found[count - 1].name.rpartition("/")[2]:
+        if name is not None and count <= len(recorded) and name != recorded[count - 1].name.rpartition("/")[2]:
             return False
-    shown = f"{len(found)} executions"
-    return checks.that(count == len(found), path, count, "as many launches as executions", shown)
+    shown = f"{len(recorded)} executions"
+    return checks.that(count == len(recorded), path, count, "as many launches as executions", shown)

@@ -28,41 +28,41 @@ _EVENTS = ("step_events", "hccl_events", "task_events", "merged_events")
 
 def first_times(files: dict[str, list[Path]]) -> dict[str, int]:
     """First time (ns) by clock in one rank's files. What cannot be read is passed over: reading it will say so."""
-    found: dict[str, list[int]] = {"counter": [], "epoch": [], "raw": []}
+    by_clock: dict[str, list[int]] = {"counter": [], "epoch": [], "raw": []}
     for kind, paths in files.items():
         for path in paths:
             try:
-                _look(kind, path, files, found)
+                _look(kind, path, files, by_clock)
             except (SourceError, *BROKEN):
                 continue
-    return {clock: min(times) for clock, times in found.items() if times}
+    return {clock: min(times) for clock, times in by_clock.items() if times}
 
 
-def _look(kind: str, path: Path, files: dict[str, list[Path]], found: dict[str, list[int]]) -> None:
+def _look(kind: str, path: Path, files: dict[str, list[Path]], by_clock: dict[str, list[int]]) -> None:
     if kind == "step_trace":
         times = _column(path, "start_point")
         for time in times:
-            found[clock_of(time)].append(time)
+            by_clock[clock_of(time)].append(time)
     elif kind == "gpu_steps":
         for time in _gpu_times(path):
-            found[clock_of(time)].append(time)
+            by_clock[clock_of(time)].append(time)
     elif kind in _COUNTER:
-        found["counter"] += _column(path, _COUNTER[kind])
+        by_clock["counter"] += _column(path, _COUNTER[kind])
     elif kind in _EPOCH:
-        found["epoch"] += _column(path, _EPOCH[kind])
+        by_clock["epoch"] += _column(path, _EPOCH[kind])
     elif kind == "trace_view":
-        found["epoch"] += _matches(path, _EVENT_TIME, "us")
+        by_clock["epoch"] += _matches(path, _EVENT_TIME, "us")
     elif kind in ("cpu_exec", "gpu_exec"):
-        found["epoch"] += _matches(path, _CPU_TIME, "ns")
+        by_clock["epoch"] += _matches(path, _CPU_TIME, "ns")
     elif kind in _EVENTS:
         clock = read_clock(next(iter(files.get("start_info", [])), None))
-        found[clock.name] += [time + clock.offset_ns for time in _matches(path, _EVENT_TIME, "us")]
+        by_clock[clock.name] += [time + clock.offset_ns for time in _matches(path, _EVENT_TIME, "us")]
 
 
 def _column(path: Path, name: str) -> list[int]:
     sheet = Sheet(path)
     index = sheet.index(name, f"Task {name}")
-    found = []
+    values = []
     if index is not None:
         unit = "ms" if "(ms)" in name else "ns" if "(ns)" in name else "us"
         for number, (_, row) in enumerate(sheet.rows()):
@@ -72,9 +72,9 @@ def _column(path: Path, name: str) -> list[int]:
                 continue
             value = ticks(row[index]) if name == "start_point" else ns(row[index], unit)
             if value is not None and value > 0:
-                found.append(value)
+                values.append(value)
     sheet.close()
-    return found
+    return values
 
 
 def _gpu_times(path: Path) -> list[int]:

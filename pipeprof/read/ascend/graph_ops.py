@@ -84,7 +84,7 @@ def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[
     sheet, layout = Sheet(path), TOTALS[kind]
     at = {part: sheet.index(*getattr(layout, part)) for part in _PARTS}
     core = sheet.index("Core Type")
-    found: dict[tuple[str, str], tuple[int, int]] = {}
+    totals: dict[tuple[str, str], tuple[int, int]] = {}
     shares, rows = Decimal(0), 0
     for line, row in sheet.rows():
         shares, rows = shares + (decimal(field(row, at["share"])) or 0), rows + 1
@@ -104,12 +104,12 @@ def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[
             device_ns=duration(field(row, at["on_device"]), layout.unit),
         )  # fmt: skip
         key = (name or type_ or "", device)
-        if count is not None and total is not None and (key in found or len(found) < MOST):
-            before = found.get(key, (0, 0))
-            found[key] = (before[0] + count, before[1] + total)
+        if count is not None and total is not None and (key in totals or len(totals) < MOST):
+            before = totals.get(key, (0, 0))
+            totals[key] = (before[0] + count, before[1] + total)
     if at["share"] is not None:
         _check_shares(path, shares, rows, out)
-    return found
+    return totals
 
 
 def _check_shares(path: Path, total: Decimal, rows: int, out: Out) -> None:

@@ -131,10 +131,10 @@ def root_of(path: Path) -> Path:
 
 def folder_rank(folder: Path) -> int | None:
     """The rank in a folder's name or its parent's, as in `rank3_ascend_pt`."""
-    for place in (folder, folder.parent):
-        found = _FOLDER_RANK.search(place.name)
-        if found:
-            return int(found[1])
+    for candidate in (folder, folder.parent):
+        match = _FOLDER_RANK.search(candidate.name)
+        if match:
+            return int(match[1])
     return None
 
 
@@ -142,10 +142,10 @@ def _rank(path: Path, kind: str) -> int | None:
     device = _DEVICE.search(str(path.parent.name) + "/" + str(path.parent.parent.name))
     if kind in ("step_events", "hccl_events", "task_events", "merged_events", "start_info", "device_info"):
         return int(device[1]) if device else None
-    found = _RANK.search(path.name) if kind in NUMBERED or kind == "profiler_info" else None
+    match = _RANK.search(path.name) if kind in NUMBERED or kind == "profiler_info" else None
     if kind in ("training_trace", "graph_desc", "task_desc", "point", "ts_track", "aicpu_log"):
-        found = re.search(r"\.([0-9]{1,6})\.slice_", path.name)
-    return int(found[1]) if found else None
+        match = re.search(r"\.([0-9]{1,6})\.slice_", path.name)
+    return int(match[1]) if match else None
 
 
 def _named(name: str) -> str | None:

@@ -101,11 +101,9 @@ def _parsed(block: bytes, names: list[str], wanted: list[str], short: _Short, *,
     types = dict.fromkeys(names, pa.binary())
     try:
         return pacsv.read_csv(
-            pa.BufferReader(block),
-            options,
-            pacsv.ParseOptions(invalid_row_handler=short.take),
+            pa.BufferReader(block), options, pacsv.ParseOptions(invalid_row_handler=short.take),
             pacsv.ConvertOptions(column_types=types, include_columns=wanted),
-        )
+        )  # fmt: skip
     except pa.ArrowInvalid as error:
         if "Empty CSV" not in str(error):
             raise
@@ -159,14 +157,14 @@ class _Kernels:
         places = [_KEY.index(name) for name in there]
         if len(self._known) > REMEMBERED:
             self._known.clear()
-        known = self._known
-        found = [known.get(text) or self._new(text, places) for text in encoded.dictionary.to_pylist()]
-        return found, np.asarray(encoded.indices).astype(np.int64)
+        kernel_of = self._known
+        kernels = [kernel_of.get(text) or self._new(text, places) for text in encoded.dictionary.to_pylist()]
+        return kernels, np.asarray(encoded.indices).astype(np.int64)
 
     def _new(self, text: bytes, places: list[int]) -> _Kernel:
         fields = [""] * len(_KEY)
-        for place, part in zip(places, text.decode("utf-8", "replace").split("\x1f"), strict=False):
-            fields[place] = part.strip().strip('"')
+        for position, part in zip(places, text.decode("utf-8", "replace").split("\x1f"), strict=False):
+            fields[position] = part.strip().strip('"')
         name, kind, core, inputs, outputs = (None if part in ("", "N/A") else part for part in fields)
         if fields[0].startswith("hcom_") or fields[2] in ("HCCL", "COMMUNICATION"):
             made = _Kernel(tuple(fields), -1, None)
@@ -191,9 +189,9 @@ def _add_batch(path: Path, batch: pa.RecordBatch, out: Out, kernels: _Kernels) -
         return
     for edge in (start.min(), (start + dur).max()):
         out.at(int(edge), CLOCK)
-    found, codes = kernels.of(batch)
-    _sum_up(found, codes, dur)
-    ids = np.array([kernel.op_id for kernel in found], np.int64)[codes]
+    operators, codes = kernels.of(batch)
+    _sum_up(operators, codes, dur)
+    ids = np.array([kernel.op_id for kernel in operators], np.int64)[codes]
     lengths = pa.array(dur)
     common = {
         "step": _steps(batch, out), "track": _tracks(batch), "start_ns": pa.array(start - out.zeros.get(CLOCK, 0)),
@@ -201,17 +199,17 @@ def _add_batch(path: Path, batch: pa.RecordBatch, out: Out, kernels: _Kernels) -
     }  # fmt: skip
     own = {"op_id": pa.array(ids), "self_ns": lengths}
     if "wait" in batch.schema.names:
-        wait, known = nanoseconds(batch["wait"])
-        own["wait_ns"] = nullable(wait, known & (wait >= 0))
+        wait, has_wait = nanoseconds(batch["wait"])
+        own["wait_ns"] = nullable(wait, has_wait & (wait >= 0))
     is_op = ids >= 0
     out.add_columns("op", {**common, **own}, is_op)
     if not is_op.all():
-        out.add_columns("collective", {**common, **_collective(found, codes)}, ~is_op)
+        out.add_columns("collective", {**common, **_collective(operators, codes)}, ~is_op)
 
 
-def _collective(found: list[_Kernel], codes: NDArray[np.int64]) -> dict[str, pa.Array]:
+def _collective(operators: list[_Kernel], codes: NDArray[np.int64]) -> dict[str, pa.Array]:
     """Columns of `collective` alone."""
-    names = [kernel.key[0] for kernel in found]
+    names = [kernel.key[0] for kernel in operators]
     facts = {
         "name": [name[:LONGEST] for name in names], "kind": [collective_kind(name) for name in names],
         "group_name": [_group(name) for name in names],
@@ -241,11 +239,11 @@ def _tracks(batch: pa.RecordBatch) -> pa.Array:
     return pa.array([None if one is None else f"stream {one}" for one in shown], pa.string()).take(encoded.indices)
 
 
-def _sum_up(found: list[_Kernel], codes: NDArray[np.int64], dur: NDArray[np.int64]) -> None:
-    counts = np.bincount(codes, minlength=len(found))
-    sums = np.zeros(len(found), np.int64)
+def _sum_up(operators: list[_Kernel], codes: NDArray[np.int64], dur: NDArray[np.int64]) -> None:
+    counts = np.bincount(codes, minlength=len(operators))
+    sums = np.zeros(len(operators), np.int64)
     np.add.at(sums, codes, dur)
-    for kernel, count, total in zip(found, counts.tolist(), sums.tolist(), strict=True):
+    for kernel, count, total in zip(operators, counts.tolist(), sums.tolist(), strict=True):
         if kernel.total is not None:
             kernel.total[0] += count
             kernel.total[1] += total

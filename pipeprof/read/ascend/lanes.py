@@ -57,8 +57,8 @@ class Lane:
 def _sort(process: str, thread: str) -> Sort:
     if process in ("HCCL", "Communication"):
         return Sort.COMMUNICATION if thread.startswith(("Group", "Communication")) else Sort.PLANE
-    known = {"Ascend Hardware": Sort.DEVICE, "CPU OP": Sort.HOST_OP, "Scope Layer": Sort.LEFT_OUT}
-    return known.get(process, Sort.SPAN)
+    sorts = {"Ascend Hardware": Sort.DEVICE, "CPU OP": Sort.HOST_OP, "Scope Layer": Sort.LEFT_OUT}
+    return sorts.get(process, Sort.SPAN)
 
 
 Waiting = tuple[list["Bare"], list[Lane]]
@@ -74,25 +74,25 @@ class Lanes:
 
     def sorted(self, events: list[Bare]) -> list[Waiting]:
         """Complete events (ph X) with their lanes; for each `Sort`, in the order of the file."""
-        found: list[Waiting] = [([], []) for _ in Sort]
-        known = self._known
+        waiting: list[Waiting] = [([], []) for _ in Sort]
+        lanes = self._known
         for event in events:
             if event.ph != "X":
                 continue
             try:
-                lane = known.get((event.pid, event.tid)) or self._new(event)
+                lane = lanes.get((event.pid, event.tid)) or self._new(event)
             except TypeError:  # a list or an object, which has no hash
                 lane = self._new(event)
-            place = found[lane.place]
-            place[0].append(event)
-            place[1].append(lane)
-        return found
+            group = waiting[lane.place]
+            group[0].append(event)
+            group[1].append(lane)
+        return waiting
 
     def _new(self, event: Bare) -> Lane:
         pid, tid = number_of(event.pid), number_of(event.tid)
-        known = self._known.get((pid, tid))
-        if known is not None:
-            return known
+        lane = self._known.get((pid, tid))
+        if lane is not None:
+            return lane
         if len(self._known) >= MOST:
             self.more = True
             return self._known.get((None, "other")) or self._add(None, "other")

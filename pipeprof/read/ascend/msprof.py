@@ -117,9 +117,9 @@ def _take(
 def _check(path: Path, one: Iteration, parts: dict[tuple[int, str], int], checks: Checks) -> None:
     total, *rest = (parts.get((one.number, what)) for what in ("Iteration Time", "FP_BP Time", "Iteration Refresh"))
     if total is not None and None not in rest:
-        found = sum(part or 0 for part in rest) + one.fp_ns - one.begin_ns
+        spent = sum(part or 0 for part in rest) + one.fp_ns - one.begin_ns
         rule = "Iteration Time = FP_BP Time + Iteration Refresh + FP Start - start"
-        checks.that(abs(found - total) <= _ROUNDING_NS, path, one.number, rule, f"{total} ns and {found} ns")
+        checks.that(abs(spent - total) <= _ROUNDING_NS, path, one.number, rule, f"{total} ns and {spent} ns")
 
 
 def _add_step(one: Iteration, previous: int | None, out: Out, clock: Clock) -> int:
@@ -196,8 +196,8 @@ def read_host(path: Path, out: Out, clock: Clock) -> None:
 
 def _events(path: Path, out: Out) -> Iterator[tuple[Event, dict[str, Any]]]:
     """Complete events (ph X) with their arguments."""
-    for found in events(path, out.notes):
-        for event in found:
+    for batch in events(path, out.notes):
+        for event in batch:
             if event.ph == "X":
                 try:
                     yield event, mapping(_ARGS.decode(bytes(event.args) or b"{}"))

@@ -81,14 +81,14 @@ class Out(RankTables):
 
     def _describe(self, number: int, key: Key, more: Mapping[str, Any]) -> None:
         name, kind, device, shapes = key
-        known = dict(self.info.get(name, {})) if name else {}
-        known.update({key: value for key, value in more.items() if value is not None})
+        facts = dict(self.info.get(name, {})) if name else {}
+        facts.update({key: value for key, value in more.items() if value is not None})
         scope = name.rpartition("/")[0] if name else ""
         self.add(
-            "op_info", op_id=number, name=_short(name), type=_short(kind or known.pop("type", None)), device=device,
+            "op_info", op_id=number, name=_short(name), type=_short(kind or facts.pop("type", None)), device=device,
             scope=_short(scope or None), phase=phase_of(name or "", kind),
-            in_shapes=_short(shapes or known.pop("in_shapes", None)),
-            **{key: _short(value) for key, value in known.items() if key in ("out_shapes", "flops")},
+            in_shapes=_short(shapes or facts.pop("in_shapes", None)),
+            **{key: _short(value) for key, value in facts.items() if key in ("out_shapes", "flops")},
         )  # fmt: skip
 
 

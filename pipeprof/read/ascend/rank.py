@@ -105,11 +105,11 @@ class RankFiles:
     def _note_config(self, name: str | None, said: dict[str, Any]) -> None:
         """What a profiler said of itself: its parameters, or all short values where these are not apart."""
         own = mapping(said.get("config")) or mapping(said.get("profiler_parameters"))
-        found = own or {key: value for key, value in said.items() if name or not isinstance(value, (dict, list))}
+        parameters = own or {key: value for key, value in said.items() if name or not isinstance(value, (dict, list))}
         if name is None:
-            self.config |= found
-        elif found:
-            self.config[name] = found
+            self.config |= parameters
+        elif parameters:
+            self.config[name] = parameters
 
     def _steps(self) -> None:
         """The steps, from the first kind of file that has some; the others must not add theirs."""
@@ -166,8 +166,8 @@ class RankFiles:
         for rows in self._each("step_trace_time", statistics.read_step_split, out, checks):
             self._splits += rows or []
         totals = None
-        for found in self._each("kernel_details", kernels.read_kernels, out):
-            totals = found or totals
+        for sums in self._each("kernel_details", kernels.read_kernels, out):
+            totals = sums or totals
         for path in self._paths("op_statistic"):
             stated = self._try(graph_ops.read_totals, path, "op_statistic", out)
             if stated is not None:

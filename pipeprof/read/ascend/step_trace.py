@@ -87,8 +87,8 @@ def add_steps(path: Path, steps: Iterable[Step], out: Out, checks: Checks, *, jo
             out.steps.source = "step_trace"
             clock = clock_of(step.start_ns)
         if previous is not None and joined:
-            found = f"{_ticks(step.start_ns)} after {_ticks(previous.end_ns)}"
-            checks.that(step.start_ns == previous.end_ns, path, step.line, _RULES["joined"], found)
+            shown = f"{_ticks(step.start_ns)} after {_ticks(previous.end_ns)}"
+            checks.that(step.start_ns == previous.end_ns, path, step.line, _RULES["joined"], shown)
         _add_step(step, clock, out)
         previous = step
     checks.close()
@@ -163,10 +163,10 @@ def _step(number: int, line: int, row: list[str], layout: _Layout, path: Path, c
 def _check_parts(line: int, row: list[str], layout: _Layout, path: Path, checks: Checks) -> None:
     total = whole(row[layout.total])
     parts = [whole(field(row, index)) for index in layout.parts if index is not None]
-    known = [part for part in parts if part is not None]
-    if total is not None and len(known) == len(parts):
-        shown = f"{total} and {' + '.join(map(str, known))} = {sum(known)}"
-        checks.that(total == sum(known), path, line, _RULES["sum"], shown)
+    numbers = [part for part in parts if part is not None]
+    if total is not None and len(numbers) == len(parts):
+        shown = f"{total} and {' + '.join(map(str, numbers))} = {sum(numbers)}"
+        checks.that(total == sum(numbers), path, line, _RULES["sum"], shown)
 
 
 def _events(

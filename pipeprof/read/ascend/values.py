@@ -29,8 +29,8 @@ def ticks(text: str) -> int | None:
 
 def collective_kind(name: str) -> str | None:
     """Kind of a communication operator by its name, such as `hcom_allReduce__586_0_1` or `AllReduce-op12`."""
-    found = _COLLECTIVE_NAME.match(name)
-    return COLLECTIVES.get(found[1].lower()) if found else None
+    match = _COLLECTIVE_NAME.match(name)
+    return COLLECTIVES.get(match[1].lower()) if match else None
 
 
 def phase_of(name: str, kind: str | None) -> str:

@@ -44,26 +44,26 @@ def number_of(value: Loose) -> int:
     return NONE if number is None else number
 
 
-def tracks(found: Gathered, events: Sequence[Event]) -> NDArray[np.int64]:
+def tracks(gathered: Gathered, events: Sequence[Event]) -> NDArray[np.int64]:
     """The thread or stream of each event."""
     pairs = [(event.pid, event.tid) for event in events]
-    known = list(map(found.tracks.numbers.get, pairs))
-    if None in known:
-        known = [found.tracks.number(*pair) for pair in pairs]
-    return np.array(known, np.int64)
+    numbers = list(map(gathered.tracks.numbers.get, pairs))
+    if None in numbers:
+        numbers = [gathered.tracks.number(*pair) for pair in pairs]
+    return np.array(numbers, np.int64)
 
 
-def texts(found: Gathered, values: Sequence[str]) -> NDArray[np.int64]:
+def texts(gathered: Gathered, values: Sequence[str]) -> NDArray[np.int64]:
     """The number of each text."""
-    known = list(map(found.texts.numbers.get, values))
-    if None in known:
-        known = [found.texts.number(value) for value in values]
-    return np.array(known, np.int64)
+    numbers = list(map(gathered.texts.numbers.get, values))
+    if None in numbers:
+        numbers = [gathered.texts.number(value) for value in values]
+    return np.array(numbers, np.int64)
 
 
-def groups(found: Gathered, args: Iterable[Args]) -> list[int]:
+def groups(gathered: Gathered, args: Iterable[Args]) -> list[int]:
     """The communication group of each event; NONE for none."""
-    return [NONE if one.group is None else found.texts.number(str(one.group)) for one in args]
+    return [NONE if one.group is None else gathered.texts.number(str(one.group)) for one in args]
 
 
 def payloads(args: Iterable[Args]) -> list[int]:
@@ -97,7 +97,7 @@ def stacked(*columns: Any) -> NDArray[np.int64]:
     """Rows from columns, some of which may be one number for all rows; the result's columns lie in one piece each."""
     length = max(np.size(column) for column in columns)
     table: NDArray[np.int64] = np.empty((len(columns), length), np.int64)
-    for place, column in enumerate(columns):
-        table[place] = column
+    for number, column in enumerate(columns):
+        table[number] = column
     rows: NDArray[np.int64] = table.T
     return rows

@@ -106,15 +106,15 @@ def decode_one(text: bytes, decoder: msgspec.json.Decoder[Any] = _EVENT) -> tupl
 
 def decode_counters(text: bytes) -> list[tuple[CounterEvent, dict[str, float]]]:
     """The counters of a JSON array of events, with those values that are numbers."""
-    found = []
+    counters = []
     for event in _COUNTERS.decode(text):
         if event.ph == "C":
             try:
                 values = _VALUES.decode(event.args)
             except UNREADABLE:
                 continue
-            found.append((event, {key: value for key, value in values.items() if isinstance(value, float)}))
-    return found
+            counters.append((event, {key: value for key, value in values.items() if isinstance(value, float)}))
+    return counters
 
 
 def whole(value: Loose) -> int | None:

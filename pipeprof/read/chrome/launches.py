@@ -43,9 +43,9 @@ class Launches:
         parts, self._parts = self._parts, []
         links, correlations, durations = np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1)
         self._find_calls(correlations, spill)
-        known = links != NONE
-        same = known & (links == correlations)
-        self.by_link = bool(known.any()) and same.sum() < _SAME_SHARE * known.sum()
+        linked = links != NONE
+        same = linked & (links == correlations)
+        self.by_link = bool(linked.any()) and same.sum() < _SAME_SHARE * linked.sum()
         self.keys, inverse = np.unique(links if self.by_link else correlations, return_inverse=True)
         self.durations = np.zeros(len(self.keys), np.int64)
         np.add.at(self.durations, inverse, durations)
@@ -74,8 +74,8 @@ class Launches:
 
     def launched_at(self, correlations: NDArray[np.int64]) -> NDArray[np.int64]:
         """Start of the runtime call; NONE where there is none."""
-        found = _find(self.calls, correlations)
-        return np.where(found == NONE, NONE, self.call_starts[found]) if len(self.calls) else found
+        at = _find(self.calls, correlations)
+        return np.where(at == NONE, NONE, self.call_starts[at]) if len(self.calls) else at
 
 
 def _find(keys: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -63,18 +63,18 @@ class Ops:
     def number(self, info: Info, phase: int, stack_id: int | None, device: str = "CPU") -> int:
         """The number of an operator; its row is made the first time."""
         key: tuple[object, ...] = (info, PHASES[phase], stack_id, device)
-        found = self._numbers.get(key)
-        if found is None:
+        op_id = self._numbers.get(key)
+        if op_id is None:
             if len(self.rows) >= 2 * MOST:
                 key = (info.category, "(other)", PHASES[phase], device)
                 if key in self._numbers:
                     return self._numbers[key]
                 info, stack_id = info._replace(name="(other)", dims=b"", types=b"", extra=b""), None
-            found = self._numbers[key] = len(self.rows)
+            op_id = self._numbers[key] = len(self.rows)
             self.rows.append((
-                found, info.name, info.name, PHASES[phase], device, shapes_shown(info.dims), shown(info.types),
+                op_id, info.name, info.name, PHASES[phase], device, shapes_shown(info.dims), shown(info.types),
                 stack_id, info.category, flops_of(info),
             ))  # fmt: skip
-        return found
+        return op_id
 
     COLUMNS = ("op_id", "name", "type", "phase", "device", "in_shapes", "in_types", "stack_id", "category", "flops")

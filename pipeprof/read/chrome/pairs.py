@@ -37,18 +37,18 @@ class Pairs:
         """The events in their order, each pair as one interval in the place of its end."""
         if _OTHERS.isdisjoint({event.ph for event in events}):
             return events
-        found = []
+        intervals = []
         for event in events:
             begins = _SIDES.get(event.ph)
             if begins is None:
                 if event.ph in _INSTANT:
                     event.ph = "i"
-                found.append(event)
+                intervals.append(event)
             elif begins:
                 self._begin(event)
-            elif (whole := self._end(event)) is not None:
-                found.append(whole)
-        return found
+            elif (interval := self._end(event)) is not None:
+                intervals.append(interval)
+        return intervals
 
     def finish(self) -> None:
         """Count what never ended."""

@@ -12,9 +12,9 @@ from pipeprof.read.tables.arrow import numbers
 LARGEST_NS = 2.0**62
 
 
-def rounded(values: Any, known: Any) -> pa.Array:
+def rounded(values: Any, valid: Any) -> pa.Array:
     """int64 of floating-point numbers, rounded, null where not known."""
-    return numbers(np.rint(np.where(known, values, 0.0)).astype(np.int64), known)
+    return numbers(np.rint(np.where(valid, values, 0.0)).astype(np.int64), valid)
 
 
 def fractions(values: Any, known: Any) -> pa.Array:

@@ -139,9 +139,9 @@ class _Reading:
             (_START, self._start), (_LOAD, self._load), (_TOTAL, self._total),
         )  # fmt: skip
         for pattern, step in steps:
-            found = pattern.fullmatch(text)
-            if found is not None:
-                step(found)
+            match = pattern.fullmatch(text)
+            if match is not None:
+                step(match)
                 return
         if text != line:
             self.log.messages += 1
@@ -153,23 +153,23 @@ class _Reading:
         if self._test is None and (self._configure is not None or self._warmup):
             self._open(len(self.log.tests))
 
-    def _load(self, found: re.Match[str]) -> None:
-        self.log.load_ns = _ns(found[1])
+    def _load(self, match: re.Match[str]) -> None:
+        self.log.load_ns = _ns(match[1])
 
-    def _prepare(self, found: re.Match[str]) -> None:
+    def _prepare(self, match: re.Match[str]) -> None:
         """Keep the first of a test case: later ones only tell the time since the line before them."""
         if self._test is None:
-            self._configure = _ns(found[1]) if self._configure is None else self._configure
+            self._configure = _ns(match[1]) if self._configure is None else self._configure
         elif self._test.configure_ns is None:
-            self._test.configure_ns = _ns(found[1])
+            self._test.configure_ns = _ns(match[1])
 
-    def _warm_up(self, found: re.Match[str]) -> None:
-        time = _ns(found[2])
+    def _warm_up(self, match: re.Match[str]) -> None:
+        time = _ns(match[2])
         if time is not None:
             (self._warmup if self._test is None else self._test.warmup_ns).append(time)
 
-    def _start(self, found: re.Match[str]) -> None:
-        self._open(int(found[1] or found[3] or len(self.log.tests)), int(found[2]) if found[2] else None)
+    def _start(self, match: re.Match[str]) -> None:
+        self._open(int(match[1] or match[3] or len(self.log.tests)), int(match[2]) if match[2] else None)
 
     def _open(self, number: int, wanted: int | None = None) -> TestCase:
         self._test = TestCase(number, wanted, self._configure, self._warmup)
@@ -177,24 +177,24 @@ class _Reading:
         self.log.tests.append(self._test)
         return self._test
 
-    def _iteration(self, found: re.Match[str]) -> None:
+    def _iteration(self, match: re.Match[str]) -> None:
         test = self._test or self._open(len(self.log.tests))
-        total, host = _ns(found[3]), _ns(found[4])
+        total, host = _ns(match[3]), _ns(match[4])
         if total is None or host is None:
             self.log.unknown_lines += 1
             return
-        test.wanted = int(found[2])
-        test.iterations.append(Iteration(total, host, _ns(found[5]) if found[5] else None))
+        test.wanted = int(match[2])
+        test.iterations.append(Iteration(total, host, _ns(match[5]) if match[5] else None))
 
-    def _end(self, found: re.Match[str]) -> None:
-        test = self._test or self._open(int(found[1]))
-        ends = _MINMAX.fullmatch(found[5])
+    def _end(self, match: re.Match[str]) -> None:
+        test = self._test or self._open(int(match[1]))
+        ends = _MINMAX.fullmatch(match[5])
         least, most = (ends[1] or ends[3], ends[2] or ends[4]) if ends else ("nan", "nan")
-        test.printed = Printed(_ns(found[2]), _ns(found[3]), _ns(found[4]), _ns(least), _ns(most))
+        test.printed = Printed(_ns(match[2]), _ns(match[3]), _ns(match[4]), _ns(least), _ns(most))
         self._test = None
 
-    def _total(self, found: re.Match[str]) -> None:
-        self.log.total_ns = _ns(found[1])
+    def _total(self, match: re.Match[str]) -> None:
+        self.log.total_ns = _ns(match[1])
 
 
 def _ns(ms: str) -> int | None:

@@ -51,8 +51,8 @@ class _Rows:
 
     def _stage(self, name: str, lengths: Sequence[int | None], kind: str = "") -> None:
         began = self.out.end_ns
-        known = [length for length in lengths if length is not None]
-        for length in known:
+        present = [length for length in lengths if length is not None]
+        for length in present:
             end = self.out.end_ns + length
             if kind:
                 number = len(self.out.tables.rows["step"])
@@ -61,7 +61,7 @@ class _Rows:
                     in_window=False,
                 )  # fmt: skip
             self.out.end_ns = end
-        if known:
+        if present:
             self.out.tables.add("stage", stage=name, start_ns=began, dur_ns=self.out.end_ns - began)
 
 

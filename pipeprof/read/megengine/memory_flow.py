@@ -64,13 +64,9 @@ def _add(out: Outcome, tags: dict[str, str], later_ns: int) -> None:
         released = produced + lived
     out.end_ns = max(out.end_ns, (released or produced) + later_ns)
     out.tables.add(
-        "allocation",
-        address=_address(tags.get("address", "")),
-        bytes=size,
-        produced_ns=produced + later_ns,
-        released_ns=None if released is None else released + later_ns,
-        op_id=_maker(out, tags),
-    )
+        "allocation", address=_address(tags.get("address", "")), bytes=size, produced_ns=produced + later_ns,
+        released_ns=None if released is None else released + later_ns, op_id=_maker(out, tags),
+    )  # fmt: skip
 
 
 def _maker(out: Outcome, tags: dict[str, str]) -> int | None:

@@ -55,12 +55,12 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     without either, each log of load_and_run is a repetition. Memory files go beside the first of them. Raises
     SourceError when nothing usable is in any file.
     """
-    found = [(kinds.identify(path), path) for path in paths]
-    profiles = [path for kind, path in found if kind == kinds.PROFILE]
-    timelines = sorted((path for kind, path in found if kind == kinds.TIMELINE), key=by_pid)
-    logs = [path for kind, path in found if kind == kinds.LOG]
-    others = [(kind, path) for kind, path in found if kind in (kinds.MEMORY_FLOW, kinds.STATIC_MEMORY)]
-    damage: list[SourceError] = [_no_times(path) for kind, path in found if kind == kinds.FOOTPRINT]
+    recognised = [(kinds.identify(path), path) for path in paths]
+    profiles = [path for kind, path in recognised if kind == kinds.PROFILE]
+    timelines = sorted((path for kind, path in recognised if kind == kinds.TIMELINE), key=by_pid)
+    logs = [path for kind, path in recognised if kind == kinds.LOG]
+    others = [(kind, path) for kind, path in recognised if kind in (kinds.MEMORY_FLOW, kinds.STATIC_MEMORY)]
+    damage: list[SourceError] = [_no_times(path) for kind, path in recognised if kind == kinds.FOOTPRINT]
     if profiles:
         _each_a_repetition(profiles, run, progress, damage)
         leave_out(run.manifest, timelines, "a static-graph profile was read; import the timelines by themselves")
@@ -74,7 +74,7 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     if not run.manifest.tables:
         raise damage[0] if damage else _empty(paths, timelines)
     run.manifest.reps = run.manifest.reps or [Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=0, ranks=[_rank(0)])]
-    run.manifest.options["kinds"] = sorted({f"MegEngine {kind}" for kind, _ in found if kind})
+    run.manifest.options["kinds"] = sorted({f"MegEngine {kind}" for kind, _ in recognised if kind})
     decide(run.manifest, [Damage(error.message, error.hint) for error in damage], _MISSING)
 
 
@@ -121,15 +121,15 @@ def _each_a_rank(
             surveys.append((path, survey(path)))
         except SourceError as error:
             damage.append(error)
-    first = min((known.zero_ns for _, known in surveys if known.zero_ns is not None), default=0)
+    first = min((surveyed.zero_ns for _, surveyed in surveys if surveyed.zero_ns is not None), default=0)
     ranks: list[Rank] = []
     ends = [0]
-    for path, known in surveys:
+    for path, surveyed in surveys:
         progress(f"reading {path.name}")
-        by_ns = (known.zero_ns or first) - first
+        by_ns = (surveyed.zero_ns or first) - first
         try:
             with Streamed(run, len(ranks), by_ns) as tables:
-                outcome = read_timeline(path, known, tables)
+                outcome = read_timeline(path, surveyed, tables)
         except SourceError as error:
             damage.append(error)
             continue
@@ -151,12 +151,12 @@ def _each_log_a_repetition(
         rep = len(run.manifest.reps)
         progress(f"reading {path.name}")
         try:
-            outcome, found = read_log_steps(path)
+            outcome, log_checks = read_log_steps(path)
         except SourceError as error:
             damage.append(error)
             continue
         write(outcome, run, rep, 0, damage)
-        checks += [{"file": path.name, "rep": rep, **check} for check in found]
+        checks += [{"file": path.name, "rep": rep, **check} for check in log_checks]
         rank = _rank(0)
         rank.step_evidence = kinds.LOG
         run.manifest.reps.append(

@@ -80,9 +80,9 @@ class Survey:
 
 def survey(path: Path) -> Survey:
     """Read a timeline through. What is damaged or cut off is left for the reader of its rows to say."""
-    found = Survey()
-    each_event(path, found.take, found.clock)
-    return found
+    result = Survey()
+    each_event(path, result.take, result.clock)
+    return result
 
 
 def each_event(

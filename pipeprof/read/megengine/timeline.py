@@ -107,21 +107,21 @@ class _Reading:
 
     def _is_device(self, track: str) -> bool:
         """Whether operators on a thread ran on a device: by its number or text, and now by the category Kernel."""
-        known = self._devices.get(track)
-        if known is None:
+        device = self._devices.get(track)
+        if device is None:
             numbered = track.isdecimal() and len(track) < 9
-            known = track in self._survey.kernels or (int(track) >= FIRST_DEVICE if numbered else is_device(track))
+            device = track in self._survey.kernels or (int(track) >= FIRST_DEVICE if numbered else is_device(track))
             if len(self._devices) < MOST_OPEN:
-                self._devices[track] = known
-        return known
+                self._devices[track] = device
+        return device
 
     def _time(self, event: Event) -> int | None:
-        found = ns_of(event.ts)
-        if found is None:
+        time = ns_of(event.ts)
+        if time is None:
             self.out.problems["events without a time"] += 1
         else:
-            self.out.end_ns = max(self.out.end_ns, found)
-        return found
+            self.out.end_ns = max(self.out.end_ns, time)
+        return time
 
     def _begin(self, event: Event) -> None:
         start = self._time(event)

@@ -21,15 +21,8 @@ _HEAD_BYTES = 1 << 16
 _LOG_BYTES = 1 << 24  # a log's first timing block comes after at most this much of other output
 
 PIPELINE, RAW_CSV, CPU, ITERATOR, DEVICE_QUEUE, AICPU, GETNEXT, LOG = KINDS = (
-    "pipeline",
-    "pipeline_raw",
-    "cpu",
-    "iterator",
-    "device_queue",
-    "aicpu",
-    "getnext",
-    "log",
-)
+    "pipeline", "pipeline_raw", "cpu", "iterator", "device_queue", "aicpu", "getnext", "log",
+)  # fmt: skip
 _NAMES = {
     PIPELINE: re.compile(r"pipeline_profiling(_\d+)?\.json"),
     RAW_CSV: re.compile(r"minddata_pipeline_raw(_\d+)?\.csv"),
@@ -77,8 +70,8 @@ def identify(path: Path) -> Found | None:
 
 
 def _rank(path: Path, kind: str) -> int | None:
-    found = _RANK.search(path.name)
-    return int(found[1]) if found else None if kind == LOG else 0
+    match = _RANK.search(path.name)
+    return int(match[1]) if match else None if kind == LOG else 0
 
 
 def _by_content(head: bytes, name: str) -> str | None:

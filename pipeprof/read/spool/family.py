@@ -75,13 +75,13 @@ class Family:
     def members(self, sample: Sample) -> dict[int, Member]:
         """What each process of the sample is."""
         parents = {process["pid"]: process["ppid"] for process in sample["procs"]}
-        found = {}
+        members = {}
         for process in sample["procs"]:
             key = (process["pid"], process.get("born", 0.0))
             if key not in self._known:
                 self._known[key] = self._place(process["pid"], parents)
-            found[process["pid"]] = self._known[key]
-        return found
+            members[process["pid"]] = self._known[key]
+        return members
 
     def _place(self, pid: int, parents: Mapping[int, int]) -> Member:
         head = pid

@@ -173,14 +173,14 @@ def _describe(run: Run, results: Sequence[Converted]) -> None:
         for process in result.processes:
             context = process.first("context") or {}
             imported = process.first("import") or {}
-            found = {
+            facts = {
                 "python": process.about.get("python"),
                 "mindspore": imported.get("version"),
                 "device": context.get("device_target"),
                 "mode": {"0": "graph", "1": "pynative"}.get(str(context.get("mode"))),
                 "numpy": context.get("numpy"),
             }
-            manifest.fingerprint.update({name: value for name, value in found.items() if value is not None})
+            manifest.fingerprint.update({name: value for name, value in facts.items() if value is not None})
             cure = next((event["message"] for event in process.all("warning") if event["code"] == "numpy"), None)
             if cure and all(warning.code != "numpy" for warning in manifest.warnings):
                 manifest.warn("numpy", cure)  # also of a process that died before its first step, and has no rank

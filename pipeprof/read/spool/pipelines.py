@@ -23,28 +23,10 @@ if TYPE_CHECKING:
     from pipeprof.read.tables.rows import RankRows
 
 # Operators that only exist in the executed tree, or run inside their consumer: left out when trees are compared.
-INLINED = frozenset(
-    [
-        "EpochCtrlOp",
-        "RepeatOp",
-        "RenameOp",
-        "ProjectOp",
-        "TakeOp",
-        "SkipOp",
-        "ZipOp",
-        "ConcatOp",
-        "CacheOp",
-        "CacheLookupOp",
-        "CacheMergeOp",
-        "SyncWaitOp",
-        "BarrierOp",
-        "DataQueueOp",
-        "RootOp",
-        "TransferOp",
-        "DeviceQueueOp",
-    ]
-)
-
+INLINED = frozenset([
+    "EpochCtrlOp", "RepeatOp", "RenameOp", "ProjectOp", "TakeOp", "SkipOp", "ZipOp", "ConcatOp", "CacheOp",
+    "CacheLookupOp", "CacheMergeOp", "SyncWaitOp", "BarrierOp", "DataQueueOp", "RootOp", "TransferOp", "DeviceQueueOp",
+])  # fmt: skip
 PYTHON_SOURCE = "GeneratorOp"
 _SAVE = re.compile(r"[^.].*-[0-9]{1,18}")
 
@@ -88,20 +70,13 @@ def add_pipelines(
         end = closed.get(number)
         epochs = event.get("epochs")
         out.add(
-            "pipeline",
-            pipeline_id=pipeline.pipeline_id,
-            pipeline_key=pipeline.key,
-            role=role,
-            site=event.get("site") or None,
-            created_ns=out.at(event["begin"]),
-            ready_ns=out.at(event["end"]),
+            "pipeline", pipeline_id=pipeline.pipeline_id, pipeline_key=pipeline.key, role=role,
+            site=event.get("site") or None, created_ns=out.at(event["begin"]), ready_ns=out.at(event["end"]),
             closed_ns=out.at(end["t"]) if end else None,
             batch_size=next((node["batch"] for node in nodes if node.get("batch")), None),
-            num_epochs=epochs if isinstance(epochs, int) and epochs > 0 else None,
-            epoch_batches=epochs_of.get(number),
-            batch_bytes=sizes.get(number),
-            queues=queues,
-        )
+            num_epochs=epochs if isinstance(epochs, int) and epochs > 0 else None, epoch_batches=epochs_of.get(number),
+            batch_bytes=sizes.get(number), queues=queues,
+        )  # fmt: skip
     for pipeline in pipelines.values():
         if not pipeline.is_sampled:
             _add_unsampled(out, pipeline, trees.get(pipeline.key))
@@ -135,18 +110,11 @@ def add_fetches(
             continue
         record = records[mark.subject].get(mark.number)
         out.add(
-            "fetch",
-            pipeline_id=pipelines[mark.subject].pipeline_id,
-            fetch=mark.number,
-            step=step_of.get(mark),
-            start_ns=out.at(mark.begin),
-            wait_ns=mark.end - mark.begin,
-            push_ns=record.push_ns if record else None,
-            batch_ns=record.batch_ns if record else None,
-            depth=record.depth if record else None,
-            capacity=record.capacity if record else None,
-            side="iterator",
-        )
+            "fetch", pipeline_id=pipelines[mark.subject].pipeline_id, fetch=mark.number, step=step_of.get(mark),
+            start_ns=out.at(mark.begin), wait_ns=mark.end - mark.begin, push_ns=record.push_ns if record else None,
+            batch_ns=record.batch_ns if record else None, depth=record.depth if record else None,
+            capacity=record.capacity if record else None, side="iterator",
+        )  # fmt: skip
 
 
 def roles_from_steps(steps: Sequence[Step]) -> dict[int, str]:
@@ -207,18 +175,10 @@ def _add_executed(out: RankRows, pipeline: Pipeline, ops: Sequence[minddata.Pipe
     for op in ops:
         node = names.get(op.op_id, {})
         out.add(
-            "pipeline_op",
-            pipeline_id=pipeline.pipeline_id,
-            op_id=op.op_id,
-            op_type=op.op_type,
-            name=node.get("name") or None,
-            workers=op.workers,
-            capacity=op.capacity,
-            is_python=node.get("python"),
-            uses_processes=node.get("processes"),
-            inlined=op.capacity is None,
-            **_origin(node),
-        )
+            "pipeline_op", pipeline_id=pipeline.pipeline_id, op_id=op.op_id, op_type=op.op_type,
+            name=node.get("name") or None, workers=op.workers, capacity=op.capacity, is_python=node.get("python"),
+            uses_processes=node.get("processes"), inlined=op.capacity is None, **_origin(node),
+        )  # fmt: skip
         for child in op.children:
             out.add("pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=child, consumer_id=op.op_id)
 
@@ -234,14 +194,9 @@ def _add_op_samples(
         )
     for time_ns, (user, system) in zip(times[begin:end], op.cpu[begin:end], strict=False):
         out.add(
-            "cpu",
-            t_ns=out.at(time_ns),
-            scope="pipeline_op",
-            pipeline_id=pipeline_id,
-            op_id=op.op_id,
-            user_ratio=user,
+            "cpu", t_ns=out.at(time_ns), scope="pipeline_op", pipeline_id=pipeline_id, op_id=op.op_id, user_ratio=user,
             sys_ratio=system,
-        )
+        )  # fmt: skip
 
 
 def _active(process: Process, pipeline: Pipeline) -> tuple[int, int]:
@@ -332,17 +287,10 @@ def _add_described(out: RankRows, pipeline: Pipeline) -> None:
     """Operators numbered as described, without capacities."""
     for number, node in enumerate(pipeline.nodes):
         out.add(
-            "pipeline_op",
-            pipeline_id=pipeline.pipeline_id,
-            op_id=number,
-            op_type=node["type"],
-            name=node.get("name") or None,
-            workers=node.get("workers"),
-            is_python=node.get("python"),
-            uses_processes=node.get("processes"),
-            inlined=node["type"] in INLINED,
-            **_origin(node),
-        )
+            "pipeline_op", pipeline_id=pipeline.pipeline_id, op_id=number, op_type=node["type"],
+            name=node.get("name") or None, workers=node.get("workers"), is_python=node.get("python"),
+            uses_processes=node.get("processes"), inlined=node["type"] in INLINED, **_origin(node),
+        )  # fmt: skip
         if node["parent"] is not None:
             out.add("pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=number, consumer_id=node["parent"])
 
@@ -377,13 +325,9 @@ def _add_service(process: Process, out: RankRows, pipelines: Mapping[int, Pipeli
                 process.damaged(f"an impossible timing line of iterator {event['pipeline']} was left out: {row}")
                 continue
             out.add(
-                "op_service",
-                pipeline_id=pipeline.pipeline_id,
-                t_ns=out.at(event["t"]),
-                source="log",
-                batches=1,
+                "op_service", pipeline_id=pipeline.pipeline_id, t_ns=out.at(event["t"]), source="log", batches=1,
                 **figures,
-            )
+            )  # fmt: skip
 
 
 def _service_figures(row: Sequence[str]) -> dict[str, int | None] | None:
@@ -411,22 +355,13 @@ def _add_calls(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline
             continue
         one = parts[0] if len(parts) == 1 else {}
         out.add(
-            "op_service",
-            pipeline_id=pipelines[number].pipeline_id,
-            op_id=op_id,
-            t_ns=out.at(time_ns),
-            source="hook",
-            avg_ns=sum(part["wall"] // part["timed"] for part in parts),
-            max_ns=one.get("max"),
-            min_ns=one.get("min"),
-            rows=max(part["calls"] for part in parts),
-            batches=max(part["batches"] for part in parts),
-            cpu_ns=sum(part["cpu"] // part["timed"] for part in parts),
-            delay_ns=_of_a_row(parts, "delay"),
-            read_bytes=_of_a_row(parts, "read"),
-            in_bytes=_of_a_row(parts[:1], "given"),
+            "op_service", pipeline_id=pipelines[number].pipeline_id, op_id=op_id, t_ns=out.at(time_ns), source="hook",
+            avg_ns=sum(part["wall"] // part["timed"] for part in parts), max_ns=one.get("max"), min_ns=one.get("min"),
+            rows=max(part["calls"] for part in parts), batches=max(part["batches"] for part in parts),
+            cpu_ns=sum(part["cpu"] // part["timed"] for part in parts), delay_ns=_of_a_row(parts, "delay"),
+            read_bytes=_of_a_row(parts, "read"), in_bytes=_of_a_row(parts[:1], "given"),
             out_bytes=_of_a_row(parts[-1:], "made"),
-        )
+        )  # fmt: skip
 
 
 def _of_a_row(parts: Sequence[Mapping[str, Any]], name: str) -> int | None:

@@ -72,13 +72,10 @@ class TableWriter:
         few = [name for name in numbers if name in ("op_id", "step", "stack_id")]
         texts = [field.name for field in self._schema if not pa.types.is_int64(field.type)]
         return pq.ParquetWriter(
-            str(reachable(self._temporary)),
-            self._schema,
-            compression="zstd",
-            use_dictionary=texts + few,
+            str(reachable(self._temporary)), self._schema, compression="zstd", use_dictionary=texts + few,
             column_encoding={name: "DELTA_BINARY_PACKED" for name in numbers if name not in few},
             write_statistics=numbers,
-        )
+        )  # fmt: skip
 
     def close(self, *, failed: bool = False) -> None:
         """Finish the file, or remove it."""
