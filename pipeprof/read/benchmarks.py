@@ -45,9 +45,7 @@ class _File(msgspec.Struct):
 def is_benchmark(path: Path) -> bool:
     """Whether the file is JSON with a list of benchmarks."""
     try:
-        data = read_file(path, MOST_BYTES)
-        refuse_many_values(data)
-        content = msgspec.json.decode(data)
+        content = _content(path, Any)
     except (OSError, *BAD_JSON):
         return False
     return isinstance(content, dict) and isinstance(content.get("benchmarks"), list) and "machine_info" in content
@@ -110,13 +108,18 @@ def _digest(file: _File) -> str:
 
 def _decoded(path: Path) -> _File:
     try:
-        data = read_file(path, MOST_BYTES)
-        refuse_many_values(data)
-        return msgspec.json.decode(data, type=_File)
+        file: _File = _content(path, _File)
     except OSError as error:
         raise SourceError(f"cannot read `{path}`: {error.strerror}", HINT) from error
     except BAD_JSON as error:
         raise SourceError(f"damaged benchmark file `{path}`: {error}", HINT) from error
+    return file
+
+
+def _content(path: Path, kind: Any) -> Any:
+    data = read_file(path, MOST_BYTES)
+    refuse_many_values(data)
+    return msgspec.json.decode(data, type=kind)
 
 
 def _time(file: _File, path: Path) -> int:

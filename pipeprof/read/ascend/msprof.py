@@ -20,7 +20,7 @@ from pipeprof.read.ascend.values import collective_kind
 from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.document import document, mapping, text
-from pipeprof.read.source.numbers import duration, ns, whole
+from pipeprof.read.source.numbers import ns, raw_ns, whole
 from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _take(
 ) -> None:  # fmt: skip
     name = str(event.name)
     if event.cat == "Iteration Time":
-        begin = _ns(event.ts)
+        begin = raw_ns(bytes(event.ts), "us")
         fp, bp, end = (ns(text(args.get(what)), "us") for what in ("FP Start", "BP End", "Iteration End"))
         if begin is None or fp is None or end is None or not begin <= fp <= (bp or fp) <= end:
             raise SourceError(f"iteration {number} of `{path}` is not in order: model start, FP, BP, end", HINT)
@@ -205,14 +205,9 @@ def _events(path: Path, out: Out) -> Iterator[tuple[Event, dict[str, Any]]]:
                     raise SourceError(f"damaged event in `{path}`: {error}", HINT) from error
 
 
-def _ns(raw: msgspec.Raw) -> int | None:
-    return ns(bytes(raw).strip(b'"').decode("utf-8", "replace"), "us")
-
-
 def _times(path: Path, event: Event, out: Out, clock: Clock) -> tuple[int, int] | None:
-    start = _ns(event.ts)
-    dur = duration(bytes(event.dur).strip(b'"').decode("utf-8", "replace"), "us")
-    if start is None or dur is None or start < 0:
+    start, dur = raw_ns(bytes(event.ts), "us"), raw_ns(bytes(event.dur), "us")
+    if start is None or dur is None or start < 0 or dur < 0:
         out.notes.count(path, "event without a start and a duration")
         return None
     return start + clock.offset_ns, dur

@@ -36,7 +36,6 @@ class Args(msgspec.Struct, gc=False):
     elements: Loose = msgspec.field(default=None, name="In msg nelems")
     element_type: Loose = msgspec.field(default=None, name="dtype")
     group: Loose = msgspec.field(default=None, name="Process Group Name")
-    collective: Loose = msgspec.field(default=None, name="Collective name")
     size: Loose = msgspec.field(default=None, name="size(Byte)")
     name: Loose = None
     labels: Loose = None

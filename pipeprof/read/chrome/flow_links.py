@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeprof.read.chrome.launches import find
 from pipeprof.read.chrome.spill import NONE
 
 if TYPE_CHECKING:
@@ -65,11 +66,9 @@ class FlowLinks:
         """When each row was queued; NONE when no flow says so."""
         flows = self._flows[QUEUE].at(rows["track"], rows["start"])
         numbers, times = self._queued.arrays()
-        if not len(numbers):
-            return np.full(len(flows), NONE, np.int64)
         order = np.argsort(numbers, kind="stable")
-        at = np.minimum(np.searchsorted(numbers[order], flows), len(order) - 1)
-        return np.where((flows != NONE) & (numbers[order][at] == flows), times[order][at], NONE)
+        at = find(numbers[order], flows)
+        return np.where(at == NONE, NONE, times[order][at]) if len(order) else at
 
 
 class _Points:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipeprof.errors import RunError
+from pipeprof.record.store import not_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +63,7 @@ class Spill:
             self._parts[kind].append(_Part(self._files[kind].tell(), table.shape[1], int(table[1].min())))
             self._files[kind].write(table.data)
         except OSError as error:
-            raise self._full(error) from error
+            raise not_written(self._folder, error) from error
 
     def finish(self) -> None:
         """Close the files: no batch will come soon. One that comes all the same opens its file again."""
@@ -71,11 +72,7 @@ class Spill:
             for file in files.values():
                 file.close()
         except OSError as error:
-            raise self._full(error) from error
-
-    def _full(self, error: OSError) -> RunError:
-        hint = "free some space, then run the same command again"
-        return RunError(f"cannot write `{self._folder}`: {error.strerror or error}", hint)
+            raise not_written(self._folder, error) from error
 
     def read(self, kind: str) -> Iterator[Columns]:
         """The batches of a kind, one at a time."""

@@ -20,9 +20,8 @@ JSON_BYTES = 1 << 26
 _HEAD_BYTES = 1 << 16
 _LOG_BYTES = 1 << 24  # a log's first timing block comes after at most this much of other output
 
-PIPELINE, RAW_CSV, CPU, ITERATOR, DEVICE_QUEUE, AICPU, GETNEXT, LOG = KINDS = (
-    "pipeline", "pipeline_raw", "cpu", "iterator", "device_queue", "aicpu", "getnext", "log",
-)  # fmt: skip
+PIPELINE, RAW_CSV, CPU, ITERATOR, DEVICE_QUEUE = "pipeline", "pipeline_raw", "cpu", "iterator", "device_queue"
+AICPU, GETNEXT, LOG = "aicpu", "getnext", "log"
 _NAMES = {
     PIPELINE: re.compile(r"pipeline_profiling(_\d+)?\.json"),
     RAW_CSV: re.compile(r"minddata_pipeline_raw(_\d+)?\.csv"),

@@ -37,6 +37,11 @@ def ns(text: str, unit: str) -> int | None:
     return value if -LARGEST < value < LARGEST else None
 
 
+def raw_ns(raw: bytes, unit: str) -> int | None:
+    """As `ns`, for a number or a text as it stands in JSON."""
+    return ns(raw.strip(b' "').decode("utf-8", "replace"), unit)
+
+
 def duration(text: str, unit: str) -> int | None:
     """As `ns`, for what cannot be negative."""
     value = ns(text, unit)
