@@ -47,7 +47,7 @@ class _Rows:
         for test in log.tests:
             self._stage("compile", [test.configure_ns])
             self._stage("warmup", test.warmup_ns, "warmup")
-            self._stage("steady", [one.total_ns for one in test.iterations], "train")
+            self._stage("steady", test.iterations, "train")
 
     def _stage(self, name: str, lengths: Sequence[int | None], kind: str = "") -> None:
         began = self.out.end_ns
