@@ -52,7 +52,7 @@ KINDS = tuple(reader.kind for reader in READERS)
 
 
 class _Sorted(NamedTuple):
-    known: dict[str, list[Path]]
+    by_kind: dict[str, list[Path]]
     left_out: list[str]
 
 
@@ -98,18 +98,18 @@ def import_path(
     """
     _check(source, target, force=force)
     assigned = _sort(source, target, kind or _trace_alone(source), progress)
-    if not assigned.known:
+    if not assigned.by_kind:
         if source.is_file() and not source.stat().st_size:
             raise SourceError(
                 f"nothing to import: `{source}` is empty", "the program may have been ended while writing it"
             )
         raise _nothing(source, len(assigned.left_out), kind)
-    chosen = [reader for reader in READERS if reader.kind in assigned.known]
-    run = _new_run(source, target, chosen, assigned.known)
+    chosen = [reader for reader in READERS if reader.kind in assigned.by_kind]
+    run = _new_run(source, target, chosen, assigned.by_kind)
     if step is not None:
         run.manifest.options["step_pattern"] = step
     try:
-        _read(chosen, assigned.known, run, progress)
+        _read(chosen, assigned.by_kind, run, progress)
         _say_left_out(run.manifest, assigned.left_out)
         run.manifest.ended_at = _now()
         checksums.seal(run)

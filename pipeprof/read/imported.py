@@ -33,7 +33,7 @@ def imported(file: Path, progress: Callable[[str], None] = lambda _text: None) -
 
     Raises SourceError when it cannot be read, or holds no operators: this is what tables of operators are made of.
     """
-    run = _found(file) or _read(file, progress)
+    run = _cached(file) or _read(file, progress)
     if not run.manifest.tables.get("op") and not run.manifest.tables.get("op_total"):
         kinds = run.manifest.options.get("kinds") or [run.manifest.source.removeprefix("import:")]
         raise SourceError(
@@ -43,7 +43,7 @@ def imported(file: Path, progress: Callable[[str], None] = lambda _text: None) -
     return run
 
 
-def _found(file: Path) -> Run | None:
+def _cached(file: Path) -> Run | None:
     folder = cache_folder(IMPORTS) / _key(file)
     try:
         run = load(folder)
@@ -60,7 +60,7 @@ def _read(file: Path, progress: Callable[[str], None]) -> Run:
         progress(f"reading {file.name}")
         run = _read_apart(file, target, progress) if _apart(file) else _read_here(file, target, progress)
     except UsageError:
-        run_beside = _found(file)  # another process was faster
+        run_beside = _cached(file)  # another process was faster
         if run_beside is None:
             raise
         return run_beside

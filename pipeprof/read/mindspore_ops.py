@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.source.content import lines
-from pipeprof.read.source.numbers import duration, whole
+from pipeprof.read.source.numbers import duration, integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,7 +91,7 @@ def executions(
             continue
         for item, text in enumerate(_ITEM.finditer(items)):
             fields = text[0].split(",", 3)
-            start, dur = whole(fields[0]), duration(fields[1], unit) if len(fields) > 1 else None
+            start, dur = integer(fields[0]), duration(fields[1], unit) if len(fields) > 1 else None
             if start is None or dur is None or start < 0:
                 odd(number, text[0], ITEM)
             else:

@@ -13,14 +13,14 @@ from pipeprof.read.ascend.communication import costs, links, step_number
 from pipeprof.read.ascend.statistics import PARTS
 from pipeprof.read.source.document import mapping
 from pipeprof.read.source.nested import entries
-from pipeprof.read.source.numbers import duration, whole
+from pipeprof.read.source.numbers import duration, integer
 from pipeprof.read.source.sheet import Sheet, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from pipeprof.read.ascend.identify import Found
+    from pipeprof.read.ascend.identify import SourceFile
     from pipeprof.read.ascend.out import Out
     from pipeprof.record.run import Manifest
 
@@ -48,7 +48,7 @@ class Cluster:
         return {kind: rows[rank] for kind, rows in self.rows.items() if rank in rows}
 
 
-def read_cluster(recognised: Sequence[Found], own: dict[str, set[int]], manifest: Manifest) -> Cluster:
+def read_cluster(recognised: Sequence[SourceFile], own: dict[str, set[int]], manifest: Manifest) -> Cluster:
     """Read one file of each kind: that which lies nearest to the top; the others are copies for comparison.
 
     `own` says which ranks have a file of their own of a kind.
@@ -100,20 +100,20 @@ def _splits(path: Path) -> Iterator[Entry]:
     stages: dict[str, int] = {}
     for _, row in sheet.rows():
         index = row[index_at].strip()
-        ranks = [rank for part in index.strip("()[]").split(",") if (rank := whole(part)) is not None]
+        ranks = [rank for part in index.strip("()[]").split(",") if (rank := integer(part)) is not None]
         if not ranks or not 0 <= min(ranks) < MOST_RANKS:
             continue
         values: dict[str, Any] = {name: duration(field(row, number), "us") for name, number in at.items()}
         values["source"] = SPLITS
         if row[type_at].strip() == "stage":
             values["stage_index"] = stages.setdefault(index, len(stages))
-        yield min(ranks), "step_split", whole(row[step_at]), values
+        yield min(ranks), "step_split", integer(row[step_at]), values
 
 
 def _communication(path: Path) -> Iterator[Entry]:
     """Rows of `cluster_communication.json`: group -> step -> operator -> rank."""
     for (_, step, full, rank), said in entries(path, 4):
-        number = whole(rank)
+        number = integer(rank)
         if number is not None and 0 <= number < MOST_RANKS:
             for table, values in costs(full, mapping(said)):
                 yield number, table, step_number(step), values

@@ -13,7 +13,7 @@ from pipeprof.read.ascend.values import collective_kind
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.document import document, mapping, text
 from pipeprof.read.source.nested import entries
-from pipeprof.read.source.numbers import duration, size, whole
+from pipeprof.read.source.numbers import duration, integer, size
 from pipeprof.read.tables.operators import LONGEST
 
 if TYPE_CHECKING:
@@ -109,5 +109,5 @@ def _link(
 
 def stated_rank(path: Path) -> int | None:
     """`rank_id` of a profiler_info file."""
-    value = whole(text(mapping(document(path)).get("rank_id")))
+    value = integer(text(mapping(document(path)).get("rank_id")))
     return value if value is not None and 0 <= value < 1_000_000 else None

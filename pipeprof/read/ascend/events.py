@@ -48,20 +48,11 @@ class Event(Bare, gc=False):
 _T = TypeVar("_T", bound=Bare)
 
 
-def bare_events(path: Path, notes: Notes, chunk: int = CHUNK) -> Iterator[list[Bare]]:
-    """Events in the order of the file, some thousands at a time.
+def events(path: Path, kind: type[_T], notes: Notes, chunk: int = CHUNK) -> Iterator[list[_T]]:
+    """Events of a kind (`Bare`, or `Event`) in the order of the file, some thousands at a time.
 
     What is damaged is passed over, and raised as SourceError after the last event.
     """
-    return _batches(path, Bare, notes, chunk)
-
-
-def events(path: Path, notes: Notes, chunk: int = CHUNK) -> Iterator[list[Event]]:
-    """As `bare_events`, with arguments."""
-    return _batches(path, Event, notes, chunk)
-
-
-def _batches(path: Path, kind: type[_T], notes: Notes, chunk: int) -> Iterator[list[_T]]:
     many, one = msgspec.json.Decoder(list[kind]), msgspec.json.Decoder(kind)  # type: ignore[valid-type]
     trace = Trace(path, Decoders(many.decode, lambda text: decode_one(text, one)), chunk, LARGEST_EVENT)
     for batch in trace.batches():

@@ -10,7 +10,7 @@ from pipeprof.read.ascend.msprof import read_clock
 from pipeprof.read.ascend.step_trace import clock_of
 from pipeprof.read.ascend.values import ticks
 from pipeprof.read.source.content import BROKEN, open_bytes
-from pipeprof.read.source.numbers import ns, whole
+from pipeprof.read.source.numbers import integer, ns
 from pipeprof.read.source.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _column(path: Path, name: str) -> list[int]:
         for number, (_, row) in enumerate(sheet.rows()):
             if number >= _ROWS:
                 break
-            if name == "start_point" and not whole(row[sheet.need("step_num")]):  # the average row
+            if name == "start_point" and not integer(row[sheet.need("step_num")]):  # the average row
                 continue
             value = ticks(row[index]) if name == "start_point" else ns(row[index], unit)
             if value is not None and value > 0:
@@ -81,7 +81,7 @@ def _gpu_times(path: Path) -> list[int]:
     with open_bytes(path) as file:
         first = file.read(_HEAD_BYTES).partition(b"\n")[0].decode("utf-8", "replace").split()
     if first and "," in first[0]:
-        return [time for item in first[:4] if (time := whole(item.rpartition(",")[2]))]
+        return [time for item in first[:4] if (time := integer(item.rpartition(",")[2]))]
     return [time for item in first[1:2] if (time := ticks(item.partition(",")[0]))]
 
 

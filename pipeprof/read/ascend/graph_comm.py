@@ -12,7 +12,7 @@ from pipeprof.read.ascend.communication import LINK
 from pipeprof.read.ascend.values import collective_kind
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.document import mapping, text
-from pipeprof.read.source.numbers import duration, size, whole
+from pipeprof.read.source.numbers import duration, integer, size
 from pipeprof.read.source.sheet import Sheet, field
 from pipeprof.record.document import BAD_JSON
 
@@ -40,7 +40,7 @@ def read_hccl(path: Path, out: Out) -> None:
     ops_at = sheet.index("communication_operator_cost")
     steps = 0
     for line, row in sheet.rows():
-        number = whole(row[step_at])
+        number = integer(row[step_at])
         if number is None or number <= 0:
             continue
         steps += 1

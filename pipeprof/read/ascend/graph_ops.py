@@ -15,7 +15,7 @@ from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.source.content import HINT, whole_text
 from pipeprof.read.source.document import mapping
-from pipeprof.read.source.numbers import decimal, duration, ns, whole
+from pipeprof.read.source.numbers import decimal, duration, integer, ns
 from pipeprof.read.source.sheet import Sheet, field
 from pipeprof.read.tables.operators import LONGEST, MOST
 from pipeprof.record.document import BAD_JSON
@@ -119,7 +119,7 @@ def _check_shares(path: Path, total: Decimal, rows: int, out: Out) -> None:
 
 
 def _amounts(row: list[str], at: dict[str, int | None], unit: str) -> tuple[int | None, int | None, int | None]:
-    count = whole(field(row, at["count"]).removesuffix(".0"))
+    count = integer(field(row, at["count"]).removesuffix(".0"))
     count = count if count is not None and count > 0 else None
     total, mean = duration(field(row, at["total"]), unit), duration(field(row, at["mean"]), unit)
     if total is None and mean is not None and count is not None:

@@ -92,7 +92,7 @@ MANY = frozenset(["training_trace", "ts_track", "graph_desc", "task_desc", "poin
                   "merged_events", "step_events", "memory_record", "aicpu_log", "kernel_details"])  # fmt: skip
 
 
-class Found(NamedTuple):
+class SourceFile(NamedTuple):
     """A recognised file. `rank` as its name says, else None; `root` is the folder of its capture."""
 
     path: Path
@@ -101,7 +101,7 @@ class Found(NamedTuple):
     root: Path
 
 
-def identify(path: Path) -> Found | None:
+def identify(path: Path) -> SourceFile | None:
     """What a file is; None for anything that is not known. Raises SourceError for a file that cannot be read."""
     name = path.name.removesuffix(".gz")
     try:
@@ -118,7 +118,7 @@ def identify(path: Path) -> Found | None:
     kind = _by_content(head, tail, name) or _named(name)
     if kind is None:
         return None
-    return Found(path, kind, _rank(path, kind), root_of(path))
+    return SourceFile(path, kind, _rank(path, kind), root_of(path))
 
 
 def root_of(path: Path) -> Path:

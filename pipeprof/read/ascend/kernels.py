@@ -18,7 +18,7 @@ from pyarrow import csv as pacsv
 from pipeprof.read.ascend.values import collective_kind
 from pipeprof.read.source.content import BROKEN, cannot_read
 from pipeprof.read.source.number_columns import nanoseconds, nullable
-from pipeprof.read.source.numbers import whole
+from pipeprof.read.source.numbers import integer
 from pipeprof.read.source.sheet import Sheet, line_blocks
 from pipeprof.read.tables.operators import LONGEST
 
@@ -51,7 +51,7 @@ class Totals(NamedTuple):
     of: dict[tuple[str, str], list[int]]
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether these are all."""
         return len(self.of) < MOST_TYPES
 
@@ -147,7 +147,7 @@ class _Kernels:
 
     def __init__(self, out: Out, totals: Totals) -> None:
         self._out, self._totals = out, totals
-        self._known: dict[bytes, _Kernel] = {}
+        self._kernels: dict[bytes, _Kernel] = {}
 
     def of(self, batch: pa.RecordBatch) -> tuple[list[_Kernel], NDArray[np.int64]]:
         """Different operators of a batch, and which one each row is."""
@@ -155,9 +155,9 @@ class _Kernels:
         joined = pc.binary_join_element_wise(*(batch[name] for name in there), pa.scalar(_SEPARATOR, pa.binary()))
         encoded = joined.dictionary_encode()
         places = [_KEY.index(name) for name in there]
-        if len(self._known) > REMEMBERED:
-            self._known.clear()
-        kernel_of = self._known
+        if len(self._kernels) > REMEMBERED:
+            self._kernels.clear()
+        kernel_of = self._kernels
         kernels = [kernel_of.get(text) or self._new(text, places) for text in encoded.dictionary.to_pylist()]
         return kernels, np.asarray(encoded.indices).astype(np.int64)
 
@@ -171,9 +171,9 @@ class _Kernels:
         else:
             op_id = self._out.operator(name, kind, core, inputs, out_shapes=outputs)
             where = (fields[1], fields[2])
-            counted = self._totals.whole or where in self._totals.of
+            counted = self._totals.complete or where in self._totals.of
             made = _Kernel(tuple(fields), op_id, self._totals.of[where] if counted else None)
-        self._known[text] = made
+        self._kernels[text] = made
         return made
 
 
@@ -227,7 +227,7 @@ def _steps(batch: pa.RecordBatch, out: Out) -> pa.Array:
     if "step" not in batch.schema.names:
         return pa.nulls(batch.num_rows, pa.int64())
     encoded = batch["step"].dictionary_encode()
-    numbers = [whole(text.decode("utf-8", "replace")) for text in encoded.dictionary.to_pylist()]
+    numbers = [integer(text.decode("utf-8", "replace")) for text in encoded.dictionary.to_pylist()]
     return pa.array(list(map(out.step_of, numbers)), pa.int64()).take(encoded.indices)
 
 
@@ -235,7 +235,7 @@ def _tracks(batch: pa.RecordBatch) -> pa.Array:
     if "stream" not in batch.schema.names:
         return pa.nulls(batch.num_rows, pa.string())
     encoded = batch["stream"].dictionary_encode()
-    shown = [whole(text.decode("utf-8", "replace")) for text in encoded.dictionary.to_pylist()]
+    shown = [integer(text.decode("utf-8", "replace")) for text in encoded.dictionary.to_pylist()]
     return pa.array([None if one is None else f"stream {one}" for one in shown], pa.string()).take(encoded.indices)
 
 

@@ -13,21 +13,20 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
-from pipeprof.read.ascend.events import events
+from pipeprof.read.ascend.events import Event, events
 from pipeprof.read.ascend.lanes import number_of
 from pipeprof.read.ascend.trace_view import names_of
 from pipeprof.read.ascend.values import collective_kind
 from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.document import document, mapping, text
-from pipeprof.read.source.numbers import ns, raw_ns, whole
+from pipeprof.read.source.numbers import integer, ns, raw_ns
 from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pipeprof.read.ascend.events import Event
     from pipeprof.read.ascend.out import Out
 
 _ARGS = msgspec.json.Decoder(float_hook=str)
@@ -58,7 +57,7 @@ def read_clock(path: Path | None) -> Clock:
     if path is None:
         return Clock("raw", 0)
     said = mapping(document(path))
-    begin, raw = ns(text(said.get("collectionTimeBegin")), "us"), whole(text(said.get("clockMonotonicRaw")))
+    begin, raw = ns(text(said.get("collectionTimeBegin")), "us"), integer(text(said.get("clockMonotonicRaw")))
     if begin is None or raw is None or raw <= 0:
         raise SourceError(f"no pair of times in `{path}`, expected collectionTimeBegin and clockMonotonicRaw", HINT)
     return Clock("epoch", begin - raw)
@@ -72,7 +71,7 @@ def read_steps(paths: Sequence[Path], out: Out, clock: Clock) -> None:
     for path in paths:
         parts: dict[tuple[int, str], int] = {}
         for event, args in _events(path, out):
-            number = whole(text(args.get("Iteration ID")))
+            number = integer(text(args.get("Iteration ID")))
             if number is None:
                 continue
             _take(path, event, args, number, iterations, reduces, parts)
@@ -141,7 +140,7 @@ def read_tasks(path: Path, out: Out, clock: Clock) -> None:
         if times is None:
             continue
         name = str(event.name)
-        stream = whole(text(args.get("Stream Id")))
+        stream = integer(text(args.get("Stream Id")))
         device = text(args.get("Task Type")) or "NPU"
         out.add(
             "op", op_id=out.operator(name, op_type(name), device[:100]), step=out.steps.at(times[0], clock.name),
@@ -168,9 +167,9 @@ def read_communication(path: Path, out: Out, clock: Clock, *, collectives: bool)
                 )  # fmt: skip
             continue
         out.add("span", track=track[:200], category="hccl", name=name[:1000], start_ns=start, dur_ns=times[1])
-        moved = whole(text(args.get("size(Byte)")))
+        moved = integer(text(args.get("size(Byte)")))
         if moved and moved > 0 and times[1]:
-            ends = [whole(text(args.get(what))) for what in ("src rank", "dst rank")]
+            ends = [integer(text(args.get(what))) for what in ("src rank", "dst rank")]
             src, dst = (None if end in (None, _NO_RANK) else end for end in ends)
             out.add(
                 "rank_link", step=step, src_rank=src, dst_rank=dst, transport=text(args.get("transport type")) or None,
@@ -196,7 +195,7 @@ def read_host(path: Path, out: Out, clock: Clock) -> None:
 
 def _events(path: Path, out: Out) -> Iterator[tuple[Event, dict[str, Any]]]:
     """Complete events (ph X) with their arguments."""
-    for batch in events(path, out.notes):
+    for batch in events(path, Event, out.notes):
         for event in batch:
             if event.ph == "X":
                 try:

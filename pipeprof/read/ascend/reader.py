@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend import share
+from pipeprof.read.ascend import rank as one_rank
 from pipeprof.read.ascend.captures import by_rank
 from pipeprof.read.ascend.cluster import read_cluster
 from pipeprof.read.ascend.first import first_times
@@ -75,7 +75,7 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
             for files in ranks.get(rank, ())
         ]
         zeros = {"counter": firsts.get(rank, {}).get("counter", 0), **common}
-        shares.append(Share(share.__name__, rank, captures, zeros, cluster.of(rank)))
+        shares.append(Share(one_rank.__name__, rank, captures, zeros, cluster.of(rank)))
     outcomes = read_shares(shares, run, progress)
     damage = [Damage(one_line(error.message), error.hint) for error in cluster.damage] + of_ranks(outcomes)
     _fill_in(manifest, outcomes, common["epoch"])

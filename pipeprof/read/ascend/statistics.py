@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.graph_ops import rounded_mean
 from pipeprof.read.source.content import HINT
-from pipeprof.read.source.numbers import duration, whole
+from pipeprof.read.source.numbers import duration, integer
 from pipeprof.read.source.sheet import Sheet, field
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _split_rows(sheet: Sheet) -> list[tuple[int, int | None, dict[str, Any]]]:
     step_at = sheet.need("Step")
     at = {name: sheet.index(column) for name, column in PARTS.items()}
     return [
-        (line, whole(row[step_at]), {name: duration(field(row, index), "us") for name, index in at.items()})
+        (line, integer(row[step_at]), {name: duration(field(row, index), "us") for name, index in at.items()})
         for line, row in sheet.rows()
     ]
 
@@ -94,7 +94,7 @@ def check_statistic(
     path: Path, stated: dict[tuple[str, str], tuple[int, int]], totals: Totals | None, checks: Checks
 ) -> None:
     """op_statistic must equal kernel_details by type and core."""
-    if totals is None or not totals.whole:
+    if totals is None or not totals.complete:
         return
     for key in sorted(stated.keys() | totals.of.keys()):
         count, total = stated.get(key, (0, 0))

@@ -12,7 +12,7 @@ from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.values import NS_PER_TICK, collective_kind, ticks
 from pipeprof.read.source.content import HINT
-from pipeprof.read.source.numbers import whole
+from pipeprof.read.source.numbers import integer
 from pipeprof.read.source.sheet import Sheet, field
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _steps(path: Path, out: Out, checks: Checks) -> Iterator[Step]:
     layout = _layout(sheet)
     ended = False
     for line, row in sheet.rows():
-        number = whole(row[layout.number])
+        number = integer(row[layout.number])
         if number is None or number <= 0:
             ended = ended or row[layout.number].strip() in ("-", "0")
             if not ended:
@@ -161,8 +161,8 @@ def _step(number: int, line: int, row: list[str], layout: _Layout, path: Path, c
 
 
 def _check_parts(line: int, row: list[str], layout: _Layout, path: Path, checks: Checks) -> None:
-    total = whole(row[layout.total])
-    parts = [whole(field(row, index)) for index in layout.parts if index is not None]
+    total = integer(row[layout.total])
+    parts = [integer(field(row, index)) for index in layout.parts if index is not None]
     numbers = [part for part in parts if part is not None]
     if total is not None and len(numbers) == len(parts):
         shown = f"{total} and {' + '.join(map(str, numbers))} = {sum(numbers)}"
@@ -176,7 +176,7 @@ def _events(
         start, end = ticks(row[start_at]), ticks(row[end_at])
         if not start or not end:  # stored as 0,0,0, or beyond the end of a short row: not in this step
             continue
-        dur = whole(field(row, dur_at))
+        dur = integer(field(row, dur_at))
         shown = f"{column}: {dur}, {_ticks(start)} to {_ticks(end)}"
         checks.that(dur is None or dur == _ticks(end - start), path, line, _RULES["event"], shown)
         if end >= start:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeprof.read.ascend.events import bare_events, marked
+from pipeprof.read.ascend.events import Bare, events, marked
 from pipeprof.read.ascend.lanes import MOST, Lanes, Names, Sort, number_of
 from pipeprof.read.ascend.values import collective_kind
 from pipeprof.read.mindspore_ops import op_type
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeprof.read.ascend.events import Bare
     from pipeprof.read.ascend.lanes import Waiting
     from pipeprof.read.ascend.out import Out
 
@@ -112,10 +111,10 @@ def read_trace(path: Path, names: Names, out: Out, wanted: Wanted) -> dict[str, 
     sums: dict[str, int] = defaultdict(int)
     lanes = Lanes(names)
     seen = 0
-    for events in bare_events(path, out.notes):
-        seen += len(events)
+    for batch in events(path, Bare, out.notes):
+        seen += len(batch)
         out.progress(f"rank {out.rank}: {path.name}, {seen} events")
-        waiting = lanes.sorted(events)
+        waiting = lanes.sorted(batch)
         if wanted.ops:
             _add_ops(path, waiting[Sort.DEVICE], "NPU", out)
             _add_ops(path, waiting[Sort.HOST_OP], "CPU", out)

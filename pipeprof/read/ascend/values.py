@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pipeprof.read.source.numbers import LARGEST, whole
+from pipeprof.read.source.numbers import LARGEST, integer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ _COLLECTIVE_NAME = re.compile(r"(?:hcom_|.*/)?([A-Za-z]+)")
 
 def ticks(text: str) -> int | None:
     """Ticks of the device counter as ns; None for anything that is not a whole number of them."""
-    value = whole(text)
+    value = integer(text)
     return None if value is None or not 0 <= value < LARGEST // NS_PER_TICK else value * NS_PER_TICK
 
 

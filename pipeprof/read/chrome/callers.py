@@ -23,7 +23,7 @@ _SEQUENCES = 100_000
 ENGINE = "autograd::engine::evaluate_function: "
 
 
-class Found(NamedTuple):
+class Called(NamedTuple):
     """Of each call of a block: the place of its caller in the pool (NONE for none), and its operator.
 
     `phases` are those of the whole pool; `above` is, for rows of other kinds, the place of the innermost open call.
@@ -50,7 +50,7 @@ class Callers:
         self._op_ids: dict[int, int] = {}
         self._sequences: dict[int, int] = {}
 
-    def add(self, block: Columns) -> Found:
+    def add(self, block: Columns) -> Called:
         """Walk over rows by start."""
         columns = [block[name].tolist() for name in ("kind", "start", "end", "track", "info", "sequence", "backward")]
         opened, ends, names, facts = self._open, self._ends, self._names, self._facts
@@ -83,7 +83,7 @@ class Callers:
         self._gathered.overlaps += overlaps
         phases = np.array(self._phases, np.int64)
         infos = block["info"][block["kind"] == CALL]
-        return Found(parents, self._operators(infos, phases[len(phases) - len(infos) :], stacks), phases, above)
+        return Called(parents, self._operators(infos, phases[len(phases) - len(infos) :], stacks), phases, above)
 
     def _describe(self, info: int, caller: int, sequence: int, *, backward: bool) -> int:
         """Note phase and sequence of a call; returns its source location, for backward work the forward operator's."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeprof.read.chrome.events import Args, whole
+from pipeprof.read.chrome.events import Args, int64
 from pipeprof.read.chrome.spill import NONE
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def number_of(value: Loose) -> int:
     """One id or count; NONE for what is none."""
     if value is None:
         return NONE
-    number = whole(value)
+    number = int64(value)
     return NONE if number is None else number
 
 
@@ -75,10 +75,10 @@ def payloads(args: Iterable[Args]) -> list[int]:
 
 def _payload(args: Args) -> int:
     for value in (args.moved_bytes, args.size):
-        number = whole(value)
+        number = int64(value)
         if number is not None and number >= 0:
             return number
-    elements = whole(args.elements)
+    elements = int64(args.elements)
     width = _ELEMENT_BYTES.get(str(args.element_type).lower()) if elements is not None else None
     return elements * width if elements is not None and width and 0 <= elements < 2**56 else NONE
 
@@ -90,7 +90,7 @@ def is_backward(args: Args, name: str) -> bool:
 
 def beside_shapes(args: Args) -> bytes:
     """What the number of a call's operations needs beside its shapes; see kinds.Info."""
-    return bytes(args.concrete) if args.flops is None else str(whole(args.flops) or "").encode()
+    return bytes(args.concrete) if args.flops is None else str(int64(args.flops) or "").encode()
 
 
 def stacked(*columns: Any) -> NDArray[np.int64]:

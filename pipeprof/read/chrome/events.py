@@ -116,7 +116,7 @@ def decode_counters(text: bytes) -> list[tuple[CounterEvent, dict[str, float]]]:
     return counters
 
 
-def whole(value: Loose) -> int | None:
+def int64(value: Loose) -> int | None:
     """An id or a count as int64, from a number or from text, never through a float; None when it is none."""
     if type(value) is int:
         return value if -(2**63) <= value < 2**63 else None

@@ -61,7 +61,7 @@ class _Read(NamedTuple):
     gathered: Gathered
 
     @property
-    def place(self) -> tuple[int, int]:
+    def rep_rank(self) -> tuple[int, int]:
         """Repetition and rank: what the trace says, else what its name or folder says, else 0."""
         if self.own is not None:
             return self.own.rep, self.own.rank
@@ -139,9 +139,9 @@ def _write(read: Sequence[_Read], run: Run, progress: Callable[[str], None]) -> 
             f"the times in `{timed[0].path}` do not fit 64 bits of ns", "check the trace's `baseTimeNanoseconds`"
         )
     reps: dict[int, Rep] = {}
-    for (number, rank), mine in sorted(_by_place(timed).items()):
+    for (number, rank), mine in sorted(_by_rank(timed).items()):
         if number not in reps:
-            own = [one for one in timed if one.place[0] == number]
+            own = [one for one in timed if one.rep_rank[0] == number]
             zero, end = min(one.first for one in own), max(one.last for one in own)
             reps[number] = Rep(rep=number, zero_realtime_ns=zero, zero_monotonic_ns=0, dur_ns=end - zero)
         progress(f"rank {rank}: writing its tables")
@@ -150,14 +150,14 @@ def _write(read: Sequence[_Read], run: Run, progress: Callable[[str], None]) -> 
     _decide(run.manifest, read)
 
 
-def _by_place(read: Sequence[_Read]) -> dict[tuple[int, int], list[_Read]]:
+def _by_rank(read: Sequence[_Read]) -> dict[tuple[int, int], list[_Read]]:
     """The files of each repetition and rank by time."""
     places: dict[tuple[int, int], list[_Read]] = {}
     for one in sorted(read, key=lambda one: one.first):
-        mine = places.setdefault(one.place, [])
+        mine = places.setdefault(one.rep_rank, [])
         if mine and one.first < mine[-1].last:
             raise SourceError(
-                f"two traces of rank {one.place[1]} overlap in time: `{mine[-1].path}` and `{one.path}`",
+                f"two traces of rank {one.rep_rank[1]} overlap in time: `{mine[-1].path}` and `{one.path}`",
                 "import them one by one, or name their folders rank_0, rank_1, ...",
             )
         mine.append(one)

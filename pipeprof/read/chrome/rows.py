@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.chrome import columns
-from pipeprof.read.chrome.events import NOTHING, Args, whole
+from pipeprof.read.chrome.events import NOTHING, Args, int64
 from pipeprof.read.chrome.flops import CONVOLUTION
 from pipeprof.read.chrome.flow_links import CATEGORIES, OPERATOR
 from pipeprof.read.chrome.kinds import (
@@ -238,7 +238,7 @@ class BatchRows:
         if not self.flows:
             return
         gathered, chosen = self.gathered, [events[number] for number in self.flows]
-        numbers = [whole(event.id) for event in chosen]
+        numbers = [int64(event.id) for event in chosen]
         words = [
             NONE if number is not None else gathered.texts.number("" if event.id is None else str(event.id))
             for number, event in zip(numbers, chosen, strict=True)
@@ -269,18 +269,18 @@ class BatchRows:
 
     def _allocate(self, event: Event, start: int) -> None:
         gathered, args = self.gathered, event.args or _NO_ARGS
-        delta = whole(args.delta)
+        delta = int64(args.delta)
         if delta is None or abs(delta) >= 2**60:
             gathered.dropped["memory without a size"] += 1
             return
-        kind, index = whole(args.device_type) or 0, whole(args.device_id)
+        kind, index = int64(args.device_type) or 0, int64(args.device_id)
         on_host = kind in _HOST
         device = gathered.texts.number("CPU" if on_host else f"{_DEVICES.get(kind, f'device {kind}')}:{index or 0}")
-        address = whole(args.address)
+        address = int64(args.address)
         track = gathered.tracks.number(event.pid, event.tid)
         self.points.append((ALLOCATE, start, start, track, 0, NONE, NONE, False, delta, address or 0, device))
         gathered.memory.add(start, delta, on_host=on_host)
-        allocated, reserved = whole(args.allocated), whole(args.reserved)
+        allocated, reserved = int64(args.allocated), int64(args.reserved)
         if allocated is not None and gathered.memory.known_total(device, delta, allocated):
             self.readings.append((start, device, allocated, NONE if reserved is None else reserved))
 

@@ -78,11 +78,23 @@ class Spill:
         """The batches of a kind, one at a time."""
         return (columns for columns, _ in self._read(kind, self._parts[kind]))
 
-    def read_by_first(self, kind: str) -> Iterator[tuple[Columns, int | None]]:
-        """Batches by the least value of their second column, each with that of the next one; None at the end."""
-        return self._read(kind, sorted(self._parts[kind], key=lambda part: (part.first, part.at)))
+    def calls_by_start(self) -> Iterator[Columns]:
+        """Blocks of `call`: all rows by start, then kind, then the longest first, then in the order of the file.
+
+        Profilers write nearly in this order. Batches are read by their first start, and a row waits until no batch that
+        is not read yet begins before it: several runs, each in order, are merged; rows of a batch may be in any order.
+        """
+        waiting: Columns = {}
+        for block, limit in self._read("call", sorted(self._parts["call"], key=lambda part: (part.first, part.at))):
+            rows = {name: np.concatenate([waiting[name], block[name]]) for name in block} if waiting else block
+            order = np.lexsort((-rows["end"], rows["kind"], rows["start"]))
+            ready = len(order) if limit is None else int(np.searchsorted(rows["start"][order], limit, "left"))
+            if ready:
+                yield {name: values[order[:ready]] for name, values in rows.items()}
+            waiting = {name: values[order[ready:]] for name, values in rows.items()}
 
     def _read(self, kind: str, parts: Sequence[_Part]) -> Iterator[tuple[Columns, int | None]]:
+        """Batches, each with the least value of the second column of the next one; None at the end."""
         if not parts:
             return
         names = COLUMNS[kind]

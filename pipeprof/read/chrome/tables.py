@@ -12,7 +12,6 @@ import pyarrow.compute
 from pipeprof.read.chrome.device import DeviceRows
 from pipeprof.read.chrome.kinds import MEMORY, Info, Marks
 from pipeprof.read.chrome.ops import OTHER, Ops
-from pipeprof.read.chrome.order import by_start
 from pipeprof.read.chrome.spill import NONE
 from pipeprof.read.chrome.stacks import Stacks
 from pipeprof.read.chrome.tree import Tree
@@ -109,7 +108,7 @@ class FileTables:
         self._write_memory()
 
     def _walk(self) -> None:
-        for block in by_start(self.gathered.spill, "call"):
+        for block in self.gathered.spill.calls_by_start():
             self.tree.add(block)
         self.tree.finish()
         self.rank.next_execs(self.tree.next_exec - self.rank.next_execs(0))

@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from pipeprof.read.megengine.arrays import LARGEST_NS, fractions, rounded, usable
 from pipeprof.read.megengine.profile import object_text, shape_text
 from pipeprof.read.megengine.profile_content import UNKNOWN
 from pipeprof.read.tables.arrow import numbers as integers
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 Columns = dict[str, pa.Array]
 PIECE = 1 << 16  # rows
 _NS = 1e9
+_LARGEST_NS = 2.0**62
 _NO_ID = re.compile(rb"[0-9]{19}|,,|\A,")
 _NODE = re.compile(r'CompNode\("([^"]*)" from "[^"]*"\)')
 
@@ -68,18 +68,18 @@ class Tables:
         with np.errstate(invalid="ignore", over="ignore"):
             start_ns, dur = start * _NS, (end - start) * _NS
             wait = np.where(kern == -1, np.nan, (kern - start) * _NS)
-            has_dur, known_wait, known_start = usable(dur), usable(wait), np.abs(start_ns) < LARGEST_NS
+            has_dur, known_wait, known_start = _usable(dur), _usable(wait), np.abs(start_ns) < _LARGEST_NS
             self._problem(f"times on the {name} that are not numbers", int(np.count_nonzero(~np.isfinite(dur))))
             self._problem(f"times on the {name} that end before they start", int(np.count_nonzero(dur < 0)))
-        dur_ns = rounded(dur, has_dur)
+        dur_ns = _rounded(dur, has_dur)
         return {
-            "start_ns": rounded(start_ns, known_start),
+            "start_ns": _rounded(start_ns, known_start),
             "dur_ns": dur_ns,
             "self_ns": dur_ns,
-            "wait_ns": rounded(wait, known_wait),
+            "wait_ns": _rounded(wait, known_wait),
             **({"device_total_ns": dur_ns, "device_self_ns": dur_ns} if name == "device" else {}),
-            "exact_dur_ns": fractions(dur, has_dur),
-            "exact_wait_ns": fractions(wait, known_wait),
+            "exact_dur_ns": _fractions(dur, has_dur),
+            "exact_wait_ns": _fractions(wait, known_wait),
         }
 
     def allocation(self) -> Iterator[Columns]:
@@ -249,6 +249,22 @@ def _last_of_equals(op: Any, place: Any) -> Any:
     pair = op * (int(place.max()) + 1) + place
     unique, backwards = np.unique(pair[::-1], return_index=True)
     return None if len(unique) == len(pair) else np.sort(len(pair) - 1 - backwards)
+
+
+def _usable(values: Any) -> Any:
+    """Durations in ns that are numbers, not negative, and fit."""
+    return (values >= 0) & (values < _LARGEST_NS)
+
+
+def _rounded(values: Any, valid: Any) -> pa.Array:
+    """int64 of floating-point numbers, rounded, null where not valid."""
+    return integers(np.rint(np.where(valid, values, 0.0)).astype(np.int64), valid)
+
+
+def _fractions(values: Any, valid: Any) -> pa.Array:
+    """The value, unrounded, where it is not a whole number; else null."""
+    bits = pa.py_buffer(np.packbits(valid & (np.rint(values) != values), bitorder="little"))
+    return pa.Array.from_buffers(pa.float64(), len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def _picked(values: Any, at: Any, valid: Any) -> pa.Array:

@@ -15,7 +15,7 @@ from pipeprof.read.megengine.outcome import Outcome
 from pipeprof.read.source.content import Content
 from pipeprof.read.source.document import text
 from pipeprof.read.source.json_stream import Scan
-from pipeprof.read.source.numbers import whole
+from pipeprof.read.source.numbers import integer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,4 +82,4 @@ def _add(out: Outcome, chunk: _Chunk) -> None:
 
 
 def _number(value: str | int | None) -> int | None:
-    return whole(text(value))
+    return integer(text(value))

@@ -38,7 +38,7 @@ _NAMED_LINE = re.compile(rb"[A-Za-z_][^\s]*[ \t]+[0-9]{1,30}[ \t]+[0-9]{1,30}[ \
 _DIGITS = re.compile(r"-?[0-9]{1,30}")
 
 
-class Found(NamedTuple):
+class SourceFile(NamedTuple):
     """A recognised file. `rank` is None when its name has none (logs)."""
 
     path: Path
@@ -46,7 +46,7 @@ class Found(NamedTuple):
     rank: int | None
 
 
-def identify(path: Path) -> Found | None:
+def identify(path: Path) -> SourceFile | None:
     """What a file is, by its content; None for anything that is not known.
 
     A file that has a known name but other content is taken for what its name says, so that reading it says what is
@@ -65,7 +65,7 @@ def identify(path: Path) -> Found | None:
         if named is None:
             raise cannot_read(path, error) from error
         kind = named
-    return None if kind is None else Found(path, kind, _rank(path, kind))
+    return None if kind is None else SourceFile(path, kind, _rank(path, kind))
 
 
 def _rank(path: Path, kind: str) -> int | None:

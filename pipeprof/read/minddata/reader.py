@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipeprof.read.minddata.files import Found
+    from pipeprof.read.minddata.files import SourceFile
     from pipeprof.record.run import Manifest, Run
 
 KIND = "minddata"
@@ -73,18 +73,18 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     _clocks(manifest, read)
 
 
-def _by_rank(recognised: Sequence[Found], manifest: Manifest) -> dict[int, dict[str, Path]]:
+def _by_rank(recognised: Sequence[SourceFile], manifest: Manifest) -> dict[int, dict[str, Path]]:
     ranks: dict[int, dict[str, Path]] = {}
     for item in recognised:
         if item.rank is not None:
-            _place(ranks.setdefault(item.rank, {}), item.rank, item)
+            _assign(ranks.setdefault(item.rank, {}), item.rank, item)
     for item in recognised:
         if item.rank is None or item.kind == files.LOG:
-            _place_log(ranks, item, recognised, manifest)
+            _assign_log(ranks, item, recognised, manifest)
     return ranks
 
 
-def _place(mine: dict[str, Path], rank: int, item: Found) -> None:
+def _assign(mine: dict[str, Path], rank: int, item: SourceFile) -> None:
     if item.kind == files.LOG:
         return
     other = mine.get(item.kind)
@@ -96,7 +96,9 @@ def _place(mine: dict[str, Path], rank: int, item: Found) -> None:
     mine[item.kind] = item.path
 
 
-def _place_log(ranks: dict[int, dict[str, Path]], item: Found, recognised: Sequence[Found], manifest: Manifest) -> None:
+def _assign_log(
+    ranks: dict[int, dict[str, Path]], item: SourceFile, recognised: Sequence[SourceFile], manifest: Manifest
+) -> None:
     """A log's rank is that in its own or its folder's name, that of the files beside it, or the only one there is."""
     beside = {other.rank for other in recognised if other.path.parent == item.path.parent and other.kind != files.LOG}
     named = _FOLDER_RANK.search(item.path.parent.name)

@@ -12,7 +12,7 @@ _PLAIN = re.compile(r"-?[0-9]{1,19}")
 _NUMBER = re.compile(r"[+-]?[0-9]{0,30}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,2})?")
 
 
-def whole(text: str) -> int | None:
+def integer(text: str) -> int | None:
     """A whole number below 2^62 in size; None for anything else."""
     text = text.strip()
     if not _PLAIN.fullmatch(text):

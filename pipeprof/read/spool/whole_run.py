@@ -149,12 +149,12 @@ def _of_process(process: Process, steps: Sequence[Step]) -> Iterator[Stretch]:
     yield from (Stretch(begin, end, "evaluation") for begin, end in evaluations)
     for mark in process.marks:
         if mark.kind == Kind.PART and mark.flag != EVALUATION:
-            yield _told(mark.flag, mark.begin, mark.end, names.get(mark.subject))
+            yield _part(mark.flag, mark.begin, mark.end, names.get(mark.subject))
     evaluations += [(step.start, step.end) for step in steps if step.kind == "eval"]
     yield from _compiled(process, steps, evaluations)
 
 
-def _told(flag: int, begin: int, end: int, name: str | None) -> Stretch:
+def _part(flag: int, begin: int, end: int, name: str | None) -> Stretch:
     if flag == CALLBACK and WRITES not in (name or ""):
         return Stretch(begin, end, "callback", name)
     # what a callback does around a checkpoint, such as writing the graph, is no further checkpoint
