@@ -235,17 +235,17 @@ def _fetch_records(process: Process, pipeline: Pipeline) -> dict[int, minddata.F
         return {}
     folder = newest_save(process.folder / f"tree-{pipeline.number}")
     path = next(iter(sorted(folder.glob("dataset_iterator_profiling*.txt"))), None) if folder else None
-    found = {record.batch - 1: record for record in minddata.read_fetches(path)}
+    record_of = {record.batch - 1: record for record in minddata.read_fetches(path)}
     for event in process.all("batches"):
         if event["number"] == pipeline.number:
-            found.update((record.batch - 1, record) for record in _taken(event))
-    return found
+            record_of.update((record.batch - 1, record) for record in _taken(event))
+    return record_of
 
 
 def _taken(event: Mapping[str, Any]) -> Iterator[minddata.FetchRecord]:
     rows = zip(event["push_ms"], event["batch_ms"], event["depth"], event["capacity"], strict=False)
-    for batch, (push, whole, depth, capacity) in enumerate(rows, start=event["first"] + 1):
-        yield minddata.FetchRecord(batch, None, push * NS_PER_MS, whole * NS_PER_MS, None, depth, capacity)
+    for batch, (push, took, depth, capacity) in enumerate(rows, start=event["first"] + 1):
+        yield minddata.FetchRecord(batch, None, push * NS_PER_MS, took * NS_PER_MS, None, depth, capacity)
 
 
 def _same_shape(nodes: Sequence[Mapping[str, Any]], ops: Sequence[minddata.PipelineOp]) -> bool:
@@ -267,7 +267,7 @@ def _names(nodes: Sequence[dict[str, Any]], ops: Sequence[minddata.PipelineOp]) 
     parses the rows of a TFRecord).
     """
     is_chain = all(len(op.children) < 2 for op in ops)
-    found: dict[int, dict[str, Any]] = {}
+    node_of: dict[int, dict[str, Any]] = {}
     sampled, described = defaultdict(list), defaultdict(list)
     for op in ops:
         sampled[_kind(op.op_type, op.children)].append(op.op_id)
@@ -275,8 +275,8 @@ def _names(nodes: Sequence[dict[str, Any]], ops: Sequence[minddata.PipelineOp]) 
         described[_kind(node["type"], node["children"])].append(node)
     for kind, op_ids in sampled.items():
         if len(op_ids) == len(described[kind]) or (is_chain and len(op_ids) > len(described[kind])):
-            found.update(zip(op_ids, described[kind], strict=False))
-    return found
+            node_of.update(zip(op_ids, described[kind], strict=False))
+    return node_of
 
 
 def _kind(op_type: str, children: Sequence[object]) -> str:
@@ -334,13 +334,13 @@ def _service_figures(row: Sequence[str]) -> dict[str, int | None] | None:
     """Columns of op_service from a timing line; None when one of them is no possible number."""
     _, op_id, average, largest, smallest, rows, reading = row
     try:
-        found = {
+        figures = {
             "op_id": int(op_id), "avg_ns": ns_from_text(average, "ms"), "max_ns": _optional(largest),
             "min_ns": _optional(smallest), "rows": int(rows), "io_ns": _optional(reading),
         }  # fmt: skip
     except ValueError:
         return None
-    return found if all(value is None or abs(value) <= LATEST for value in found.values()) else None
+    return figures if all(value is None or abs(value) <= LATEST for value in figures.values()) else None
 
 
 def _add_calls(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]) -> None:
@@ -382,8 +382,8 @@ def _find_workers(process: Process, out: RankRows, pipelines: Mapping[int, Pipel
 
 def _origin(node: Mapping[str, Any]) -> dict[str, Any]:
     """Where an operator comes from, as the columns of pipeline_op."""
-    found = {name: node.get(name) or None for name in ("site", "code")}
-    return found | {"node": node.get("node"), "source_rows": node.get("rows")}
+    origin = {name: node.get(name) or None for name in ("site", "code")}
+    return origin | {"node": node.get("node"), "source_rows": node.get("rows")}
 
 
 def _optional(text: str) -> int | None:
