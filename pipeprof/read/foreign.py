@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import shlex
 import shutil
@@ -22,7 +21,7 @@ from pipeprof.record import checksums
 from pipeprof.record.launcher import being_recorded
 from pipeprof.record.plain_file import open_handle, refuse_outside
 from pipeprof.record.run import MANIFEST, Manifest, Run, load, new_run_id
-from pipeprof.units import format_count
+from pipeprof.units import format_count, utc_now
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def import_path(
     try:
         _read(chosen, assigned.by_kind, run, progress)
         _say_left_out(run.manifest, assigned.left_out)
-        run.manifest.ended_at = _now()
+        run.manifest.ended_at = utc_now()
         checksums.seal(run)
         run.save()
         return _put_in_place(run, target)
@@ -250,7 +249,7 @@ def _new_run(source: Path, target: Path, chosen: Sequence[Reader], by_kind: dict
         run_id=new_run_id(),
         source=f"import:{'+'.join(reader.kind for reader in chosen)}",
         workdir=str(Path.cwd()),
-        started_at=_now(),
+        started_at=utc_now(),
         pipeprof_version=__version__,
         options={
             "imported": str(source.resolve()),
@@ -277,7 +276,3 @@ def _put_in_place(run: Run, target: Path) -> Run:
     except OSError as error:
         raise UsageError(f"cannot write `{target}`: {error.strerror}", "choose another folder with -o") from error
     return Run(target, run.manifest)
-
-
-def _now() -> str:
-    return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")

@@ -56,14 +56,9 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
             manifest.warn(code, message, rep=0, rank=rank)
     damage = [error for content in read.values() for error in content.damage]
     if not any(manifest.tables.get(table) for table in MEASURED):
-        raise (
-            damage[0]
-            if damage
-            else SourceError(
-                f"nothing to import: no sample and no batch in {format_count(len(paths), 'file')} has a time",
-                "import a folder that has the time stamps (minddata_cpu_utilization) too",
-            )
-        )
+        nothing = f"nothing to import: no sample and no batch in {format_count(len(paths), 'file')} has a time"
+        hint = "import a folder that has the time stamps (minddata_cpu_utilization) too"
+        raise damage[0] if damage else SourceError(nothing, hint)
     manifest.reps = [rep]
     rep.dur_ns = max((time for content in read.values() if (time := content.latest()) is not None), default=zero) - zero
     cores = {content.cpu.machine_cores for content in read.values() if content.cpu.machine_cores}
