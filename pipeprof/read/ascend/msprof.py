@@ -135,16 +135,13 @@ def _add_step(one: Iteration, previous: int | None, out: Out, clock: Clock) -> i
 
 def read_tasks(path: Path, out: Out, clock: Clock) -> None:
     """Tasks on the device's streams, to `op`."""
-    for event, args in _events(path, out):
-        times = _times(path, event, out, clock)
-        if times is None:
-            continue
+    for event, args, start, dur in _timed(path, out, clock):
         name = str(event.name)
         stream = integer(text(args.get("Stream Id")))
         device = text(args.get("Task Type")) or "NPU"
         out.add(
-            "op", op_id=out.operator(name, op_type(name), device[:100]), step=out.steps.at(times[0], clock.name),
-            start_ns=out.at(times[0], clock.name), dur_ns=times[1], self_ns=times[1],
+            "op", op_id=out.operator(name, op_type(name), device[:100]), step=out.steps.at(start, clock.name),
+            start_ns=out.at(start, clock.name), dur_ns=dur, self_ns=dur,
             track=None if stream is None else f"stream {stream}",
         )  # fmt: skip
 
@@ -152,45 +149,39 @@ def read_tasks(path: Path, out: Out, clock: Clock) -> None:
 def read_communication(path: Path, out: Out, clock: Clock, *, collectives: bool) -> None:
     """Communication operators, to `collective` when wanted; transfers to `span`, what they moved to `rank_link`."""
     threads = names_of(path).threads
-    for event, args in _events(path, out):
-        times = _times(path, event, out, clock)
-        if times is None:
-            continue
+    for event, args, begin, dur in _timed(path, out, clock):
         name = str(event.name)
         track = threads.get((number_of(event.pid), number_of(event.tid)), "plane")
-        start, step = out.at(times[0], clock.name), out.steps.at(times[0], clock.name)
+        start, step = out.at(begin, clock.name), out.steps.at(begin, clock.name)
         if track == _KERNELS:
             if collectives:
                 out.add(
                     "collective", step=step, name=name, kind=collective_kind(op_type(name)), track=track,
-                    start_ns=start, dur_ns=times[1],
+                    start_ns=start, dur_ns=dur,
                 )  # fmt: skip
             continue
-        out.add("span", track=track[:200], category="hccl", name=name[:1000], start_ns=start, dur_ns=times[1])
+        out.add("span", track=track[:200], category="hccl", name=name[:1000], start_ns=start, dur_ns=dur)
         moved = integer(text(args.get("size(Byte)")))
-        if moved and moved > 0 and times[1]:
+        if moved and moved > 0 and dur:
             ends = [integer(text(args.get(what))) for what in ("src rank", "dst rank")]
             src, dst = (None if end in (None, _NO_RANK) else end for end in ends)
             out.add(
                 "rank_link", step=step, src_rank=src, dst_rank=dst, transport=text(args.get("transport type")) or None,
-                bytes=moved, dur_ns=times[1],
+                bytes=moved, dur_ns=dur,
             )  # fmt: skip
 
 
 def read_host(path: Path, out: Out, clock: Clock) -> None:
     """Calls on the host (process CANN) of the merged view, to `span`. The rest of that file is in the others."""
     names = names_of(path)
-    for event, _ in _events(path, out):
-        pid = number_of(event.pid)
-        if names.processes.get(pid) != "CANN":
-            continue
-        times = _times(path, event, out, clock)
-        if times is not None:
-            track = f"CANN: {names.threads.get((pid, number_of(event.tid)), 'thread')}"
-            out.add(
-                "span", track=track[:200], category="cann", name=str(event.name)[:1000],
-                start_ns=out.at(times[0], clock.name), dur_ns=times[1],
-            )  # fmt: skip
+    for event, _, start, dur in _timed(
+        path, out, clock, {pid for pid, name in names.processes.items() if name == "CANN"}
+    ):
+        track = f"CANN: {names.threads.get((number_of(event.pid), number_of(event.tid)), 'thread')}"
+        out.add(
+            "span", track=track[:200], category="cann", name=str(event.name)[:1000],
+            start_ns=out.at(start, clock.name), dur_ns=dur,
+        )  # fmt: skip
 
 
 def _events(path: Path, out: Out) -> Iterator[tuple[Event, dict[str, Any]]]:
@@ -204,9 +195,15 @@ def _events(path: Path, out: Out) -> Iterator[tuple[Event, dict[str, Any]]]:
                     raise SourceError(f"damaged event in `{path}`: {error}", HINT) from error
 
 
-def _times(path: Path, event: Event, out: Out, clock: Clock) -> tuple[int, int] | None:
-    start, dur = raw_ns(bytes(event.ts), "us"), raw_ns(bytes(event.dur), "us")
-    if start is None or dur is None or start < 0 or dur < 0:
-        out.notes.count(path, "event without a start and a duration")
-        return None
-    return start + clock.offset_ns, dur
+def _timed(
+    path: Path, out: Out, clock: Clock, pids: set[object] | None = None
+) -> Iterator[tuple[Event, dict[str, Any], int, int]]:
+    """Complete events, of some processes or of all, with their arguments, their start on the clock, and duration."""
+    for event, args in _events(path, out):
+        if pids is not None and number_of(event.pid) not in pids:
+            continue
+        start, dur = raw_ns(bytes(event.ts), "us"), raw_ns(bytes(event.dur), "us")
+        if start is None or dur is None or start < 0 or dur < 0:
+            out.notes.count(path, "event without a start and a duration")
+        else:
+            yield event, args, start + clock.offset_ns, dur
