@@ -73,7 +73,7 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     add_beside(others, run, progress, damage)
     if not run.manifest.tables:
         raise damage[0] if damage else _empty(paths, timelines)
-    run.manifest.reps = run.manifest.reps or [Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=0, ranks=[_rank(0)])]
+    run.manifest.reps = run.manifest.reps or [_rep(0, [_rank(0)])]
     run.manifest.options["kinds"] = sorted({f"MegEngine {kind}" for kind, _ in recognised if kind})
     decide(run.manifest, [Damage(error.message, error.hint) for error in damage], _MISSING)
 
@@ -102,7 +102,7 @@ def _each_a_repetition(
             run.manifest.warn("time_unit", _UNIT, rep=rep)
         say_problems(run.manifest, {**profile.problems, **tables.problems}, rep, 0)
         run.manifest.options["profile"] = "static graph; times in seconds"
-        run.manifest.reps.append(Rep(rep=rep, zero_realtime_ns=0, zero_monotonic_ns=0, ranks=[_rank(0)]))
+        run.manifest.reps.append(_rep(rep, [_rank(0)]))
 
 
 _UNIT = (
@@ -140,7 +140,7 @@ def _each_a_rank(
         ranks[-1].step_evidence = MARK if "step" in tables.counts else None
         ends.append(outcome.end_ns + by_ns)
     if ranks:
-        run.manifest.reps = [Rep(rep=0, zero_realtime_ns=first, zero_monotonic_ns=0, dur_ns=max(ends), ranks=ranks)]
+        run.manifest.reps = [_rep(0, ranks, first, max(ends))]
 
 
 def _each_log_a_repetition(
@@ -159,15 +159,17 @@ def _each_log_a_repetition(
         checks += [{"file": path.name, "rep": rep, **check} for check in log_checks]
         rank = _rank(0)
         rank.step_evidence = kinds.LOG
-        run.manifest.reps.append(
-            Rep(rep=rep, zero_realtime_ns=0, zero_monotonic_ns=0, dur_ns=outcome.end_ns, ranks=[rank])
-        )
+        run.manifest.reps.append(_rep(rep, [rank], end=outcome.end_ns))
     if checks:
         run.manifest.options["load_and_run"] = checks
 
 
 def _rank(rank: int, pid: int = 0, realtime: int = 0) -> Rank:
     return Rank(rank=rank, pid=pid, host="", zero_realtime_ns=realtime, zero_monotonic_ns=0)
+
+
+def _rep(number: int, ranks: list[Rank], zero: int = 0, end: int | None = None) -> Rep:
+    return Rep(rep=number, zero_realtime_ns=zero, zero_monotonic_ns=0, dur_ns=end, ranks=ranks)
 
 
 def _no_times(path: Path) -> SourceError:

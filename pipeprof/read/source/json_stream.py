@@ -149,7 +149,8 @@ class Scan:
                 if batch is not None:
                     return batch
             if self._ended:
-                raise self._damaged("an entry") if self._closes(opening) else self.cut_off()
+                closed = self._by_brackets()[1] == _CLOSING[opening]  # though its content cannot be decoded
+                raise self._damaged("an entry") if closed else self.cut_off()
             if wanted > LARGEST:
                 raise SourceError(
                     f"an entry larger than {LARGEST >> 20} MiB in `{self._path}` near byte {self._base + self._at}",
@@ -171,24 +172,20 @@ class Scan:
             if tries:
                 break
         yield None
-        exact = self._exact_cut()
-        if exact is not None:
+        if (exact := self._by_brackets()[0]) is not None:
             yield exact
 
-    def _exact_cut(self) -> int | None:
-        """The last comma between two entries in the buffer, by counting brackets."""
-        depth, last = 0, None
+    def _by_brackets(self) -> tuple[int | None, bytes]:
+        """The last comma between two entries in the buffer, and what closes the map or list in it, by counting."""
+        depth, comma = 0, None
         for token in _TOKEN.finditer(self._buffer, self._at):
-            byte = token[0]
-            if byte == b"," and depth == 0:
-                last = token.start()
-            elif byte in (b"{", b"["):
-                depth += 1
-            elif byte in (b"}", b"]"):
-                depth -= 1
-                if depth < 0:
-                    break
-        return last
+            sign = token[0]
+            if sign == b"," and depth == 0:
+                comma = token.start()
+            depth += (sign in (b"{", b"[")) - (sign in (b"}", b"]"))
+            if depth < 0:
+                return comma, sign
+        return comma, b""
 
     def _decoded(
         self, opening: bytes, cut: int | None, decode: Callable[[bytes], Any], one: msgspec.json.Decoder[Any]
@@ -247,15 +244,6 @@ class Scan:
             except BAD_JSON as error:
                 self.problems[str(error).partition(" - at ")[0]] += 1
         return (fitting if isinstance(entries, dict) else list(fitting.values())), end
-
-    def _closes(self, opening: bytes) -> bool:
-        """Whether the map or list at hand is closed further on, though its content cannot be decoded."""
-        depth = 1
-        for token in _TOKEN.finditer(self._buffer, self._at):
-            depth += 1 if token[0] in (b"{", b"[") else -1 if token[0] in (b"}", b"]") else 0
-            if depth == 0:
-                return token[0] == _CLOSING[opening]
-        return False
 
     def _key(self) -> str:
         self.peek()
