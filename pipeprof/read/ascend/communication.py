@@ -32,17 +32,8 @@ _TIMES = {"dur_ns": "Elapse", "transit_ns": "Transit", "wait_ns": "Wait", "sync_
           "idle_ns": "Idle"}  # fmt: skip
 
 
-def read_communication(path: Path, out: Out) -> None:
-    """Times in ms to `collective_cost`, moved data per kind of link to `rank_link`."""
-    _read(path, costs, out)
-
-
-def read_matrix(path: Path, out: Out) -> None:
-    """Data moved between two ranks per operator, to `rank_link`."""
-    _read(path, links, out)
-
-
-def _read(path: Path, rows_of: Callable[[str, dict[str, Any]], Iterator[Row]], out: Out) -> None:
+def read_operators(path: Path, rows_of: Callable[[str, dict[str, Any]], Iterator[Row]], out: Out) -> None:
+    """The rows of each operator of each step: its `costs` (and what it moved by kind of link), or its `links`."""
     operators = 0
     for operators, ((step_name, _kind, full), said) in enumerate(entries(path, 3), 1):  # noqa: B007 - their number counts
         step = out.step_of(step_number(step_name))

@@ -9,7 +9,7 @@ from pipeprof.read.ascend.graph_ops import describe
 from pipeprof.read.source.content import LONG_LINE, lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pipeprof.read.ascend.out import Out
@@ -22,11 +22,10 @@ _TYPES = (
 _FIRST_TYPE = 27  # number of BOOL in MindSpore's list of types at that time
 
 
-def read_descriptions(graph: Sequence[Path], out: Out) -> None:
+def read_descriptions(path: Path, out: Out) -> None:
     """Remember types and tensors of all operators of a graph."""
-    for path in graph:
-        for name, type_, tensors in descriptions(path):
-            describe(name, type_ or None, tensors, out)
+    for name, kind, tensors in descriptions(path):
+        describe(name, kind or None, tensors, out)
 
 
 def descriptions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:

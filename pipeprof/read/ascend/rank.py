@@ -119,8 +119,7 @@ class RankFiles:
         self.points = {name: value for name, value in named.items() if value} | self.points
         self._each("framework", graph_ops.read_framework, out)
         self._each("flops", graph_facts.read_flops, out)
-        if graph := self._paths("graph_desc"):
-            self._try(graph_text.read_descriptions, graph, out)
+        self._each("graph_desc", graph_text.read_descriptions, out)
         for path in self._paths("start_info"):
             self._clock = self._try(msprof.read_clock, path) or self._clock
 
@@ -194,8 +193,8 @@ class RankFiles:
             stated = self._try(graph_ops.read_totals, path, "op_statistic", out)
             if stated is not None:
                 statistics.check_statistic(path, stated, totals, checks)
-        self._each("communication", communication.read_communication, out)
-        self._each("communication_matrix", communication.read_matrix, out)
+        self._each("communication", communication.read_operators, communication.costs, out)
+        self._each("communication_matrix", communication.read_operators, communication.links, out)
         self._each("operator_details", statistics.read_operator_details, out)
         self._each("memory_record", memory.read_memory_record, out)
         self._each("operator_memory", memory.read_operator_memory, out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.minddata.files import LARGEST_MS, ratio, read_json, whole
@@ -11,7 +11,7 @@ from pipeprof.read.source.document import listed, mapping
 from pipeprof.units import NS_PER_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pipeprof.read.source.notes import Notes
@@ -95,16 +95,10 @@ def _host(
         if single[0] == 0:
             single[0] = None
         return [(None, None, value) for value in single]
-    length = max(len(idle), len(user), len(system))
-    columns = [_padded(values, length) for values in (user, system, idle)]
     impossible = sum(value is None or value > 1 for values in (user, system, idle) for value in values)
     notes.count(path, "impossible CPU of the host", impossible)
-    rows = list(zip(*columns, strict=True))
+    rows = zip_longest(user, system, idle)
     return [tuple(value if value is not None and value <= 1 else None for value in row) for row in rows]  # type: ignore[misc]
-
-
-def _padded(values: Sequence[float | None], length: int) -> list[float | None]:
-    return [*values, *[None] * (length - len(values))]
 
 
 def _bytes(path: Path, values: object, what: str, notes: Notes) -> list[int | None]:
