@@ -20,9 +20,11 @@ _HEAD_BYTES = 1 << 16
 _ROWS = 50
 _EVENT_TIME = re.compile(rb'"ts": ?"?([0-9]{1,20}(?:\.[0-9]{1,12})?)')
 _CPU_TIME = re.compile(rb"[; ]([0-9]{16,19}),")
-_COUNTER = {"timeline": "start_time(ms)", "aicpu": "run_start"}
-_EPOCH = {"kernel_details": "Start Time(us)", "memory_record": "Timestamp(us)", "operator_memory":
-          "Allocation Time(us)", "cpu_memory": "Timestamp(ns)"}  # fmt: skip
+_COLUMNS = {
+    "timeline": ("counter", "start_time(ms)"), "aicpu": ("counter", "run_start"),
+    "kernel_details": ("epoch", "Start Time(us)"), "memory_record": ("epoch", "Timestamp(us)"),
+    "operator_memory": ("epoch", "Allocation Time(us)"), "cpu_memory": ("epoch", "Timestamp(ns)"),
+}  # fmt: skip
 _EVENTS = ("step_events", "hccl_events", "task_events", "merged_events")
 
 
@@ -39,17 +41,12 @@ def first_times(files: dict[str, list[Path]]) -> dict[str, int]:
 
 
 def _look(kind: str, path: Path, files: dict[str, list[Path]], by_clock: dict[str, list[int]]) -> None:
-    if kind == "step_trace":
-        times = _column(path, "start_point")
-        for time in times:
+    if kind in ("step_trace", "gpu_steps"):
+        for time in _gpu_times(path) if kind == "gpu_steps" else _column(path, "start_point"):
             by_clock[clock_of(time)].append(time)
-    elif kind == "gpu_steps":
-        for time in _gpu_times(path):
-            by_clock[clock_of(time)].append(time)
-    elif kind in _COUNTER:
-        by_clock["counter"] += _column(path, _COUNTER[kind])
-    elif kind in _EPOCH:
-        by_clock["epoch"] += _column(path, _EPOCH[kind])
+    elif kind in _COLUMNS:
+        clock_name, column = _COLUMNS[kind]
+        by_clock[clock_name] += _column(path, column)
     elif kind == "trace_view":
         by_clock["epoch"] += _matches(path, _EVENT_TIME, "us")
     elif kind in ("cpu_exec", "gpu_exec"):

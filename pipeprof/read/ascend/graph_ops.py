@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -33,24 +32,20 @@ _NODE = re.compile(
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class TotalColumns:
-    """Where a file of totals has what; `unit` of its times, `device` where the operators ran."""
-
-    device: str
-    unit: str
-    name: tuple[str, ...] = ()
-    type: tuple[str, ...] = ()
-    count: tuple[str, ...] = ()
-    total: tuple[str, ...] = ()
-    mean: tuple[str, ...] = ()
-    least: tuple[str, ...] = ()
-    most: tuple[str, ...] = ()
-    on_device: tuple[str, ...] = ()
-    share: tuple[str, ...] = ()  # fractions that must add up to 1
-
-
 _PARTS = ("name", "type", "count", "total", "mean", "least", "most", "on_device", "share")
+
+
+class TotalColumns:
+    """Where a file of totals has what, by `_PARTS`; `unit` of its times, `device` where the operators ran.
+
+    `share`: fractions that must add up to 1.
+    """
+
+    def __init__(self, device: str, unit: str, **columns: tuple[str, ...]) -> None:
+        self.device, self.unit = device, unit
+        self.columns = dict.fromkeys(_PARTS, ()) | columns
+
+
 TOTALS = {
     "aicore_type": TotalColumns("AI_CORE", "ms", type=("kernel_type", "op_type"), count=("execution_frequency",),
                                 total=("total_time", "execution_time")),
@@ -82,7 +77,7 @@ def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[
     is there, the total is mean x count, and unknown without a count.
     """
     sheet, layout = Sheet(path), TOTALS[kind]
-    at = {part: sheet.index(*getattr(layout, part)) for part in _PARTS}
+    at = {part: sheet.index(*names) for part, names in layout.columns.items()}
     core = sheet.index("Core Type")
     totals: dict[tuple[str, str], tuple[int, int]] = {}
     shares, rows = Decimal(0), 0
