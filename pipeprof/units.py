@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 
 NS_PER_MS = 1_000_000
@@ -34,6 +35,11 @@ def ns_from_text(text: str, unit: str) -> int:
         return number * int(10**shift)
     divisor = int(10**-shift)
     return sign * ((abs(number) * 2 + divisor) // (2 * divisor))
+
+
+def utc_now() -> str:
+    """This moment as a manifest says it: `2026-11-24T13:30:00+00:00`."""
+    return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
 
 
 def format_ns(ns: float | None) -> str:

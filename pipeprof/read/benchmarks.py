@@ -45,12 +45,10 @@ class _File(msgspec.Struct):
 def is_benchmark(path: Path) -> bool:
     """Whether the file is JSON with a list of benchmarks."""
     try:
-        data = read_file(path, MOST_BYTES)
-        refuse_many_values(data)
-        found = msgspec.json.decode(data)
+        content = _content(path, Any)
     except (OSError, *BAD_JSON):
         return False
-    return isinstance(found, dict) and isinstance(found.get("benchmarks"), list) and "machine_info" in found
+    return isinstance(content, dict) and isinstance(content.get("benchmarks"), list) and "machine_info" in content
 
 
 def read_benchmarks(paths: Sequence[Path], label: str) -> Measures:
@@ -63,7 +61,7 @@ def read_benchmarks(paths: Sequence[Path], label: str) -> Measures:
     files = sorted(((_decoded(path), path) for path in paths), key=lambda pair: (_time(*pair), str(pair[1])))
     first, first_path = files[0]
     about = _fingerprint(first, first_path)
-    found = Measures(
+    measures = Measures(
         label=label, kind="benchmark", workload="benchmarks", fingerprint=about, created_at=first.datetime,
         git={"revision": first.commit_info["id"], "dirty": first.commit_info.get("dirty")}
         if first.commit_info.get("id") else None, notes=_copies(files), digests=[_digest(file) for file, _ in files],
@@ -75,31 +73,31 @@ def read_benchmarks(paths: Sequence[Path], label: str) -> Measures:
             raise SourceError(
                 f"`{path}` and `{first_path}` differ in {name}", "keep files of one machine in one folder"
             )
-        found.reps[rep] = Repetition(order=_time(file, path), job=_job(file, about))
+        measures.reps[rep] = Repetition(order=_time(file, path), job=_job(file, about))
         for name, median in _medians(file, path).items():
-            found.values.setdefault(f"benchmark/{name}", {})[rep] = median
-    return found
+            measures.values.setdefault(f"benchmark/{name}", {})[rep] = median
+    return measures
 
 
 def _medians(file: _File, path: Path) -> dict[str, float]:
-    found: dict[str, float] = {}
+    medians: dict[str, float] = {}
     for one in file.benchmarks:
         if not math.isfinite(one.stats.median):
             raise SourceError(f"median of `{one.fullname}` in `{path}` is {one.stats.median}", HINT)
-        if one.fullname in found:
+        if one.fullname in medians:
             raise SourceError(f"`{path}` holds `{one.fullname}` twice", HINT)
-        found[one.fullname] = one.stats.median
-    return found
+        medians[one.fullname] = one.stats.median
+    return medians
 
 
 def _copies(files: Sequence[tuple[_File, Path]]) -> list[str]:
     """A note for each file that says the same as one before it, of the same moment: they are one repetition."""
-    known: dict[str, Path] = {}
+    first_with: dict[str, Path] = {}
     notes = []
     for file, path in files:
         content = _digest(file)
-        if known.setdefault(content, path) is not path:
-            notes.append(f"`{path}` is a copy of `{known[content]}`: it was not measured again, though it counts")
+        if first_with.setdefault(content, path) is not path:
+            notes.append(f"`{path}` is a copy of `{first_with[content]}`: it was not measured again, though it counts")
     return notes
 
 
@@ -110,13 +108,18 @@ def _digest(file: _File) -> str:
 
 def _decoded(path: Path) -> _File:
     try:
-        data = read_file(path, MOST_BYTES)
-        refuse_many_values(data)
-        return msgspec.json.decode(data, type=_File)
+        file: _File = _content(path, _File)
     except OSError as error:
         raise SourceError(f"cannot read `{path}`: {error.strerror}", HINT) from error
     except BAD_JSON as error:
         raise SourceError(f"damaged benchmark file `{path}`: {error}", HINT) from error
+    return file
+
+
+def _content(path: Path, kind: Any) -> Any:
+    data = read_file(path, MOST_BYTES)
+    refuse_many_values(data)
+    return msgspec.json.decode(data, type=kind)
 
 
 def _time(file: _File, path: Path) -> int:

@@ -66,26 +66,26 @@ def _move(run: Run, table: str, path: Path, *, keeps_steps: bool) -> None:
     run.manifest.tables[table] = run.manifest.tables.get(table, 0) + rows
 
 
-def _add_manifest(whole: Manifest, part: Manifest) -> None:
+def _add_manifest(manifest: Manifest, part: Manifest) -> None:
     for warning in part.warnings:
-        if warning not in whole.warnings:
-            whole.warnings.append(warning)
+        if warning not in manifest.warnings:
+            manifest.warnings.append(warning)
     for name, value in part.options.items():
-        whole.options.setdefault(name, value)
-    if part.state != "complete" and whole.state != "partial":
-        whole.state, whole.reason = part.state, part.reason
-    elif whole.state == "running":
-        whole.state = part.state
-    named = {entry.what for entry in whole.not_measured}
-    whole.not_measured = [
+        manifest.options.setdefault(name, value)
+    if part.state != "complete" and manifest.state != "partial":
+        manifest.state, manifest.reason = part.state, part.reason
+    elif manifest.state == "running":
+        manifest.state = part.state
+    named = {entry.what for entry in manifest.not_measured}
+    manifest.not_measured = [
         entry
-        for entry in [*whole.not_measured, *(entry for entry in part.not_measured if entry.what not in named)]
-        if not whole.tables.get(entry.what)
+        for entry in [*manifest.not_measured, *(entry for entry in part.not_measured if entry.what not in named)]
+        if not manifest.tables.get(entry.what)
     ]
-    if not whole.reps:
-        whole.reps = part.reps
+    if not manifest.reps:
+        manifest.reps = part.reps
     elif part.reps:
-        known = {rank.rank for rank in whole.reps[0].ranks}
-        whole.reps[0].ranks += [rank for rank in part.reps[0].ranks if rank.rank not in known]
-        whole.reps += part.reps[len(whole.reps) :]
-        whole.reps[0].dur_ns = max(whole.reps[0].dur_ns or 0, part.reps[0].dur_ns or 0)
+        ranks = {rank.rank for rank in manifest.reps[0].ranks}
+        manifest.reps[0].ranks += [rank for rank in part.reps[0].ranks if rank.rank not in ranks]
+        manifest.reps += part.reps[len(manifest.reps) :]
+        manifest.reps[0].dur_ns = max(manifest.reps[0].dur_ns or 0, part.reps[0].dur_ns or 0)

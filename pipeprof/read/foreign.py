@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import shlex
 import shutil
@@ -22,7 +21,7 @@ from pipeprof.record import checksums
 from pipeprof.record.launcher import being_recorded
 from pipeprof.record.plain_file import open_handle, refuse_outside
 from pipeprof.record.run import MANIFEST, Manifest, Run, load, new_run_id
-from pipeprof.units import format_count
+from pipeprof.units import format_count, utc_now
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ KINDS = tuple(reader.kind for reader in READERS)
 
 
 class _Sorted(NamedTuple):
-    known: dict[str, list[Path]]
+    by_kind: dict[str, list[Path]]
     left_out: list[str]
 
 
@@ -66,9 +65,9 @@ def recognise(path: Path, kind: str | None = None) -> str | None:
 
 def holds_known(path: Path) -> bool:
     """Whether a file, or a file in a folder or its `profiler` folder, is one that some reader knows. Never raises."""
-    for place in (path, path / "profiler"):
+    for folder in (path, path / "profiler"):
         try:
-            files = [place] if place.is_file() else sorted(inside for inside in place.iterdir() if inside.is_file())
+            files = [folder] if folder.is_file() else sorted(inside for inside in folder.iterdir() if inside.is_file())
             if any(recognise(file) for file in files):
                 return True
         except (OSError, SourceError):
@@ -97,21 +96,21 @@ def import_path(
     usable is found.
     """
     _check(source, target, force=force)
-    found = _sort(source, target, kind or _trace_alone(source), progress)
-    if not found.known:
+    assigned = _sort(source, target, kind or _trace_alone(source), progress)
+    if not assigned.by_kind:
         if source.is_file() and not source.stat().st_size:
             raise SourceError(
                 f"nothing to import: `{source}` is empty", "the program may have been ended while writing it"
             )
-        raise _nothing(source, len(found.left_out), kind)
-    chosen = [reader for reader in READERS if reader.kind in found.known]
-    run = _new_run(source, target, chosen, found.known)
+        raise _nothing(source, len(assigned.left_out), kind)
+    chosen = [reader for reader in READERS if reader.kind in assigned.by_kind]
+    run = _new_run(source, target, chosen, assigned.by_kind)
     if step is not None:
         run.manifest.options["step_pattern"] = step
     try:
-        _read(chosen, found.known, run, progress)
-        _say_left_out(run.manifest, found.left_out)
-        run.manifest.ended_at = _now()
+        _read(chosen, assigned.by_kind, run, progress)
+        _say_left_out(run.manifest, assigned.left_out)
+        run.manifest.ended_at = utc_now()
         checksums.seal(run)
         run.save()
         return _put_in_place(run, target)
@@ -120,17 +119,17 @@ def import_path(
         raise
 
 
-def _read(chosen: Sequence[Reader], known: dict[str, list[Path]], run: Run, progress: Callable[[str], None]) -> None:
+def _read(chosen: Sequence[Reader], by_kind: dict[str, list[Path]], run: Run, progress: Callable[[str], None]) -> None:
     """Read the files of every kind into one run. Of several kinds, one that has nothing of use makes it partial."""
     if len(chosen) == 1:
-        chosen[0].add_files(known[chosen[0].kind], run, progress)
+        chosen[0].add_files(by_kind[chosen[0].kind], run, progress)
         return
     parts, failed = [], []
     for reader in chosen:
         part = Run(run.path / f".{reader.kind}", msgspec.structs.replace(run.manifest, source=f"import:{reader.kind}"))
         part.manifest = msgspec.convert(msgspec.to_builtins(part.manifest), Manifest)
         try:
-            reader.add_files(known[reader.kind], part, progress)
+            reader.add_files(by_kind[reader.kind], part, progress)
         except SourceError as error:
             failed.append((reader, error))
             shutil.rmtree(part.path, ignore_errors=True)
@@ -200,7 +199,7 @@ def _trace_alone(source: Path) -> str | None:
 
 
 def _sort(source: Path, target: Path, kind: str | None, progress: Callable[[str], None]) -> _Sorted:
-    known: dict[str, list[Path]] = {}
+    by_kind: dict[str, list[Path]] = {}
     left_out: list[str] = []
     for number, path in enumerate(_walk(source, target)):
         if number % 100 == 0:
@@ -208,20 +207,20 @@ def _sort(source: Path, target: Path, kind: str | None, progress: Callable[[str]
         shown = path.name if path == source else str(path.relative_to(source))
         try:
             refuse_outside(path, source)
-            found = recognise(path, kind)
+            reader_kind = recognise(path, kind)
         except SourceError as error:
             left_out.append(f"{shown} ({error.__cause__ or 'cannot be read'})")
             continue
         except OSError as error:
             left_out.append(f"{shown} ({error.strerror})")
             continue
-        if found is None:
+        if reader_kind is None:
             left_out.append(shown)
         else:
-            known.setdefault(found, []).append(path)
-    if len(known) > 1:
-        left_out += [str(path.relative_to(source)) for path in known.pop(_LAST, [])]
-    return _Sorted(known, left_out)
+            by_kind.setdefault(reader_kind, []).append(path)
+    if len(by_kind) > 1:
+        left_out += [str(path.relative_to(source)) for path in by_kind.pop(_LAST, [])]
+    return _Sorted(by_kind, left_out)
 
 
 def _walk(source: Path, target: Path) -> Iterator[Path]:
@@ -229,8 +228,8 @@ def _walk(source: Path, target: Path) -> Iterator[Path]:
     if not source.is_dir():
         yield source
         return
-    for place, folders, names in os.walk(source):
-        here = Path(place)
+    for folder, folders, names in os.walk(source):
+        here = Path(folder)
         folders[:] = sorted(
             name
             for name in folders
@@ -239,7 +238,7 @@ def _walk(source: Path, target: Path) -> Iterator[Path]:
         yield from (here / name for name in sorted(names) if not name.startswith(".") and (here / name).is_file())
 
 
-def _new_run(source: Path, target: Path, chosen: Sequence[Reader], known: dict[str, list[Path]]) -> Run:
+def _new_run(source: Path, target: Path, chosen: Sequence[Reader], by_kind: dict[str, list[Path]]) -> Run:
     folder = target.resolve().with_name(f".{target.resolve().name}.{os.getpid()}.importing")
     try:
         folder.mkdir(parents=True)
@@ -250,11 +249,11 @@ def _new_run(source: Path, target: Path, chosen: Sequence[Reader], known: dict[s
         run_id=new_run_id(),
         source=f"import:{'+'.join(reader.kind for reader in chosen)}",
         workdir=str(Path.cwd()),
-        started_at=_now(),
+        started_at=utc_now(),
         pipeprof_version=__version__,
         options={
             "imported": str(source.resolve()),
-            "files": [str(path.relative_to(base)) for reader in chosen for path in known[reader.kind]],
+            "files": [str(path.relative_to(base)) for reader in chosen for path in by_kind[reader.kind]],
         },
     )
     return Run(folder, manifest)
@@ -268,16 +267,12 @@ def _say_left_out(manifest: Manifest, names: Sequence[str]) -> None:
 
 def _put_in_place(run: Run, target: Path) -> Run:
     """Rename the finished folder. A run that it replaces goes first, and only now."""
-    place = target.resolve()
+    final = target.resolve()
     try:
-        if place.exists():
-            _refuse_recorded(place)
-            shutil.rmtree(place)
-        run.path.rename(place)
+        if final.exists():
+            _refuse_recorded(final)
+            shutil.rmtree(final)
+        run.path.rename(final)
     except OSError as error:
         raise UsageError(f"cannot write `{target}`: {error.strerror}", "choose another folder with -o") from error
     return Run(target, run.manifest)
-
-
-def _now() -> str:
-    return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")

@@ -33,7 +33,7 @@ def imported(file: Path, progress: Callable[[str], None] = lambda _text: None) -
 
     Raises SourceError when it cannot be read, or holds no operators: this is what tables of operators are made of.
     """
-    run = _found(file) or _read(file, progress)
+    run = _cached(file) or _read(file, progress)
     if not run.manifest.tables.get("op") and not run.manifest.tables.get("op_total"):
         kinds = run.manifest.options.get("kinds") or [run.manifest.source.removeprefix("import:")]
         raise SourceError(
@@ -43,11 +43,11 @@ def imported(file: Path, progress: Callable[[str], None] = lambda _text: None) -
     return run
 
 
-def _found(file: Path) -> Run | None:
-    place = cache_folder(IMPORTS) / _key(file)
+def _cached(file: Path) -> Run | None:
+    folder = cache_folder(IMPORTS) / _key(file)
     try:
-        run = load(place)
-        os.utime(place)
+        run = load(folder)
+        os.utime(folder)
     except (PipeprofError, OSError):
         return None
     return run
@@ -55,23 +55,23 @@ def _found(file: Path) -> Run | None:
 
 def _read(file: Path, progress: Callable[[str], None]) -> Run:
     folder = _writable()
-    place = folder / _key(file)
+    target = folder / _key(file)
     try:
         progress(f"reading {file.name}")
-        run = _read_apart(file, place, progress) if _apart(file) else _read_here(file, place, progress)
+        run = _read_apart(file, target, progress) if _apart(file) else _read_here(file, target, progress)
     except UsageError:
-        run_beside = _found(file)  # another process was faster
+        run_beside = _cached(file)  # another process was faster
         if run_beside is None:
             raise
         return run_beside
-    _forget_old(folder, place)
+    _forget_old(folder, target)
     return run
 
 
-def _read_here(file: Path, place: Path, progress: Callable[[str], None]) -> Run:
+def _read_here(file: Path, target: Path, progress: Callable[[str], None]) -> Run:
     from pipeprof.read import foreign  # noqa: PLC0415 - slow to import; a kept import does without
 
-    return foreign.import_path(file, place, progress=progress)
+    return foreign.import_path(file, target, progress=progress)
 
 
 def _apart(file: Path) -> bool:
@@ -79,29 +79,29 @@ def _apart(file: Path) -> bool:
     return file.stat().st_size >= BIG and hasattr(os, "fork") and threading.active_count() == 1
 
 
-def _read_apart(file: Path, place: Path, progress: Callable[[str], None]) -> Run:
+def _read_apart(file: Path, target: Path, progress: Callable[[str], None]) -> Run:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
-        _child(file, place, progress, writer)
+        _child(file, target, progress, writer)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         answer = pipe.read()
     _, status = os.waitpid(child, 0)
     if status == 0:
-        return load(place)
+        return load(target)
     if not answer:
         raise SourceError(f"reading `{file}` was ended by the system (status {status})", "is there enough memory?")
     kind, message, hint = msgspec.json.decode(answer, type=tuple[str, str, str])
     raise (UsageError if kind == UsageError.__name__ else SourceError)(message, hint)
 
 
-def _child(file: Path, place: Path, progress: Callable[[str], None], writer: int) -> NoReturn:
+def _child(file: Path, target: Path, progress: Callable[[str], None], writer: int) -> NoReturn:
     """Read the file; write a refusal to the pipe. Never returns: the parent goes on with the program."""
     status = 1
     try:
-        _read_here(file, place, progress)
+        _read_here(file, target, progress)
         status = 0
     except PipeprofError as error:
         os.write(writer, msgspec.json.encode((type(error).__name__, error.message, error.hint)))

@@ -5,19 +5,25 @@ Starts are ns since the epoch, durations decimal ms with six significant digits,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.source.content import lines
-from pipeprof.units import ns_from_text
+from pipeprof.read.source.numbers import duration, integer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
 _LARGEST = 1 << 61  # no time or size in these files can be larger
-_LONGEST = 1 << 26  # characters of a line
+OPERATOR_BYTES = 1 << 26  # of a line, which has all executions of an operator
+LINE, ITEM = "name;HostCpuOps;start,duration,flag ...", "start_ns,duration_ms,flag"
+_ITEM = re.compile(r"\S+")
+_LAST_PART = re.compile(r"(?P<type>.+?)-op[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -49,38 +55,59 @@ def read_folder(folder: Path) -> tuple[list[Execution], list[PoolSample]]:
 
     Both are empty when the folder has no such files. Raises SourceError for a damaged file.
     """
-    executions: list[Execution] = []
+    recorded: list[Execution] = []
     pool: list[PoolSample] = []
     for path in sorted(folder.glob("cpu_op_execute_timestamp_*.txt")):
         rank = path.stem.rpartition("_")[2]
-        executions += _with_launches(read_executions(path), folder / f"cpu_framework_{rank}.txt")
+        recorded += _with_launches(read_executions(path), folder / f"cpu_framework_{rank}.txt")
     for path in sorted(folder.glob("cpu_ms_memory_record_*.txt")):
         pool += read_pool(path)
-    return executions, sorted(pool, key=lambda sample: sample.t_ns)
+    return recorded, sorted(pool, key=lambda sample: sample.t_ns)
 
 
 def read_executions(path: Path) -> list[Execution]:
-    """Executions of one cpu_op_execute_timestamp file, in order of start."""
-    found = []
-    for number, line in enumerate(lines(path, piece=_LONGEST), 1):
-        if not line.strip():
+    """Executions of one cpu_op_execute_timestamp file, in order of start. Raises SourceError for a damaged one."""
+
+    def refuse(number: int, text: str, expected: str) -> None:
+        raise _damaged(path, number, text, expected)
+
+    listed = executions(path, "ms", refuse)
+    return sorted((Execution(name, start, dur) for start, dur, name, _ in listed), key=lambda one: one.start_ns)
+
+
+def executions(
+    path: Path, unit: str, odd: Callable[[int, str, str], None]
+) -> Iterator[tuple[int, int, str, int]]:  # fmt: skip
+    """(start, duration, full name, position in its operator's line) of the executions in a file, ns.
+
+    `odd` is told of what is none (its line, the text, what was expected) and may raise. Durations are in `unit`.
+    """
+    for number, line in enumerate(lines(path, longest=OPERATOR_BYTES), 1):
+        name, first, rest = line.partition(";")
+        _, second, items = rest.partition(";")
+        if not first or not second or not name:
+            if line.strip():
+                odd(number, line, LINE)
             continue
-        name, _, rest = line.partition(";")
-        _, separator, items = rest.partition(";")
-        if not separator:
-            raise _damaged(path, number, line, "name;HostCpuOps;start,duration,flag ...")
-        for item in items.split():
-            fields = item.split(",")
-            try:
-                found.append(Execution(name, _possible(int(fields[0])), _possible(ns_from_text(fields[1], "ms"))))
-            except (ValueError, IndexError) as error:
-                raise _damaged(path, number, item, "start_ns,duration_ms,flag") from error
-    return sorted(found, key=lambda execution: execution.start_ns)
+        for item, text in enumerate(_ITEM.finditer(items)):
+            fields = text[0].split(",", 3)
+            start, dur = integer(fields[0]), duration(fields[1], unit) if len(fields) > 1 else None
+            if start is None or dur is None or start < 0:
+                odd(number, text[0], ITEM)
+            else:
+                yield start, dur, name, item
+
+
+def launches(path: Path, longest: int = OPERATOR_BYTES) -> Iterator[tuple[str | None, str | None, str | None]]:
+    """(type, last part of the name, shapes) of each launch in a cpu_framework file; None for what it does not say."""
+    for fields in (line.split(";") for line in lines(path, longest=longest) if line.strip()):
+        shapes = "; ".join(field.partition(":")[2] for field in fields[3:] if ":" in field)
+        yield fields[0] or None, (fields[1:2] or [""])[0] or None, shapes or None
 
 
 def read_pool(path: Path) -> list[PoolSample]:
     """Pool samples of one cpu_ms_memory_record file (comma-separated, in spite of its name)."""
-    rows = lines(path, piece=_LONGEST)
+    rows = lines(path, longest=OPERATOR_BYTES)
     header = next(rows, "")
     if header and not header.startswith("Timestamp"):
         raise _damaged(path, 1, header, "Timestamp(ns),Total Allocated(Byte),...")
@@ -93,29 +120,23 @@ def read_pool(path: Path) -> list[PoolSample]:
     return samples
 
 
+@lru_cache(maxsize=1 << 14)
 def op_type(name: str) -> str:
     """Type of an operator from its full name: `Default/c1-Conv2d/Conv2D-op0` is Conv2D."""
     last = name.rpartition("/")[2]
-    head, separator, tail = last.rpartition("-op")
-    return head if separator and tail.isdigit() else last
+    match = _LAST_PART.fullmatch(last)
+    return match["type"] if match else last
 
 
-def _with_launches(executions: list[Execution], path: Path) -> list[Execution]:
+def _with_launches(recorded: list[Execution], path: Path) -> list[Execution]:
     """Types and shapes from the launch list, joined by position; left out when the two do not match."""
-    if not path.is_file():
-        return executions
-    launches = [line.split(";") for line in lines(path, piece=_LONGEST) if line.strip()]
-    if len(launches) != len(executions):
-        return executions
-    joined = []
-    for execution, fields in zip(executions, launches, strict=True):
-        if fields[1:2] and fields[1] and fields[1] != execution.name.rpartition("/")[2]:
-            return executions
-        shapes = "; ".join(field.partition(":")[2] for field in fields[3:] if ":" in field)
-        joined.append(
-            Execution(execution.name, execution.start_ns, execution.dur_ns, fields[0] or None, shapes or None)
-        )
-    return joined
+    listed = list(launches(path)) if path.is_file() else []
+    if len(listed) != len(recorded):
+        return recorded
+    pairs = list(zip(recorded, listed, strict=True))
+    if any(name is not None and name != execution.name.rpartition("/")[2] for execution, (_, name, _) in pairs):
+        return recorded
+    return [replace(execution, type=kind, shapes=shapes) for execution, (kind, _, shapes) in pairs]
 
 
 def _possible(value: int) -> int:
@@ -125,8 +146,8 @@ def _possible(value: int) -> int:
     return value
 
 
-def _damaged(path: Path, number: int, found: str, expected: str) -> SourceError:
+def _damaged(path: Path, number: int, text: str, expected: str) -> SourceError:
     return SourceError(
-        f"damaged line {number} of `{path.name}`: found `{found[:60]}`, expected `{expected}`",
+        f"damaged line {number} of `{path.name}`: found `{text[:60]}`, expected `{expected}`",
         "the process may have been killed while writing it",
     )

@@ -65,10 +65,15 @@ def write_arrow(run: Run, table: str, rep: int, rank: int, data: pa.Table, part:
         temporary.replace(final)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise RunError(
-            f"cannot write `{final}`: {error.strerror or error}", "free some space, then run the same command again"
-        ) from error
+        raise not_written(final, error) from error
     return int(data.num_rows)
+
+
+def not_written(path: Path, error: OSError) -> RunError:
+    """The error for a file of a table that could not be written, on a full disk most often."""
+    return RunError(
+        f"cannot write `{path}`: {error.strerror or error}", "free some space, then run the same command again"
+    )
 
 
 def read(run: Run, table: str) -> pa.Table:

@@ -27,11 +27,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend import share
+from pipeprof.read.ascend import rank as one_rank
 from pipeprof.read.ascend.captures import by_rank
 from pipeprof.read.ascend.cluster import read_cluster
 from pipeprof.read.ascend.first import first_times
-from pipeprof.read.ascend.identify import Found, identify, root_of
+from pipeprof.read.ascend.identify import SourceFile, identify, root_of
 from pipeprof.read.ascend.out import Out
 from pipeprof.read.tables.share import Outcome, Share
 from pipeprof.record.run import Manifest, Run, load
@@ -106,9 +106,9 @@ def read_all(paths):
         captures = ranks.get(rank, [])
         given = [{kind: [str(path) for path in some] for kind, some in files.items()} for files in captures]
         firsts = first_times(captures[0]) if captures else {}
-        with mock.patch.object(share, "Out", Sink):
-            outcome = share.read_rank(
-                Share(share.__name__, rank, given, firsts, cluster.of(rank)), run, lambda _text: None
+        with mock.patch.object(one_rank, "Out", Sink):
+            outcome = one_rank.read_rank(
+                Share(one_rank.__name__, rank, given, firsts, cluster.of(rank)), run, lambda _text: None
             )
         rows += sum(outcome.counts.values())
         assert all("\n" not in words for said in (outcome.notes, outcome.damage) for words, _ in said)
@@ -120,7 +120,7 @@ def read_all(paths):
 def one_kind(path):
     try:
         found = identify(path)
-        return found if found is None else Found(path, found.kind, found.rank, root_of(path))
+        return found if found is None else SourceFile(path, found.kind, found.rank, root_of(path))
     except SourceError as error:
         assert "\n" not in error.message  # noqa: PT017
         return None

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import shlex
-import tempfile
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.errors import MeasureError, SourceError
+from pipeprof.errors import MeasureError
+from pipeprof.experiment.sweep.option_table import Variant, read_option_table
 from pipeprof.experiment.sweep.result import SCHEMA_VERSION
-from pipeprof.read.megengine.option_table import Variant, check_cells, read_option_table
-from pipeprof.record.plain_file import open_file
 from pipeprof.report.words.experiments import noted, reasoned
 from pipeprof.verdict.gate.note import note
 from pipeprof.verdict.sweep import RULES, beyond_noise
@@ -22,6 +17,7 @@ from pipeprof.verdict.sweep_choice import OBJECTIVES, Difference, break_even, ch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
 NS = 1e6  # in a millisecond
 _STAGES = {
@@ -30,8 +26,6 @@ _STAGES = {
     "warmup_second": "warmup_second_ms",
     "steady": "inference_ms",
 }
-_SPLIT, _SECOND = "warmup_first_ms", "warmup_second_ms"
-_NONE = frozenset(["", "-", "--", "---", "----"])
 # Columns that say something about a row and nothing about what was measured; every other one is a setting.
 _REMARKS = frozenset([
     "table_no", "seed_line", "variant_raw", "marked_columns", "inference_speedup_vs_baseline", "note",
@@ -44,7 +38,7 @@ def table_content(path: Path, steps: int | None = None) -> dict[str, Any]:
     Raises SourceError for a file that is none, MeasureError when a table has not exactly one baseline with a time.
     """
     tables: dict[str, list[Variant]] = {}
-    for variant in read_table(path):
+    for variant in read_option_table(path):
         tables.setdefault(variant.table, []).append(variant)
     if not tables:
         raise MeasureError(f"there is no row in `{path}`", "expected a table of option sets")
@@ -65,51 +59,6 @@ def table_content(path: Path, steps: int | None = None) -> dict[str, Any]:
         "session": None,
         **noted([note("no_repetitions")]),
     }
-
-
-def read_table(path: Path) -> list[Variant]:
-    """Rows in file order. A warm-up cell may hold both steps, `30.1/410.1`; `----` is a step that was not made."""
-    try:
-        with io.TextIOWrapper(open_file(path, packed=False), encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            names, rows = list(reader.fieldnames or ()), [_checked(row, reader.line_num, path) for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SourceError(f"cannot read `{path}`: {error}") from error
-    if not any(_is_split(row) for row in rows):
-        return read_option_table(path)
-    names += [name for name in (_SECOND,) if name not in names]
-    with tempfile.TemporaryDirectory() as folder:
-        plain = Path(folder) / path.name
-        with plain.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, names, extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows(_without_split(row) for row in rows)
-        try:
-            return read_option_table(plain)
-        except SourceError as error:
-            raise SourceError(error.message.replace(str(plain), str(path)), error.hint) from error
-
-
-def _checked(row: dict[str, Any], line: int, path: Path) -> dict[str, Any]:
-    try:
-        check_cells(row)
-    except ValueError as error:
-        raise SourceError(f"damaged row in `{path}`, line {line}: {error}") from error
-    if "/" in (row.get(_SPLIT) or "") and row.get(_SECOND):
-        raise SourceError(f"damaged row in `{path}`, line {line}: two numbers for the second warm-up step")
-    return row
-
-
-def _is_split(row: Mapping[str, Any]) -> bool:
-    return any("/" in (row.get(name) or "") or (row.get(name) or "x").strip() in _NONE for name in _STAGES.values())
-
-
-def _without_split(row: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(row)
-    first, slash, second = (row.get(_SPLIT) or "").partition("/")
-    if slash:
-        found[_SPLIT], found[_SECOND] = first.strip(), second.strip()
-    return found | {name: "" for name in _STAGES.values() if (found.get(name) or "").strip() in _NONE}
 
 
 def _base_of(name: str, rows: Sequence[Variant], path: Path) -> Variant:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from pipeprof.read.ascend.identify import Found
+    from pipeprof.read.ascend.identify import SourceFile
     from pipeprof.record.run import Manifest
 
     Files = dict[str, list[Path]]
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 _CYCLE = re.compile(r"(?P<process>.+_[0-9]+)_(?P<time>[0-9]{14,20})_ascend_(?:pt|ms)")
 
 
-def by_rank(found: Sequence[Found], manifest: Manifest) -> dict[int, list[Files]]:
+def by_rank(recognised: Sequence[SourceFile], manifest: Manifest) -> dict[int, list[Files]]:
     """Files of every rank by kind, in order of rank. Kinds in `MANY` may have several.
 
     A rank has one capture, or those of one process in order of time: the cycles of a profiler's schedule. What lies
     beside them goes with the first. Raises SourceError when two captures of a rank are of two processes: an import is
     one training.
     """
-    ranks: dict[int, list[Found]] = defaultdict(list)
-    mine = [item for item in found if item.kind not in ABOUT_ALL]
+    ranks: dict[int, list[SourceFile]] = defaultdict(list)
+    mine = [item for item in recognised if item.kind not in ABOUT_ALL]
     roots = _ranks_of_roots(mine, manifest)
     for item in mine:
         rank = item.rank if item.rank is not None and _own_rank(item, roots) else roots[item.root]
@@ -42,12 +42,12 @@ def by_rank(found: Sequence[Found], manifest: Manifest) -> dict[int, list[Files]
     return {rank: _captures(rank, ranks[rank], manifest) for rank in sorted(ranks)}
 
 
-def _captures(rank: int, found: Sequence[Found], manifest: Manifest) -> list[Files]:
+def _captures(rank: int, recognised: Sequence[SourceFile], manifest: Manifest) -> list[Files]:
     """The rank's files, capture by capture."""
-    cycles = _cycles({item.root for item in found})
+    cycles = _cycles({item.root for item in recognised})
     files: list[Files] = [{} for _ in cycles or (None,)]
-    for item in found:
-        _place(files[cycles.index(item.root) if item.root in cycles else 0], rank, item, manifest)
+    for item in recognised:
+        _assign(files[cycles.index(item.root) if item.root in cycles else 0], rank, item, manifest)
     if len(cycles) > 1:
         manifest.warn("cycles", f"{len(cycles)} captures of one process were put one after the other", rank=rank)
     return files
@@ -61,12 +61,12 @@ def _cycles(roots: Iterable[Path]) -> list[Path]:
     return sorted(named, key=lambda root: (named[root]["time"].ljust(20, "0"), root.name))
 
 
-def _own_rank(item: Found, roots: dict[Path, int | None]) -> bool:
+def _own_rank(item: SourceFile, roots: dict[Path, int | None]) -> bool:
     """Whether the number in a file's name counts: device numbers do only where nothing states the rank."""
     return item.kind in NUMBERED or roots.get(item.root) is None or item.rank == roots[item.root]
 
 
-def _place(mine: Files, rank: int, item: Found, manifest: Manifest) -> None:
+def _assign(mine: Files, rank: int, item: SourceFile, manifest: Manifest) -> None:
     others = mine.setdefault(item.kind, [])
     if not others or item.kind in MANY:
         others.append(item.path)
@@ -90,24 +90,24 @@ def _preference(path: Path) -> tuple[bool, int, str]:
     return OUTPUT not in path.parts, len(path.parts), path.as_posix()
 
 
-def _ranks_of_roots(found: Sequence[Found], manifest: Manifest) -> dict[Path, int | None]:
+def _ranks_of_roots(recognised: Sequence[SourceFile], manifest: Manifest) -> dict[Path, int | None]:
     """Rank of every capture's folder; None for one that has files of several ranks."""
-    roots: dict[Path, list[Found]] = defaultdict(list)
-    for item in found:
+    roots: dict[Path, list[SourceFile]] = defaultdict(list)
+    for item in recognised:
         roots[item.root].append(item)
-    known: dict[Path, int | None] = {}
+    rank_of: dict[Path, int | None] = {}
     for root, items in roots.items():
-        known[root] = _stated(items, manifest)
-    used = {rank for rank in known.values() if rank is not None}
+        rank_of[root] = _stated(items, manifest)
+    used = {rank for rank in rank_of.values() if rank is not None}
     unknown = []
     for root, items in roots.items():
-        if known[root] is not None:
+        if rank_of[root] is not None:
             continue
         numbers = {item.rank for item in items if item.rank is not None}
         rank = next(iter(numbers)) if len(numbers) == 1 else folder_rank(root) if not numbers else None
         if rank is None and not numbers:
             unknown.append(root)
-        known[root] = rank
+        rank_of[root] = rank
         used |= numbers if rank is None else {rank}
     free = (number for number in count() if number not in used)
     of_process: dict[tuple[Path, str], int] = {}
@@ -115,14 +115,14 @@ def _ranks_of_roots(found: Sequence[Found], manifest: Manifest) -> dict[Path, in
         match = _CYCLE.fullmatch(root.name)
         process = (root.parent, match["process"] if match else root.name)
         rank = of_process[process] if process in of_process else next(free)
-        known[root] = of_process[process] = rank
+        rank_of[root] = of_process[process] = rank
         used.add(rank)
         if len(roots) > 1:
             manifest.warn("rank", f"the files in `{root}` do not say their rank: taken for rank {rank}")
-    return known
+    return rank_of
 
 
-def _stated(items: Sequence[Found], manifest: Manifest) -> int | None:
+def _stated(items: Sequence[SourceFile], manifest: Manifest) -> int | None:
     """Rank that a profiler_info file states, inside or in its name."""
     for item in items:
         if item.kind == "profiler_info":

@@ -22,12 +22,12 @@ class Checks:
         self._notes = notes
         self._counts: Counter[tuple[str, str]] = Counter()
 
-    def that(self, holds: bool, path: Path, row: object, rule: str, found: str) -> bool:  # noqa: FBT001 - reads as a sentence
+    def that(self, holds: bool, path: Path, row: object, rule: str, seen: str) -> bool:  # noqa: FBT001 - reads as a sentence
         """Whether a rule holds; when not, the first few rows are named."""
         if not holds:
             self._counts[path.name, rule] += 1
             if self._counts[path.name, rule] <= _SPELLED_OUT:
-                self._notes.add("self_check", f"`{path.name}`, row {row}: {rule}, found {found}")
+                self._notes.add("self_check", f"`{path.name}`, row {row}: {rule}, found {seen}")
         return holds
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from pipeprof.read.ascend.values import collective_kind
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.document import document, mapping, text
 from pipeprof.read.source.nested import entries
-from pipeprof.read.source.numbers import duration, size, whole
+from pipeprof.read.source.numbers import duration, integer, size
 from pipeprof.read.tables.operators import LONGEST
 
 if TYPE_CHECKING:
@@ -25,39 +25,31 @@ if TYPE_CHECKING:
     Row = tuple[str, dict[str, Any]]
 
 _STEP = re.compile(r"(?:step)?([0-9]{1,12})")
-_LINK = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
+LINK = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
 MB = 1000  # 20.97152 MB are 20 MiB
 TOTAL = "Total Op Info"  # a sum over the others
 _TIMES = {"dur_ns": "Elapse", "transit_ns": "Transit", "wait_ns": "Wait", "sync_ns": "Synchronization",
           "idle_ns": "Idle"}  # fmt: skip
 
 
-def read_communication(path: Path, out: Out) -> None:
-    """Times in ms to `collective_cost`, moved data per kind of link to `rank_link`."""
-    _read(path, costs, out)
-
-
-def read_matrix(path: Path, out: Out) -> None:
-    """Data moved between two ranks per operator, to `rank_link`."""
-    _read(path, links, out)
-
-
-def _read(path: Path, rows_of: Callable[[str, dict[str, Any]], Iterator[Row]], out: Out) -> None:
-    found = 0
-    for (step_name, _kind, full), said in entries(path, 3):
-        found += 1
-        number = _STEP.fullmatch(step_name)
-        step = None
-        if number:
-            step = out.steps.position(int(number[1])) if out.steps.source else out.steps.know(int(number[1]))
-        seen = False
-        for table, values in rows_of(full, mapping(said)):
-            seen = True
+def read_operators(path: Path, rows_of: Callable[[str, dict[str, Any]], Iterator[Row]], out: Out) -> None:
+    """The rows of each operator of each step: its `costs` (and what it moved by kind of link), or its `links`."""
+    operators = 0
+    for operators, ((step_name, _kind, full), said) in enumerate(entries(path, 3), 1):  # noqa: B007 - their number counts
+        step = out.step_of(step_number(step_name))
+        rows = list(rows_of(full, mapping(said)))
+        for table, values in rows:
             out.add(table, step=step, **values)
-        if not seen and full != TOTAL and rows_of is costs:
+        if not rows and full != TOTAL and rows_of is costs:
             out.notes.count(path, "operator without an elapsed time")
-    if not found and not _is_empty(path):
+    if not operators and not _is_empty(path):
         raise SourceError(f"no communication operator in `{path}`, expected step -> kind -> operator", HINT)
+
+
+def step_number(text: str) -> int | None:
+    """The number in a key such as `step12` or `12`."""
+    match = _STEP.fullmatch(text)
+    return int(match[1]) if match else None
 
 
 def _is_empty(path: Path) -> bool:
@@ -82,7 +74,7 @@ def links(full: str, said: dict[str, Any]) -> Iterator[Row]:
     """Rows of one operator of `communication_matrix.json`; none for a sum."""
     name, group = _parts(full)
     for link, moved in said.items():
-        ends = _LINK.fullmatch(link)
+        ends = LINK.fullmatch(link)
         if ends and name != TOTAL:
             transport = text(mapping(moved).get("Transport Type"))
             yield from _link(name, group, (int(ends[1]), int(ends[2])), transport, mapping(moved))
@@ -108,5 +100,5 @@ def _link(
 
 def stated_rank(path: Path) -> int | None:
     """`rank_id` of a profiler_info file."""
-    value = whole(text(mapping(document(path)).get("rank_id")))
+    value = integer(text(mapping(document(path)).get("rank_id")))
     return value if value is not None and 0 <= value < 1_000_000 else None

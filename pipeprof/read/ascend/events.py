@@ -48,20 +48,11 @@ class Event(Bare, gc=False):
 _T = TypeVar("_T", bound=Bare)
 
 
-def bare_events(path: Path, notes: Notes, chunk: int = CHUNK) -> Iterator[list[Bare]]:
-    """Events in the order of the file, some thousands at a time.
+def events(path: Path, kind: type[_T], notes: Notes, chunk: int = CHUNK) -> Iterator[list[_T]]:
+    """Events of a kind (`Bare`, or `Event`) in the order of the file, some thousands at a time.
 
     What is damaged is passed over, and raised as SourceError after the last event.
     """
-    return _batches(path, Bare, notes, chunk)
-
-
-def events(path: Path, notes: Notes, chunk: int = CHUNK) -> Iterator[list[Event]]:
-    """As `bare_events`, with arguments."""
-    return _batches(path, Event, notes, chunk)
-
-
-def _batches(path: Path, kind: type[_T], notes: Notes, chunk: int) -> Iterator[list[_T]]:
     many, one = msgspec.json.Decoder(list[kind]), msgspec.json.Decoder(kind)  # type: ignore[valid-type]
     trace = Trace(path, Decoders(many.decode, lambda text: decode_one(text, one)), chunk, LARGEST_EVENT)
     for batch in trace.batches():
@@ -91,26 +82,26 @@ def marked(path: Path, marks: tuple[bytes, ...]) -> Iterator[dict[str, Any] | No
 
 def _around(data: bytes, marks: tuple[bytes, ...], begin: int, limit: int) -> Iterator[dict[str, Any] | None]:
     for mark in marks:
-        place = data.find(mark, begin)
-        while 0 <= place < limit:
-            yield _enclosing(data, place, _SHORT) or _enclosing(data, place, _WINDOW)
-            place = data.find(mark, place + len(mark))
+        at = data.find(mark, begin)
+        while 0 <= at < limit:
+            yield _enclosing(data, at, _SHORT) or _enclosing(data, at, _WINDOW)
+            at = data.find(mark, at + len(mark))
 
 
-def _enclosing(data: bytes, place: int, length: int) -> dict[str, Any] | None:
+def _enclosing(data: bytes, at: int, length: int) -> dict[str, Any] | None:
     """The event of at most this length around a place: from one of the brackets in front of it."""
-    begin = place
+    begin = at
     for _ in range(4):
-        begin = data.rfind(b"{", max(0, place - length), begin)
+        begin = data.rfind(b"{", max(0, at - length), begin)
         if begin < 0:
             return None
         text = data[begin : begin + length].decode("utf-8", "replace")
         try:
-            found, _ = _JSON.raw_decode(text)
+            event, _ = _JSON.raw_decode(text)
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict) and "ph" in found:
-            return found
+        if isinstance(event, dict) and "ph" in event:
+            return event
     return None
 
 

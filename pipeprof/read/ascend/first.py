@@ -10,7 +10,7 @@ from pipeprof.read.ascend.msprof import read_clock
 from pipeprof.read.ascend.step_trace import clock_of
 from pipeprof.read.ascend.values import ticks
 from pipeprof.read.source.content import BROKEN, open_bytes
-from pipeprof.read.source.numbers import ns, whole
+from pipeprof.read.source.numbers import integer, ns
 from pipeprof.read.source.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -20,68 +20,65 @@ _HEAD_BYTES = 1 << 16
 _ROWS = 50
 _EVENT_TIME = re.compile(rb'"ts": ?"?([0-9]{1,20}(?:\.[0-9]{1,12})?)')
 _CPU_TIME = re.compile(rb"[; ]([0-9]{16,19}),")
-_COUNTER = {"timeline": "start_time(ms)", "aicpu": "run_start"}
-_EPOCH = {"kernel_details": "Start Time(us)", "memory_record": "Timestamp(us)", "operator_memory":
-          "Allocation Time(us)", "cpu_memory": "Timestamp(ns)"}  # fmt: skip
+_COLUMNS = {
+    "timeline": ("counter", "start_time(ms)"), "aicpu": ("counter", "run_start"),
+    "kernel_details": ("epoch", "Start Time(us)"), "memory_record": ("epoch", "Timestamp(us)"),
+    "operator_memory": ("epoch", "Allocation Time(us)"), "cpu_memory": ("epoch", "Timestamp(ns)"),
+}  # fmt: skip
 _EVENTS = ("step_events", "hccl_events", "task_events", "merged_events")
 
 
 def first_times(files: dict[str, list[Path]]) -> dict[str, int]:
     """First time (ns) by clock in one rank's files. What cannot be read is passed over: reading it will say so."""
-    found: dict[str, list[int]] = {"counter": [], "epoch": [], "raw": []}
+    by_clock: dict[str, list[int]] = {"counter": [], "epoch": [], "raw": []}
     for kind, paths in files.items():
         for path in paths:
             try:
-                _look(kind, path, files, found)
+                _look(kind, path, files, by_clock)
             except (SourceError, *BROKEN):
                 continue
-    return {clock: min(times) for clock, times in found.items() if times}
+    return {clock: min(times) for clock, times in by_clock.items() if times}
 
 
-def _look(kind: str, path: Path, files: dict[str, list[Path]], found: dict[str, list[int]]) -> None:
-    if kind == "step_trace":
-        times = _column(path, "start_point")
-        for time in times:
-            found[clock_of(time)].append(time)
-    elif kind == "gpu_steps":
-        for time in _gpu_times(path):
-            found[clock_of(time)].append(time)
-    elif kind in _COUNTER:
-        found["counter"] += _column(path, _COUNTER[kind])
-    elif kind in _EPOCH:
-        found["epoch"] += _column(path, _EPOCH[kind])
+def _look(kind: str, path: Path, files: dict[str, list[Path]], by_clock: dict[str, list[int]]) -> None:
+    if kind in ("step_trace", "gpu_steps"):
+        for time in _gpu_times(path) if kind == "gpu_steps" else _column(path, "start_point"):
+            by_clock[clock_of(time)].append(time)
+    elif kind in _COLUMNS:
+        clock_name, column = _COLUMNS[kind]
+        by_clock[clock_name] += _column(path, column)
     elif kind == "trace_view":
-        found["epoch"] += _matches(path, _EVENT_TIME, "us")
+        by_clock["epoch"] += _matches(path, _EVENT_TIME, "us")
     elif kind in ("cpu_exec", "gpu_exec"):
-        found["epoch"] += _matches(path, _CPU_TIME, "ns")
+        by_clock["epoch"] += _matches(path, _CPU_TIME, "ns")
     elif kind in _EVENTS:
         clock = read_clock(next(iter(files.get("start_info", [])), None))
-        found[clock.name] += [time + clock.offset_ns for time in _matches(path, _EVENT_TIME, "us")]
+        by_clock[clock.name] += [time + clock.offset_ns for time in _matches(path, _EVENT_TIME, "us")]
 
 
 def _column(path: Path, name: str) -> list[int]:
     sheet = Sheet(path)
     index = sheet.index(name, f"Task {name}")
-    found = []
+    values = []
     if index is not None:
         unit = "ms" if "(ms)" in name else "ns" if "(ns)" in name else "us"
         for number, (_, row) in enumerate(sheet.rows()):
             if number >= _ROWS:
                 break
-            if name == "start_point" and not whole(row[sheet.need("step_num")]):  # the average row
+            if name == "start_point" and not integer(row[sheet.need("step_num")]):  # the average row
                 continue
             value = ticks(row[index]) if name == "start_point" else ns(row[index], unit)
             if value is not None and value > 0:
-                found.append(value)
+                values.append(value)
     sheet.close()
-    return found
+    return values
 
 
 def _gpu_times(path: Path) -> list[int]:
     with open_bytes(path) as file:
         first = file.read(_HEAD_BYTES).partition(b"\n")[0].decode("utf-8", "replace").split()
     if first and "," in first[0]:
-        return [time for item in first[:4] if (time := whole(item.rpartition(",")[2]))]
+        return [time for item in first[:4] if (time := integer(item.rpartition(",")[2]))]
     return [time for item in first[1:2] if (time := ticks(item.partition(",")[0]))]
 
 

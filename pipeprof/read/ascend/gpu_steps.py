@@ -14,7 +14,7 @@ from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.step_trace import Event, Step, add_steps
 from pipeprof.read.ascend.values import ticks
 from pipeprof.read.source.content import HINT, whole_text
-from pipeprof.read.source.numbers import whole
+from pipeprof.read.source.numbers import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +73,7 @@ def _pair(text: str) -> tuple[int, int] | None:
 
 def _steps_of_lines(path: Path, lines: list[list[str]], out: Out) -> Iterator[Step]:
     for number, line in enumerate(lines, 1):
-        times = [whole(item.rpartition(",")[2]) for item in line[:4]]
+        times = [integer(item.rpartition(",")[2]) for item in line[:4]]
         if len(times) < 4 or None in times or times != sorted(times, key=lambda time: time or 0):
             out.notes.count(path, "step without start, FP, BP and end in this order")
             continue
@@ -81,7 +81,7 @@ def _steps_of_lines(path: Path, lines: list[list[str]], out: Out) -> Iterator[St
         events = []
         for index, item in enumerate(line[4:]):
             name, first, last = [*item.rsplit(",", 2), "", ""][:3]
-            begin, stop = whole(first), whole(last)
+            begin, stop = integer(first), integer(last)
             if begin is not None and stop is not None and 0 < begin <= stop:
                 events.append(Event(f"stream_ops_{index}_{name.rpartition('/')[2]}", begin, stop))
         yield Step(number, start, fp, bp, end, tuple(events), number)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.errors import SourceError
+from pipeprof.read.ascend.communication import LINK
 from pipeprof.read.ascend.values import collective_kind
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.document import mapping, text
-from pipeprof.read.source.numbers import duration, size, whole
+from pipeprof.read.source.numbers import duration, integer, size
 from pipeprof.read.source.sheet import Sheet, field
 from pipeprof.record.document import BAD_JSON
 
@@ -23,14 +24,13 @@ if TYPE_CHECKING:
 _DECODER = msgspec.json.Decoder(float_hook=str)
 _STREAM = re.compile(r"stream_[0-9a-z]+_[0-9]+_(.+)")
 _PARALLEL = re.compile(r"ascend_cluster_analyse_([a-z]+)-parallel_([0-9]{1,6})_([0-9]{1,6})_[0-9]{1,6}\.csv")
-_LINK = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
 KB = 1000  # of these files: 4.096 KB in 0.00237 ms are given as 1728270 KB/s
 
 
 def parallelism(path: Path) -> dict[str, Any]:
     """Kind of parallelism, pipeline stages and ranks of the job: only the file's name says it."""
-    said = _PARALLEL.match(path.name)
-    return {"mode": said[1], "stages": int(said[2]), "ranks": int(said[3])} if said else {}
+    match = _PARALLEL.match(path.name)
+    return {"mode": match[1], "stages": int(match[2]), "ranks": int(match[3])} if match else {}
 
 
 def read_hccl(path: Path, out: Out) -> None:
@@ -38,12 +38,12 @@ def read_hccl(path: Path, out: Out) -> None:
     sheet = Sheet(path)
     step_at, cost_at, wait_at = sheet.need("step_num"), sheet.need("communication_cost"), sheet.need("wait_cost")
     ops_at = sheet.index("communication_operator_cost")
-    found = 0
+    steps = 0
     for line, row in sheet.rows():
-        number = whole(row[step_at])
+        number = integer(row[step_at])
         if number is None or number <= 0:
             continue
-        found += 1
+        steps += 1
         step = out.steps.position(number)
         transit, wait = duration(row[cost_at], "ms"), duration(row[wait_at], "ms")
         out.add("collective_cost", step=step, transit_ns=transit, wait_ns=wait)
@@ -54,7 +54,7 @@ def read_hccl(path: Path, out: Out) -> None:
             continue
         for name, cost in costs.items():
             _add_operator(path, name, cost, step, out)
-    if not found:
+    if not steps:
         raise SourceError(f"no step in `{path}`, expected one row for each", HINT)
 
 
@@ -69,7 +69,7 @@ def _add_operator(path: Path, name: str, cost: Any, step: int | None, out: Out) 
         transit_ns=duration(text(cost[1]), "ms"), wait_ns=duration(text(cost[2]), "ms"),
     )  # fmt: skip
     for link, transports in mapping(cost[3]).items():
-        ends = _LINK.fullmatch(link)
+        ends = LINK.fullmatch(link)
         for transport, values in mapping(transports).items():
             if ends and isinstance(values, list) and len(values) >= 2:
                 out.add(

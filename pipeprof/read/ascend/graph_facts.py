@@ -30,10 +30,10 @@ def read_flops(path: Path, out: Out) -> None:
     name_at = sheet.need("full_kernel_name", "op_full_name", "full_name")
     at = [index for name in _WORK if (index := sheet.index(name)) is not None]
     for line, row in sheet.rows():
-        name, found = field(row, name_at), [decimal(field(row, index)) for index in at]
-        known = [value for value in found if value is not None and value >= 0]
-        total = sum(known, Decimal(0)) * _MILLION
-        if not name or not known or total >= LARGEST:
+        name, cells = field(row, name_at), [decimal(field(row, index)) for index in at]
+        counts = [value for value in cells if value is not None and value >= 0]
+        total = sum(counts, Decimal(0)) * _MILLION
+        if not name or not counts or total >= LARGEST:
             out.odd(path, "row without a name and a count", f"line {line}")
             continue
         remember(name, {"flops": int(total.to_integral_value())}, out)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
+from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.source.content import HINT, whole_text
 from pipeprof.read.source.document import mapping
-from pipeprof.read.source.numbers import decimal, duration, ns, whole
+from pipeprof.read.source.numbers import decimal, duration, integer, ns
 from pipeprof.read.source.sheet import Sheet, field
 from pipeprof.read.tables.operators import LONGEST, MOST
 from pipeprof.record.document import BAD_JSON
@@ -27,31 +26,26 @@ if TYPE_CHECKING:
     from pipeprof.read.ascend.out import Out
 
 CLOCK = "counter"
-_LAST_PART = re.compile(r"(?P<type>.+?)-op[0-9]+")
 _NODE = re.compile(
     r"Node:(?P<node>[^,]{1,200}), Run s?tart:(?P<start>[0-9]{1,18}),(?:[^N]{0,200}?,)? ?Run end:(?P<end>[0-9]{1,18})"
     r"[^N]{0,400}?dispatchTime=(?P<dispatch>[0-9]{1,12}) us, totalTime=(?P<total>[0-9]{1,12}) us"
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class TotalColumns:
-    """Where a file of totals has what; `unit` of its times, `device` where the operators ran."""
-
-    device: str
-    unit: str
-    name: tuple[str, ...] = ()
-    type: tuple[str, ...] = ()
-    count: tuple[str, ...] = ()
-    total: tuple[str, ...] = ()
-    mean: tuple[str, ...] = ()
-    least: tuple[str, ...] = ()
-    most: tuple[str, ...] = ()
-    on_device: tuple[str, ...] = ()
-    share: tuple[str, ...] = ()  # fractions that must add up to 1
-
-
 _PARTS = ("name", "type", "count", "total", "mean", "least", "most", "on_device", "share")
+
+
+class TotalColumns:
+    """Where a file of totals has what, by `_PARTS`; `unit` of its times, `device` where the operators ran.
+
+    `share`: fractions that must add up to 1.
+    """
+
+    def __init__(self, device: str, unit: str, **columns: tuple[str, ...]) -> None:
+        self.device, self.unit = device, unit
+        self.columns = dict.fromkeys(_PARTS, ()) | columns
+
+
 TOTALS = {
     "aicore_type": TotalColumns("AI_CORE", "ms", type=("kernel_type", "op_type"), count=("execution_frequency",),
                                 total=("total_time", "execution_time")),
@@ -83,9 +77,9 @@ def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[
     is there, the total is mean x count, and unknown without a count.
     """
     sheet, layout = Sheet(path), TOTALS[kind]
-    at = {part: sheet.index(*getattr(layout, part)) for part in _PARTS}
+    at = {part: sheet.index(*names) for part, names in layout.columns.items()}
     core = sheet.index("Core Type")
-    found: dict[tuple[str, str], tuple[int, int]] = {}
+    totals: dict[tuple[str, str], tuple[int, int]] = {}
     shares, rows = Decimal(0), 0
     for line, row in sheet.rows():
         shares, rows = shares + (decimal(field(row, at["share"])) or 0), rows + 1
@@ -96,7 +90,7 @@ def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[
             out.odd(path, "row without a name or a time", f"line {line}")
             continue
         if type_ is None and name is not None:
-            type_ = out.info.get(name, {}).get("type") or type_of(name)
+            type_ = out.info.get(name, {}).get("type") or op_type(name)
         out.add(
             "op_total", source=kind, name=name, type=type_, device=device or None, count=count, total_ns=total,
             mean_ns=mean, shapes=out.info.get(name or "", {}).get("in_shapes"),
@@ -105,12 +99,12 @@ def read_totals(path: Path, kind: str, out: Out) -> dict[tuple[str, str], tuple[
             device_ns=duration(field(row, at["on_device"]), layout.unit),
         )  # fmt: skip
         key = (name or type_ or "", device)
-        if count is not None and total is not None and (key in found or len(found) < MOST):
-            before = found.get(key, (0, 0))
-            found[key] = (before[0] + count, before[1] + total)
+        if count is not None and total is not None and (key in totals or len(totals) < MOST):
+            before = totals.get(key, (0, 0))
+            totals[key] = (before[0] + count, before[1] + total)
     if at["share"] is not None:
         _check_shares(path, shares, rows, out)
-    return found
+    return totals
 
 
 def _check_shares(path: Path, total: Decimal, rows: int, out: Out) -> None:
@@ -120,7 +114,7 @@ def _check_shares(path: Path, total: Decimal, rows: int, out: Out) -> None:
 
 
 def _amounts(row: list[str], at: dict[str, int | None], unit: str) -> tuple[int | None, int | None, int | None]:
-    count = whole(field(row, at["count"]).removesuffix(".0"))
+    count = integer(field(row, at["count"]).removesuffix(".0"))
     count = count if count is not None and count > 0 else None
     total, mean = duration(field(row, at["total"]), unit), duration(field(row, at["mean"]), unit)
     if total is None and mean is not None and count is not None:
@@ -135,14 +129,6 @@ def _amounts(row: list[str], at: dict[str, int | None], unit: str) -> tuple[int 
 def rounded_mean(total: int, count: int) -> int:
     """Return total / count, rounded half up, for whole numbers that are not negative."""
     return (2 * total + count) // (2 * count)
-
-
-@lru_cache(maxsize=1 << 14)
-def type_of(name: str) -> str:
-    """Type of an operator from its full name: `Default/c1-Conv2d/Conv2D-op0` is Conv2D."""
-    last = name.rpartition("/")[2]
-    found = _LAST_PART.fullmatch(last)
-    return found["type"] if found else last
 
 
 def read_framework(path: Path, out: Out) -> None:
@@ -198,7 +184,7 @@ def read_timeline(path: Path, out: Out) -> None:
         if start is None or dur is None or not name:
             out.odd(path, "row without a name, a start and a duration", f"line {line}")
             continue
-        kind = out.info.get(name, {}).get("type") or type_of(name)
+        kind = out.info.get(name, {}).get("type") or op_type(name)
         out.add(
             "op", op_id=out.operator(name, kind, "AI_CORE"), step=out.steps.at(start, CLOCK),
             start_ns=out.at(start, CLOCK), dur_ns=dur, self_ns=dur, track=f"stream {field(row, stream_at)}",
@@ -226,7 +212,7 @@ def aicpu_records(path: Path) -> Iterator[tuple[str, int | None, int | None, int
     """(node, run start, run end, dispatch, total) in ns, one per task in the log."""
     for item in _NODE.finditer(whole_text(path, 1 << 26)):
         times = [ns(item[part], "us") for part in ("start", "end", "dispatch", "total")]
-        yield type_of(item["node"]), times[0], times[1], times[2], times[3]
+        yield op_type(item["node"]), times[0], times[1], times[2], times[3]
 
 
 def _add_aicpu(

@@ -92,7 +92,7 @@ MANY = frozenset(["training_trace", "ts_track", "graph_desc", "task_desc", "poin
                   "merged_events", "step_events", "memory_record", "aicpu_log", "kernel_details"])  # fmt: skip
 
 
-class Found(NamedTuple):
+class SourceFile(NamedTuple):
     """A recognised file. `rank` as its name says, else None; `root` is the folder of its capture."""
 
     path: Path
@@ -101,7 +101,7 @@ class Found(NamedTuple):
     root: Path
 
 
-def identify(path: Path) -> Found | None:
+def identify(path: Path) -> SourceFile | None:
     """What a file is; None for anything that is not known. Raises SourceError for a file that cannot be read."""
     name = path.name.removesuffix(".gz")
     try:
@@ -118,7 +118,7 @@ def identify(path: Path) -> Found | None:
     kind = _by_content(head, tail, name) or _named(name)
     if kind is None:
         return None
-    return Found(path, kind, _rank(path, kind), root_of(path))
+    return SourceFile(path, kind, _rank(path, kind), root_of(path))
 
 
 def root_of(path: Path) -> Path:
@@ -131,10 +131,10 @@ def root_of(path: Path) -> Path:
 
 def folder_rank(folder: Path) -> int | None:
     """The rank in a folder's name or its parent's, as in `rank3_ascend_pt`."""
-    for place in (folder, folder.parent):
-        found = _FOLDER_RANK.search(place.name)
-        if found:
-            return int(found[1])
+    for candidate in (folder, folder.parent):
+        match = _FOLDER_RANK.search(candidate.name)
+        if match:
+            return int(match[1])
     return None
 
 
@@ -142,10 +142,10 @@ def _rank(path: Path, kind: str) -> int | None:
     device = _DEVICE.search(str(path.parent.name) + "/" + str(path.parent.parent.name))
     if kind in ("step_events", "hccl_events", "task_events", "merged_events", "start_info", "device_info"):
         return int(device[1]) if device else None
-    found = _RANK.search(path.name) if kind in NUMBERED or kind == "profiler_info" else None
+    match = _RANK.search(path.name) if kind in NUMBERED or kind == "profiler_info" else None
     if kind in ("training_trace", "graph_desc", "task_desc", "point", "ts_track", "aicpu_log"):
-        found = re.search(r"\.([0-9]{1,6})\.slice_", path.name)
-    return int(found[1]) if found else None
+        match = re.search(r"\.([0-9]{1,6})\.slice_", path.name)
+    return int(match[1]) if match else None
 
 
 def _named(name: str) -> str | None:

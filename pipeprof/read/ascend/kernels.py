@@ -18,7 +18,7 @@ from pyarrow import csv as pacsv
 from pipeprof.read.ascend.values import collective_kind
 from pipeprof.read.source.content import BROKEN, cannot_read
 from pipeprof.read.source.number_columns import nanoseconds, nullable
-from pipeprof.read.source.numbers import whole
+from pipeprof.read.source.numbers import integer
 from pipeprof.read.source.sheet import Sheet, line_blocks
 from pipeprof.read.tables.operators import LONGEST
 
@@ -51,7 +51,7 @@ class Totals(NamedTuple):
     of: dict[tuple[str, str], list[int]]
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether these are all."""
         return len(self.of) < MOST_TYPES
 
@@ -101,11 +101,9 @@ def _parsed(block: bytes, names: list[str], wanted: list[str], short: _Short, *,
     types = dict.fromkeys(names, pa.binary())
     try:
         return pacsv.read_csv(
-            pa.BufferReader(block),
-            options,
-            pacsv.ParseOptions(invalid_row_handler=short.take),
+            pa.BufferReader(block), options, pacsv.ParseOptions(invalid_row_handler=short.take),
             pacsv.ConvertOptions(column_types=types, include_columns=wanted),
-        )
+        )  # fmt: skip
     except pa.ArrowInvalid as error:
         if "Empty CSV" not in str(error):
             raise
@@ -149,7 +147,7 @@ class _Kernels:
 
     def __init__(self, out: Out, totals: Totals) -> None:
         self._out, self._totals = out, totals
-        self._known: dict[bytes, _Kernel] = {}
+        self._kernels: dict[bytes, _Kernel] = {}
 
     def of(self, batch: pa.RecordBatch) -> tuple[list[_Kernel], NDArray[np.int64]]:
         """Different operators of a batch, and which one each row is."""
@@ -157,25 +155,25 @@ class _Kernels:
         joined = pc.binary_join_element_wise(*(batch[name] for name in there), pa.scalar(_SEPARATOR, pa.binary()))
         encoded = joined.dictionary_encode()
         places = [_KEY.index(name) for name in there]
-        if len(self._known) > REMEMBERED:
-            self._known.clear()
-        known = self._known
-        found = [known.get(text) or self._new(text, places) for text in encoded.dictionary.to_pylist()]
-        return found, np.asarray(encoded.indices).astype(np.int64)
+        if len(self._kernels) > REMEMBERED:
+            self._kernels.clear()
+        kernel_of = self._kernels
+        kernels = [kernel_of.get(text) or self._new(text, places) for text in encoded.dictionary.to_pylist()]
+        return kernels, np.asarray(encoded.indices).astype(np.int64)
 
     def _new(self, text: bytes, places: list[int]) -> _Kernel:
         fields = [""] * len(_KEY)
-        for place, part in zip(places, text.decode("utf-8", "replace").split("\x1f"), strict=False):
-            fields[place] = part.strip().strip('"')
+        for position, part in zip(places, text.decode("utf-8", "replace").split("\x1f"), strict=False):
+            fields[position] = part.strip().strip('"')
         name, kind, core, inputs, outputs = (None if part in ("", "N/A") else part for part in fields)
         if fields[0].startswith("hcom_") or fields[2] in ("HCCL", "COMMUNICATION"):
             made = _Kernel(tuple(fields), -1, None)
         else:
             op_id = self._out.operator(name, kind, core, inputs, out_shapes=outputs)
             where = (fields[1], fields[2])
-            counted = self._totals.whole or where in self._totals.of
+            counted = self._totals.complete or where in self._totals.of
             made = _Kernel(tuple(fields), op_id, self._totals.of[where] if counted else None)
-        self._known[text] = made
+        self._kernels[text] = made
         return made
 
 
@@ -191,9 +189,9 @@ def _add_batch(path: Path, batch: pa.RecordBatch, out: Out, kernels: _Kernels) -
         return
     for edge in (start.min(), (start + dur).max()):
         out.at(int(edge), CLOCK)
-    found, codes = kernels.of(batch)
-    _sum_up(found, codes, dur)
-    ids = np.array([kernel.op_id for kernel in found], np.int64)[codes]
+    operators, codes = kernels.of(batch)
+    _sum_up(operators, codes, dur)
+    ids = np.array([kernel.op_id for kernel in operators], np.int64)[codes]
     lengths = pa.array(dur)
     common = {
         "step": _steps(batch, out), "track": _tracks(batch), "start_ns": pa.array(start - out.zeros.get(CLOCK, 0)),
@@ -201,17 +199,17 @@ def _add_batch(path: Path, batch: pa.RecordBatch, out: Out, kernels: _Kernels) -
     }  # fmt: skip
     own = {"op_id": pa.array(ids), "self_ns": lengths}
     if "wait" in batch.schema.names:
-        wait, known = nanoseconds(batch["wait"])
-        own["wait_ns"] = nullable(wait, known & (wait >= 0))
+        wait, has_wait = nanoseconds(batch["wait"])
+        own["wait_ns"] = nullable(wait, has_wait & (wait >= 0))
     is_op = ids >= 0
     out.add_columns("op", {**common, **own}, is_op)
     if not is_op.all():
-        out.add_columns("collective", {**common, **_collective(found, codes)}, ~is_op)
+        out.add_columns("collective", {**common, **_collective(operators, codes)}, ~is_op)
 
 
-def _collective(found: list[_Kernel], codes: NDArray[np.int64]) -> dict[str, pa.Array]:
+def _collective(operators: list[_Kernel], codes: NDArray[np.int64]) -> dict[str, pa.Array]:
     """Columns of `collective` alone."""
-    names = [kernel.key[0] for kernel in found]
+    names = [kernel.key[0] for kernel in operators]
     facts = {
         "name": [name[:LONGEST] for name in names], "kind": [collective_kind(name) for name in names],
         "group_name": [_group(name) for name in names],
@@ -229,28 +227,23 @@ def _steps(batch: pa.RecordBatch, out: Out) -> pa.Array:
     if "step" not in batch.schema.names:
         return pa.nulls(batch.num_rows, pa.int64())
     encoded = batch["step"].dictionary_encode()
-    numbers = [whole(text.decode("utf-8", "replace")) for text in encoded.dictionary.to_pylist()]
-    known = out.steps.source is not None
-    found = [
-        None if number is None else out.steps.position(number) if known else out.steps.know(number)
-        for number in numbers
-    ]
-    return pa.array(found, pa.int64()).take(encoded.indices)
+    numbers = [integer(text.decode("utf-8", "replace")) for text in encoded.dictionary.to_pylist()]
+    return pa.array(list(map(out.step_of, numbers)), pa.int64()).take(encoded.indices)
 
 
 def _tracks(batch: pa.RecordBatch) -> pa.Array:
     if "stream" not in batch.schema.names:
         return pa.nulls(batch.num_rows, pa.string())
     encoded = batch["stream"].dictionary_encode()
-    shown = [whole(text.decode("utf-8", "replace")) for text in encoded.dictionary.to_pylist()]
+    shown = [integer(text.decode("utf-8", "replace")) for text in encoded.dictionary.to_pylist()]
     return pa.array([None if one is None else f"stream {one}" for one in shown], pa.string()).take(encoded.indices)
 
 
-def _sum_up(found: list[_Kernel], codes: NDArray[np.int64], dur: NDArray[np.int64]) -> None:
-    counts = np.bincount(codes, minlength=len(found))
-    sums = np.zeros(len(found), np.int64)
+def _sum_up(operators: list[_Kernel], codes: NDArray[np.int64], dur: NDArray[np.int64]) -> None:
+    counts = np.bincount(codes, minlength=len(operators))
+    sums = np.zeros(len(operators), np.int64)
     np.add.at(sums, codes, dur)
-    for kernel, count, total in zip(found, counts.tolist(), sums.tolist(), strict=True):
+    for kernel, count, total in zip(operators, counts.tolist(), sums.tolist(), strict=True):
         if kernel.total is not None:
             kernel.total[0] += count
             kernel.total[1] += total

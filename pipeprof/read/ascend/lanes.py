@@ -44,12 +44,12 @@ class Names:
 class Lane:
     """One lane, and the events of it that wait to be written."""
 
-    __slots__ = ("category", "fallback", "place", "thread", "track")
+    __slots__ = ("category", "fallback", "sort", "thread", "track")
 
     def __init__(self, process: str, thread: str, track: str) -> None:
         self.thread = thread
         self.track = track
-        self.place = int(_sort(process, thread))
+        self.sort = int(_sort(process, thread))
         self.category = _CATEGORIES.get(process)
         self.fallback = process.lower()[:_TRACK] or "other"
 
@@ -57,8 +57,8 @@ class Lane:
 def _sort(process: str, thread: str) -> Sort:
     if process in ("HCCL", "Communication"):
         return Sort.COMMUNICATION if thread.startswith(("Group", "Communication")) else Sort.PLANE
-    known = {"Ascend Hardware": Sort.DEVICE, "CPU OP": Sort.HOST_OP, "Scope Layer": Sort.LEFT_OUT}
-    return known.get(process, Sort.SPAN)
+    sorts = {"Ascend Hardware": Sort.DEVICE, "CPU OP": Sort.HOST_OP, "Scope Layer": Sort.LEFT_OUT}
+    return sorts.get(process, Sort.SPAN)
 
 
 Waiting = tuple[list["Bare"], list[Lane]]
@@ -69,40 +69,40 @@ class Lanes:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self._known: dict[tuple[Any, Any], Lane] = {}
+        self._lanes: dict[tuple[Any, Any], Lane] = {}
         self.more = False  # whether there are more than `MOST`
 
     def sorted(self, events: list[Bare]) -> list[Waiting]:
         """Complete events (ph X) with their lanes; for each `Sort`, in the order of the file."""
-        found: list[Waiting] = [([], []) for _ in Sort]
-        known = self._known
+        waiting: list[Waiting] = [([], []) for _ in Sort]
+        lanes = self._lanes
         for event in events:
             if event.ph != "X":
                 continue
             try:
-                lane = known.get((event.pid, event.tid)) or self._new(event)
+                lane = lanes.get((event.pid, event.tid)) or self._new(event)
             except TypeError:  # a list or an object, which has no hash
                 lane = self._new(event)
-            place = found[lane.place]
-            place[0].append(event)
-            place[1].append(lane)
-        return found
+            group = waiting[lane.sort]
+            group[0].append(event)
+            group[1].append(lane)
+        return waiting
 
     def _new(self, event: Bare) -> Lane:
         pid, tid = number_of(event.pid), number_of(event.tid)
-        known = self._known.get((pid, tid))
-        if known is not None:
-            return known
-        if len(self._known) >= MOST:
+        lane = self._lanes.get((pid, tid))
+        if lane is not None:
+            return lane
+        if len(self._lanes) >= MOST:
             self.more = True
-            return self._known.get((None, "other")) or self._add(None, "other")
+            return self._lanes.get((None, "other")) or self._add(None, "other")
         return self._add(pid, tid)
 
     def _add(self, pid: object, tid: object) -> Lane:
         process = self._names.processes.get(pid, "")
         thread = self._names.threads.get((pid, tid)) or f"thread {str(tid)[:_NUMBER]}"
         track = f"{process or 'process ' + str(pid)[:_NUMBER]}: {thread}"[:_TRACK]
-        lane = self._known[pid, tid] = Lane(process, thread, track)
+        lane = self._lanes[pid, tid] = Lane(process, thread, track)
         return lane
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeprof.read.source.numbers import ns, size, whole
+from pipeprof.read.source.numbers import integer, ns, size
 from pipeprof.read.source.sheet import Sheet, field
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def read_cpu_memory(path: Path, out: Out) -> None:
     at = {name: sheet.index(f"Total {name.capitalize()}(Byte)") for name in ("allocated", "reserved", "active")}
     time_at = sheet.need("Timestamp(ns)")
     for _, row in sheet.rows():
-        time = whole(row[time_at])
+        time = integer(row[time_at])
         if time is None or time < 0:
             out.notes.count(path, "sample without a time")
             continue

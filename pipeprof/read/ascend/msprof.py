@@ -13,21 +13,20 @@ import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
-from pipeprof.read.ascend.events import events
-from pipeprof.read.ascend.graph_ops import type_of
+from pipeprof.read.ascend.events import Event, events
 from pipeprof.read.ascend.lanes import number_of
 from pipeprof.read.ascend.trace_view import names_of
 from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.source.content import HINT
 from pipeprof.read.source.document import document, mapping, text
-from pipeprof.read.source.numbers import duration, ns, whole
+from pipeprof.read.source.numbers import integer, ns, raw_ns
 from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pipeprof.read.ascend.events import Event
     from pipeprof.read.ascend.out import Out
 
 _ARGS = msgspec.json.Decoder(float_hook=str)
@@ -58,7 +57,7 @@ def read_clock(path: Path | None) -> Clock:
     if path is None:
         return Clock("raw", 0)
     said = mapping(document(path))
-    begin, raw = ns(text(said.get("collectionTimeBegin")), "us"), whole(text(said.get("clockMonotonicRaw")))
+    begin, raw = ns(text(said.get("collectionTimeBegin")), "us"), integer(text(said.get("clockMonotonicRaw")))
     if begin is None or raw is None or raw <= 0:
         raise SourceError(f"no pair of times in `{path}`, expected collectionTimeBegin and clockMonotonicRaw", HINT)
     return Clock("epoch", begin - raw)
@@ -72,7 +71,7 @@ def read_steps(paths: Sequence[Path], out: Out, clock: Clock) -> None:
     for path in paths:
         parts: dict[tuple[int, str], int] = {}
         for event, args in _events(path, out):
-            number = whole(text(args.get("Iteration ID")))
+            number = integer(text(args.get("Iteration ID")))
             if number is None:
                 continue
             _take(path, event, args, number, iterations, reduces, parts)
@@ -98,7 +97,7 @@ def _take(
 ) -> None:  # fmt: skip
     name = str(event.name)
     if event.cat == "Iteration Time":
-        begin = _ns(event.ts)
+        begin = raw_ns(bytes(event.ts), "us")
         fp, bp, end = (ns(text(args.get(what)), "us") for what in ("FP Start", "BP End", "Iteration End"))
         if begin is None or fp is None or end is None or not begin <= fp <= (bp or fp) <= end:
             raise SourceError(f"iteration {number} of `{path}` is not in order: model start, FP, BP, end", HINT)
@@ -117,21 +116,16 @@ def _take(
 def _check(path: Path, one: Iteration, parts: dict[tuple[int, str], int], checks: Checks) -> None:
     total, *rest = (parts.get((one.number, what)) for what in ("Iteration Time", "FP_BP Time", "Iteration Refresh"))
     if total is not None and None not in rest:
-        found = sum(part or 0 for part in rest) + one.fp_ns - one.begin_ns
+        spent = sum(part or 0 for part in rest) + one.fp_ns - one.begin_ns
         rule = "Iteration Time = FP_BP Time + Iteration Refresh + FP Start - start"
-        checks.that(abs(found - total) <= _ROUNDING_NS, path, one.number, rule, f"{total} ns and {found} ns")
+        checks.that(abs(spent - total) <= _ROUNDING_NS, path, one.number, rule, f"{total} ns and {spent} ns")
 
 
 def _add_step(one: Iteration, previous: int | None, out: Out, clock: Clock) -> int:
     start = one.begin_ns if previous is None or previous > one.begin_ns else previous
     begin, fp, end = (time + clock.offset_ns for time in (start, one.fp_ns, one.end_ns))
-    position = out.steps.add(one.number, begin, end, clock.name)
-    out.add(
-        "step", step=position, kind_step=position, kind="warmup" if position == 0 else "train",
-        start_ns=out.at(begin, clock.name), fp_ns=out.at(fp, clock.name),
-        bp_ns=None if one.bp_ns is None else out.at(one.bp_ns + clock.offset_ns, clock.name),
-        end_ns=out.at(end, clock.name), data_wait_ns=fp - begin, fp_source="op", in_window=False,
-    )  # fmt: skip
+    bp = None if one.bp_ns is None else one.bp_ns + clock.offset_ns
+    out.add_step(one.number, (begin, fp, bp, end), clock.name, in_window=False)
     out.add(
         "span", track="step trace", category="iteration", name=f"Iteration {one.number}",
         start_ns=out.at(one.begin_ns + clock.offset_ns, clock.name), dur_ns=one.end_ns - one.begin_ns,
@@ -141,16 +135,13 @@ def _add_step(one: Iteration, previous: int | None, out: Out, clock: Clock) -> i
 
 def read_tasks(path: Path, out: Out, clock: Clock) -> None:
     """Tasks on the device's streams, to `op`."""
-    for event, args in _events(path, out):
-        times = _times(path, event, out, clock)
-        if times is None:
-            continue
+    for event, args, start, dur in _timed(path, out, clock):
         name = str(event.name)
-        stream = whole(text(args.get("Stream Id")))
+        stream = integer(text(args.get("Stream Id")))
         device = text(args.get("Task Type")) or "NPU"
         out.add(
-            "op", op_id=out.operator(name, type_of(name), device[:100]), step=out.steps.at(times[0], clock.name),
-            start_ns=out.at(times[0], clock.name), dur_ns=times[1], self_ns=times[1],
+            "op", op_id=out.operator(name, op_type(name), device[:100]), step=out.steps.at(start, clock.name),
+            start_ns=out.at(start, clock.name), dur_ns=dur, self_ns=dur,
             track=None if stream is None else f"stream {stream}",
         )  # fmt: skip
 
@@ -158,51 +149,45 @@ def read_tasks(path: Path, out: Out, clock: Clock) -> None:
 def read_communication(path: Path, out: Out, clock: Clock, *, collectives: bool) -> None:
     """Communication operators, to `collective` when wanted; transfers to `span`, what they moved to `rank_link`."""
     threads = names_of(path).threads
-    for event, args in _events(path, out):
-        times = _times(path, event, out, clock)
-        if times is None:
-            continue
+    for event, args, begin, dur in _timed(path, out, clock):
         name = str(event.name)
         track = threads.get((number_of(event.pid), number_of(event.tid)), "plane")
-        start, step = out.at(times[0], clock.name), out.steps.at(times[0], clock.name)
+        start, step = out.at(begin, clock.name), out.steps.at(begin, clock.name)
         if track == _KERNELS:
             if collectives:
                 out.add(
-                    "collective", step=step, name=name, kind=collective_kind(type_of(name)), track=track,
-                    start_ns=start, dur_ns=times[1],
+                    "collective", step=step, name=name, kind=collective_kind(op_type(name)), track=track,
+                    start_ns=start, dur_ns=dur,
                 )  # fmt: skip
             continue
-        out.add("span", track=track[:200], category="hccl", name=name[:1000], start_ns=start, dur_ns=times[1])
-        moved = whole(text(args.get("size(Byte)")))
-        if moved and moved > 0 and times[1]:
-            ends = [whole(text(args.get(what))) for what in ("src rank", "dst rank")]
+        out.add("span", track=track[:200], category="hccl", name=name[:1000], start_ns=start, dur_ns=dur)
+        moved = integer(text(args.get("size(Byte)")))
+        if moved and moved > 0 and dur:
+            ends = [integer(text(args.get(what))) for what in ("src rank", "dst rank")]
             src, dst = (None if end in (None, _NO_RANK) else end for end in ends)
             out.add(
                 "rank_link", step=step, src_rank=src, dst_rank=dst, transport=text(args.get("transport type")) or None,
-                bytes=moved, dur_ns=times[1],
+                bytes=moved, dur_ns=dur,
             )  # fmt: skip
 
 
 def read_host(path: Path, out: Out, clock: Clock) -> None:
     """Calls on the host (process CANN) of the merged view, to `span`. The rest of that file is in the others."""
     names = names_of(path)
-    for event, _ in _events(path, out):
-        pid = number_of(event.pid)
-        if names.processes.get(pid) != "CANN":
-            continue
-        times = _times(path, event, out, clock)
-        if times is not None:
-            track = f"CANN: {names.threads.get((pid, number_of(event.tid)), 'thread')}"
-            out.add(
-                "span", track=track[:200], category="cann", name=str(event.name)[:1000],
-                start_ns=out.at(times[0], clock.name), dur_ns=times[1],
-            )  # fmt: skip
+    for event, _, start, dur in _timed(
+        path, out, clock, {pid for pid, name in names.processes.items() if name == "CANN"}
+    ):
+        track = f"CANN: {names.threads.get((number_of(event.pid), number_of(event.tid)), 'thread')}"
+        out.add(
+            "span", track=track[:200], category="cann", name=str(event.name)[:1000],
+            start_ns=out.at(start, clock.name), dur_ns=dur,
+        )  # fmt: skip
 
 
 def _events(path: Path, out: Out) -> Iterator[tuple[Event, dict[str, Any]]]:
     """Complete events (ph X) with their arguments."""
-    for found in events(path, out.notes):
-        for event in found:
+    for batch in events(path, Event, out.notes):
+        for event in batch:
             if event.ph == "X":
                 try:
                     yield event, mapping(_ARGS.decode(bytes(event.args) or b"{}"))
@@ -210,14 +195,15 @@ def _events(path: Path, out: Out) -> Iterator[tuple[Event, dict[str, Any]]]:
                     raise SourceError(f"damaged event in `{path}`: {error}", HINT) from error
 
 
-def _ns(raw: msgspec.Raw) -> int | None:
-    return ns(bytes(raw).strip(b'"').decode("utf-8", "replace"), "us")
-
-
-def _times(path: Path, event: Event, out: Out, clock: Clock) -> tuple[int, int] | None:
-    start = _ns(event.ts)
-    dur = duration(bytes(event.dur).strip(b'"').decode("utf-8", "replace"), "us")
-    if start is None or dur is None or start < 0:
-        out.notes.count(path, "event without a start and a duration")
-        return None
-    return start + clock.offset_ns, dur
+def _timed(
+    path: Path, out: Out, clock: Clock, pids: set[object] | None = None
+) -> Iterator[tuple[Event, dict[str, Any], int, int]]:
+    """Complete events, of some processes or of all, with their arguments, their start on the clock, and duration."""
+    for event, args in _events(path, out):
+        if pids is not None and number_of(event.pid) not in pids:
+            continue
+        start, dur = raw_ns(bytes(event.ts), "us"), raw_ns(bytes(event.dur), "us")
+        if start is None or dur is None or start < 0 or dur < 0:
+            out.notes.count(path, "event without a start and a duration")
+        else:
+            yield event, args, start + clock.offset_ns, dur

@@ -43,6 +43,27 @@ class Out(RankTables):
         self.steps.more = more
         self.sources = self.sources or source
 
+    def step_of(self, number: int | None) -> int | None:
+        """Position of the step with this number; where no file tells the steps, a new number is the next one."""
+        if number is None or self.steps.source:
+            return self.steps.position(number)
+        return self.steps.know(number)
+
+    def add_step(self, number: int, times: tuple[int, int | None, int | None, int], clock: str, **more: Any) -> int:
+        """The next step, by its start, FP, BP and end; the first is warm-up unless `more` says otherwise."""
+        start, fp, _, end = times
+        position = self.steps.add(number, start, end, clock)
+        start_ns, fp_ns, bp_ns, end_ns = (None if time is None else self.at(time, clock) for time in times)
+        values = {
+            "kind": "warmup" if position == 0 else "train", "fp_source": None if fp is None else "op",
+            "data_wait_ns": None if fp is None else fp - start,
+        }  # fmt: skip
+        self.add(
+            "step", step=position, kind_step=position, start_ns=start_ns, fp_ns=fp_ns, bp_ns=bp_ns, end_ns=end_ns,
+            **values | more,
+        )  # fmt: skip
+        return position
+
     def operator(
         self, name: str | None, kind: str | None, device: str | None, shapes: str | None = None, **more: Any
     ) -> int:
@@ -60,14 +81,14 @@ class Out(RankTables):
 
     def _describe(self, number: int, key: Key, more: Mapping[str, Any]) -> None:
         name, kind, device, shapes = key
-        known = dict(self.info.get(name, {})) if name else {}
-        known.update({key: value for key, value in more.items() if value is not None})
+        facts = dict(self.info.get(name, {})) if name else {}
+        facts.update({key: value for key, value in more.items() if value is not None})
         scope = name.rpartition("/")[0] if name else ""
         self.add(
-            "op_info", op_id=number, name=_short(name), type=_short(kind or known.pop("type", None)), device=device,
+            "op_info", op_id=number, name=_short(name), type=_short(kind or facts.pop("type", None)), device=device,
             scope=_short(scope or None), phase=phase_of(name or "", kind),
-            in_shapes=_short(shapes or known.pop("in_shapes", None)),
-            **{key: _short(value) for key, value in known.items() if key in ("out_shapes", "flops")},
+            in_shapes=_short(shapes or facts.pop("in_shapes", None)),
+            **{key: _short(value) for key, value in facts.items() if key in ("out_shapes", "flops")},
         )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
@@ -23,17 +24,38 @@ from pipeprof.read.ascend import (
     trace_view,
 )  # fmt: skip
 from pipeprof.read.ascend.checks import Checks
+from pipeprof.read.ascend.cluster import add_cluster
 from pipeprof.read.ascend.graph_comm import parallelism
+from pipeprof.read.ascend.out import Out
 from pipeprof.read.source.document import document, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-    from pipeprof.read.ascend.out import Out
+    from pipeprof.read.tables.share import Outcome, Share
+    from pipeprof.record.run import Run
 
 _TOTALS = ("aicore_type", "aicore_detail", "gpu_type", "gpu_detail", "gpu_activity", "cpu_type", "cpu_detail",
            "api_statistic", "dataset")  # fmt: skip
+
+
+def read_rank(share: Share, run: Run, progress: Callable[[str], None]) -> Outcome:
+    """Read one rank into the run's folder. Raises RunError when it cannot be written; leaves no unfinished file."""
+    out = Out(run, share.rank, share.zeros, progress)
+    damage: list[SourceError] = []
+    facts: dict[str, dict[str, Any]] = {"points": {}, "config": {}}
+    with out:
+        for number, files in enumerate(share.captures):
+            if number:
+                out.next_capture()
+            read = RankFiles({kind: [Path(path) for path in paths] for kind, paths in files.items()}, out)
+            read.read()
+            damage += read.damage
+            facts = {"points": read.points | facts["points"], "config": read.config | facts["config"]}
+        add_cluster(share.rows, out)
+    if out.steps.more:
+        out.notes.add("steps", "there are too many steps: what belongs to the later ones has no step")
+    return out.outcome(damage, steps=out.sources or out.steps.source, facts=facts)
 
 
 class RankFiles:
@@ -63,19 +85,20 @@ class RankFiles:
     def _paths(self, kind: str) -> list[Path]:
         return self.files.get(kind, [])
 
-    def _try(self, read: Callable[[], Any]) -> Any:
+    def _try(self, read: Callable[..., Any], *given: Any, **named: Any) -> Any:
         try:
-            return read()
+            return read(*given, **named)
         except SourceError as error:
             self.damage.append(error)
             return None
 
-    def _each(self, kind: str, read: Callable[[Path], Any]) -> list[Any]:
-        found = []
+    def _each(self, kind: str, read: Callable[..., Any], *given: Any, **named: Any) -> list[Any]:
+        """What `read` makes of each file of a kind; None of a damaged one."""
+        results = []
         for path in self._paths(kind):
             self.out.progress(f"rank {self.out.rank}: {path.name}")
-            found.append(self._try(lambda path=path: read(path)))  # type: ignore[misc]
-        return found
+            results.append(self._try(read, path, *given, **named))
+        return results
 
     def _facts(self) -> None:
         """What other files need: FP and BP, parameters, descriptions of operators, the clock of a PROF folder."""
@@ -91,24 +114,23 @@ class RankFiles:
         for points in self._each("point_info", document):
             one = points[0] if isinstance(points, list) and points else points
             self.points |= {name: value for name, value in mapping(one).items() if isinstance(value, str)}
-        self._tags = self._try(lambda: raw_trace.point_names(self._paths("point"))) or {}
+        self._tags = self._try(raw_trace.point_names, self._paths("point")) or {}
         named = {"fp_start": self._tags.get(raw_trace.FP), "bp_end": self._tags.get(raw_trace.BP)}
         self.points = {name: value for name, value in named.items() if value} | self.points
-        self._each("framework", lambda path: graph_ops.read_framework(path, out))
-        self._each("flops", lambda path: graph_facts.read_flops(path, out))
-        if graph := self._paths("graph_desc"):
-            self._try(lambda: graph_text.read_descriptions(graph, out))
+        self._each("framework", graph_ops.read_framework, out)
+        self._each("flops", graph_facts.read_flops, out)
+        self._each("graph_desc", graph_text.read_descriptions, out)
         for path in self._paths("start_info"):
-            self._clock = self._try(lambda path=path: msprof.read_clock(path)) or self._clock  # type: ignore[misc]
+            self._clock = self._try(msprof.read_clock, path) or self._clock
 
     def _note_config(self, name: str | None, said: dict[str, Any]) -> None:
         """What a profiler said of itself: its parameters, or all short values where these are not apart."""
         own = mapping(said.get("config")) or mapping(said.get("profiler_parameters"))
-        found = own or {key: value for key, value in said.items() if name or not isinstance(value, (dict, list))}
+        parameters = own or {key: value for key, value in said.items() if name or not isinstance(value, (dict, list))}
         if name is None:
-            self.config |= found
-        elif found:
-            self.config[name] = found
+            self.config |= parameters
+        elif parameters:
+            self.config[name] = parameters
 
     def _steps(self) -> None:
         """The steps, from the first kind of file that has some; the others must not add theirs."""
@@ -141,49 +163,46 @@ class RankFiles:
 
     def _operators(self) -> None:
         out = self.out
-        stated = {}
-        for kind in _TOTALS:
-            stated[kind] = self._each(kind, lambda path, kind=kind: graph_ops.read_totals(path, kind, out))  # type: ignore[misc]
-        self._each("timeline", lambda path: graph_ops.read_timeline(path, out))
+        stated = {kind: self._each(kind, graph_ops.read_totals, kind, out) for kind in _TOTALS}
+        self._each("timeline", graph_ops.read_timeline, out)
         if self._paths("aicpu"):
-            self._each("aicpu", lambda path: graph_ops.read_aicpu(path, out))
+            self._each("aicpu", graph_ops.read_aicpu, out)
         else:
-            self._each("aicpu_log", lambda path: graph_ops.read_aicpu_log(path, out))
-        self._each("hccl_raw", lambda path: graph_comm.read_hccl(path, out))
-        self._each("cluster_analyse", lambda path: graph_comm.read_cluster_analyse(path, out))
+            self._each("aicpu_log", graph_ops.read_aicpu_log, out)
+        self._each("hccl_raw", graph_comm.read_hccl, out)
+        self._each("cluster_analyse", graph_comm.read_cluster_analyse, out)
         launches = next(iter(self._paths("cpu_launch")), None)
         wanted = not len(out.steps)
-        seen = self._each("cpu_exec", lambda path: cpu.read_executions(path, launches, out, self.checks, steps=wanted))
+        seen = self._each("cpu_exec", cpu.read_executions, launches, out, self.checks, steps=wanted)
         for path, totals in zip(self._paths("cpu_detail"), stated["cpu_detail"], strict=True):
             if totals and seen and seen[0]:
                 statistics.check_cpu_totals(path, totals, seen[0], self.checks)
-        gpu = cpu.GPU
-        self._each("gpu_exec", lambda path: cpu.read_executions(path, None, out, self.checks, steps=False, source=gpu))
-        self._each("dynamic_shape", lambda path: graph_facts.read_dynamic_shapes(path, out))
-        self._each("cpu_memory", lambda path: memory.read_cpu_memory(path, out))
+        self._each("gpu_exec", cpu.read_executions, None, out, self.checks, steps=False, source=cpu.GPU)
+        self._each("dynamic_shape", graph_facts.read_dynamic_shapes, out)
+        self._each("cpu_memory", memory.read_cpu_memory, out)
 
     def _output(self) -> None:
         """ASCEND_PROFILER_OUTPUT."""
         out, checks = self.out, self.checks
-        for rows in self._each("step_trace_time", lambda path: statistics.read_step_split(path, out, checks)):
+        for rows in self._each("step_trace_time", statistics.read_step_split, out, checks):
             self._splits += rows or []
         totals = None
-        for found in self._each("kernel_details", lambda path: kernels.read_kernels(path, out)):
-            totals = found or totals
+        for sums in self._each("kernel_details", kernels.read_kernels, out):
+            totals = sums or totals
         for path in self._paths("op_statistic"):
-            stated = self._try(lambda path=path: graph_ops.read_totals(path, "op_statistic", out))  # type: ignore[misc]
+            stated = self._try(graph_ops.read_totals, path, "op_statistic", out)
             if stated is not None:
                 statistics.check_statistic(path, stated, totals, checks)
-        self._each("communication", lambda path: communication.read_communication(path, out))
-        self._each("communication_matrix", lambda path: communication.read_matrix(path, out))
-        self._each("operator_details", lambda path: statistics.read_operator_details(path, out))
-        self._each("memory_record", lambda path: memory.read_memory_record(path, out))
-        self._each("operator_memory", lambda path: memory.read_operator_memory(path, out))
+        self._each("communication", communication.read_operators, communication.costs, out)
+        self._each("communication_matrix", communication.read_operators, communication.links, out)
+        self._each("operator_details", statistics.read_operator_details, out)
+        self._each("memory_record", memory.read_memory_record, out)
+        self._each("operator_memory", memory.read_operator_memory, out)
         self._each("trace_view", self._trace)
 
     def _trace(self, path: Path) -> None:
         out = self.out
-        wanted = trace_view.Wanted(ops=not self._has("op"), collectives=not self._has("collective"))
+        wanted = trace_view.Wanted(ops=not self.out.has("op"), collectives=not self.out.has("collective"))
         trace_view.add_fetches(self._names[path], out)
         sums = trace_view.read_trace(path, self._names[path], out, wanted)
         statistics.check_overlap(path, sums, self._splits, self.checks)
@@ -191,13 +210,10 @@ class RankFiles:
     def _prof(self) -> None:
         """Folder PROF_*."""
         out, clock = self.out, self._clock
-        if not self._has("op"):
-            self._each("task_events", lambda path: msprof.read_tasks(path, out, clock))
-        wanted = not self._has("collective")
+        if not self.out.has("op"):
+            self._each("task_events", msprof.read_tasks, out, clock)
+        wanted = not self.out.has("collective")
         if self._paths("trace_view"):  # has both
             return
-        self._each("hccl_events", lambda path: msprof.read_communication(path, out, clock, collectives=wanted))
-        self._each("merged_events", lambda path: msprof.read_host(path, out, clock))
-
-    def _has(self, table: str) -> bool:
-        return self.out.has(table)
+        self._each("hccl_events", msprof.read_communication, out, clock, collectives=wanted)
+        self._each("merged_events", msprof.read_host, out, clock)

@@ -57,11 +57,11 @@ class Point(NamedTuple):
 
 def point_names(paths: Sequence[Path]) -> dict[int, str]:
     """Operators by the tag of their point, from `Framework.host.vm.point`: 1 is FP, 2 is BP."""
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for path in sorted(paths, key=_slice):
         lines = whole_text(path, 1 << 24).splitlines()
-        found |= {int(match[1]): match[2].strip() for line in lines if (match := _POINT.fullmatch(line.strip()))}
-    return found
+        names |= {int(match[1]): match[2].strip() for line in lines if (match := _POINT.fullmatch(line.strip()))}
+    return names
 
 
 def read_training_trace(paths: Sequence[Path], names: Mapping[int, str], out: Out) -> None:
@@ -115,8 +115,8 @@ def steps_of(points: Iterable[Point], path: Path, names: Mapping[int, str], out:
             if fp is None or start is None or not start <= end or end < fp:
                 out.notes.count(path, "step without a forward point before its end")
             else:
-                found = tuple(_pairs(events, names, path, out))
-                yield Step(number, start, max(fp, start), bp if bp is None or bp >= fp else None, end, found, number)
+                pairs = tuple(_pairs(events, names, path, out))
+                yield Step(number, start, max(fp, start), bp if bp is None or bp >= fp else None, end, pairs, number)
             previous = end
             fp, bp, events = None, None, defaultdict(list)
 
@@ -170,9 +170,9 @@ def _sorted_points(parts: Sequence[NDArray[Any]]) -> Iterator[Point]:
         for tag, stream, count in zip(
             some["tag"].tolist(), some["stream"].tolist(), some["count"].tolist(), strict=True
         ):
-            known = _TRACK_TAGS.get(tag, 3 + tag % 2 if 10_000 <= tag < 20_000 else None)
-            if known is not None:
-                yield Point(known, stream, count * NS_PER_TICK)
+            plain_tag = _TRACK_TAGS.get(tag, 3 + tag % 2 if 10_000 <= tag < 20_000 else None)
+            if plain_tag is not None:
+                yield Point(plain_tag, stream, count * NS_PER_TICK)
 
 
 def _records(path: Path, kind: np.dtype[Any], out: Out | None) -> Iterator[NDArray[Any]]:
@@ -182,9 +182,9 @@ def _records(path: Path, kind: np.dtype[Any], out: Out | None) -> Iterator[NDArr
         with open_bytes(path) as file:
             while data := file.read(_RECORDS * kind.itemsize):
                 data, rest = rest + data, b""
-                whole = len(data) - len(data) % kind.itemsize
-                rest = data[whole:]
-                yield np.frombuffer(data[:whole], kind)
+                complete = len(data) - len(data) % kind.itemsize
+                rest = data[complete:]
+                yield np.frombuffer(data[:complete], kind)
     except BROKEN as error:
         raise cannot_read(path, error) from error
     if rest and out is not None:
@@ -193,5 +193,5 @@ def _records(path: Path, kind: np.dtype[Any], out: Out | None) -> Iterator[NDArr
 
 
 def _slice(path: Path) -> tuple[int, str]:
-    found = _SLICE.search(path.name)
-    return (int(found[1]) if found else 0, path.name)
+    match = _SLICE.search(path.name)
+    return (int(match[1]) if match else 0, path.name)

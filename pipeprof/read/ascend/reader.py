@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend import share
+from pipeprof.read.ascend import rank as one_rank
 from pipeprof.read.ascend.captures import by_rank
 from pipeprof.read.ascend.cluster import read_cluster
 from pipeprof.read.ascend.first import first_times
@@ -60,9 +60,9 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     Raises SourceError when two captures are of one rank, or when nothing usable is in any file.
     """
     manifest = run.manifest
-    found = [item for path in paths if (item := identify(path)) is not None]
-    ranks = by_rank(found, manifest)
-    cluster = read_cluster(found, _owners(ranks), manifest)
+    recognised = [item for path in paths if (item := identify(path)) is not None]
+    ranks = by_rank(recognised, manifest)
+    cluster = read_cluster(recognised, _owners(ranks), manifest)
     firsts = {rank: _first_of(captures) for rank, captures in ranks.items()}
     common = {
         clock: min((first[clock] for first in firsts.values() if clock in first), default=0)
@@ -75,7 +75,7 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
             for files in ranks.get(rank, ())
         ]
         zeros = {"counter": firsts.get(rank, {}).get("counter", 0), **common}
-        shares.append(Share(share.__name__, rank, captures, zeros, cluster.of(rank)))
+        shares.append(Share(one_rank.__name__, rank, captures, zeros, cluster.of(rank)))
     outcomes = read_shares(shares, run, progress)
     damage = [Damage(one_line(error.message), error.hint) for error in cluster.damage] + of_ranks(outcomes)
     _fill_in(manifest, outcomes, common["epoch"])
@@ -86,11 +86,11 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
 
 def _first_of(captures: Sequence[Files]) -> dict[str, int]:
     """First time (ns) by clock over a rank's captures."""
-    found: dict[str, int] = {}
+    firsts: dict[str, int] = {}
     for files in captures:
         for clock, time in first_times(files).items():
-            found[clock] = min(found.get(clock, time), time)
-    return found
+            firsts[clock] = min(firsts.get(clock, time), time)
+    return firsts
 
 
 def _owners(ranks: Mapping[int, Sequence[Files]]) -> dict[str, set[int]]:
@@ -147,7 +147,7 @@ def _say(manifest: Manifest, outcome: Outcome) -> None:
         manifest.options.setdefault("profiler", {})[str(rank)] = config
 
 
-def _points(found: Mapping[str, str | None]) -> dict[str, str | None]:
+def _points(named: Mapping[str, str | None]) -> dict[str, str | None]:
     """The forward start and backward end that the profiler used, in the manifest's form."""
     how = "of the profiler"
-    return {"fp": found.get("fp_start"), "fp_choice": how, "bp": found.get("bp_end"), "bp_choice": how}
+    return {"fp": named.get("fp_start"), "fp_choice": how, "bp": named.get("bp_end"), "bp_choice": how}

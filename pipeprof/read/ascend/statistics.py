@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.errors import SourceError
 from pipeprof.read.ascend.graph_ops import rounded_mean
 from pipeprof.read.source.content import HINT
-from pipeprof.read.source.numbers import duration, whole
+from pipeprof.read.source.numbers import duration, integer
 from pipeprof.read.source.sheet import Sheet, field
 
 if TYPE_CHECKING:
@@ -29,24 +29,22 @@ HOST_OPS = 100_000  # of operators with shapes that are told apart
 def read_step_split(path: Path, out: Out, checks: Checks) -> list[dict[str, Any]]:
     """Rows of `step_trace_time.csv`, also to `step_split`. Without a bubble, the parts must add up to the stage."""
     sheet = Sheet(path)
-    found = []
+    splits = []
     for line, number, values in _split_rows(sheet):
-        if number is not None and out.steps.source is None:
-            out.steps.know(number)
-        values |= {"step": out.steps.position(number), "source_step": number, "source": "step_trace_time"}
+        values |= {"step": out.step_of(number), "source_step": number, "source": "step_trace_time"}
         out.add("step_split", **values)
-        found.append(values)
+        splits.append(values)
         _check_split(path, line, values, checks)
-    if not found:
+    if not splits:
         raise SourceError(f"no step in `{path}`, expected one row for each", HINT)
-    return found
+    return splits
 
 
 def _split_rows(sheet: Sheet) -> list[tuple[int, int | None, dict[str, Any]]]:
     step_at = sheet.need("Step")
     at = {name: sheet.index(column) for name, column in PARTS.items()}
     return [
-        (line, whole(row[step_at]), {name: duration(field(row, index), "us") for name, index in at.items()})
+        (line, integer(row[step_at]), {name: duration(field(row, index), "us") for name, index in at.items()})
         for line, row in sheet.rows()
     ]
 
@@ -96,7 +94,7 @@ def check_statistic(
     path: Path, stated: dict[tuple[str, str], tuple[int, int]], totals: Totals | None, checks: Checks
 ) -> None:
     """op_statistic must equal kernel_details by type and core."""
-    if totals is None or not totals.whole:
+    if totals is None or not totals.complete:
         return
     for key in sorted(stated.keys() | totals.of.keys()):
         count, total = stated.get(key, (0, 0))
@@ -111,10 +109,10 @@ def check_cpu_totals(
 ) -> None:  # fmt: skip
     """The CPU profiler's totals must equal its executions; they have six digits."""
     for (name, _), (count, total) in sorted(stated.items()):
-        found, spent = seen.get(name, [0, 0])
+        runs, spent = seen.get(name, [0, 0])
         close = abs(total - spent) <= max(total, 10_000) // 10_000
-        shown = f"{count} in {total} ns, the executions are {found} in {spent} ns"
-        checks.that(count == found and close, path, name, "an operator's count and total = its executions", shown)
+        shown = f"{count} in {total} ns, the executions are {runs} in {spent} ns"
+        checks.that(count == runs and close, path, name, "an operator's count and total = its executions", shown)
 
 
 def check_overlap(path: Path, sums: dict[str, int], splits: list[dict[str, Any]], checks: Checks) -> None:

@@ -12,7 +12,7 @@ from pipeprof.errors import SourceError
 from pipeprof.read.ascend.checks import Checks
 from pipeprof.read.ascend.values import NS_PER_TICK, collective_kind, ticks
 from pipeprof.read.source.content import HINT
-from pipeprof.read.source.numbers import whole
+from pipeprof.read.source.numbers import integer
 from pipeprof.read.source.sheet import Sheet, field
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def add_steps(path: Path, steps: Iterable[Step], out: Out, checks: Checks, *, jo
             out.steps.source = "step_trace"
             clock = clock_of(step.start_ns)
         if previous is not None and joined:
-            found = f"{_ticks(step.start_ns)} after {_ticks(previous.end_ns)}"
-            checks.that(step.start_ns == previous.end_ns, path, step.line, _RULES["joined"], found)
+            shown = f"{_ticks(step.start_ns)} after {_ticks(previous.end_ns)}"
+            checks.that(step.start_ns == previous.end_ns, path, step.line, _RULES["joined"], shown)
         _add_step(step, clock, out)
         previous = step
     checks.close()
@@ -97,20 +97,14 @@ def add_steps(path: Path, steps: Iterable[Step], out: Out, checks: Checks, *, jo
 
 
 def _add_step(step: Step, clock: str, out: Out) -> None:
-    position = out.steps.add(step.number, step.start_ns, step.end_ns, clock)
-    start, fp = out.at(step.start_ns, clock), out.at(step.fp_ns, clock)
-    out.add(
-        "step", step=position, kind_step=position, kind="warmup" if position == 0 else "train",
-        start_ns=start, fp_ns=fp,
-        bp_ns=None if step.bp_ns is None else out.at(step.bp_ns, clock), end_ns=out.at(step.end_ns, clock),
-        data_wait_ns=fp - start, fp_source="op", in_window=False,
-    )  # fmt: skip
+    times = (step.start_ns, step.fp_ns, step.bp_ns, step.end_ns)
+    position = out.add_step(step.number, times, clock, in_window=False)
     for event in step.events:
-        found = _EVENT.fullmatch(event.column)
-        name = (found and found["op"]) or event.column
+        match = _EVENT.fullmatch(event.column)
+        name = (match and match["op"]) or event.column
         out.add(
-            "collective", step=position, name=name, kind=collective_kind(name) if found and found["op"] else None,
-            track=f"stream {found[1]}" if found else None, start_ns=out.at(event.start_ns, clock),
+            "collective", step=position, name=name, kind=collective_kind(name) if match and match["op"] else None,
+            track=f"stream {match[1]}" if match else None, start_ns=out.at(event.start_ns, clock),
             dur_ns=event.end_ns - event.start_ns,
         )  # fmt: skip
 
@@ -120,7 +114,7 @@ def _steps(path: Path, out: Out, checks: Checks) -> Iterator[Step]:
     layout = _layout(sheet)
     ended = False
     for line, row in sheet.rows():
-        number = whole(row[layout.number])
+        number = integer(row[layout.number])
         if number is None or number <= 0:
             ended = ended or row[layout.number].strip() in ("-", "0")
             if not ended:
@@ -167,12 +161,12 @@ def _step(number: int, line: int, row: list[str], layout: _Layout, path: Path, c
 
 
 def _check_parts(line: int, row: list[str], layout: _Layout, path: Path, checks: Checks) -> None:
-    total = whole(row[layout.total])
-    parts = [whole(field(row, index)) for index in layout.parts if index is not None]
-    known = [part for part in parts if part is not None]
-    if total is not None and len(known) == len(parts):
-        shown = f"{total} and {' + '.join(map(str, known))} = {sum(known)}"
-        checks.that(total == sum(known), path, line, _RULES["sum"], shown)
+    total = integer(row[layout.total])
+    parts = [integer(field(row, index)) for index in layout.parts if index is not None]
+    numbers = [part for part in parts if part is not None]
+    if total is not None and len(numbers) == len(parts):
+        shown = f"{total} and {' + '.join(map(str, numbers))} = {sum(numbers)}"
+        checks.that(total == sum(numbers), path, line, _RULES["sum"], shown)
 
 
 def _events(
@@ -182,7 +176,7 @@ def _events(
         start, end = ticks(row[start_at]), ticks(row[end_at])
         if not start or not end:  # stored as 0,0,0, or beyond the end of a short row: not in this step
             continue
-        dur = whole(field(row, dur_at))
+        dur = integer(field(row, dur_at))
         shown = f"{column}: {dur}, {_ticks(start)} to {_ticks(end)}"
         checks.that(dur is None or dur == _ticks(end - start), path, line, _RULES["event"], shown)
         if end >= start:

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeprof.read.ascend.events import bare_events, marked
-from pipeprof.read.ascend.graph_ops import type_of
+from pipeprof.read.ascend.events import Bare, events, marked
 from pipeprof.read.ascend.lanes import MOST, Lanes, Names, Sort, number_of
 from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.mindspore_ops import op_type
 from pipeprof.read.source.document import mapping, text
 from pipeprof.read.source.number_columns import joined, nanoseconds
 from pipeprof.read.source.numbers import duration, ns
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeprof.read.ascend.events import Bare
     from pipeprof.read.ascend.lanes import Waiting
     from pipeprof.read.ascend.out import Out
 
@@ -51,37 +50,37 @@ class Wanted:
 
 def names_of(path: Path) -> Names:
     """Names and steps of a trace. Damage is not reported here: reading the events does."""
-    found = Names()
+    names = Names()
     seen = failed = 0
     for event in marked(path, _MARKS):
         seen += 1
         failed += event is None
         if seen > _INTERVALS or failed > _FAILED:
-            found.more = True
+            names.more = True
             break
         if event is None:
             continue
         name, pid = event.get("name"), number_of(event.get("pid"))
         shown = mapping(event.get("args")).get("name")
-        if name == "process_name" and isinstance(shown, str) and len(found.processes) < MOST:
-            found.processes[pid] = shown[:NAME]
-        elif name == "thread_name" and isinstance(shown, str) and len(found.threads) < MOST:
-            found.threads[pid, number_of(event.get("tid"))] = shown[:NAME]
+        if name == "process_name" and isinstance(shown, str) and len(names.processes) < MOST:
+            names.processes[pid] = shown[:NAME]
+        elif name == "thread_name" and isinstance(shown, str) and len(names.threads) < MOST:
+            names.threads[pid, number_of(event.get("tid"))] = shown[:NAME]
         elif isinstance(name, str) and event.get("ph") == "X":
-            _add_interval(name, event, found)
-    found.fetches.sort()
-    return found
+            _add_interval(name, event, names)
+    names.fetches.sort()
+    return names
 
 
-def _add_interval(name: str, event: dict[str, Any], found: Names) -> None:
+def _add_interval(name: str, event: dict[str, Any], names: Names) -> None:
     start, dur = ns(text(event.get("ts")), "us"), duration(text(event.get("dur")), "us")
     if start is None or dur is None or start < 0:
         return
     step = _STEP.fullmatch(name)
     if step:
-        found.steps.setdefault(int(step[1]), (start, start + dur))
+        names.steps.setdefault(int(step[1]), (start, start + dur))
     elif name.startswith(_LOADER):
-        found.fetches.append((start, start + dur))
+        names.fetches.append((start, start + dur))
 
 
 def add_steps(names: Names, out: Out) -> None:
@@ -92,11 +91,8 @@ def add_steps(names: Names, out: Out) -> None:
     for number, (start, end) in sorted(names.steps.items(), key=lambda item: item[1]):
         waits = [fetch for fetch in names.fetches if start <= fetch[0] and fetch[1] <= end]
         handed = waits[-1][1] if waits else None
-        position = out.steps.add(number, start, end, CLOCK)
-        out.add(
-            "step", step=position, kind_step=position, kind="train", start_ns=out.at(start, CLOCK),
-            fp_ns=None if handed is None else out.at(handed, CLOCK), end_ns=out.at(end, CLOCK),
-            data_wait_ns=None if handed is None else handed - start, fp_source=None if handed is None else "fetch",
+        out.add_step(
+            number, (start, handed, None, end), CLOCK, kind="train", fp_source="fetch" if waits else None,
             fetch_wait_ns=sum(until - since for since, until in waits) if waits else None, in_window=True,
         )  # fmt: skip
 
@@ -115,19 +111,19 @@ def read_trace(path: Path, names: Names, out: Out, wanted: Wanted) -> dict[str, 
     sums: dict[str, int] = defaultdict(int)
     lanes = Lanes(names)
     seen = 0
-    for events in bare_events(path, out.notes):
-        seen += len(events)
+    for batch in events(path, Bare, out.notes):
+        seen += len(batch)
         out.progress(f"rank {out.rank}: {path.name}, {seen} events")
-        found = lanes.sorted(events)
+        waiting = lanes.sorted(batch)
         if wanted.ops:
-            _add_ops(path, found[Sort.DEVICE], "NPU", out)
-            _add_ops(path, found[Sort.HOST_OP], "CPU", out)
-        whole, parts = _operators_of(found[Sort.PLANE])
+            _add_ops(path, waiting[Sort.DEVICE], "NPU", out)
+            _add_ops(path, waiting[Sort.HOST_OP], "CPU", out)
+        operators, parts = _operators_of(waiting[Sort.PLANE])
         if wanted.collectives:
-            _add_collectives(path, found[Sort.COMMUNICATION], out)
-            _add_collectives(path, whole, out)
+            _add_collectives(path, waiting[Sort.COMMUNICATION], out)
+            _add_collectives(path, operators, out)
         _add_spans(path, parts, out, sums)
-        _add_spans(path, found[Sort.SPAN], out, sums)
+        _add_spans(path, waiting[Sort.SPAN], out, sums)
     if names.more:
         out.notes.add(
             "names", f"`{path.name}` has too many names, steps or waits for batches: the later ones are left out"
@@ -139,13 +135,13 @@ def read_trace(path: Path, names: Names, out: Out, wanted: Wanted) -> dict[str, 
 
 def _operators_of(planes: Waiting) -> tuple[Waiting, Waiting]:
     """What is a whole communication operator by its name, and what is not."""
-    whole: Waiting = ([], [])
+    operators: Waiting = ([], [])
     parts: Waiting = ([], [])
     for event, lane in zip(*planes, strict=True):
-        chosen = whole if isinstance(event.name, str) and event.name.startswith("hcom_") else parts
+        chosen = operators if isinstance(event.name, str) and event.name.startswith("hcom_") else parts
         chosen[0].append(event)
         chosen[1].append(lane)
-    return whole, parts
+    return operators, parts
 
 
 def _names(events: list[Bare]) -> list[str]:
@@ -174,10 +170,10 @@ def _add_ops(path: Path, waiting: Waiting, device: str, out: Out) -> None:
         return
     start, dur, good = _times(path, events, out)
     names = _names(events)
-    known = {name: out.operator(name, type_of(name), device) for name in dict.fromkeys(names)}
+    op_ids = {name: out.operator(name, op_type(name), device) for name in dict.fromkeys(names)}
     lengths = pa.array(dur)
     columns = {
-        "op_id": pa.array([known[name] for name in names], pa.int64()), "step": out.steps.all_at(start, CLOCK),
+        "op_id": pa.array([op_ids[name] for name in names], pa.int64()), "step": out.steps.all_at(start, CLOCK),
         "start_ns": pa.array(start - out.zeros.get(CLOCK, 0)), "dur_ns": lengths, "self_ns": lengths,
         "track": _texts([lane.thread for lane in lanes]),
     }  # fmt: skip
@@ -206,9 +202,9 @@ def _add_spans(path: Path, waiting: Waiting, out: Out, sums: dict[str, int]) -> 
     events, lanes = waiting
     names = _names(events)
     if any(name.startswith(_OWN) for name in set(names)):
-        kept = [index for index, name in enumerate(names) if not name.startswith(_OWN)]
-        events, lanes = [events[index] for index in kept], [lanes[index] for index in kept]
-        names = [names[index] for index in kept]
+        others = [index for index, name in enumerate(names) if not name.startswith(_OWN)]
+        events, lanes = [events[index] for index in others], [lanes[index] for index in others]
+        names = [names[index] for index in others]
     if not events:
         return
     start, dur, good = _times(path, events, out)
@@ -228,11 +224,11 @@ def _add_spans(path: Path, waiting: Waiting, out: Out, sums: dict[str, int]) -> 
     out.add_columns("span", columns, good)
 
 
-def _texts(found: list[Any]) -> pa.Array:
+def _texts(values: list[Any]) -> pa.Array:
     """A column of texts, cut where they are too long."""
     try:
-        column = pa.array(found, pa.string())
+        column = pa.array(values, pa.string())
     except UnicodeEncodeError:  # half of a pair of surrogates, which JSON allows
-        column = pa.array([text.encode("utf-8", "replace").decode() for text in found], pa.string())
+        column = pa.array([text.encode("utf-8", "replace").decode() for text in values], pa.string())
     longest = pc.max(pc.binary_length(column)).as_py() or 0
     return column if longest <= NAME else pc.utf8_slice_codeunits(column, 0, NAME)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pipeprof.read.source.numbers import LARGEST, whole
+from pipeprof.read.source.numbers import LARGEST, integer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,14 +23,14 @@ _COLLECTIVE_NAME = re.compile(r"(?:hcom_|.*/)?([A-Za-z]+)")
 
 def ticks(text: str) -> int | None:
     """Ticks of the device counter as ns; None for anything that is not a whole number of them."""
-    value = whole(text)
+    value = integer(text)
     return None if value is None or not 0 <= value < LARGEST // NS_PER_TICK else value * NS_PER_TICK
 
 
 def collective_kind(name: str) -> str | None:
     """Kind of a communication operator by its name, such as `hcom_allReduce__586_0_1` or `AllReduce-op12`."""
-    found = _COLLECTIVE_NAME.match(name)
-    return COLLECTIVES.get(found[1].lower()) if found else None
+    match = _COLLECTIVE_NAME.match(name)
+    return COLLECTIVES.get(match[1].lower()) if match else None
 
 
 def phase_of(name: str, kind: str | None) -> str:

@@ -23,7 +23,7 @@ _SEQUENCES = 100_000
 ENGINE = "autograd::engine::evaluate_function: "
 
 
-class Found(NamedTuple):
+class Called(NamedTuple):
     """Of each call of a block: the place of its caller in the pool (NONE for none), and its operator.
 
     `phases` are those of the whole pool; `above` is, for rows of other kinds, the place of the innermost open call.
@@ -38,10 +38,10 @@ class Found(NamedTuple):
 class Callers:
     """What is open in each thread. Lists are as long as the pool of calls, and in its order."""
 
-    def __init__(self, found: Gathered, ops: Ops) -> None:
-        self._found = found
+    def __init__(self, gathered: Gathered, ops: Ops) -> None:
+        self._gathered = gathered
         self._ops = ops
-        self._facts = _Facts(found, ops)
+        self._facts = _Facts(gathered, ops)
         self._open: dict[int, list[int]] = defaultdict(list)
         self._ends: list[int] = []
         self._names: list[int] = []
@@ -50,7 +50,7 @@ class Callers:
         self._op_ids: dict[int, int] = {}
         self._sequences: dict[int, int] = {}
 
-    def add(self, block: Columns) -> Found:
+    def add(self, block: Columns) -> Called:
         """Walk over rows by start."""
         columns = [block[name].tolist() for name in ("kind", "start", "end", "track", "info", "sequence", "backward")]
         opened, ends, names, facts = self._open, self._ends, self._names, self._facts
@@ -61,9 +61,9 @@ class Callers:
             stack = opened[track]
             caller = NONE
             if kind != CALL:
-                for place in reversed(stack):
-                    if ends[place] >= start:
-                        caller = place
+                for call in reversed(stack):
+                    if ends[call] >= start:
+                        caller = call
                         break
                 above[row] = caller
                 continue
@@ -80,10 +80,10 @@ class Callers:
             names.append(facts.names[info])
             parents.append(caller)
             stacks.append(self._describe(info, caller, sequence, backward=bool(backward)))
-        self._found.overlaps += overlaps
+        self._gathered.overlaps += overlaps
         phases = np.array(self._phases, np.int64)
         infos = block["info"][block["kind"] == CALL]
-        return Found(parents, self._operators(infos, phases[len(phases) - len(infos) :], stacks), phases, above)
+        return Called(parents, self._operators(infos, phases[len(phases) - len(infos) :], stacks), phases, above)
 
     def _describe(self, info: int, caller: int, sequence: int, *, backward: bool) -> int:
         """Note phase and sequence of a call; returns its source location, for backward work the forward operator's."""
@@ -99,7 +99,7 @@ class Callers:
         self._phases.append(phase)
         forward = sequence if backward else forward
         self._forward.append(forward)
-        if not self._found.with_stacks:
+        if not self._gathered.with_stacks:
             return NONE
         if forward is not None:
             return self._sequences.get(forward, NONE)
@@ -122,7 +122,7 @@ class Callers:
         numbers = []
         for key in keys.tolist():
             if key not in self._op_ids:
-                info, stack, phase = self._found.infos.values[key >> 27], (key >> 3) % (1 << 24) - 1, key % (1 << 3)
+                info, stack, phase = self._gathered.infos.values[key >> 27], (key >> 3) % (1 << 24) - 1, key % (1 << 3)
                 self._op_ids[key] = self._ops.number(info, phase, None if stack == NONE else stack)
             numbers.append(self._op_ids[key])
         return np.array(numbers, np.int64)[which]
@@ -135,23 +135,23 @@ class Callers:
 
     def open(self) -> list[int]:
         """Places of all open calls."""
-        return [place for stack in self._open.values() for place in stack]
+        return [call for stack in self._open.values() for call in stack]
 
     def close(self) -> None:
         """Nothing is open any more."""
         self._open.clear()
 
-    def keep(self, kept: Sequence[bool], places: Sequence[int]) -> None:
+    def keep(self, staying: Sequence[bool], places: Sequence[int]) -> None:
         """Forget calls; the others have new places."""
         self._ends, self._names, self._phases = (
-            [value for value, stays in zip(values, kept, strict=True) if stays]
+            [value for value, stays in zip(values, staying, strict=True) if stays]
             for values in (self._ends, self._names, self._phases)
         )
-        self._forward = [value for value, stays in zip(self._forward, kept, strict=True) if stays]
+        self._forward = [value for value, stays in zip(self._forward, staying, strict=True) if stays]
         for track in [track for track, stack in self._open.items() if not stack]:
             del self._open[track]
         for stack in self._open.values():
-            stack[:] = [places[place] for place in stack]
+            stack[:] = [places[call] for call in stack]
 
 
 class _Facts:
@@ -160,8 +160,8 @@ class _Facts:
     `phases` is what its name tells (NONE for nothing), `engines` the name under which the engine runs it backward.
     """
 
-    def __init__(self, found: Gathered, ops: Ops) -> None:
-        infos = found.infos.values
+    def __init__(self, gathered: Gathered, ops: Ops) -> None:
+        infos = gathered.infos.values
         numbers: dict[str, int] = {}
         self.names = [numbers.setdefault(info.name, len(numbers)) for info in infos]
         own = [own_phase(info) for info in infos]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeprof.read.chrome.events import Args, whole
+from pipeprof.read.chrome.events import Args, int64
 from pipeprof.read.chrome.spill import NONE
 
 if TYPE_CHECKING:
@@ -40,30 +40,30 @@ def number_of(value: Loose) -> int:
     """One id or count; NONE for what is none."""
     if value is None:
         return NONE
-    number = whole(value)
+    number = int64(value)
     return NONE if number is None else number
 
 
-def tracks(found: Gathered, events: Sequence[Event]) -> NDArray[np.int64]:
+def tracks(gathered: Gathered, events: Sequence[Event]) -> NDArray[np.int64]:
     """The thread or stream of each event."""
     pairs = [(event.pid, event.tid) for event in events]
-    known = list(map(found.tracks.numbers.get, pairs))
-    if None in known:
-        known = [found.tracks.number(*pair) for pair in pairs]
-    return np.array(known, np.int64)
+    numbers = list(map(gathered.tracks.numbers.get, pairs))
+    if None in numbers:
+        numbers = [gathered.tracks.number(*pair) for pair in pairs]
+    return np.array(numbers, np.int64)
 
 
-def texts(found: Gathered, values: Sequence[str]) -> NDArray[np.int64]:
+def texts(gathered: Gathered, values: Sequence[str]) -> NDArray[np.int64]:
     """The number of each text."""
-    known = list(map(found.texts.numbers.get, values))
-    if None in known:
-        known = [found.texts.number(value) for value in values]
-    return np.array(known, np.int64)
+    numbers = list(map(gathered.texts.numbers.get, values))
+    if None in numbers:
+        numbers = [gathered.texts.number(value) for value in values]
+    return np.array(numbers, np.int64)
 
 
-def groups(found: Gathered, args: Iterable[Args]) -> list[int]:
+def groups(gathered: Gathered, args: Iterable[Args]) -> list[int]:
     """The communication group of each event; NONE for none."""
-    return [NONE if one.group is None else found.texts.number(str(one.group)) for one in args]
+    return [NONE if one.group is None else gathered.texts.number(str(one.group)) for one in args]
 
 
 def payloads(args: Iterable[Args]) -> list[int]:
@@ -75,10 +75,10 @@ def payloads(args: Iterable[Args]) -> list[int]:
 
 def _payload(args: Args) -> int:
     for value in (args.moved_bytes, args.size):
-        number = whole(value)
+        number = int64(value)
         if number is not None and number >= 0:
             return number
-    elements = whole(args.elements)
+    elements = int64(args.elements)
     width = _ELEMENT_BYTES.get(str(args.element_type).lower()) if elements is not None else None
     return elements * width if elements is not None and width and 0 <= elements < 2**56 else NONE
 
@@ -90,14 +90,14 @@ def is_backward(args: Args, name: str) -> bool:
 
 def beside_shapes(args: Args) -> bytes:
     """What the number of a call's operations needs beside its shapes; see kinds.Info."""
-    return bytes(args.concrete) if args.flops is None else str(whole(args.flops) or "").encode()
+    return bytes(args.concrete) if args.flops is None else str(int64(args.flops) or "").encode()
 
 
 def stacked(*columns: Any) -> NDArray[np.int64]:
     """Rows from columns, some of which may be one number for all rows; the result's columns lie in one piece each."""
     length = max(np.size(column) for column in columns)
     table: NDArray[np.int64] = np.empty((len(columns), length), np.int64)
-    for place, column in enumerate(columns):
-        table[place] = column
+    for number, column in enumerate(columns):
+        table[number] = column
     rows: NDArray[np.int64] = table.T
     return rows

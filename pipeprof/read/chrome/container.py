@@ -81,10 +81,10 @@ class Header(msgspec.Struct):
         """Which process is which rank, in a trace that `pipeprof timeline` wrote; empty for any other."""
         about = self.fields.get("pipeprof")
         try:
-            found = msgspec.convert(about.get("ranks") if isinstance(about, dict) else [], list[OwnRank])
+            own = msgspec.convert(about.get("ranks") if isinstance(about, dict) else [], list[OwnRank])
         except UNREADABLE:
             return {}
-        return {one.pid: one for one in found}
+        return {one.pid: one for one in own}
 
     @property
     def rank(self) -> int | None:
@@ -140,7 +140,7 @@ class Trace:
 
     def _begin(self, file: Content) -> bytes:
         buffer = b""
-        while (found := _EVENTS.search(buffer)) is None:
+        while (match := _EVENTS.search(buffer)) is None:
             more = self._read(file, CHUNK)
             buffer += more
             if not more and not buffer.strip() and not self.damage:
@@ -151,9 +151,9 @@ class Trace:
                     f"no events in `{self.path}`{why}, expected a chrome trace with `traceEvents`, or a list of events",
                     "give the *.pt.trace.json (or .json.gz) that export_chrome_trace wrote",
                 )
-        self._prefix, self._offset = buffer[: found.end()], found.end()
+        self._prefix, self._offset = buffer[: match.end()], match.end()
         self._read_header(b"]}")
-        return buffer[found.end() :]
+        return buffer[match.end() :]
 
     def _read(self, file: Content, size: int) -> bytes:
         """The next bytes; up to where a packed file is damaged, if it is."""
@@ -169,22 +169,22 @@ class Trace:
     def _batch(self, buffer: bytes, cut: tuple[int, int], *, last: bool) -> tuple[Batch, int]:
         """The events up to a cut, and how much of the buffer was used up."""
         if not last:
-            whole = b"[" + buffer[: cut[0]] + b"]"
+            array = b"[" + buffer[: cut[0]] + b"]"
             try:
-                return Batch(self._decoders.many(whole), whole), cut[1]
+                return Batch(self._decoders.many(array), array), cut[1]
             except UNREADABLE:
                 pass
         events: list[Any] = []
         texts: list[bytes] = []
         used = 0
         while True:
-            found = scan(buffer[used : cut[0]])
-            self._ended = found.ended
-            self._take(buffer, [(used + begin, used + end) for begin, end in found.spans], events, texts)
-            used += found.stop
+            scanned = scan(buffer[used : cut[0]])
+            self._ended = scanned.ended
+            self._take(buffer, [(used + begin, used + end) for begin, end in scanned.spans], events, texts)
+            used += scanned.stop
             if self._ended or not buffer[used : cut[0]].strip(_BLANK):
                 break
-            if not (last or found.broken or cut[0] - used > _LARGE_EVENT):
+            if not (last or scanned.broken or cut[0] - used > _LARGE_EVENT):
                 break  # it may go on behind the cut
             following = _next_readable(buffer[used : cut[0]], self._decoders)
             if following is None:
@@ -214,11 +214,11 @@ class Trace:
             return
         for text in (self._prefix + after, self._prefix + b"]}"):
             try:
-                found = msgspec.json.decode(text)
+                header = msgspec.json.decode(text)
             except UNREADABLE:
                 continue
-            if isinstance(found, dict):
-                self.header = Header({**found, **self.header.fields})
+            if isinstance(header, dict):
+                self.header = Header({**header, **self.header.fields})
                 return
 
     def _note(self, what: str, within: int) -> None:
@@ -253,22 +253,22 @@ def _last_between(text: bytes) -> tuple[int, int] | None:
     """Where the last event that is whole ends, and where the next begins; near the end, else anywhere."""
     near = max(0, len(text) - _WINDOW)
     for pattern, start in ((_BETWEEN, near), (_BETWEEN, 0), (_BETWEEN_ANY, near)):
-        found = None
-        for found in pattern.finditer(text, start):  # noqa: B007 - the last one counts
+        match = None
+        for match in pattern.finditer(text, start):  # noqa: B007 - the last one counts
             pass
-        if found is not None:
-            return found.start() + 1, found.end()
+        if match is not None:
+            return match.start() + 1, match.end()
     return None
 
 
 def _next_readable(text: bytes, decoders: Decoders) -> int | None:
     """Where, after a damaged event, one begins that can be read."""
-    for number, found in enumerate(_BETWEEN.finditer(text, 1)):
-        spans = scan(text[found.end() : found.end() + CHUNK]).spans
+    for number, match in enumerate(_BETWEEN.finditer(text, 1)):
+        spans = scan(text[match.end() : match.end() + CHUNK]).spans
         if spans:
-            event, _ = decoders.one(text[found.end() + spans[0][0] : found.end() + spans[0][1]])
+            event, _ = decoders.one(text[match.end() + spans[0][0] : match.end() + spans[0][1]])
             if event is not None and event.ph:
-                return found.end()
+                return match.end()
         if number > 20:
             break
     return None

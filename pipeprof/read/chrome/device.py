@@ -30,14 +30,14 @@ class DeviceRows:
 
     def __init__(self, file: FileTables) -> None:
         self.file = file
-        self.found = file.found
-        self.names = self.found.texts.values
+        self.gathered = file.gathered
+        self.names = self.gathered.texts.values
         self._communication: dict[int, bool] = {}
         self._ops: dict[tuple[int, int, int, str, int | None], int] = {}
 
     def write(self) -> None:
         """Write all batches."""
-        for rows in self.found.spill.read("other"):
+        for rows in self.gathered.spill.read("other"):
             roles = self._roles_of(rows)
             for role in (WORK, COLLECTIVE, HOST_OP, SPAN):
                 chosen = roles == role
@@ -58,7 +58,7 @@ class DeviceRows:
         return WORK if text in DEVICE else SPAN if text else self._by_process(track)
 
     def _by_process(self, track: int) -> int:
-        return _PROCESSES.get(self.found.tracks.process(track), SPAN)
+        return _PROCESSES.get(self.gathered.tracks.process(track), SPAN)
 
     def _device(self, category: int, role: int) -> str:
         if role == HOST_OP:
@@ -74,8 +74,8 @@ class DeviceRows:
         return self._communication[name]
 
     def _write_ops(self, rows: dict[str, NDArray[np.int64]], role: int) -> None:
-        file, launches = self.file, self.found.launches
-        slots = launches.slots(rows["link"] if launches.by_link else self.found.flow_links.operators(rows))
+        file, launches = self.file, self.gathered.launches
+        slots = launches.slots(rows["link"] if launches.by_link else self.gathered.flow_links.operators(rows))
         parents, phases, infos = self._launchers(slots)
         steps = self._steps(rows, slots)
         keys = (rows["name"], rows["category"], phases, rows["track"], infos)
@@ -93,7 +93,7 @@ class DeviceRows:
             file.rank.out["op"].add(columns | {"side": constant(file.rank.side, count)})
             return
         launched = launches.launched_at(rows["correlation"])
-        launched = np.where(launched == NONE, self.found.flow_links.queued_at(rows), launched)
+        launched = np.where(launched == NONE, self.gathered.flow_links.queued_at(rows), launched)
         wait = np.where((launched == NONE) | (launched > rows["start"]), NONE, rows["start"] - launched)
         columns |= {"device_total_ns": rows["dur"], "device_self_ns": rows["dur"], "wait_ns": optional(wait)}
         file.rank.out["op"].add(columns | {"side": constant("device", count)})
@@ -101,7 +101,7 @@ class DeviceRows:
 
     def _launchers(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Execution, phase and number of the info of what launched each row; NONE, OTHER, NONE for nothing."""
-        launches = self.found.launches
+        launches = self.gathered.launches
         if not len(launches.keys):
             return slots, np.full(len(slots), OTHER), slots
         linked = slots != NONE
@@ -113,7 +113,7 @@ class DeviceRows:
 
     def _steps(self, rows: dict[str, NDArray[np.int64]], slots: NDArray[np.int64]) -> pa.Array:
         """The step of the operator that launched the work; without one, the step that its start lies in."""
-        launches, file = self.found.launches, self.file
+        launches, file = self.gathered.launches, self.file
         begun = np.where(slots == NONE, NONE, launches.starts[slots]) if len(launches.keys) else slots
         return optional(file.rank.steps.of(file.at(np.where(begun == NONE, rows["start"], begun))))
 
@@ -122,15 +122,17 @@ class DeviceRows:
         if role == COLLECTIVE or self._is_communication(name):
             phase = COMMUNICATION
         device = self._device(category, role)
-        stack = self._stack(launcher) if self.found.with_stacks else None
+        stack = self._stack(launcher) if self.gathered.with_stacks else None
         key = (name, category, phase, device, stack)
         if key not in self._ops:
-            info = Info(self.names[category] or self.found.tracks.process(track), self.names[name], b"", b"", b"")
+            info = Info(self.names[category] or self.gathered.tracks.process(track), self.names[name], b"", b"", b"")
             self._ops[key] = self.file.rank.ops.number(info, phase if phase < len(PHASES) else OTHER, stack, device)
         return self._ops[key]
 
     def _stack(self, launcher: int) -> int | None:
-        return None if launcher == NONE else self.file.rank.ops.stacks.number(self.found.infos.values[launcher].stack)
+        return (
+            None if launcher == NONE else self.file.rank.ops.stacks.number(self.gathered.infos.values[launcher].stack)
+        )
 
     def _write_collectives(self, rows: dict[str, NDArray[np.int64]], steps: pa.Array, role: int) -> None:
         chosen = [role == COLLECTIVE or self._is_communication(name) for name in rows["name"].tolist()]
@@ -151,7 +153,7 @@ class DeviceRows:
     def _write_spans(self, rows: dict[str, NDArray[np.int64]]) -> None:
         file = self.file
         pairs, which = _pairs(rows["category"], rows["track"])
-        texts = [self.names[number] or self.found.tracks.process(track) or None for number, track in pairs]
+        texts = [self.names[number] or self.gathered.tracks.process(track) or None for number, track in pairs]
         file.rank.out["span"].add(
             {
                 "track": file.named(file.tracks, rows["track"]), "category": strings(texts).take(numbers(which)),

@@ -36,13 +36,13 @@ class Dialect:
         """The number of the step that an event of this name is, and the name that all steps share; None for no step."""
         if self.step is None:
             return (_number(name[len(STEP) :]), STEPS) if name.startswith(STEP) else None
-        found = self.step.fullmatch(name)
-        if found is None:
+        match = self.step.fullmatch(name)
+        if match is None:
             return None
-        if not self.step.groups or found[1] is None:
+        if not self.step.groups or match[1] is None:
             return None, name
-        begin, end = found.span(1)
-        return _number(found[1]), f"{name[:begin]}*{name[end:]}"
+        begin, end = match.span(1)
+        return _number(match[1]), f"{name[:begin]}*{name[end:]}"
 
 
 def torch(step: str | None = None) -> Dialect:

@@ -36,7 +36,6 @@ class Args(msgspec.Struct, gc=False):
     elements: Loose = msgspec.field(default=None, name="In msg nelems")
     element_type: Loose = msgspec.field(default=None, name="dtype")
     group: Loose = msgspec.field(default=None, name="Process Group Name")
-    collective: Loose = msgspec.field(default=None, name="Collective name")
     size: Loose = msgspec.field(default=None, name="size(Byte)")
     name: Loose = None
     labels: Loose = None
@@ -106,18 +105,18 @@ def decode_one(text: bytes, decoder: msgspec.json.Decoder[Any] = _EVENT) -> tupl
 
 def decode_counters(text: bytes) -> list[tuple[CounterEvent, dict[str, float]]]:
     """The counters of a JSON array of events, with those values that are numbers."""
-    found = []
+    counters = []
     for event in _COUNTERS.decode(text):
         if event.ph == "C":
             try:
                 values = _VALUES.decode(event.args)
             except UNREADABLE:
                 continue
-            found.append((event, {key: value for key, value in values.items() if isinstance(value, float)}))
-    return found
+            counters.append((event, {key: value for key, value in values.items() if isinstance(value, float)}))
+    return counters
 
 
-def whole(value: Loose) -> int | None:
+def int64(value: Loose) -> int | None:
     """An id or a count as int64, from a number or from text, never through a float; None when it is none."""
     if type(value) is int:
         return value if -(2**63) <= value < 2**63 else None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeprof.read.chrome.events import UNREADABLE
+from pipeprof.read.source.numbers import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from pipeprof.read.chrome.kinds import Info
 
 CONVOLUTION = "aten::conv2d"  # the one for which shapes are not enough
-_LARGEST = 2**62
 _NO_TENSORS = ("Scalar", "ScalarList", "None", "")  # among the types of arguments
 _shapes = msgspec.json.Decoder(list[list[int]])
 _values = msgspec.json.Decoder(list[Any])
@@ -43,7 +43,7 @@ def flops_of(info: Info) -> int | None:
 
 
 def _fitting(count: int) -> int | None:
-    return count if 0 <= count < _LARGEST else None
+    return count if 0 <= count < LARGEST else None
 
 
 def _elements(shapes: Sequence[Sequence[int]], _extra: bytes) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeprof.read.chrome.launches import find
 from pipeprof.read.chrome.spill import NONE
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class FlowLinks:
         self._queued = _Points()  # id and time of the calls that queued something
         self._ends = {category: _Points() for category in CATEGORIES}
         self._tracks = {category: array("q") for category in CATEGORIES}
-        self._found: dict[str, _Places] = {}
+        self._flows: dict[str, _Places] = {}
 
     def queued(self, number: int, time: int) -> None:
         """Note the call that a flow QUEUE begins at."""
@@ -45,31 +46,29 @@ class FlowLinks:
         """Make the look-up tables; nothing can be added afterwards."""
         for category, ends in self._ends.items():
             numbers, times = ends.arrays()
-            self._found[category] = _Places(numbers, times, np.array(self._tracks[category], np.int64))
+            self._flows[category] = _Places(numbers, times, np.array(self._tracks[category], np.int64))
         self._ends.clear()
         self._tracks.clear()
 
     @property
     def any(self) -> bool:
         """Whether any work is tied to an operator."""
-        return bool(len(self._found[OPERATOR].numbers))
+        return bool(len(self._flows[OPERATOR].numbers))
 
     def operators(self, rows: Columns) -> NDArray[np.int64]:
         """The correlation of each row: its own, else the number of the flow from its operator; NONE for neither."""
         alone = (rows["correlation"] == NONE) & (rows["link"] == NONE)
         if not self.any or not alone.any():
             return rows["correlation"]
-        return np.where(alone, self._found[OPERATOR].at(rows["track"], rows["start"]), rows["correlation"])
+        return np.where(alone, self._flows[OPERATOR].at(rows["track"], rows["start"]), rows["correlation"])
 
     def queued_at(self, rows: Columns) -> NDArray[np.int64]:
         """When each row was queued; NONE when no flow says so."""
-        found = self._found[QUEUE].at(rows["track"], rows["start"])
+        flows = self._flows[QUEUE].at(rows["track"], rows["start"])
         numbers, times = self._queued.arrays()
-        if not len(numbers):
-            return np.full(len(found), NONE, np.int64)
         order = np.argsort(numbers, kind="stable")
-        at = np.minimum(np.searchsorted(numbers[order], found), len(order) - 1)
-        return np.where((found != NONE) & (numbers[order][at] == found), times[order][at], NONE)
+        at = find(numbers[order], flows)
+        return np.where(at == NONE, NONE, times[order][at]) if len(order) else at
 
 
 class _Points:
@@ -99,9 +98,9 @@ class _Places:
         """The flow that ends at each point; NONE for none."""
         if not len(self.keys):
             return np.full(len(tracks), NONE, np.int64)
-        place = np.minimum(np.searchsorted(self.keys, _keys(tracks, times)), len(self.keys) - 1)
-        same = (self.tracks[place] == tracks) & (self.times[place] == times)
-        return np.where(same, self.numbers[place], NONE)
+        index = np.minimum(np.searchsorted(self.keys, _keys(tracks, times)), len(self.keys) - 1)
+        same = (self.tracks[index] == tracks) & (self.times[index] == times)
+        return np.where(same, self.numbers[index], NONE)
 
 
 def _keys(tracks: NDArray[np.int64], times: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -95,21 +95,21 @@ class Gathered:
 
     def note_times(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> None:
         """The trace lasts at least from the first of these starts to the last end; UNKNOWN ends do not count."""
-        known = ends != UNKNOWN
-        if known.any():
-            self.first = min(self.first, int(starts[known].min()))
-            self.last = max(self.last, int(ends[known].max()))
+        ended = ends != UNKNOWN
+        if ended.any():
+            self.first = min(self.first, int(starts[ended].min()))
+            self.last = max(self.last, int(ends[ended].max()))
 
     def _add_counters(self, text: bytes) -> None:
         try:
-            found = [row for row in decode_counters(text) if self.pid in (None, row[0].pid)]
+            counters = [row for row in decode_counters(text) if self.pid in (None, row[0].pid)]
         except UNREADABLE:
             self.dropped["counters that cannot be read"] += 1
             return
-        times = times_ns([event.ts for event, _ in found])
+        times = times_ns([event.ts for event, _ in counters])
         rows = [
             (time, self.tracks.number(event.pid, event.tid), self.texts.number(event.name), series, _bits(value))
-            for (event, values), time in zip(found, times.tolist(), strict=True)
+            for (event, values), time in zip(counters, times.tolist(), strict=True)
             if time != UNKNOWN
             for series, value in ((self.texts.number(name), value) for name, value in values.items())
         ]

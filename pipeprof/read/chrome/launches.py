@@ -43,9 +43,9 @@ class Launches:
         parts, self._parts = self._parts, []
         links, correlations, durations = np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1)
         self._find_calls(correlations, spill)
-        known = links != NONE
-        same = known & (links == correlations)
-        self.by_link = bool(known.any()) and same.sum() < _SAME_SHARE * known.sum()
+        linked = links != NONE
+        same = linked & (links == correlations)
+        self.by_link = bool(linked.any()) and same.sum() < _SAME_SHARE * linked.sum()
         self.keys, inverse = np.unique(links if self.by_link else correlations, return_inverse=True)
         self.durations = np.zeros(len(self.keys), np.int64)
         np.add.at(self.durations, inverse, durations)
@@ -63,22 +63,23 @@ class Launches:
             return
         for rows in spill.read("call"):
             launched = (rows["kind"] == LAUNCH) | (rows["kind"] == LAUNCH_ABOVE)
-            at = _find(self.calls, rows["link"][launched])
+            at = find(self.calls, rows["link"][launched])
             self.call_starts[at[at != NONE]] = rows["start"][launched][at != NONE]
         alone = (self.launched_at(correlations) == NONE) & (correlations != NONE)
         self.unlinked = int(alone.sum())
 
     def slots(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the work of a link is kept; NONE for links that launched nothing."""
-        return _find(self.keys, values)
+        return find(self.keys, values)
 
     def launched_at(self, correlations: NDArray[np.int64]) -> NDArray[np.int64]:
         """Start of the runtime call; NONE where there is none."""
-        found = _find(self.calls, correlations)
-        return np.where(found == NONE, NONE, self.call_starts[found]) if len(self.calls) else found
+        at = find(self.calls, correlations)
+        return np.where(at == NONE, NONE, self.call_starts[at]) if len(self.calls) else at
 
 
-def _find(keys: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+def find(keys: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each value stands among sorted keys, of equal ones at the first; NONE for NONE and what is not there."""
     if not len(keys):
         return np.full(len(values), NONE, np.int64)
     at = np.minimum(np.searchsorted(keys, values), len(keys) - 1)

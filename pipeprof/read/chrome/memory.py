@@ -37,16 +37,13 @@ class MemoryEvents:
 
     def finish(self) -> Memory:
         """The sums; what was gathered is given up."""
-        parts = [np.frombuffer(part, np.int64) if part else np.zeros(0, np.int64) for part in self._parts()]
+        columns = (self._times, self._host, self._device)
+        parts = [np.frombuffer(column, np.int64) if column else np.zeros(0, np.int64) for column in columns]
         if len(parts[0]) and (np.diff(parts[0]) < 0).any():
             order = np.argsort(parts[0], kind="stable")
             parts = [part[order] for part in parts]
-        found = Memory(*parts)
         self._times, self._host, self._device = array("q"), array("q"), array("q")
-        return found
-
-    def _parts(self) -> tuple[array[int], array[int], array[int]]:
-        return self._times, self._host, self._device
+        return Memory(*parts)
 
 
 class Memory:

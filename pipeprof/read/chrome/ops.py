@@ -17,7 +17,7 @@ OTHER, FORWARD, BACKWARD, OPTIMIZER, COMMUNICATION, DATA = range(6)
 PHASES = ("other", "forward", "backward", "optimizer", "communication", "other")
 HANDED_DOWN = frozenset({BACKWARD, OPTIMIZER, COMMUNICATION, DATA})
 _COMMUNICATION = re.compile(r"(?:^|[^a-z])(?:nccl|rccl|hccl|gloo|c10d|oneccl)|record_param_comms|^hcom_", re.IGNORECASE)
-_KINDS = (
+COLLECTIVE_KINDS = tuple(
     (re.compile(pattern, re.IGNORECASE), kind)
     for pattern, kind in (
         (r"all_?reduce", "all_reduce"), (r"reduce_?scatter", "reduce_scatter"), (r"all_?gather", "all_gather"),
@@ -26,7 +26,6 @@ _KINDS = (
         (r"gather", "gather"), (r"scatter", "scatter"),
     )
 )  # fmt: skip
-COLLECTIVE_KINDS = tuple(_KINDS)
 
 
 def is_communication(name: str) -> bool:
@@ -64,28 +63,18 @@ class Ops:
     def number(self, info: Info, phase: int, stack_id: int | None, device: str = "CPU") -> int:
         """The number of an operator; its row is made the first time."""
         key: tuple[object, ...] = (info, PHASES[phase], stack_id, device)
-        found = self._numbers.get(key)
-        if found is None:
+        op_id = self._numbers.get(key)
+        if op_id is None:
             if len(self.rows) >= 2 * MOST:
                 key = (info.category, "(other)", PHASES[phase], device)
                 if key in self._numbers:
                     return self._numbers[key]
                 info, stack_id = info._replace(name="(other)", dims=b"", types=b"", extra=b""), None
-            found = self._numbers[key] = len(self.rows)
-            self.rows.append(
-                (
-                    found,
-                    info.name,
-                    info.name,
-                    PHASES[phase],
-                    device,
-                    shapes_shown(info.dims),
-                    shown(info.types),
-                    stack_id,
-                    info.category,
-                    flops_of(info),
-                )
-            )
-        return found
+            op_id = self._numbers[key] = len(self.rows)
+            self.rows.append((
+                op_id, info.name, info.name, PHASES[phase], device, shapes_shown(info.dims), shown(info.types),
+                stack_id, info.category, flops_of(info),
+            ))  # fmt: skip
+        return op_id
 
     COLUMNS = ("op_id", "name", "type", "phase", "device", "in_shapes", "in_types", "stack_id", "category", "flops")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pipeprof.read.source.numbers import ns
+from pipeprof.read.source.numbers import raw_ns
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -37,18 +37,18 @@ class Pairs:
         """The events in their order, each pair as one interval in the place of its end."""
         if _OTHERS.isdisjoint({event.ph for event in events}):
             return events
-        found = []
+        intervals = []
         for event in events:
             begins = _SIDES.get(event.ph)
             if begins is None:
                 if event.ph in _INSTANT:
                     event.ph = "i"
-                found.append(event)
+                intervals.append(event)
             elif begins:
                 self._begin(event)
-            elif (whole := self._end(event)) is not None:
-                found.append(whole)
-        return found
+            elif (interval := self._end(event)) is not None:
+                intervals.append(interval)
+        return intervals
 
     def finish(self) -> None:
         """Count what never ended."""
@@ -69,7 +69,7 @@ class Pairs:
             return None
         begun = stack.pop()
         self._count -= 1
-        start, end = _time(begun.ts), _time(event.ts)
+        start, end = raw_ns(bytes(begun.ts), "us"), raw_ns(bytes(event.ts), "us")
         if start is None or end is None or end < start:
             self._dropped["no time, or an end before the begin"] += 1
             return None
@@ -84,7 +84,3 @@ def _key(event: Event) -> Hashable:
         return event.pid, event.tid
     number = bytes(event.id2) if event.id is None else event.id
     return event.cat, number, event.name if event.ph in "SF" else None
-
-
-def _time(raw: msgspec.Raw) -> int | None:
-    return ns(bytes(raw).strip(b' "').decode("utf-8", "replace"), "us")

@@ -24,7 +24,7 @@ class Part(NamedTuple):
     """Events of one rank; `own` says which one it is, if the trace does."""
 
     own: OwnRank | None
-    found: Gathered
+    gathered: Gathered
 
 
 class Parts:
@@ -45,9 +45,9 @@ class Parts:
         for batch in self._trace.batches():
             ranks = self._trace.header.ranks if ranks is None else ranks
             for pid, mine in self._apart(batch, ranks) if ranks else [(None, batch)]:
-                self._part(pid, ranks).found.add(mine)
+                self._part(pid, ranks).gathered.add(mine)
                 if pid != self._last and self._last in self._parts:
-                    self._parts[self._last].found.spill.finish()  # ranks follow each other: not all files stay open
+                    self._parts[self._last].gathered.spill.finish()  # ranks follow each other: not all files stay open
                 self._last = pid
             self.events += len(batch.events)
             yield self.events
@@ -57,7 +57,7 @@ class Parts:
         if not self._parts:
             self._part(next(iter(self._trace.header.ranks), None), self._trace.header.ranks)
         for part in self._parts.values():
-            part.found.finish()
+            part.gathered.finish()
         return list(self._parts.values())
 
     def _part(self, pid: int | None, ranks: dict[int, OwnRank]) -> Part:
@@ -79,4 +79,4 @@ class Parts:
                 counters = any(event.ph == "C" for event in events)
                 yield pid, Batch(events, batch.text if counters else b"")
             else:
-                self._part(next(iter(ranks)), ranks).found.dropped[_STRANGE] += len(events)
+                self._part(next(iter(ranks)), ranks).gathered.dropped[_STRANGE] += len(events)

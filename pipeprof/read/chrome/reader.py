@@ -58,10 +58,10 @@ class _Read(NamedTuple):
     path: Path
     trace: Trace
     own: OwnRank | None
-    found: Gathered
+    gathered: Gathered
 
     @property
-    def place(self) -> tuple[int, int]:
+    def rep_rank(self) -> tuple[int, int]:
         """Repetition and rank: what the trace says, else what its name or folder says, else 0."""
         if self.own is not None:
             return self.own.rep, self.own.rank
@@ -81,11 +81,11 @@ class _Read(NamedTuple):
 
     @property
     def first(self) -> int:
-        return self.base_ns + self.found.first
+        return self.base_ns + self.gathered.first
 
     @property
     def last(self) -> int:
-        return self.base_ns + self.found.last
+        return self.base_ns + self.gathered.last
 
 
 def recognise(path: Path) -> bool:
@@ -114,20 +114,20 @@ def add_files(
             trace = Trace(path)
             parts = Parts(trace, run.path / f".trace-{number}", exits, dialect)
             _gather(parts, path.name, progress)
-            read += [_Read(path, trace, part.own, part.found) for part in parts.finish()]
+            read += [_Read(path, trace, part.own, part.gathered) for part in parts.finish()]
         _write(read, run, progress)
 
 
 def _gather(parts: Parts, name: str, progress: Callable[[str], None]) -> None:
-    told = 0
+    said = 0
     for events in parts.gather():
-        if events >= told + _PROGRESS_EVENTS:
-            told = events
+        if events >= said + _PROGRESS_EVENTS:
+            said = events
             progress(f"{name}: {events:,} events read")
 
 
 def _write(read: Sequence[_Read], run: Run, progress: Callable[[str], None]) -> None:
-    timed = [one for one in read if one.found.first <= one.found.last]
+    timed = [one for one in read if one.gathered.first <= one.gathered.last]
     if not timed:
         damage = next((one.trace.damage[0] for one in read if one.trace.damage), "no event has a time")
         raise SourceError(
@@ -139,9 +139,9 @@ def _write(read: Sequence[_Read], run: Run, progress: Callable[[str], None]) -> 
             f"the times in `{timed[0].path}` do not fit 64 bits of ns", "check the trace's `baseTimeNanoseconds`"
         )
     reps: dict[int, Rep] = {}
-    for (number, rank), mine in sorted(_by_place(timed).items()):
+    for (number, rank), mine in sorted(_by_rank(timed).items()):
         if number not in reps:
-            own = [one for one in timed if one.place[0] == number]
+            own = [one for one in timed if one.rep_rank[0] == number]
             zero, end = min(one.first for one in own), max(one.last for one in own)
             reps[number] = Rep(rep=number, zero_realtime_ns=zero, zero_monotonic_ns=0, dur_ns=end - zero)
         progress(f"rank {rank}: writing its tables")
@@ -150,39 +150,39 @@ def _write(read: Sequence[_Read], run: Run, progress: Callable[[str], None]) -> 
     _decide(run.manifest, read)
 
 
-def _by_place(read: Sequence[_Read]) -> dict[tuple[int, int], list[_Read]]:
+def _by_rank(read: Sequence[_Read]) -> dict[tuple[int, int], list[_Read]]:
     """The files of each repetition and rank by time."""
     places: dict[tuple[int, int], list[_Read]] = {}
     for one in sorted(read, key=lambda one: one.first):
-        mine = places.setdefault(one.place, [])
+        mine = places.setdefault(one.rep_rank, [])
         if mine and one.first < mine[-1].last:
             raise SourceError(
-                f"two traces of rank {one.place[1]} overlap in time: `{mine[-1].path}` and `{one.path}`",
+                f"two traces of rank {one.rep_rank[1]} overlap in time: `{mine[-1].path}` and `{one.path}`",
                 "import them one by one, or name their folders rank_0, rank_1, ...",
             )
         mine.append(one)
     return places
 
 
-def _write_rank(run: Run, place: tuple[int, int], read: Sequence[_Read], zero: int) -> Rank:
+def _write_rank(run: Run, rep_rank: tuple[int, int], read: Sequence[_Read], zero: int) -> Rank:
     names: list[str] = []
     steps, loads = [], []
     for one in read:
         offset, first = one.base_ns - zero, len(names)
-        names += one.found.texts.values
-        steps += shifted(one.found.steps, offset)
-        loads += [mark._replace(number=mark.number + first) for mark in shifted(one.found.loads, offset)]
+        names += one.gathered.texts.values
+        steps += shifted(one.gathered.steps, offset)
+        loads += [mark._replace(number=mark.number + first) for mark in shifted(one.gathered.loads, offset)]
     evidence = run.manifest.options.get("step_pattern", "ProfilerStep")
-    device_rows = any(one.found.launches.count for one in read)
-    with RankTables(run, *place, Steps(steps, loads, names), device_rows=device_rows) as tables:
+    device_rows = any(one.gathered.launches.count for one in read)
+    with RankTables(run, *rep_rank, Steps(steps, loads, names), device_rows=device_rows) as tables:
         for one in read:
-            tables.add(one.found, one.base_ns - zero)
+            tables.add(one.gathered, one.base_ns - zero)
         tables.finish()
     for table, rows in tables.counts.items():
         count(run.manifest, table, rows)
     return Rank(
-        rank=place[1], pid=0, host=read[0].host, zero_realtime_ns=zero, zero_monotonic_ns=0,
-        step_evidence=evidence if any(one.found.steps for one in read) else None,
+        rank=rep_rank[1], pid=0, host=read[0].host, zero_realtime_ns=zero, zero_monotonic_ns=0,
+        step_evidence=evidence if any(one.gathered.steps for one in read) else None,
     )  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def _decide(manifest: Manifest, read: Sequence[_Read]) -> None:
     """State, warnings, and what the traces do not hold."""
     manifest.state, manifest.reason = "complete", None
     for one in read:
-        trace, found = one.trace, one.found
+        trace, gathered = one.trace, one.gathered
         where = {} if one.own is None else {"rep": one.own.rep, "rank": one.own.rank}
         if trace.damage:
             manifest.state = "partial"
@@ -200,25 +200,25 @@ def _decide(manifest: Manifest, read: Sequence[_Read]) -> None:
         if trace.mended:
             what = "NaN, bytes that are not UTF-8, or arguments of an unexpected form"
             manifest.warn("mended", f"`{one.path.name}`: {trace.mended} events had {what}; these were left out")
-        if found.dropped:
-            shown = ", ".join(f"{count} with {what}" for what, count in sorted(found.dropped.items())[:10])
+        if gathered.dropped:
+            shown = ", ".join(f"{count} with {what}" for what, count in sorted(gathered.dropped.items())[:10])
             manifest.warn("left_out", f"`{one.path.name}`: events left out: {shown}", **where)
-        if found.infos.left_out or found.texts.left_out:
+        if gathered.infos.left_out or gathered.texts.left_out:
             manifest.state = "partial"
             manifest.reason = (
                 manifest.reason or f"`{one.path.name}` has too many different names: the rest is `(other)`"
             )
-        if found.overlaps:
+        if gathered.overlaps:
             manifest.warn(
                 "overlaps",
-                f"`{one.path.name}`: {found.overlaps} events overlap another of their thread only partly: "
+                f"`{one.path.name}`: {gathered.overlaps} events overlap another of their thread only partly: "
                 "own times of what is above both may be too small or negative",
                 **where,
             )
-        if found.launches.unlinked:
+        if gathered.launches.unlinked:
             manifest.warn(
                 "links",
-                f"`{one.path.name}`: {found.launches.unlinked} device events without the call that launched them",
+                f"`{one.path.name}`: {gathered.launches.unlinked} device events without the call that launched them",
                 **where,
             )
     _note_torch(manifest, read)
@@ -231,8 +231,8 @@ def _note_torch(manifest: Manifest, read: Sequence[_Read]) -> None:
     No trace says it in words, but it has the lines that called Python functions since torch 2.14, and the host's name
     since 2.12 (Kineto of March 2026), when `key_averages()` began to count Python functions.
     """
-    theirs = [one for one in read if one.found.with_python_functions]
+    theirs = [one for one in read if one.gathered.with_python_functions]
     if theirs:
-        lines = any(one.found.with_call_lines for one in theirs)
+        lines = any(one.gathered.with_call_lines for one in theirs)
         named = any("host_name" in one.trace.header.fields for one in theirs)
         manifest.options["torch"] = "2.14 or later" if lines else "2.12 or 2.13" if named else _OTHER_TORCH

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeprof.read.chrome import columns
-from pipeprof.read.chrome.events import NOTHING, Args, whole
+from pipeprof.read.chrome.events import NOTHING, Args, int64
 from pipeprof.read.chrome.flops import CONVOLUTION
 from pipeprof.read.chrome.flow_links import CATEGORIES, OPERATOR
 from pipeprof.read.chrome.kinds import (
@@ -46,8 +46,8 @@ _Rows = list[tuple[int, ...]]
 class BatchRows:
     """Sorts the events of one batch into rows."""
 
-    def __init__(self, found: Gathered, starts: NDArray[np.int64]) -> None:
-        self.found = found
+    def __init__(self, gathered: Gathered, starts: NDArray[np.int64]) -> None:
+        self.gathered = gathered
         self.starts = starts
         self.ends = starts.copy()
         self.calls: list[int] = []
@@ -61,7 +61,7 @@ class BatchRows:
     def add(self, events: Sequence[Event]) -> None:
         """Route every event, then write the rows."""
         calls, others, flows, metas = self.calls, self.others, self.flows, []
-        called = self.found.dialect.calls
+        called = self.gathered.dialect.calls
         for number, event in enumerate(events):
             phase = event.ph
             if phase == "X":
@@ -78,7 +78,7 @@ class BatchRows:
                 flows.append(number)
             elif phase == "M":
                 metas.append(number)
-                self.found.tracks.describe(event)
+                self.gathered.tracks.describe(event)
             elif phase != "C":
                 self._moment(event, number)
         self._end(events, metas)
@@ -86,21 +86,21 @@ class BatchRows:
 
     def _end(self, events: Sequence[Event], metas: Sequence[int]) -> None:
         """Ends of intervals; what has none is left out."""
-        found, starts, ends = self.found, self.starts, self.ends
+        gathered, starts, ends = self.gathered, self.starts, self.ends
         complete = self.calls + self.others
-        ends[complete] = found.ends(starts[complete], times_ns([events[number].dur for number in complete]))
+        ends[complete] = gathered.ends(starts[complete], times_ns([events[number].dur for number in complete]))
         usable = ends != UNKNOWN
         if not usable.all():
             lost = sum(not usable[number] for number in self.flows)
             if lost:
-                found.dropped["no time"] += lost
+                gathered.dropped["no time"] += lost
             for part in (self.calls, self.launchers, self.others, self.flows):
                 part[:] = [number for number in part if usable[number]]
         if self.instants:
             self.others = sorted(self.others + self.instants)
         ends = ends.copy()
         ends[list(metas)] = UNKNOWN
-        found.note_times(starts, ends)
+        gathered.note_times(starts, ends)
 
     def _look_closer(self, event: Event, number: int) -> None:
         """An interval that is no call by its category; older traces and relatives of Kineto have calls among them."""
@@ -119,16 +119,16 @@ class BatchRows:
         """An event without a duration."""
         start, phase = int(self.starts[number]), event.ph
         if start == UNKNOWN:
-            self.found.dropped["no time"] += 1
+            self.gathered.dropped["no time"] += 1
         elif event.name == MEMORY:
             self._allocate(event, start)
         elif phase in ("i", "I", "R"):
             self.instants.append(number)
         else:
-            self.found.dropped[f"kind `{phase[:8]}`"] += 1
+            self.gathered.dropped[f"kind `{phase[:8]}`"] += 1
 
     def _write(self, events: Sequence[Event]) -> None:
-        spill = self.found.spill
+        spill = self.gathered.spill
         parts = [self._call_rows(events), self._launch_rows(events), *self._other_rows(events)]
         self._flow_rows(events)
         if self.points:
@@ -141,7 +141,7 @@ class BatchRows:
     def _call_rows(self, events: Sequence[Event]) -> NDArray[np.int64]:
         if not self.calls:
             return _NO_ROWS
-        found, chosen = self.found, [events[number] for number in self.calls]
+        gathered, chosen = self.gathered, [events[number] for number in self.calls]
         starts, ends, args = self.starts[self.calls], self.ends[self.calls], columns.arguments(chosen)
         names = self._marked([event.name for event in chosen], starts, ends)
         backward = [columns.is_backward(one, name) for one, name in zip(args, names, strict=True)]
@@ -149,7 +149,7 @@ class BatchRows:
         sequences = columns.ids([one.sequence for one in args])
         infos = self._infos(chosen, names, args)
         return columns.stacked(
-            CALL, starts, ends, columns.tracks(found, chosen), infos, links, sequences, backward, 0, 0, 0
+            CALL, starts, ends, columns.tracks(gathered, chosen), infos, links, sequences, backward, 0, 0, 0
         )
 
     def _infos(self, events: Sequence[Event], names: Sequence[str], args: Sequence[Args]) -> list[int]:
@@ -165,27 +165,27 @@ class BatchRows:
             )
             for event, name, one in zip(events, names, args, strict=True)
         ]
-        known = list(map(self.found.infos.numbers.get, keys))  # type: ignore[arg-type]
+        numbers = list(map(self.gathered.infos.numbers.get, keys))  # type: ignore[arg-type]
         return [
             self._new_info(Info(key[0] or "", *key[1:])) if number is None else number
-            for number, key in zip(known, keys, strict=True)
+            for number, key in zip(numbers, keys, strict=True)
         ]
 
     def _new_info(self, key: Info) -> int:
-        found = self.found
+        gathered = self.gathered
         if len(key.stack) > 2:
-            found.with_stacks = True
+            gathered.with_stacks = True
         if key.category == "python_function":
-            found.with_python_functions = True
+            gathered.with_python_functions = True
         texts = {name: getattr(key, name)[:8000] for name in ("dims", "types", "extra")}
-        kept = key._replace(name=shortened(key.name), **texts)
-        if kept in found.infos.numbers:
-            return found.infos.numbers[kept]
-        return found.infos.add(kept, sum(map(len, kept)))
+        info = key._replace(name=shortened(key.name), **texts)
+        if info in gathered.infos.numbers:
+            return gathered.infos.numbers[info]
+        return gathered.infos.add(info, sum(map(len, info)))
 
     def _marked(self, names: list[str], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> list[str]:
         """Note steps and loaders' waits; all steps get the name that they share."""
-        dialect = self.found.dialect
+        dialect = self.gathered.dialect
         usual = dialect.step is None
         for number, name in enumerate(names):
             if usual and not name.startswith(_MARKED):
@@ -193,10 +193,10 @@ class BatchRows:
             start, end = int(starts[number]), int(ends[number])
             step = dialect.step_of(name)
             if step is not None:
-                self.found.steps.append(Marks(NONE if step[0] is None else step[0], start, end))
+                self.gathered.steps.append(Marks(NONE if step[0] is None else step[0], start, end))
                 names[number] = step[1]
             elif name.startswith(LOADER):
-                self.found.loads.append(Marks(self.found.texts.number(name), start, end))
+                self.gathered.loads.append(Marks(self.gathered.texts.number(name), start, end))
         return names
 
     def _launch_rows(self, events: Sequence[Event]) -> NDArray[np.int64]:
@@ -205,52 +205,52 @@ class BatchRows:
             return _NO_ROWS
         chosen = [events[number] for number in self.launchers]
         correlations = columns.ids([one.correlation for one in columns.arguments(chosen)])
-        starts, tracks = self.starts[self.launchers], columns.tracks(self.found, chosen)
+        starts, tracks = self.starts[self.launchers], columns.tracks(self.gathered, chosen)
         return _launches(LAUNCH_ABOVE, starts, tracks, correlations)
 
     def _other_rows(self, events: Sequence[Event]) -> list[NDArray[np.int64]]:
         """Write events that are no calls; returns the launches among them, as rows of `call`."""
         if not self.others:
             return []
-        found, chosen = self.found, [events[number] for number in self.others]
+        gathered, chosen = self.gathered, [events[number] for number in self.others]
         starts, ends, args = self.starts[self.others], self.ends[self.others], columns.arguments(chosen)
-        tracks = columns.tracks(found, chosen)
+        tracks = columns.tracks(gathered, chosen)
         links = columns.ids([one.old_external_id if one.external_id is None else one.external_id for one in args])
         correlations = columns.ids([one.correlation for one in args])
-        categories = columns.texts(found, [event.cat or "" for event in chosen])
-        names = columns.texts(found, [event.name for event in chosen])
+        categories = columns.texts(gathered, [event.cat or "" for event in chosen])
+        names = columns.texts(gathered, [event.name for event in chosen])
         durations = ends - starts
-        found.spill.add(
+        gathered.spill.add(
             "other",
             columns.stacked(
                 starts, durations, tracks, categories, names, links, correlations, columns.payloads(args),
-                columns.groups(found, args),
+                columns.groups(gathered, args),
             ),
         )  # fmt: skip
-        numbers, place = np.unique(categories, return_inverse=True)
-        words = [found.texts.values[number] for number in numbers]
-        at = np.array([word in DEVICE for word in words])[place]
-        found.launches.add(links[at], correlations[at], durations[at])
-        at = np.array([word.endswith(HOST_CALLS) for word in words])[place]
+        numbers, which = np.unique(categories, return_inverse=True)
+        words = [gathered.texts.values[number] for number in numbers]
+        at = np.array([word in DEVICE for word in words])[which]
+        gathered.launches.add(links[at], correlations[at], durations[at])
+        at = np.array([word.endswith(HOST_CALLS) for word in words])[which]
         return [_launches(LAUNCH, starts[at], tracks[at], correlations[at])]
 
     def _flow_rows(self, events: Sequence[Event]) -> None:
         if not self.flows:
             return
-        found, chosen = self.found, [events[number] for number in self.flows]
-        numbers = [whole(event.id) for event in chosen]
+        gathered, chosen = self.gathered, [events[number] for number in self.flows]
+        numbers = [int64(event.id) for event in chosen]
         words = [
-            NONE if number is not None else found.texts.number("" if event.id is None else str(event.id))
+            NONE if number is not None else gathered.texts.number("" if event.id is None else str(event.id))
             for number, event in zip(numbers, chosen, strict=True)
         ]
-        starts, tracks = self.starts[self.flows], columns.tracks(found, chosen)
+        starts, tracks = self.starts[self.flows], columns.tracks(gathered, chosen)
         categories = [event.cat or "" for event in chosen]
-        found.spill.add(
+        gathered.spill.add(
             "flow",
             columns.stacked(
-                [number or 0 for number in numbers], words, columns.texts(found, categories),
-                columns.texts(found, [event.name for event in chosen]), [SIDES[event.ph] for event in chosen], starts,
-                tracks,
+                [number or 0 for number in numbers], words, columns.texts(gathered, categories),
+                columns.texts(gathered, [event.name for event in chosen]), [SIDES[event.ph] for event in chosen],
+                starts, tracks,
             ),
         )  # fmt: skip
         for at, category in enumerate(categories):
@@ -261,27 +261,27 @@ class BatchRows:
     def _tie(self, event: Event, number: int, start: int, track: int) -> None:
         """A flow that ties device work to the operator or to the call that queued it."""
         if event.ph == "f":
-            self.found.flow_links.end(event.cat or "", number, track, start)
+            self.gathered.flow_links.end(event.cat or "", number, track, start)
         elif event.ph == "s" and event.cat == OPERATOR:
             self.points.append((LAUNCH, start, start, track, 0, number, NONE, False, 0, 0, 0))
         elif event.ph == "s":
-            self.found.flow_links.queued(number, start)
+            self.gathered.flow_links.queued(number, start)
 
     def _allocate(self, event: Event, start: int) -> None:
-        found, args = self.found, event.args or _NO_ARGS
-        delta = whole(args.delta)
+        gathered, args = self.gathered, event.args or _NO_ARGS
+        delta = int64(args.delta)
         if delta is None or abs(delta) >= 2**60:
-            found.dropped["memory without a size"] += 1
+            gathered.dropped["memory without a size"] += 1
             return
-        kind, index = whole(args.device_type) or 0, whole(args.device_id)
+        kind, index = int64(args.device_type) or 0, int64(args.device_id)
         on_host = kind in _HOST
-        device = found.texts.number("CPU" if on_host else f"{_DEVICES.get(kind, f'device {kind}')}:{index or 0}")
-        address = whole(args.address)
-        track = found.tracks.number(event.pid, event.tid)
+        device = gathered.texts.number("CPU" if on_host else f"{_DEVICES.get(kind, f'device {kind}')}:{index or 0}")
+        address = int64(args.address)
+        track = gathered.tracks.number(event.pid, event.tid)
         self.points.append((ALLOCATE, start, start, track, 0, NONE, NONE, False, delta, address or 0, device))
-        found.memory.add(start, delta, on_host=on_host)
-        allocated, reserved = whole(args.allocated), whole(args.reserved)
-        if allocated is not None and found.memory.known_total(device, delta, allocated):
+        gathered.memory.add(start, delta, on_host=on_host)
+        allocated, reserved = int64(args.allocated), int64(args.reserved)
+        if allocated is not None and gathered.memory.known_total(device, delta, allocated):
             self.readings.append((start, device, allocated, NONE if reserved is None else reserved))
 
 
@@ -296,6 +296,6 @@ def _launches(
     kind: int, starts: NDArray[np.int64], tracks: NDArray[np.int64], correlations: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Rows of `call` for calls of the host that queue device work and say which."""
-    known = correlations != NONE
-    starts, tracks, correlations = starts[known], tracks[known], correlations[known]
+    tied = correlations != NONE
+    starts, tracks, correlations = starts[tied], tracks[tied], correlations[tied]
     return columns.stacked(kind, starts, starts, tracks, 0, correlations, NONE, 0, 0, 0, 0) if len(starts) else _NO_ROWS

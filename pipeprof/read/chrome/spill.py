@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipeprof.errors import RunError
+from pipeprof.record.store import not_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,7 +63,7 @@ class Spill:
             self._parts[kind].append(_Part(self._files[kind].tell(), table.shape[1], int(table[1].min())))
             self._files[kind].write(table.data)
         except OSError as error:
-            raise self._full(error) from error
+            raise not_written(self._folder, error) from error
 
     def finish(self) -> None:
         """Close the files: no batch will come soon. One that comes all the same opens its file again."""
@@ -71,21 +72,29 @@ class Spill:
             for file in files.values():
                 file.close()
         except OSError as error:
-            raise self._full(error) from error
-
-    def _full(self, error: OSError) -> RunError:
-        hint = "free some space, then run the same command again"
-        return RunError(f"cannot write `{self._folder}`: {error.strerror or error}", hint)
+            raise not_written(self._folder, error) from error
 
     def read(self, kind: str) -> Iterator[Columns]:
         """The batches of a kind, one at a time."""
         return (columns for columns, _ in self._read(kind, self._parts[kind]))
 
-    def read_by_first(self, kind: str) -> Iterator[tuple[Columns, int | None]]:
-        """Batches by the least value of their second column, each with that of the next one; None at the end."""
-        return self._read(kind, sorted(self._parts[kind], key=lambda part: (part.first, part.at)))
+    def calls_by_start(self) -> Iterator[Columns]:
+        """Blocks of `call`: all rows by start, then kind, then the longest first, then in the order of the file.
+
+        Profilers write nearly in this order. Batches are read by their first start, and a row waits until no batch that
+        is not read yet begins before it: several runs, each in order, are merged; rows of a batch may be in any order.
+        """
+        waiting: Columns = {}
+        for block, limit in self._read("call", sorted(self._parts["call"], key=lambda part: (part.first, part.at))):
+            rows = {name: np.concatenate([waiting[name], block[name]]) for name in block} if waiting else block
+            order = np.lexsort((-rows["end"], rows["kind"], rows["start"]))
+            ready = len(order) if limit is None else int(np.searchsorted(rows["start"][order], limit, "left"))
+            if ready:
+                yield {name: values[order[:ready]] for name, values in rows.items()}
+            waiting = {name: values[order[ready:]] for name, values in rows.items()}
 
     def _read(self, kind: str, parts: Sequence[_Part]) -> Iterator[tuple[Columns, int | None]]:
+        """Batches, each with the least value of the second column of the next one; None at the end."""
         if not parts:
             return
         names = COLUMNS[kind]

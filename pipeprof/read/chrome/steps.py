@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 def _outermost(marks: Sequence[Marks]) -> list[Marks]:
     """Steps or waits by start, without those inside another: some traces have the same wait in two categories."""
-    kept: list[Marks] = []
+    outer: list[Marks] = []
     for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
-        if not kept or mark.end > kept[-1].end:
-            kept.append(mark)
-    return kept
+        if not outer or mark.end > outer[-1].end:
+            outer.append(mark)
+    return outer
 
 
 class Steps:

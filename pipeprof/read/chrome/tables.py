@@ -12,7 +12,6 @@ import pyarrow.compute
 from pipeprof.read.chrome.device import DeviceRows
 from pipeprof.read.chrome.kinds import MEMORY, Info, Marks
 from pipeprof.read.chrome.ops import OTHER, Ops
-from pipeprof.read.chrome.order import by_start
 from pipeprof.read.chrome.spill import NONE
 from pipeprof.read.chrome.stacks import Stacks
 from pipeprof.read.chrome.tree import Tree
@@ -47,7 +46,7 @@ class RankTables:
         self.stacks = Stacks()
         self.ops = Ops(self.stacks)
         self.counts: dict[str, int] = {}
-        self._side = "host" if device_rows else None
+        self.side = "host" if device_rows else None  # of host rows: null when there is nothing but the host
         self._exec = 0
         self._exit = ExitStack()
         self.out = {table: self._exit.enter_context(TableWriter(run, table, rep, rank)) for table in STREAMED}
@@ -60,19 +59,14 @@ class RankTables:
     ) -> None:
         self._exit.__exit__(kind, error, trace)
 
-    def add(self, found: Gathered, offset: int) -> None:
+    def add(self, gathered: Gathered, offset: int) -> None:
         """Write one file; `offset` is added to its times."""
-        FileTables(self, found, offset).write()
+        FileTables(self, gathered, offset).write()
 
     def next_execs(self, count: int) -> int:
         """The first of so many new execution numbers."""
         first, self._exec = self._exec, self._exec + count
         return first
-
-    @property
-    def side(self) -> str | None:
-        """What host rows say: null when there is nothing but the host."""
-        return self._side
 
     def finish(self) -> None:
         """Write what was collected, and count the rows."""
@@ -96,13 +90,13 @@ class RankTables:
 class FileTables:
     """Writes one file of a rank."""
 
-    def __init__(self, rank: RankTables, found: Gathered, offset: int) -> None:
+    def __init__(self, rank: RankTables, gathered: Gathered, offset: int) -> None:
         self.rank = rank
-        self.found = found
+        self.gathered = gathered
         self.offset = offset
-        self.tracks = strings(found.tracks.names())
-        self.texts = strings(found.texts.values)
-        self.tree = Tree(found, rank.ops, rank.next_execs(0), self._write_calls, self._write_allocations)
+        self.tracks = strings(gathered.tracks.names())
+        self.texts = strings(gathered.texts.values)
+        self.tree = Tree(gathered, rank.ops, rank.next_execs(0), self._write_calls, self._write_allocations)
 
     def write(self) -> None:
         """Write all tables."""
@@ -114,7 +108,7 @@ class FileTables:
         self._write_memory()
 
     def _walk(self) -> None:
-        for block in by_start(self.found.spill, "call"):
+        for block in self.gathered.spill.calls_by_start():
             self.tree.add(block)
         self.tree.finish()
         self.rank.next_execs(self.tree.next_exec - self.rank.next_execs(0))
@@ -123,10 +117,10 @@ class FileTables:
         top = column["parent_id"] == NONE
         self.tree.memory.cover(column["start"][top], column["end"][top])
         starts = self.at(column["start"])
-        known = ["self_ns", "exec_id", "op_id"]
-        known += ["device_total_ns", "device_self_ns"] if self.found.launches.count else []
-        known += ["memory_bytes", "self_memory_bytes"] if len(self.tree.memory.times) else []
-        known += ["device_memory_bytes", "self_device_memory_bytes"] if self.tree.memory.on_devices else []
+        names = ["self_ns", "exec_id", "op_id"]
+        names += ["device_total_ns", "device_self_ns"] if self.gathered.launches.count else []
+        names += ["memory_bytes", "self_memory_bytes"] if len(self.tree.memory.times) else []
+        names += ["device_memory_bytes", "self_device_memory_bytes"] if self.tree.memory.on_devices else []
         self.rank.out["op"].add(
             {
                 "step": optional(self.rank.steps.of(starts)),
@@ -135,7 +129,7 @@ class FileTables:
                 "parent_id": optional(column["parent_id"]),
                 "track": self.named(self.tracks, column["track"]),
                 "side": constant(self.rank.side, len(starts)),
-                **{name: column[name] for name in known},
+                **{name: column[name] for name in names},
             }
         )
 
@@ -159,7 +153,7 @@ class FileTables:
         )  # fmt: skip
 
     def _write_flows(self) -> None:
-        for rows in self.found.spill.read("flow"):
+        for rows in self.gathered.spill.read("flow"):
             ids = pa.compute.coalesce(
                 self.named(self.texts, rows["id_text"]), numbers(rows["id"]).cast(pa.large_string())
             )
@@ -172,7 +166,7 @@ class FileTables:
             )  # fmt: skip
 
     def _write_counters(self) -> None:
-        for rows in self.found.spill.read("counter"):
+        for rows in self.gathered.spill.read("counter"):
             self.rank.out["counter"].add(
                 {
                     "t_ns": self.at(rows["t"]), "track": self.named(self.tracks, rows["track"]),
@@ -182,7 +176,7 @@ class FileTables:
             )  # fmt: skip
 
     def _write_memory(self) -> None:
-        for rows in self.found.spill.read("reading"):
+        for rows in self.gathered.spill.read("reading"):
             self.rank.out["memory"].add(
                 {
                     "t_ns": self.at(rows["t"]), "device": self.named(self.texts, rows["device"]),
@@ -215,10 +209,10 @@ class FileTables:
 
 def _few(values: Sequence[Any]) -> pa.Array:
     """A column of a short table: texts, truth values or integers."""
-    known = next((value for value in values if value is not None), None)
-    if isinstance(known, str):
+    example = next((value for value in values if value is not None), None)
+    if isinstance(example, str):
         return strings(values)
-    if isinstance(known, bool):
+    if isinstance(example, bool):
         return numbers([int(value) for value in values]).cast(pa.bool_())
     return optional([UNKNOWN if value is None else value for value in values], UNKNOWN)
 

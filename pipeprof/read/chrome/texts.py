@@ -45,11 +45,11 @@ class Texts(Numbers[str]):
 
     def number(self, text: str) -> int:
         """The number of a text."""
-        found = self.numbers.get(text)
-        if found is not None:
-            return found
-        kept = shortened(text)
-        return self.numbers[kept] if kept in self.numbers else self.add(kept, len(kept))
+        number = self.numbers.get(text)
+        if number is not None:
+            return number
+        short = shortened(text)
+        return self.numbers[short] if short in self.numbers else self.add(short, len(short))
 
 
 def shortened(text: str) -> str:

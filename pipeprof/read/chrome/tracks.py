@@ -26,15 +26,15 @@ class Tracks:
     def number(self, pid: Loose, tid: Loose) -> int:
         """The number of a thread or stream."""
         pair = (pid, tid)
-        found = self.numbers.get(pair)
-        if found is None:
+        number = self.numbers.get(pair)
+        if number is None:
             if len(self.pairs) >= MOST:
                 pair = _OVERFLOW
                 if pair in self.numbers:
                     return self.numbers[pair]
-            found = self.numbers[pair] = len(self.pairs)
+            number = self.numbers[pair] = len(self.pairs)
             self.pairs.append(pair)
-        return found
+        return number
 
     def describe(self, event: Event) -> None:
         """Take in a metadata event."""
@@ -49,26 +49,21 @@ class Tracks:
             self.threads[event.pid, event.tid] = shortened(str(args.name)).strip()
 
     def process(self, number: int) -> str:
-        """Name of the process that a track belongs to, or its label when that names the device; empty when unknown."""
-        pid = self.pairs[number][0]
-        return self.processes.get(pid, "")
-
-    def label(self, number: int) -> str:
-        """Label of the process, such as `CPU` or `GPU 3`; empty when it has none."""
-        return self.labels.get(self.pairs[number][0], "")
+        """Name of the process that a track belongs to; empty when unknown."""
+        return self.processes.get(self.pairs[number][0], "")
 
     def names(self) -> list[str]:
         """`process pid / thread` per track, as in a trace viewer."""
         if self._plain:
             return [self.threads.get(pair) or f"{pair[1]}" for pair in self.pairs]
-        found = []
+        names = []
         for pid, tid in self.pairs:
             label = self.labels.get(pid, "")
             process = label if label and label != "CPU" else self.processes.get(pid, "")
             thread = self.threads.get((pid, tid)) or f"{tid}"
             shown = process if process and (label == process or not _is_number(pid)) else f"{process} {pid}".strip()
-            found.append(shortened(f"{shown} / {thread}"))
-        return found
+            names.append(shortened(f"{shown} / {thread}"))
+        return names
 
 
 def _is_number(pid: Loose) -> bool:

@@ -49,31 +49,31 @@ class Tree:
 
     def __init__(
         self,
-        found: Gathered,
+        gathered: Gathered,
         ops: Ops,
         first_exec: int,
         emit: Callable[[Columns], None],
         emit_allocations: Callable[[list[tuple[int, ...]]], None],
     ) -> None:
-        self.found = found
-        self.memory = found.memory.finish()
+        self.gathered = gathered
+        self.memory = gathered.memory.finish()
         self.allocations = Allocations(emit_allocations)
         self.next_exec = first_exec
         self._emit = emit
-        self._callers = Callers(found, ops)
+        self._callers = Callers(gathered, ops)
         self._pool: Columns = {name: np.zeros(0, np.int64) for name in _FIELDS}
         self._taken: _Ints = np.zeros((2, 0), np.int64)  # device work: its slot, and the place of its launcher
-        self._with_device = found.launches.count > 0
+        self._with_device = gathered.launches.count > 0
 
     def add(self, block: Columns) -> None:
         """Take in rows of `call` by start."""
         calls = np.flatnonzero(block["kind"] == CALL)
         first = len(self._pool["start"])
-        found = self._callers.add(block)
-        self._append({name: values[calls] for name, values in block.items()}, found.parents, found.op_ids)
-        self._allocate(block, found.above)
+        callers = self._callers.add(block)
+        self._append({name: values[calls] for name, values in block.items()}, callers.parents, callers.op_ids)
+        self._allocate(block, callers.above)
         if self._with_device:
-            self._launch(block, calls, first, found.above, found.phases)
+            self._launch(block, calls, first, callers.above, callers.phases)
         self._settle(self._callers.open())
 
     def finish(self) -> None:
@@ -108,9 +108,9 @@ class Tree:
         """Depths of the calls from a place on. They are only needed to add up device time, from below."""
         if self._with_device:
             depth, parent = self._pool["depth"].tolist(), self._pool["parent"].tolist()
-            for place in range(first, len(depth)):
-                above = parent[place]
-                depth[place] = depth[above] + 1 if above != NONE else 0
+            for call in range(first, len(depth)):
+                above = parent[call]
+                depth[call] = depth[above] + 1 if above != NONE else 0
             self._pool["depth"] = np.array(depth, np.int64)
 
     def _allocate(self, block: Columns, above: dict[int, int]) -> None:
@@ -119,23 +119,23 @@ class Tree:
         columns = [block[name][at].tolist() for name in ("start", "delta", "address", "device")]
         op_ids = self._pool["op_id"]
         for row, start, delta, address, device in zip(at.tolist(), *columns, strict=True):
-            place = above[row]
-            op_id = NONE if place == NONE else int(op_ids[place])
+            call = above[row]
+            op_id = NONE if call == NONE else int(op_ids[call])
             self.allocations.add(start, delta=delta, address=address, device=device, op_id=op_id)
         self.allocations.flush(FLUSH)
 
     def _launch(self, block: Columns, calls: _Ints, first: int, above: dict[int, int], phases: _Ints) -> None:
         """Give device work to the first call that claims it: by its link, or as the caller of the launch."""
-        launches, pool = self.found.launches, self._pool
+        launches, pool = self.gathered.launches, self._pool
         if launches.by_link:
             slots, places = launches.slots(block["link"][calls]), np.arange(first, first + len(calls))
         else:
-            rows = np.array([row for row, place in above.items() if place != NONE], np.int64)
+            rows = np.array([row for row, call in above.items() if call != NONE], np.int64)
             rows = rows[block["kind"][rows] != ALLOCATE]
             slots = launches.slots(block["link"][rows])
             places = np.array([above[row] for row in rows.tolist()], np.int64)
-        known = slots != NONE
-        slots, places = slots[known], places[known]
+        linked = slots != NONE
+        slots, places = slots[linked], places[linked]
         slots, claims = np.unique(slots, return_index=True)
         places = places[claims]
         free = launches.starts[slots] == NONE
@@ -178,11 +178,11 @@ class Tree:
             called = level[closing[level] & (parent[level] != NONE) & ~folded[level]]
             np.add.at(below, parent[called], own[called] + below[called])
 
-    def _name_launchers(self, inner: _Ints, known: _Bools) -> None:
+    def _name_launchers(self, inner: _Ints, numbered: _Bools) -> None:
         """Executions that launched work, of calls whose own number is known by now."""
         slots, places = self._taken
-        now = known[places]
-        self.found.launches.execs[slots[now]] = self._pool["exec_id"][inner[places[now]]]
+        now = numbered[places]
+        self.gathered.launches.execs[slots[now]] = self._pool["exec_id"][inner[places[now]]]
         self._taken = self._taken[:, ~now]
 
     def _write(self, places: _Ints, inner: _Ints) -> None:
@@ -203,14 +203,14 @@ class Tree:
         }  # fmt: skip
         self._emit({name: values[order] for name, values in rows.items()})
 
-    def _keep(self, kept: _Bools) -> None:
+    def _keep(self, staying: _Bools) -> None:
         """The pool of the next block: places change."""
-        places = np.cumsum(kept) - 1
-        pool = {name: values[kept] for name, values in self._pool.items()}
+        places = np.cumsum(staying) - 1
+        pool = {name: values[staying] for name, values in self._pool.items()}
         pool["parent"] = np.where(pool["parent"] == NONE, NONE, places[pool["parent"]])
         self._pool = pool
         self._taken[1] = places[self._taken[1]]
-        self._callers.keep(kept.tolist(), places.tolist())
+        self._callers.keep(staying.tolist(), places.tolist())
 
 
 def _innermost(folded: _Bools, parent: _Ints) -> _Ints:

@@ -1,9 +1,8 @@
 """Files of MegEngine's profilers and of its `load_and_run`.
 
-scan           a big JSON file, member by member, in bounded memory
-profile        static-graph profile to columns (profile_content), and those to tables (profile_rows, arrays)
-timeline       chrome timelines, three generations; events: one event of them; steps: what step() marked
+profile        static-graph profile to columns (profile_content), and those to tables (profile_rows)
+timeline       chrome timelines, three generations; events: one event of them; survey: names and steps first
 memory_flow, static_memory   lifetimes of tensors and of planned memory; outcome: rows of such a file
 kinds          which file is which                    reader         a whole import
-load_and_run   logs of the benchmark program, log_steps: as rows   option_table   published tables of its options
+load_and_run   logs of the benchmark program, log_steps: as rows
 """

@@ -52,24 +52,24 @@ def add_beside(
 
 def _add(kind: str, path: Path, run: Run, rank: int, damage: list[SourceError]) -> None:
     """One file. Its operators come behind those that the rank has."""
-    known = store.partition(run, "op_info", 0, rank) / store.part_name(0)
+    op_info = store.partition(run, "op_info", 0, rank) / store.part_name(0)
     first = 0
-    if known.exists():
-        ids = pq.read_table(reachable(known), columns=["op_id"], partitioning=None)["op_id"]
+    if op_info.exists():
+        ids = pq.read_table(reachable(op_info), columns=["op_id"], partitioning=None)["op_id"]
         first = pc.max(ids).as_py() + 1
     if kind == kinds.MEMORY_FLOW:
         outcome = read_memory_flow(path, first, _later(run, rank))
     else:
         outcome = read_static_memory(path)
-        if known.exists():
-            outcome.rows.pop("op_info", None)  # of the same graph, and no lifetime refers to them
-    write(outcome, run, 0, rank, damage, part=int(known.exists()))
+        if op_info.exists():
+            outcome.tables.rows.pop("op_info", None)  # of the same graph, and no lifetime refers to them
+    write(outcome, run, 0, rank, damage, part=int(op_info.exists()))
 
 
 def _later(run: Run, rank: int) -> int:
     """Time in ns that a process's recording began after the first one."""
     for rep in run.manifest.reps[:1]:
-        for known in rep.ranks:
-            if known.rank == rank and known.zero_realtime_ns:
-                return known.zero_realtime_ns - rep.zero_realtime_ns
+        for entry in rep.ranks:
+            if entry.rank == rank and entry.zero_realtime_ns:
+                return entry.zero_realtime_ns - rep.zero_realtime_ns
     return 0

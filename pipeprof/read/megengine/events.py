@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from pipeprof.read.source.numbers import LARGEST
 from pipeprof.record.document import BAD_JSON
 
-LARGEST = 2**62  # ns, bytes and numbers of threads that fit
 _LARGEST_US = 2.0**52
 _LOCATOR = re.compile(
     r"(CompNode\(.*|(xpu|gpu|cpu|atlas|rocm|cambricon|multithread)[0-9a-z]*:[0-9A-Z_a-z:]+)", re.DOTALL

@@ -85,5 +85,5 @@ def _is_timeline(head: bytes, tail: bytes) -> bool:
 
 def by_pid(path: Path) -> tuple[int, str]:
     """Files in the order of the process numbers that their names begin with; 0 without one."""
-    found = _PID.match(path.name)
-    return (int(found[1]) if found else 0, str(path))
+    match = _PID.match(path.name)
+    return (int(match[1]) if match else 0, str(path))

@@ -27,72 +27,54 @@ _PREFIX = re.compile(r"\[\d\d \d\d:\d\d:\d\d [^\]]*\]\[[A-Za-z]+\] ?")
 _LOAD = re.compile(rf"load model: {_MS}")
 _PREPARE = re.compile(rf"=== prepare: {_MS}; going to warmup")
 _WARMUP = re.compile(rf"warm ?up (\d+):? +{_MS}")
-_START = re.compile(r"(?:=== going to run (?:input|test #(\d+)) for (\d+) times|run testcase: (\d+) *)")
+_START = re.compile(r"(?:=== going to run (?:input|test #(\d+)) for \d+ times|run testcase: (\d+) *)")
 _ITERATION = re.compile(
-    rf"iter (\d+)/(\d+): (?:e2e=)?{_MS} \((?:exec|host)={_NUMBER}(?: ?ms)?(?:,device={_NUMBER}(?: ?ms)?)?\)"
+    rf"iter \d+/\d+: (?:e2e=)?{_MS} \((?:exec|host)={_NUMBER}(?: ?ms)?(?:,device={_NUMBER}(?: ?ms)?)?\)"
 )
-_END = re.compile(rf"=== finished test #(\d+): time={_MS} avg_time={_MS} (?:sd|sexec|standard_deviation)={_MS} (.*)")
-_MINMAX = re.compile(rf"minmax={_NUMBER},{_NUMBER}|min={_MS} max={_MS}")
-_TOTAL = re.compile(rf"=== total time: {_MS}")
+_END = re.compile(rf"=== finished test #(\d+): time={_MS} avg_time={_MS} (?:sd|sexec|standard_deviation)={_MS} .*")
 _IGNORED = re.compile(
-    r"|mgb load-and-run: .*|\./load_and_run .*|=== going to run \d+ testcases; .*|assertequal: err=.*", re.IGNORECASE
+    r"|=== (?:total time: |going to run \d+ testcases; ).*|mgb load-and-run: .*|\./load_and_run .*|assertequal: err=.*",
+    re.IGNORECASE,
 )
-
-
-@dataclass
-class Iteration:
-    """One timed iteration: until it was waited for, until the asynchronous call returned, and on the device."""
-
-    total_ns: int
-    host_ns: int
-    device_ns: int | None = None
 
 
 @dataclass
 class Printed:
     """What the program says at the end of a test case; None for nan, which it prints for a single iteration."""
 
-    time_ns: int | None
     mean_ns: int | None
     deviation_ns: int | None
-    min_ns: int | None
-    max_ns: int | None
 
 
 @dataclass
 class TestCase:
-    """One test case. `wanted` is how many iterations were announced."""
+    """One test case; of an iteration the time until it was waited for."""
 
     __test__ = False  # for pytest: this is no test
 
     number: int
-    wanted: int | None = None
     configure_ns: int | None = None
     warmup_ns: list[int] = field(default_factory=list)
-    iterations: list[Iteration] = field(default_factory=list)
+    iterations: list[int] = field(default_factory=list)
     printed: Printed | None = None
 
     @property
     def mean_ns(self) -> float | None:
         """Mean of the iterations; None without one."""
-        times = [one.total_ns for one in self.iterations]
-        return statistics.fmean(times) if times else None
+        return statistics.fmean(self.iterations) if self.iterations else None
 
     @property
     def deviation_ns(self) -> float | None:
         """Sample deviation (n - 1) of the iterations; None for fewer than two."""
-        times = [one.total_ns for one in self.iterations]
-        return statistics.stdev(times) if len(times) > 1 else None
+        return statistics.stdev(self.iterations) if len(self.iterations) > 1 else None
 
 
 @dataclass
 class Log:
-    """A log: `unknown_lines` were not understood, `messages` are the program's warnings."""
+    """A log: `unknown_lines` were not understood."""
 
     load_ns: int | None = None
     tests: list[TestCase] = field(default_factory=list)
-    total_ns: int | None = None
-    messages: int = 0
     unknown_lines: int = 0
 
     @property
@@ -136,16 +118,14 @@ class _Reading:
         text = _PREFIX.sub("", line, count=1)
         steps = (
             (_ITERATION, self._iteration), (_END, self._end), (_WARMUP, self._warm_up), (_PREPARE, self._prepare),
-            (_START, self._start), (_LOAD, self._load), (_TOTAL, self._total),
+            (_START, self._start), (_LOAD, self._load),
         )  # fmt: skip
         for pattern, step in steps:
-            found = pattern.fullmatch(text)
-            if found is not None:
-                step(found)
+            match = pattern.fullmatch(text)
+            if match is not None:
+                step(match)
                 return
-        if text != line:
-            self.log.messages += 1
-        elif not _IGNORED.fullmatch(line):
+        if text == line and not _IGNORED.fullmatch(line):  # else it is a warning of the program, or says nothing
             self.log.unknown_lines += 1
 
     def finish(self) -> None:
@@ -153,48 +133,42 @@ class _Reading:
         if self._test is None and (self._configure is not None or self._warmup):
             self._open(len(self.log.tests))
 
-    def _load(self, found: re.Match[str]) -> None:
-        self.log.load_ns = _ns(found[1])
+    def _load(self, match: re.Match[str]) -> None:
+        self.log.load_ns = _ns(match[1])
 
-    def _prepare(self, found: re.Match[str]) -> None:
+    def _prepare(self, match: re.Match[str]) -> None:
         """Keep the first of a test case: later ones only tell the time since the line before them."""
         if self._test is None:
-            self._configure = _ns(found[1]) if self._configure is None else self._configure
+            self._configure = _ns(match[1]) if self._configure is None else self._configure
         elif self._test.configure_ns is None:
-            self._test.configure_ns = _ns(found[1])
+            self._test.configure_ns = _ns(match[1])
 
-    def _warm_up(self, found: re.Match[str]) -> None:
-        time = _ns(found[2])
+    def _warm_up(self, match: re.Match[str]) -> None:
+        time = _ns(match[2])
         if time is not None:
             (self._warmup if self._test is None else self._test.warmup_ns).append(time)
 
-    def _start(self, found: re.Match[str]) -> None:
-        self._open(int(found[1] or found[3] or len(self.log.tests)), int(found[2]) if found[2] else None)
+    def _start(self, match: re.Match[str]) -> None:
+        self._open(int(match[1] or match[2] or len(self.log.tests)))
 
-    def _open(self, number: int, wanted: int | None = None) -> TestCase:
-        self._test = TestCase(number, wanted, self._configure, self._warmup)
+    def _open(self, number: int) -> TestCase:
+        self._test = TestCase(number, self._configure, self._warmup)
         self._configure, self._warmup = None, []
         self.log.tests.append(self._test)
         return self._test
 
-    def _iteration(self, found: re.Match[str]) -> None:
+    def _iteration(self, match: re.Match[str]) -> None:
         test = self._test or self._open(len(self.log.tests))
-        total, host = _ns(found[3]), _ns(found[4])
-        if total is None or host is None:
+        total = _ns(match[1])
+        if total is None or match[2] == "nan":
             self.log.unknown_lines += 1
-            return
-        test.wanted = int(found[2])
-        test.iterations.append(Iteration(total, host, _ns(found[5]) if found[5] else None))
+        else:
+            test.iterations.append(total)
 
-    def _end(self, found: re.Match[str]) -> None:
-        test = self._test or self._open(int(found[1]))
-        ends = _MINMAX.fullmatch(found[5])
-        least, most = (ends[1] or ends[3], ends[2] or ends[4]) if ends else ("nan", "nan")
-        test.printed = Printed(_ns(found[2]), _ns(found[3]), _ns(found[4]), _ns(least), _ns(most))
+    def _end(self, match: re.Match[str]) -> None:
+        test = self._test or self._open(int(match[1]))
+        test.printed = Printed(_ns(match[3]), _ns(match[4]))
         self._test = None
-
-    def _total(self, found: re.Match[str]) -> None:
-        self.log.total_ns = _ns(found[1])
 
 
 def _ns(ms: str) -> int | None:

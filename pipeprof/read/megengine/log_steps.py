@@ -34,7 +34,7 @@ def read_log_steps(path: Path) -> tuple[Outcome, list[dict[str, Any]]]:
         out.damage = SourceError(f"the log `{path}` ends before its test case does")
     checks = [_check(test) for test in log.tests]
     if any(_differs(check) for check in checks):
-        out.problem("mean or deviation that is printed is not that of the iterations")
+        out.problems["mean or deviation that is printed is not that of the iterations"] += 1
     return out, checks
 
 
@@ -47,22 +47,22 @@ class _Rows:
         for test in log.tests:
             self._stage("compile", [test.configure_ns])
             self._stage("warmup", test.warmup_ns, "warmup")
-            self._stage("steady", [one.total_ns for one in test.iterations], "train")
+            self._stage("steady", test.iterations, "train")
 
     def _stage(self, name: str, lengths: Sequence[int | None], kind: str = "") -> None:
         began = self.out.end_ns
-        known = [length for length in lengths if length is not None]
-        for length in known:
+        present = [length for length in lengths if length is not None]
+        for length in present:
             end = self.out.end_ns + length
             if kind:
-                number = len(self.out.rows["step"])
-                self.out.kept.add(
+                number = len(self.out.tables.rows["step"])
+                self.out.tables.add(
                     "step", step=number, kind_step=number, kind=kind, start_ns=self.out.end_ns, end_ns=end,
                     in_window=False,
                 )  # fmt: skip
             self.out.end_ns = end
-        if known:
-            self.out.kept.add("stage", stage=name, start_ns=began, dur_ns=self.out.end_ns - began)
+        if present:
+            self.out.tables.add("stage", stage=name, start_ns=began, dur_ns=self.out.end_ns - began)
 
 
 def _check(test: TestCase) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pipeprof.errors import SourceError
 from pipeprof.read.megengine.outcome import Outcome
 from pipeprof.read.source.content import Content
+from pipeprof.read.source.numbers import LARGEST
 from pipeprof.read.tables.rows import Rows
 from pipeprof.record import limits
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20
 _LONGEST = 1 << 18  # characters of one rectangle
-_LARGEST = 2**62
 _RECT = re.compile(r"<rect\b")
 _TAG = re.compile(r'\btag:(type|name|address|size|produced|erased|duration|group)\s*=\s*"([^"]*)"')
 _LONGEST_NAME = 1000
@@ -44,8 +44,8 @@ def read_memory_flow(path: Path, first_op: int = 0, later_ns: int = 0) -> Outcom
         if tags.get("type") == "tensor":
             _add(out, tags, later_ns)
         elif "size" in tags:
-            out.problem("rectangles that are no tensor")
-    if not out.rows.get("allocation"):
+            out.problems["rectangles that are no tensor"] += 1
+    if not out.tables.rows.get("allocation"):
         raise SourceError(f"no tensor with a time in `{path}`", "was it written to the end?")
     return out
 
@@ -54,23 +54,19 @@ def _add(out: Outcome, tags: dict[str, str], later_ns: int) -> None:
     produced, size = _sum(tags.get("produced", ""), _TIMES), _sum(tags.get("size", ""), _SIZES)
     released, lived = _sum(tags.get("erased", ""), _TIMES), _sum(tags.get("duration", ""), _TIMES)
     if produced is None:
-        out.problem("tensors without a time")
+        out.problems["tensors without a time"] += 1
         return
     if size is None and tags.get("size"):
-        out.problem("sizes of no known unit, or too large: these tensors have none")
+        out.problems["sizes of no known unit, or too large: these tensors have none"] += 1
     if released is not None and released < produced:
         released = None  # one that was never released has an undefined end
     if released is None and lived and tags.get("erased") is None:
         released = produced + lived
     out.end_ns = max(out.end_ns, (released or produced) + later_ns)
-    out.kept.add(
-        "allocation",
-        address=_address(tags.get("address", "")),
-        bytes=size,
-        produced_ns=produced + later_ns,
-        released_ns=None if released is None else released + later_ns,
-        op_id=_maker(out, tags),
-    )
+    out.tables.add(
+        "allocation", address=_address(tags.get("address", "")), bytes=size, produced_ns=produced + later_ns,
+        released_ns=None if released is None else released + later_ns, op_id=_maker(out, tags),
+    )  # fmt: skip
 
 
 def _maker(out: Outcome, tags: dict[str, str]) -> int | None:
@@ -78,7 +74,7 @@ def _maker(out: Outcome, tags: dict[str, str]) -> int | None:
     name = unescape(tags.get("name", "")).strip()[:_LONGEST_NAME]
     if not name and tags.get("group"):
         name = f"operator {tags['group'][:_LONGEST_NAME]}"
-    return out.kept.op_id(name, "other") if name else None
+    return out.tables.op_id(name, "other") if name else None
 
 
 def _rectangles(path: Path) -> Iterator[str]:
@@ -101,7 +97,7 @@ def _sum(text: str, units: dict[str, int]) -> int | None:
     if not parts or _PART.sub("", text).strip() or any(unit not in units for _, unit in parts):
         return None
     total = sum(int(number) * units[unit] for number, unit in parts)
-    return total if total < _LARGEST else None
+    return total if total < LARGEST else None
 
 
 def _address(text: str) -> int | None:
@@ -109,4 +105,4 @@ def _address(text: str) -> int | None:
         value = int(text, 16)
     except ValueError:
         return None
-    return value if 0 <= value < _LARGEST else None
+    return value if 0 <= value < LARGEST else None

@@ -153,8 +153,8 @@ def _read_host(scan: Scan, profile: Profile) -> None:
 def _read_side(scan: Scan, profile: Profile, side: Side) -> None:
     places = profile.places
     for batch in scan.entries(*_TIMES):
-        found = _as_map(batch)
-        ops = zip(profile.op_numbers(found), found.values(), strict=True)
+        operators = _as_map(batch)
+        ops = zip(profile.op_numbers(operators), operators.values(), strict=True)
         rows = [(op, place, times) for op, here in ops for place, times in here.items()]
         side.op.extend([op for op, _, _ in rows])
         side.place.extend([places.setdefault(place, len(places)) for _, place, _ in rows])
@@ -165,38 +165,38 @@ def _read_side(scan: Scan, profile: Profile, side: Side) -> None:
 def _read_footprints(scan: Scan, profile: Profile) -> None:
     texts = profile.texts
     for batch in scan.entries(*_FOOTPRINT):
-        found = list(_as_map(batch).values())
+        footprints = list(_as_map(batch).values())
         profile.footprint_op.extend(profile.op_numbers(_as_map(batch)))
         amounts = [
             [value if value.__class__ is int and 0 <= value <= _MOST else _count(value) for value in column]
-            for column in ([one.computation for one in found], [one.memory for one in found])
+            for column in ([one.computation for one in footprints], [one.memory for one in footprints])
         ]
         shapes = [
             [UNKNOWN if text == b"null" else texts.setdefault(text, len(texts)) for text in map(bytes, column)]
-            for column in ([one.in_shapes for one in found], [one.out_shapes for one in found])
+            for column in ([one.in_shapes for one in footprints], [one.out_shapes for one in footprints])
         ]
-        layouts = [bytes(one.in_layouts) for one in found]
+        layouts = [bytes(one.in_layouts) for one in footprints]
         strides = [UNKNOWN if text == b"null" else texts.setdefault(text, len(texts)) for text in layouts]
-        params = [profile.object_number(bytes(one.param)) for one in found]
+        params = [profile.object_number(bytes(one.param)) for one in footprints]
         for column, values in zip(profile.footprint, (*amounts, *shapes, strides, params), strict=True):
             column.extend(values)
 
 
 def _read_operators(scan: Scan, profile: Profile) -> None:
-    profile.operators = kept = Operators()
-    types = kept.types
+    profile.operators = columns = Operators()
+    types = columns.types
     for batch in scan.entries(*_OPERATOR):
-        found = list(_as_map(batch).values())
-        kept.op.extend(profile.op_numbers(_as_map(batch)))
-        names = [one.name.encode() for one in found]
-        kept.name_end.extend(accumulate(map(len, names), initial=len(kept.name)))
-        del kept.name_end[-len(names) - 1]
-        kept.name += b"".join(names)
-        kept.type.extend([types.setdefault(one.type, len(types)) for one in found])
-        kept.inputs += _ids([bytes(one.input) for one in found], kept.inputs_count)
-        kept.waiting.extend([profile.object_number(bytes(one.waiting_spec)) for one in found])
-        kept.outputs += _ids([bytes(one.output) for one in found], kept.outputs_count)
-        if len(kept.name) > _TEXT_AT_MOST:
+        operators = list(_as_map(batch).values())
+        columns.op.extend(profile.op_numbers(_as_map(batch)))
+        names = [one.name.encode() for one in operators]
+        columns.name_end.extend(accumulate(map(len, names), initial=len(columns.name)))
+        del columns.name_end[-len(names) - 1]
+        columns.name += b"".join(names)
+        columns.type.extend([types.setdefault(one.type, len(types)) for one in operators])
+        columns.inputs += _ids([bytes(one.input) for one in operators], columns.inputs_count)
+        columns.waiting.extend([profile.object_number(bytes(one.waiting_spec)) for one in operators])
+        columns.outputs += _ids([bytes(one.output) for one in operators], columns.outputs_count)
+        if len(columns.name) > _TEXT_AT_MOST:
             raise SourceError(f"more than 2 GiB of names in `{profile.path}`", "it is damaged")
 
 
@@ -232,20 +232,20 @@ def _read_vars(scan: Scan, profile: Profile) -> None:
         flagged = [
             (key, text.decode()) for key, one in items if _NO_FLAGS < len(text := bytes(one.flag)) <= _LONGEST_FLAGS
         ]
-        for kept, words in ((profile.dtypes, typed), (profile.flags, flagged)):
-            kept.add(
+        for column, words in ((profile.dtypes, typed), (profile.flags, flagged)):
+            column.add(
                 np.array([_var_id(key) for key, _ in words], np.int64),
-                np.array([kept.codes.setdefault(word, len(kept.codes)) for _, word in words], np.int64),
+                np.array([column.codes.setdefault(word, len(column.codes)) for _, word in words], np.int64),
             )
 
 
 def _read_chunks(scan: Scan, profile: Profile) -> None:
     """Blocks of memory that are planned before the graph runs: they have an address and a size, and no times."""
     for batch in scan.entries(*_CHUNK):
-        found = list(_as_map(batch).values())
-        profile.chunk_bytes.extend([_count(one.size) for one in found])
-        profile.chunk_address.extend([_count(one.dev_ptr) for one in found])
-        profile.chunk_owner.extend([_var_id(one.owner_var) for one in found])
+        chunks = list(_as_map(batch).values())
+        profile.chunk_bytes.extend([_count(one.size) for one in chunks])
+        profile.chunk_address.extend([_count(one.dev_ptr) for one in chunks])
+        profile.chunk_owner.extend([_var_id(one.owner_var) for one in chunks])
 
 
 def _read_sequence(scan: Scan, profile: Profile) -> None:
@@ -272,11 +272,11 @@ def _count(value: float | str | None) -> int:
 def object_text(raw: bytes) -> str | None:
     """An object as compact JSON, such as `{"stride_h":2}`; None for an empty or very large one, and something else."""
     try:
-        found = msgspec.json.decode(raw, type=dict[str, Any])
-        text = msgspec.json.encode(found).decode()
+        content = msgspec.json.decode(raw, type=dict[str, Any])
+        text = msgspec.json.encode(content).decode()
     except BAD_JSON:
         return None
-    return text if found and len(text) <= _OBJECT_AT_MOST else None
+    return text if content and len(text) <= _OBJECT_AT_MOST else None
 
 
 def shape_text(raw: bytes) -> str | None:

@@ -80,9 +80,8 @@ class Profile:
         self.flags = VariableWords()  # each a list as JSON
         self.texts: dict[bytes, int] = {}
         self.footprint_op = array("q")
-        self.footprint = [
-            array("q") for _ in range(6)
-        ]  # computation, memory; texts: in_shapes, out_shapes, in_layouts; object
+        # computation, memory; texts: in_shapes, out_shapes, in_layouts; object
+        self.footprint = [array("q") for _ in range(6)]
         self.objects: dict[bytes, int] = {}  # parameters, and what operators wait for, as JSON
         self.chunk_bytes, self.chunk_address, self.chunk_owner = array("q"), array("q"), array("q")
         self.compat = False

@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from pipeprof.read.megengine.arrays import LARGEST_NS, fractions, rounded, usable
 from pipeprof.read.megengine.profile import object_text, shape_text
 from pipeprof.read.megengine.profile_content import UNKNOWN
 from pipeprof.read.tables.arrow import numbers as integers
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 Columns = dict[str, pa.Array]
 PIECE = 1 << 16  # rows
 _NS = 1e9
+_LARGEST_NS = 2.0**62
 _NO_ID = re.compile(rb"[0-9]{19}|,,|\A,")
 _NODE = re.compile(r'CompNode\("([^"]*)" from "[^"]*"\)')
 
@@ -68,18 +68,18 @@ class Tables:
         with np.errstate(invalid="ignore", over="ignore"):
             start_ns, dur = start * _NS, (end - start) * _NS
             wait = np.where(kern == -1, np.nan, (kern - start) * _NS)
-            known, known_wait, known_start = usable(dur), usable(wait), np.abs(start_ns) < LARGEST_NS
+            has_dur, known_wait, known_start = _usable(dur), _usable(wait), np.abs(start_ns) < _LARGEST_NS
             self._problem(f"times on the {name} that are not numbers", int(np.count_nonzero(~np.isfinite(dur))))
             self._problem(f"times on the {name} that end before they start", int(np.count_nonzero(dur < 0)))
-        whole = rounded(dur, known)
+        dur_ns = _rounded(dur, has_dur)
         return {
-            "start_ns": rounded(start_ns, known_start),
-            "dur_ns": whole,
-            "self_ns": whole,
-            "wait_ns": rounded(wait, known_wait),
-            **({"device_total_ns": whole, "device_self_ns": whole} if name == "device" else {}),
-            "exact_dur_ns": fractions(dur, known),
-            "exact_wait_ns": fractions(wait, known_wait),
+            "start_ns": _rounded(start_ns, known_start),
+            "dur_ns": dur_ns,
+            "self_ns": dur_ns,
+            "wait_ns": _rounded(wait, known_wait),
+            **({"device_total_ns": dur_ns, "device_self_ns": dur_ns} if name == "device" else {}),
+            "exact_dur_ns": _fractions(dur, has_dur),
+            "exact_wait_ns": _fractions(wait, known_wait),
         }
 
     def allocation(self) -> Iterator[Columns]:
@@ -90,22 +90,24 @@ class Tables:
         sizes = sizes[sizes != UNKNOWN]
         for begin in range(0, len(sizes), PIECE):
             piece = slice(begin, begin + PIECE)
-            known = addresses[piece] != UNKNOWN
+            has_address = addresses[piece] != UNKNOWN
             owned = owners[piece] != UNKNOWN
             yield {
                 "bytes": integers(sizes[piece]),
-                "address": integers(addresses[piece], known),
+                "address": integers(addresses[piece], has_address),
                 "op_id": _picked(self._ids, owners[piece], owned),
             }
 
     def _owners(self) -> Any:
         """Number of the operator whose output lies in each planned block; UNKNOWN where the file does not tell."""
-        found, blocks = self._profile.operators, np.asarray(self._profile.chunk_owner, dtype=np.int64)
-        outputs = _numbers(found.outputs)
+        operators, blocks = self._profile.operators, np.asarray(self._profile.chunk_owner, dtype=np.int64)
+        outputs = _numbers(operators.outputs)
         owners = np.full(len(blocks), UNKNOWN, dtype=np.int64)
         if outputs is None or not len(outputs):
             return owners
-        makers = np.repeat(np.asarray(found.op, dtype=np.int64), np.asarray(found.outputs_count, dtype=np.int64))
+        makers = np.repeat(
+            np.asarray(operators.op, dtype=np.int64), np.asarray(operators.outputs_count, dtype=np.int64)
+        )
         order = np.argsort(outputs, kind="stable")
         at = np.minimum(np.searchsorted(outputs[order], blocks), len(outputs) - 1)
         made = outputs[order][at] == blocks
@@ -132,29 +134,29 @@ class Tables:
 
     def _described(self) -> Callable[[Any], Columns]:
         """Names, types and data types of inputs, from the operator object."""
-        found = self._profile.operators
-        place = np.full(len(self._ids), UNKNOWN, dtype=np.int64)
-        place[np.asarray(found.op, dtype=np.int64)] = np.arange(len(found.op))
-        offsets = np.concatenate(([0], np.asarray(found.name_end, dtype=np.int32))).astype(np.int32)
-        names = pa.StringArray.from_buffers(len(found.op), pa.py_buffer(offsets), pa.py_buffer(found.name))
-        kinds = texts(list(found.types))
-        kind = np.asarray(found.type, dtype=np.int64)
+        operators = self._profile.operators
+        position = np.full(len(self._ids), UNKNOWN, dtype=np.int64)
+        position[np.asarray(operators.op, dtype=np.int64)] = np.arange(len(operators.op))
+        offsets = np.concatenate(([0], np.asarray(operators.name_end, dtype=np.int32))).astype(np.int32)
+        names = pa.StringArray.from_buffers(len(operators.op), pa.py_buffer(offsets), pa.py_buffer(operators.name))
+        kinds = texts(list(operators.types))
+        kind = np.asarray(operators.type, dtype=np.int64)
         dtypes = list(self._profile.dtypes.codes)
         flags = [_flags(text) for text in self._profile.flags.codes]
         types = self._of_variables("inputs", self._profile.dtypes, dtypes)
         flagged = self._of_variables("outputs", self._profile.flags, flags)
-        spec = np.asarray(found.waiting, dtype=np.int64)
+        spec = np.asarray(operators.waiting, dtype=np.int64)
 
         def columns(numbers: Any) -> Columns:
-            here = place[numbers]
-            known = here != UNKNOWN
-            at = integers(here, known)
-            waiting = np.where(known, spec[here], UNKNOWN) if len(spec) else here
+            here = position[numbers]
+            described = here != UNKNOWN
+            at = integers(here, described)
+            waiting = np.where(described, spec[here], UNKNOWN) if len(spec) else here
             return {
                 "name": pick(names, at),
-                "type": pick(kinds, _picked(kind, here, known)),
-                "in_types": pick(types[0], _picked(types[1], here, known)),
-                "out_flags": pick(flagged[0], _picked(flagged[1], here, known)),
+                "type": pick(kinds, _picked(kind, here, described)),
+                "in_types": pick(types[0], _picked(types[1], here, described)),
+                "out_flags": pick(flagged[0], _picked(flagged[1], here, described)),
                 "waits_for": pick(self._objects, integers(waiting, waiting != UNKNOWN)),
             }
 
@@ -165,14 +167,14 @@ class Tables:
 
         `side`: inputs or outputs; `values`: of each code of `words`.
         """
-        found, known = self._profile.operators, words.code
-        ids, counts = _numbers(getattr(found, side)), getattr(found, f"{side}_count")
+        operators, word_of = self._profile.operators, words.code
+        ids, counts = _numbers(getattr(operators, side)), getattr(operators, f"{side}_count")
         if ids is None:
             self._problem(f"ids of {side} that are no numbers: what the variables are is not known", 1)
-            return pa.nulls(1, pa.string()), np.zeros(len(found.op), dtype=np.int64)
+            return pa.nulls(1, pa.string()), np.zeros(len(operators.op), dtype=np.int64)
         codes = np.zeros(len(ids), dtype=np.uint8)
-        inside = ids < len(known)
-        codes[inside] = known[ids[inside]]
+        inside = ids < len(word_of)
+        codes[inside] = word_of[ids[inside]]
         packed, begin = codes.tobytes(), 0
         seen: dict[bytes, int] = {}
         which = array("q")
@@ -180,22 +182,22 @@ class Tables:
             end = begin + count
             which.append(seen.setdefault(packed[begin:end], len(seen)))
             begin = end
-        told = [msgspec.json.encode([values[code] for code in text]).decode() if any(text) else None for text in seen]
-        return texts(told), np.asarray(which, dtype=np.int64)
+        shown = [msgspec.json.encode([values[code] for code in text]).decode() if any(text) else None for text in seen]
+        return texts(shown), np.asarray(which, dtype=np.int64)
 
     def _footprints(self) -> Callable[[Any], Columns]:
         profile = self._profile
-        found = np.full((len(profile.number), len(profile.footprint)), UNKNOWN, dtype=np.int64)
+        table = np.full((len(profile.number), len(profile.footprint)), UNKNOWN, dtype=np.int64)
         values = np.stack([np.asarray(column, dtype=np.int64) for column in profile.footprint], axis=1)
-        found[np.asarray(profile.footprint_op, dtype=np.int64)] = values
+        table[np.asarray(profile.footprint_op, dtype=np.int64)] = values
         shapes = texts([shape_text(raw) for raw in profile.texts])
 
         def columns(numbers: Any) -> Columns:
-            here = found[numbers]
-            known = [integers(column, column != UNKNOWN) for column in here.T]
-            found_texts = [pick(shapes, index) for index in known[2:5]]
+            here = table[numbers]
+            parts = [integers(column, column != UNKNOWN) for column in here.T]
+            found_texts = [pick(shapes, index) for index in parts[2:5]]
             names = ("flops", "bytes", "in_shapes", "out_shapes", "in_strides", "params")
-            return dict(zip(names, (*known[:2], *found_texts, pick(self._objects, known[5])), strict=True))
+            return dict(zip(names, (*parts[:2], *found_texts, pick(self._objects, parts[5])), strict=True))
 
         return columns
 
@@ -249,11 +251,27 @@ def _last_of_equals(op: Any, place: Any) -> Any:
     return None if len(unique) == len(pair) else np.sort(len(pair) - 1 - backwards)
 
 
-def _picked(values: Any, at: Any, known: Any) -> pa.Array:
+def _usable(values: Any) -> Any:
+    """Durations in ns that are numbers, not negative, and fit."""
+    return (values >= 0) & (values < _LARGEST_NS)
+
+
+def _rounded(values: Any, valid: Any) -> pa.Array:
+    """int64 of floating-point numbers, rounded, null where not valid."""
+    return integers(np.rint(np.where(valid, values, 0.0)).astype(np.int64), valid)
+
+
+def _fractions(values: Any, valid: Any) -> pa.Array:
+    """The value, unrounded, where it is not a whole number; else null."""
+    bits = pa.py_buffer(np.packbits(valid & (np.rint(values) != values), bitorder="little"))
+    return pa.Array.from_buffers(pa.float64(), len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _picked(values: Any, at: Any, valid: Any) -> pa.Array:
     """values[at], null where not known."""
-    return integers(np.where(known, values[np.where(known, at, 0)], 0), known) if len(values) else integers(at, known)
+    return integers(np.where(valid, values[np.where(valid, at, 0)], 0), valid) if len(values) else integers(at, valid)
 
 
 def _physical(place: str) -> str:
-    found = _NODE.fullmatch(place)
-    return found[1] if found else place
+    match = _NODE.fullmatch(place)
+    return match[1] if match else place

@@ -12,8 +12,7 @@ from pipeprof.read.megengine.log_steps import read_log_steps
 from pipeprof.read.megengine.outcome import tell, write
 from pipeprof.read.megengine.profile import read_profile
 from pipeprof.read.megengine.profile_rows import Tables
-from pipeprof.read.megengine.steps import MARK
-from pipeprof.read.megengine.survey import survey
+from pipeprof.read.megengine.survey import MARK, survey
 from pipeprof.read.megengine.timeline import read_timeline
 from pipeprof.read.tables.operators import FULL
 from pipeprof.read.tables.outcome import Damage, count, decide, leave_out, say_problems
@@ -56,12 +55,12 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     without either, each log of load_and_run is a repetition. Memory files go beside the first of them. Raises
     SourceError when nothing usable is in any file.
     """
-    found = [(kinds.identify(path), path) for path in paths]
-    profiles = [path for kind, path in found if kind == kinds.PROFILE]
-    timelines = sorted((path for kind, path in found if kind == kinds.TIMELINE), key=by_pid)
-    logs = [path for kind, path in found if kind == kinds.LOG]
-    others = [(kind, path) for kind, path in found if kind in (kinds.MEMORY_FLOW, kinds.STATIC_MEMORY)]
-    damage: list[SourceError] = [_no_times(path) for kind, path in found if kind == kinds.FOOTPRINT]
+    recognised = [(kinds.identify(path), path) for path in paths]
+    profiles = [path for kind, path in recognised if kind == kinds.PROFILE]
+    timelines = sorted((path for kind, path in recognised if kind == kinds.TIMELINE), key=by_pid)
+    logs = [path for kind, path in recognised if kind == kinds.LOG]
+    others = [(kind, path) for kind, path in recognised if kind in (kinds.MEMORY_FLOW, kinds.STATIC_MEMORY)]
+    damage: list[SourceError] = [_no_times(path) for kind, path in recognised if kind == kinds.FOOTPRINT]
     if profiles:
         _each_a_repetition(profiles, run, progress, damage)
         leave_out(run.manifest, timelines, "a static-graph profile was read; import the timelines by themselves")
@@ -74,8 +73,8 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     add_beside(others, run, progress, damage)
     if not run.manifest.tables:
         raise damage[0] if damage else _empty(paths, timelines)
-    run.manifest.reps = run.manifest.reps or [Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=0, ranks=[_rank(0)])]
-    run.manifest.options["kinds"] = sorted({f"MegEngine {kind}" for kind, _ in found if kind})
+    run.manifest.reps = run.manifest.reps or [_rep(0, [_rank(0)])]
+    run.manifest.options["kinds"] = sorted({f"MegEngine {kind}" for kind, _ in recognised if kind})
     decide(run.manifest, [Damage(error.message, error.hint) for error in damage], _MISSING)
 
 
@@ -103,7 +102,7 @@ def _each_a_repetition(
             run.manifest.warn("time_unit", _UNIT, rep=rep)
         say_problems(run.manifest, {**profile.problems, **tables.problems}, rep, 0)
         run.manifest.options["profile"] = "static graph; times in seconds"
-        run.manifest.reps.append(Rep(rep=rep, zero_realtime_ns=0, zero_monotonic_ns=0, ranks=[_rank(0)]))
+        run.manifest.reps.append(_rep(rep, [_rank(0)]))
 
 
 _UNIT = (
@@ -122,26 +121,26 @@ def _each_a_rank(
             surveys.append((path, survey(path)))
         except SourceError as error:
             damage.append(error)
-    first = min((known.zero_ns for _, known in surveys if known.zero_ns is not None), default=0)
+    first = min((surveyed.zero_ns for _, surveyed in surveys if surveyed.zero_ns is not None), default=0)
     ranks: list[Rank] = []
     ends = [0]
-    for path, known in surveys:
+    for path, surveyed in surveys:
         progress(f"reading {path.name}")
-        by_ns = (known.zero_ns or first) - first
+        by_ns = (surveyed.zero_ns or first) - first
         try:
-            with Streamed(run, len(ranks), by_ns) as kept:
-                outcome = read_timeline(path, known, kept)
+            with Streamed(run, len(ranks), by_ns) as tables:
+                outcome = read_timeline(path, surveyed, tables)
         except SourceError as error:
             damage.append(error)
             continue
         tell(outcome, run, 0, len(ranks), damage)
-        if kept.operators.full:
+        if tables.operators.full:
             run.manifest.warn("operators", FULL, rep=0, rank=len(ranks))
         ranks.append(_rank(len(ranks), by_pid(path)[0], outcome.zero_ns or 0))
-        ranks[-1].step_evidence = MARK if "step" in kept.counts else None
+        ranks[-1].step_evidence = MARK if "step" in tables.counts else None
         ends.append(outcome.end_ns + by_ns)
     if ranks:
-        run.manifest.reps = [Rep(rep=0, zero_realtime_ns=first, zero_monotonic_ns=0, dur_ns=max(ends), ranks=ranks)]
+        run.manifest.reps = [_rep(0, ranks, first, max(ends))]
 
 
 def _each_log_a_repetition(
@@ -152,23 +151,25 @@ def _each_log_a_repetition(
         rep = len(run.manifest.reps)
         progress(f"reading {path.name}")
         try:
-            outcome, found = read_log_steps(path)
+            outcome, log_checks = read_log_steps(path)
         except SourceError as error:
             damage.append(error)
             continue
         write(outcome, run, rep, 0, damage)
-        checks += [{"file": path.name, "rep": rep, **check} for check in found]
+        checks += [{"file": path.name, "rep": rep, **check} for check in log_checks]
         rank = _rank(0)
         rank.step_evidence = kinds.LOG
-        run.manifest.reps.append(
-            Rep(rep=rep, zero_realtime_ns=0, zero_monotonic_ns=0, dur_ns=outcome.end_ns, ranks=[rank])
-        )
+        run.manifest.reps.append(_rep(rep, [rank], end=outcome.end_ns))
     if checks:
         run.manifest.options["load_and_run"] = checks
 
 
 def _rank(rank: int, pid: int = 0, realtime: int = 0) -> Rank:
     return Rank(rank=rank, pid=pid, host="", zero_realtime_ns=realtime, zero_monotonic_ns=0)
+
+
+def _rep(number: int, ranks: list[Rank], zero: int = 0, end: int | None = None) -> Rep:
+    return Rep(rep=number, zero_realtime_ns=zero, zero_monotonic_ns=0, dur_ns=end, ranks=ranks)
 
 
 def _no_times(path: Path) -> SourceError:

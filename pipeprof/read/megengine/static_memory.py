@@ -6,19 +6,19 @@ logical addresses; `opr`: id -> name. Every value is text. There are no clock ti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pipeprof.errors import SourceError
 from pipeprof.read.megengine.outcome import Outcome
 from pipeprof.read.source.content import Content
+from pipeprof.read.source.document import text
 from pipeprof.read.source.json_stream import Scan
+from pipeprof.read.source.numbers import integer
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_LARGEST = 2**62
 
 
 class _Chunk(msgspec.Struct):
@@ -43,17 +43,16 @@ def read_static_memory(path: Path) -> Outcome:
     Raises SourceError when no chunk can be read.
     """
     out = Outcome()
-    out.problem("memory plan without clock times: positions in the order of execution stand in their place")
+    out.problems["memory plan without clock times: positions in the order of execution stand in their place"] += 1
     with Content(path) as file:
         scan = Scan(file, path)
         try:
             _read(scan, out)
         except SourceError as error:
             out.damage = error
-    if not out.rows.get("allocation"):
+    if not out.tables.rows.get("allocation"):
         raise out.damage or SourceError(f"no memory chunk in `{path}`", "was it written to the end?")
-    for text, count in scan.problems.items():
-        out.problems[text] = out.problems.get(text, 0) + count
+    out.problems += scan.problems
     return out
 
 
@@ -68,7 +67,7 @@ def _read(scan: Scan, out: Outcome) -> None:
                 for key_of, opr in batch.items() if isinstance(batch, dict) else ():
                     number = _number(opr.id if opr.id is not None else key_of)
                     if number is not None:
-                        out.kept.add("op_info", op_id=number, name=opr.name, source_id=str(number))
+                        out.tables.add("op_info", op_id=number, name=opr.name, source_id=str(number))
         else:
             scan.skip()
 
@@ -77,14 +76,10 @@ def _add(out: Outcome, chunk: _Chunk) -> None:
     begin, end = _number(chunk.logic_addr_begin), _number(chunk.logic_addr_end)
     produced, released = _number(chunk.time_begin), _number(chunk.time_end)
     if begin is None or end is None or end < begin or produced is None:
-        out.problem("chunks without an address or a time")
+        out.problems["chunks without an address or a time"] += 1
         return
-    out.kept.add("allocation", address=begin, bytes=end - begin, produced_ns=produced, released_ns=released)
+    out.tables.add("allocation", address=begin, bytes=end - begin, produced_ns=produced, released_ns=released)
 
 
-def _number(value: Any) -> int | None:
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        return None
-    return number if abs(number) < _LARGEST else None
+def _number(value: str | int | None) -> int | None:
+    return integer(text(value))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import SourceError
-from pipeprof.read.megengine.events import BATCH, LARGEST, Event, args_of, ns_of, text_of
-from pipeprof.read.megengine.steps import MARK
+from pipeprof.read.megengine.events import BATCH, Event, args_of, ns_of, text_of
 from pipeprof.read.source.content import Content
 from pipeprof.read.source.json_stream import Scan
+from pipeprof.read.source.numbers import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+MARK = "StopStep"  # the event that step() of the profiler leaves at the end of each step
 THREADS = 100_000  # whose names are kept
 MARKS = 1_000_000  # ends of steps that are kept
 _NAME = 200
@@ -29,7 +31,7 @@ class Survey:
     first_ns: int | None = None
     stops: list[int] = field(default_factory=list)
     zero_ns: int | None = None
-    problems: dict[str, int] = field(default_factory=dict)
+    problems: Counter[str] = field(default_factory=Counter)
 
     def take(self, event: Event) -> None:
         """Remember what matters of an event."""
@@ -55,7 +57,7 @@ class Survey:
         if 0 <= zero < LARGEST:
             self.zero_ns = zero
         else:
-            self._problem("localTime that is no time")
+            self.problems["localTime that is no time"] += 1
 
     def _name(self, event: Event) -> None:
         name = args_of(event).name
@@ -64,7 +66,7 @@ class Survey:
         if len(self.names) < THREADS:
             self.names[text_of(event.tid)] = name[:_NAME]
         else:
-            self._problem("names of threads after so many others")
+            self.problems["names of threads after so many others"] += 1
 
     def _instant(self, event: Event, at: int | None) -> None:
         if event.name == "Metadata":
@@ -73,22 +75,19 @@ class Survey:
             if len(self.stops) < MARKS:
                 self.stops.append(at)
             else:
-                self._problem("ends of steps after so many others")
-
-    def _problem(self, text: str) -> None:
-        self.problems[text] = self.problems.get(text, 0) + 1
+                self.problems["ends of steps after so many others"] += 1
 
 
 def survey(path: Path) -> Survey:
     """Read a timeline through. What is damaged or cut off is left for the reader of its rows to say."""
-    found = Survey()
-    each_event(path, found.take, found.clock)
-    return found
+    result = Survey()
+    each_event(path, result.take, result.clock)
+    return result
 
 
 def each_event(
     path: Path, take: Callable[[Event], None], clock: Callable[[Any, int], None] = lambda _value, _factor: None
-) -> tuple[dict[str, int], SourceError | None]:
+) -> tuple[Counter[str], SourceError | None]:
     """Hand out a timeline's events in the order of the file, and its localTime.
 
     Returns how many entries were left out, by what was wrong with them, and what ended the file too early. Raises

@@ -7,11 +7,11 @@ v1.0 to 1.2: a list of B and E events; the thread is "host" or a device's text. 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.megengine.events import (
     FIRST_DEVICE,
-    LARGEST,
     Args,
     Event,
     args_of,
@@ -21,8 +21,9 @@ from pipeprof.read.megengine.events import (
     text_of,
 )
 from pipeprof.read.megengine.outcome import Outcome
-from pipeprof.read.megengine.steps import Steps
 from pipeprof.read.megengine.survey import Survey, each_event
+from pipeprof.read.source.numbers import LARGEST
+from pipeprof.read.tables.steps import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,28 +32,38 @@ if TYPE_CHECKING:
     from pipeprof.read.tables.rows import Rows
 
 MOST_OPEN = 100_000  # events of a file that have begun and not ended
+_CLOCK = "file"
 _MEMORY = "_alloc_mem"
 _HUGE = 2**1023
 _FLOW = {"s": "start", "t": "step", "f": "end"}
 
 
-def read_timeline(path: Path, survey: Survey, kept: Rows) -> Outcome:
-    """Rows of one process's timeline into `kept`.
+def read_timeline(path: Path, survey: Survey, rows: Rows) -> Outcome:
+    """Rows of one process's timeline into `rows`.
 
     A file that is damaged or ends too early gives what was read until then, with `damage` set; raises SourceError when
     nothing was.
     """
-    reading = _Reading(survey, kept)
+    reading = _Reading(survey, rows)
     problems, damage = each_event(path, reading.take)
     reading.finish()
-    out = reading.out
-    for source in (problems, survey.problems):
-        for text, count in source.items():
-            out.problems[text] = out.problems.get(text, 0) + count
-    out.damage = damage
-    if damage is not None and not kept.counts:
+    reading.out.problems += problems + survey.problems
+    reading.out.damage = damage
+    if damage is not None and not rows.counts:
         raise damage
-    return out
+    return reading.out
+
+
+def _add_steps(survey: Survey, rows: Rows) -> Steps:
+    """Steps from mark to mark, the first from where the recording begins; who starts the profiler is training."""
+    steps, begin = Steps(), survey.first_ns or 0
+    for number, (start, end) in enumerate(pairwise([begin, *sorted({stop for stop in survey.stops if stop > begin})])):
+        steps.add(number, start, end, _CLOCK)
+        rows.add(
+            "step", step=number, kind_step=number, kind="train", start_ns=start, end_ns=end, in_window=False,
+            source_step=number,
+        )  # fmt: skip
+    return steps
 
 
 class _Open:
@@ -69,11 +80,11 @@ class _Open:
 class _Reading:
     """The state while events go by."""
 
-    def __init__(self, survey: Survey, kept: Rows) -> None:
-        self.out = Outcome(kept, survey.zero_ns)
+    def __init__(self, survey: Survey, rows: Rows) -> None:
+        self.out = Outcome(rows, survey.zero_ns)
         self._survey = survey
         self._devices: dict[str, bool] = {}
-        self._steps = Steps(survey.first_ns or 0, survey.stops)
+        self._steps = _add_steps(survey, rows)
         self._open: dict[str, list[_Open]] = {}
         self._opened = 0
         self._handlers: dict[Any, Callable[[Event], None]] = {
@@ -85,41 +96,39 @@ class _Reading:
         """Use one event; what cannot be used is counted."""
         handler = self._handlers.get(event.ph)
         if handler is None:
-            self.out.problem("events of a kind that is not known")
+            self.out.problems["events of a kind that is not known"] += 1
         else:
             handler(event)
 
     def finish(self) -> None:
-        """Rows of the steps; count what never ended."""
-        for stack in self._open.values():
-            for _ in stack:
-                self.out.problem("events that never end")
-        self._steps.add_to(self.out)
+        """Count what never ended."""
+        if self._opened:
+            self.out.problems["events that never end"] += self._opened
 
     def _is_device(self, track: str) -> bool:
         """Whether operators on a thread ran on a device: by its number or text, and now by the category Kernel."""
-        known = self._devices.get(track)
-        if known is None:
+        device = self._devices.get(track)
+        if device is None:
             numbered = track.isdecimal() and len(track) < 9
-            known = track in self._survey.kernels or (int(track) >= FIRST_DEVICE if numbered else is_device(track))
+            device = track in self._survey.kernels or (int(track) >= FIRST_DEVICE if numbered else is_device(track))
             if len(self._devices) < MOST_OPEN:
-                self._devices[track] = known
-        return known
+                self._devices[track] = device
+        return device
 
     def _time(self, event: Event) -> int | None:
-        found = ns_of(event.ts)
-        if found is None:
-            self.out.problem("events without a time")
+        time = ns_of(event.ts)
+        if time is None:
+            self.out.problems["events without a time"] += 1
         else:
-            self.out.end_ns = max(self.out.end_ns, found)
-        return found
+            self.out.end_ns = max(self.out.end_ns, time)
+        return time
 
     def _begin(self, event: Event) -> None:
         start = self._time(event)
         if start is None:
             return
         if self._opened >= MOST_OPEN:
-            self.out.problem("events that begin within so many others")
+            self.out.problems["events that begin within so many others"] += 1
             return
         self._opened += 1
         self._open.setdefault(text_of(event.tid), []).append(_Open(event, start))
@@ -129,12 +138,12 @@ class _Reading:
         if end is None:
             return
         if not stack:
-            self.out.problem("events that end but never begin")
+            self.out.problems["events that end but never begin"] += 1
             return
         begun = stack.pop()
         self._opened -= 1
         if end < begun.start:
-            self.out.problem("events that end before they start")
+            self.out.problems["events that end before they start"] += 1
             return
         args = args_of(event)
         if args.op_id is None and args.op_name is None:
@@ -148,7 +157,7 @@ class _Reading:
         if start is None:
             return
         if dur is None or dur < 0:
-            self.out.problem("events that end before they start")
+            self.out.problems["events that end before they start"] += 1
             return
         self.out.end_ns = max(self.out.end_ns, start + dur)
         self._pair(event, args_of(event), _Open(event, start), dur)
@@ -162,15 +171,15 @@ class _Reading:
         name = text_of(event.name)
         full = text_of(args.op_name) if isinstance(args.op_name, str) and args.op_name else name
         device, own = self._is_device(track), max(dur - begun.inner, 0)
-        self.out.kept.add(
-            "op", op_id=self.out.kept.op_id(full, None, type=name), start_ns=begun.start, dur_ns=dur, self_ns=own,
-            step=self._steps.of(begun.start), side="device" if device else "host", track=self._shown(track),
+        self.out.tables.add(
+            "op", op_id=self.out.tables.op_id(full, None, type=name), start_ns=begun.start, dur_ns=dur, self_ns=own,
+            step=self._steps.at(begun.start, _CLOCK), side="device" if device else "host", track=self._shown(track),
             device_total_ns=dur if device else None, device_self_ns=own if device else None,
         )  # fmt: skip
         return dur
 
     def _span(self, track: str, event: Event, start: int, dur: int) -> None:
-        self.out.kept.add(
+        self.out.tables.add(
             "span", track=self._shown(track), category=text_of(event.cat), name=text_of(event.name), start_ns=start,
             dur_ns=dur,
         )  # fmt: skip
@@ -190,17 +199,17 @@ class _Reading:
         if at is None:
             return
         if not _is_number(value):
-            self.out.problem("counters without a number")
+            self.out.problems["counters without a number"] += 1
         elif name.endswith(_MEMORY) and 0 <= value < LARGEST:
-            self.out.kept.add("memory", t_ns=at, device=name.removesuffix(_MEMORY), allocated_bytes=int(value))
+            self.out.tables.add("memory", t_ns=at, device=name.removesuffix(_MEMORY), allocated_bytes=int(value))
         else:
             track = text_of(event.pid)
-            self.out.kept.add("counter", t_ns=at, track=track, name=name, series="value", value=float(value))
+            self.out.tables.add("counter", t_ns=at, track=track, name=name, series="value", value=float(value))
 
     def _flow(self, event: Event) -> None:
         at = self._time(event)
         if at is not None:
-            self.out.kept.add(
+            self.out.tables.add(
                 "flow", track=self._shown(text_of(event.tid)), flow_id=text_of(event.id), category=text_of(event.cat),
                 name=text_of(event.name), side=_FLOW[str(event.ph)], t_ns=at,
             )  # fmt: skip

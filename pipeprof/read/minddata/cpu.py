@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.minddata.files import LARGEST_MS, ratio, read_json, whole
@@ -11,7 +11,7 @@ from pipeprof.read.source.document import listed, mapping
 from pipeprof.units import NS_PER_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pipeprof.read.source.notes import Notes
@@ -48,26 +48,26 @@ def read_cpu(path: Path, notes: Notes) -> CpuFile:
     content = read_json(path)
     stamps = [whole(stamp, LARGEST_MS) for stamp in listed(content.get("time_stamp"))]
     notes.count(path, "impossible time stamp", stamps.count(None))
-    found = CpuFile([None if stamp is None else stamp * NS_PER_MS for stamp in stamps])
-    found.machine_cores = whole(content.get("cpu_processor_num"), MOST_CORES) or None
-    known = [time for time in found.times if time is not None]
-    if any(later < earlier for earlier, later in pairwise(known)):
+    file = CpuFile([None if stamp is None else stamp * NS_PER_MS for stamp in stamps])
+    file.machine_cores = whole(content.get("cpu_processor_num"), MOST_CORES) or None
+    times = [time for time in file.times if time is not None]
+    if any(later < earlier for earlier, later in pairwise(times)):
         notes.add("clock", f"time stamps in `{path.name}` go backwards")
     for entry in map(mapping, listed(content.get("op_info"))):
         number = whole(entry.get("op_id"))
         if number is None:
             if entry.get("op_id") != OTHERS:
                 notes.count(path, "CPU of an operator without an id")
-        elif number in found.ops:
+        elif number in file.ops:
             notes.count(path, f"CPU of operator {number} a second time")
         else:
-            found.ops[number] = _pairs(path, entry.get("metrics"), f"operator {number}: impossible CPU", notes)
-    found.process = _pairs(path, content.get("process_info"), "impossible CPU of the process", notes)
-    found.host = _host(path, mapping(content.get("device_info")), len(stamps), notes)
+            file.ops[number] = _pairs(path, entry.get("metrics"), f"operator {number}: impossible CPU", notes)
+    file.process = _pairs(path, content.get("process_info"), "impossible CPU of the process", notes)
+    file.host = _host(path, mapping(content.get("device_info")), len(stamps), notes)
     memory, machine = mapping(content.get("process_memory_info")), mapping(content.get("system_memory_info"))
-    found.rss = _bytes(path, memory.get("rss_mbytes"), "impossible resident set", notes)
-    found.used = _bytes(path, machine.get("used_sys_memory_mbytes"), "impossible host memory", notes)
-    return found
+    file.rss = _bytes(path, memory.get("rss_mbytes"), "impossible resident set", notes)
+    file.used = _bytes(path, machine.get("used_sys_memory_mbytes"), "impossible host memory", notes)
+    return file
 
 
 def _pairs(path: Path, metrics: object, what: str, notes: Notes) -> list[Pair]:
@@ -95,24 +95,18 @@ def _host(
         if single[0] == 0:
             single[0] = None
         return [(None, None, value) for value in single]
-    length = max(len(idle), len(user), len(system))
-    columns = [_padded(values, length) for values in (user, system, idle)]
     impossible = sum(value is None or value > 1 for values in (user, system, idle) for value in values)
     notes.count(path, "impossible CPU of the host", impossible)
-    rows = list(zip(*columns, strict=True))
+    rows = zip_longest(user, system, idle)
     return [tuple(value if value is not None and value <= 1 else None for value in row) for row in rows]  # type: ignore[misc]
 
 
-def _padded(values: Sequence[float | None], length: int) -> list[float | None]:
-    return [*values, *[None] * (length - len(values))]
-
-
 def _bytes(path: Path, values: object, what: str, notes: Notes) -> list[int | None]:
-    found = [
+    sizes = [
         round(value * _MIB)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LARGEST_MS
         else None
         for value in listed(values)
     ]
-    notes.count(path, what, found.count(None))
-    return found
+    notes.count(path, what, sizes.count(None))
+    return sizes

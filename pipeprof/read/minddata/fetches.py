@@ -82,7 +82,7 @@ def read_device_side(path: Path, unit_ns: int, notes: Notes) -> list[DeviceFetch
     a GPU have, which are named for the operator, each is a dequeue. Raises SourceError when there is none.
     """
     most = limits.most_imported_rows(kept=True)
-    found: list[DeviceFetch] = []
+    fetches: list[DeviceFetch] = []
     ragged = 0
     alone = _only_name(path)
     for line in lines(path):
@@ -98,16 +98,16 @@ def read_device_side(path: Path, unit_ns: int, notes: Notes) -> list[DeviceFetch
             continue
         if not 0 <= depth <= LARGEST:
             notes.count(path, "impossible depth of the device's queue")
-        found.append(DeviceFetch(start, end - start, depth if 0 <= depth <= LARGEST else None))
-        limits.refuse_rows("fetch", len(found), most)
-    if not found:
+        fetches.append(DeviceFetch(start, end - start, depth if 0 <= depth <= LARGEST else None))
+        limits.refuse_rows("fetch", len(fetches), most)
+    if not fetches:
         raise SourceError(
             f"no batch in `{path}`, expected lines `GetNext_dequeue_wait start end depth`",
             "restore the file, or remove it",
         )
     if ragged:
         notes.add("ragged", f"`{path.name}`: left out {format_count(ragged, 'line')} without a dequeue")
-    return sorted(found)
+    return sorted(fetches)
 
 
 def _only_name(path: Path) -> str | None:
@@ -152,11 +152,6 @@ def _record(path: Path, batch: int, entry: dict[str, int], notes: Notes) -> Fetc
         notes.count(path, "depth above the capacity")
         depth = None
     return FetchRecord(
-        batch=batch,
-        wait_ns=entry.get("wait"),
-        push_ns=entry.get("push"),
-        batch_ns=entry.get("batch"),
-        t_ns=entry.get("t"),
-        depth=depth,
-        capacity=capacity,
-    )
+        batch=batch, wait_ns=entry.get("wait"), push_ns=entry.get("push"), batch_ns=entry.get("batch"),
+        t_ns=entry.get("t"), depth=depth, capacity=capacity,
+    )  # fmt: skip

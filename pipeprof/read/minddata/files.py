@@ -20,16 +20,8 @@ JSON_BYTES = 1 << 26
 _HEAD_BYTES = 1 << 16
 _LOG_BYTES = 1 << 24  # a log's first timing block comes after at most this much of other output
 
-PIPELINE, RAW_CSV, CPU, ITERATOR, DEVICE_QUEUE, AICPU, GETNEXT, LOG = KINDS = (
-    "pipeline",
-    "pipeline_raw",
-    "cpu",
-    "iterator",
-    "device_queue",
-    "aicpu",
-    "getnext",
-    "log",
-)
+PIPELINE, RAW_CSV, CPU, ITERATOR, DEVICE_QUEUE = "pipeline", "pipeline_raw", "cpu", "iterator", "device_queue"
+AICPU, GETNEXT, LOG = "aicpu", "getnext", "log"
 _NAMES = {
     PIPELINE: re.compile(r"pipeline_profiling(_\d+)?\.json"),
     RAW_CSV: re.compile(r"minddata_pipeline_raw(_\d+)?\.csv"),
@@ -46,7 +38,7 @@ _NAMED_LINE = re.compile(rb"[A-Za-z_][^\s]*[ \t]+[0-9]{1,30}[ \t]+[0-9]{1,30}[ \
 _DIGITS = re.compile(r"-?[0-9]{1,30}")
 
 
-class Found(NamedTuple):
+class SourceFile(NamedTuple):
     """A recognised file. `rank` is None when its name has none (logs)."""
 
     path: Path
@@ -54,7 +46,7 @@ class Found(NamedTuple):
     rank: int | None
 
 
-def identify(path: Path) -> Found | None:
+def identify(path: Path) -> SourceFile | None:
     """What a file is, by its content; None for anything that is not known.
 
     A file that has a known name but other content is taken for what its name says, so that reading it says what is
@@ -73,12 +65,12 @@ def identify(path: Path) -> Found | None:
         if named is None:
             raise cannot_read(path, error) from error
         kind = named
-    return None if kind is None else Found(path, kind, _rank(path, kind))
+    return None if kind is None else SourceFile(path, kind, _rank(path, kind))
 
 
 def _rank(path: Path, kind: str) -> int | None:
-    found = _RANK.search(path.name)
-    return int(found[1]) if found else None if kind == LOG else 0
+    match = _RANK.search(path.name)
+    return int(match[1]) if match else None if kind == LOG else 0
 
 
 def _by_content(head: bytes, name: str) -> str | None:

@@ -77,60 +77,60 @@ def read_rank(paths: Paths) -> RankFiles:
 
     Raises TooManyRows.
     """
-    found = RankFiles()
-    graph = _graph(paths, found)
-    found.ops, found.interval_ns = graph.ops, graph.interval_ns
-    cpu = _tried(found, paths.get(files.CPU), read_cpu)
+    content = RankFiles()
+    graph = _graph(paths, content)
+    content.ops, content.interval_ns = graph.ops, graph.interval_ns
+    cpu = _tried(content, paths.get(files.CPU), read_cpu)
     if cpu is not None:
         named = paths.get(files.PIPELINE) or paths.get(files.RAW_CSV)
-        found.cpu = cpu
-        found.times = attach(found.ops, cpu, named if cpu.stamped() else None, found.notes)
-        _unknown_operators(paths[files.CPU], found)
-    _read_batches(paths, found)
-    blocks = _tried(found, paths.get(files.LOG), read_blocks)
+        content.cpu = cpu
+        content.times = attach(content.ops, cpu, named if cpu.stamped() else None, content.notes)
+        _unknown_operators(paths[files.CPU], content)
+    _read_batches(paths, content)
+    blocks = _tried(content, paths.get(files.LOG), read_blocks)
     if blocks:
-        found.blocks = _of_one_process(paths[files.LOG], blocks, found)
-        _to_one_clock(paths[files.LOG], found)
-    if not found.times and any(op.depths for op in found.ops):
-        _spread(found)
-    return found
+        content.blocks = _of_one_process(paths[files.LOG], blocks, content)
+        _to_one_clock(paths[files.LOG], content)
+    if not content.times and any(op.depths for op in content.ops):
+        _spread(content)
+    return content
 
 
-def _tried(found: RankFiles, path: Path | None, read: Callable[[Path, Notes], T]) -> T | None:
+def _tried(content: RankFiles, path: Path | None, read: Callable[[Path, Notes], T]) -> T | None:
     if path is None:
         return None
     try:
-        return read(path, found.notes)
+        return read(path, content.notes)
     except limits.TooManyRows:
         raise
     except SourceError as error:
-        found.damage.append(error)
+        content.damage.append(error)
         return None
 
 
-def _graph(paths: Paths, found: RankFiles) -> Graph:
-    graph = _tried(found, paths.get(files.PIPELINE), read_pipeline)
+def _graph(paths: Paths, content: RankFiles) -> Graph:
+    graph = _tried(content, paths.get(files.PIPELINE), read_pipeline)
     if graph is None:
-        graph = _tried(found, paths.get(files.RAW_CSV), read_raw_csv)
+        graph = _tried(content, paths.get(files.RAW_CSV), read_raw_csv)
     elif not graph.ops:
-        found.damage.append(SourceError(f"no operators in `{paths[files.PIPELINE]}`, expected some in op_info"))
+        content.damage.append(SourceError(f"no operators in `{paths[files.PIPELINE]}`, expected some in op_info"))
     return graph or Graph([], None)
 
 
-def _read_batches(paths: Paths, found: RankFiles) -> None:
+def _read_batches(paths: Paths, content: RankFiles) -> None:
     host, feed = paths.get(files.DEVICE_QUEUE), paths.get(files.ITERATOR)
-    found.records = _tried(found, host, _some_records) or []
-    found.sink = bool(found.records)
-    if not found.records:
-        found.records = _tried(found, feed, _some_records) or []
+    content.records = _tried(content, host, _some_records) or []
+    content.sink = bool(content.records)
+    if not content.records:
+        content.records = _tried(content, feed, _some_records) or []
     elif host and feed:
-        found.notes.add("two_queue_files", f"`{feed.name}` was left out: `{host.name}` of the same rank counts")
+        content.notes.add("two_queue_files", f"`{feed.name}` was left out: `{host.name}` of the same rank counts")
     aicpu, getnext = paths.get(files.AICPU), paths.get(files.GETNEXT)
-    found.device = _tried(found, aicpu, lambda path, notes: read_device_side(path, 1_000, notes)) or []
-    if not found.device:
-        found.device = _tried(found, getnext, lambda path, notes: read_device_side(path, 1, notes)) or []
+    content.device = _tried(content, aicpu, lambda path, notes: read_device_side(path, 1_000, notes)) or []
+    if not content.device:
+        content.device = _tried(content, getnext, lambda path, notes: read_device_side(path, 1, notes)) or []
     elif aicpu and getnext:
-        found.notes.add("two_queue_files", f"`{getnext.name}` was left out: `{aicpu.name}` of the same rank counts")
+        content.notes.add("two_queue_files", f"`{getnext.name}` was left out: `{aicpu.name}` of the same rank counts")
 
 
 def _some_records(path: Path, notes: Notes) -> list[FetchRecord]:
@@ -142,65 +142,65 @@ def _some_records(path: Path, notes: Notes) -> list[FetchRecord]:
     return records
 
 
-def _unknown_operators(path: Path, found: RankFiles) -> None:
-    known = {op.op_id for op in found.ops}
-    for number in sorted(found.cpu.ops.keys() - known) if known else []:
-        found.notes.count(path, f"CPU of operator {number}, which the graph does not have")
+def _unknown_operators(path: Path, content: RankFiles) -> None:
+    described = {op.op_id for op in content.ops}
+    for number in sorted(content.cpu.ops.keys() - described) if described else []:
+        content.notes.count(path, f"CPU of operator {number}, which the graph does not have")
 
 
-def _of_one_process(path: Path, blocks: list[Block], found: RankFiles) -> list[Block]:
+def _of_one_process(path: Path, blocks: list[Block], content: RankFiles) -> list[Block]:
     """The blocks of this rank's graph: of the process that printed most of them."""
-    types = {op.op_id: op.op_type.removesuffix("Op") for op in found.ops}
+    types = {op.op_id: op.op_type.removesuffix("Op") for op in content.ops}
     fitting = [
         block
         for block in blocks
         if not types or all(types.get(op.op_id) == op.op_type.removesuffix("Op") for op in block.ops)
     ]
-    found.notes.count(path, "timing block of another dataset graph", len(blocks) - len(fitting))
+    content.notes.count(path, "timing block of another dataset graph", len(blocks) - len(fitting))
     if not fitting:
         return []
     (pid, mine), *others = Counter(block.pid for block in fitting).most_common()
-    found.pid = pid
+    content.pid = pid
     for other, count in others:
-        found.notes.add(
+        content.notes.add(
             "log_processes", f"`{path.name}`: {count} timing blocks of process {other} left out, {mine} of {pid} used"
         )
     return [block for block in fitting if block.pid == pid]
 
 
-def _to_one_clock(path: Path, found: RankFiles) -> None:
-    stamps = [record.t_ns for record in found.records if record.t_ns is not None]
-    if not found.blocks:
+def _to_one_clock(path: Path, content: RankFiles) -> None:
+    stamps = [record.t_ns for record in content.records if record.t_ns is not None]
+    if not content.blocks:
         return
     if stamps:
-        fit = align([block.wall_ns for block in found.blocks], stamps)
+        fit = align([block.wall_ns for block in content.blocks], stamps)
         offset = fit.offset_ns
         if fit.doubtful:
-            found.notes.add(
+            content.notes.add(
                 "log_clock",
-                f"`{path.name}`: {len(found.blocks)} timing blocks fit the {len(stamps)} batches in several ways; "
+                f"`{path.name}`: {len(content.blocks)} timing blocks fit the {len(stamps)} batches in several ways; "
                 "their times may be off by a few steps",
             )
     else:
-        found.loose, offset = True, found.blocks[0].wall_ns
-        found.notes.add(
+        content.loose, offset = True, content.blocks[0].wall_ns
+        content.notes.add(
             "log_clock",
             f"`{path.name}`: no batch has a time, so the timing blocks are placed from the start of the import, "
             "not where the other samples are",
         )
-    for block in found.blocks:
+    for block in content.blocks:
         block.wall_ns -= offset
 
 
-def _spread(found: RankFiles) -> None:
+def _spread(content: RankFiles) -> None:
     """Sample times from the nominal interval, where no file has any."""
-    if not found.interval_ns:
-        found.notes.add("sample_times", "queue samples have neither times nor an interval and were left out")
+    if not content.interval_ns:
+        content.notes.add("sample_times", "queue samples have neither times nor an interval and were left out")
         return
-    start = found.earliest() or 0
-    found.times = [start + index * found.interval_ns for index in range(max(len(op.depths) for op in found.ops))]
-    found.notes.add(
+    start = content.earliest() or 0
+    content.times = [start + index * content.interval_ns for index in range(max(len(op.depths) for op in content.ops))]
+    content.notes.add(
         "sample_times",
-        f"queue samples have no times: spread evenly at the nominal {found.interval_ns // 1_000_000} ms, while "
+        f"queue samples have no times: spread evenly at the nominal {content.interval_ns // 1_000_000} ms, while "
         "MindSpore's real interval is longer by 5 to 200 %",
     )

@@ -79,8 +79,8 @@ def read_raw_csv(path: Path, notes: Notes) -> Graph:
     header = [cell.strip().lstrip("\ufeff") for cell in table[0]] if table else []
     missing = [name for name in _CSV_COLUMNS if name not in header]
     if missing or len(table) < 2:
-        found = f"no column {', '.join(missing)}" if missing else "no operators"
-        raise SourceError(f"damaged `{path}`: {found}, expected a header and one row for each operator", _HINT)
+        what = f"no column {', '.join(missing)}" if missing else "no operators"
+        raise SourceError(f"damaged `{path}`: {what}, expected a header and one row for each operator", _HINT)
     ops = []
     interval = None
     for number, row in enumerate(table[1:], start=2):
@@ -170,8 +170,8 @@ def _csv_entry(path: Path, cells: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _share(text: Any) -> float | None:
-    found = _number(text) if isinstance(text, str) else None
-    return found if found is not None and 0 <= found <= 1 else None
+    share = _number(text) if isinstance(text, str) else None
+    return share if share is not None and 0 <= share <= 1 else None
 
 
 def _number(text: str) -> float | None:
@@ -194,8 +194,8 @@ def _csv_list(path: Path, text: str) -> list[Any]:
 
 
 def _interval(value: object) -> int | None:
-    found = whole(value, LARGEST_MS)
-    return found * NS_PER_MS if found else None
+    interval_ms = whole(value, LARGEST_MS)
+    return interval_ms * NS_PER_MS if interval_ms else None
 
 
 def _tree(path: Path, ops: Sequence[PipelineOp]) -> list[PipelineOp]:

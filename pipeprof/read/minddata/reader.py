@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipeprof.read.minddata.files import Found
+    from pipeprof.read.minddata.files import SourceFile
     from pipeprof.record.run import Manifest, Run
 
 KIND = "minddata"
@@ -46,45 +46,40 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     for rank, mine in sorted(ranks.items()):
         progress(f"rank {rank}: reading {format_count(len(mine), 'file')}")
         read[rank] = read_rank(mine)
-    zero = min((time for found in read.values() if (time := found.earliest()) is not None), default=0)
+    zero = min((time for content in read.values() if (time := content.earliest()) is not None), default=0)
     rep = Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=zero)
-    for rank, found in read.items():
+    for rank, content in read.items():
         progress(f"rank {rank}: writing its tables")
-        if _write(run, rank, found, zero):
-            rep.ranks.append(_rank_entry(rank, found, zero))
-        for code, message in found.notes.all():
+        if _write(run, rank, content, zero):
+            rep.ranks.append(_rank_entry(rank, content, zero))
+        for code, message in content.notes.all():
             manifest.warn(code, message, rep=0, rank=rank)
-    damage = [error for found in read.values() for error in found.damage]
+    damage = [error for content in read.values() for error in content.damage]
     if not any(manifest.tables.get(table) for table in MEASURED):
-        raise (
-            damage[0]
-            if damage
-            else SourceError(
-                f"nothing to import: no sample and no batch in {format_count(len(paths), 'file')} has a time",
-                "import a folder that has the time stamps (minddata_cpu_utilization) too",
-            )
-        )
+        nothing = f"nothing to import: no sample and no batch in {format_count(len(paths), 'file')} has a time"
+        hint = "import a folder that has the time stamps (minddata_cpu_utilization) too"
+        raise damage[0] if damage else SourceError(nothing, hint)
     manifest.reps = [rep]
-    rep.dur_ns = max((time for found in read.values() if (time := found.latest()) is not None), default=zero) - zero
-    cores = {found.cpu.machine_cores for found in read.values() if found.cpu.machine_cores}
+    rep.dur_ns = max((time for content in read.values() if (time := content.latest()) is not None), default=zero) - zero
+    cores = {content.cpu.machine_cores for content in read.values() if content.cpu.machine_cores}
     if len(cores) == 1:  # machines that differ have no number in common
         manifest.fingerprint["cpu_cores"] = cores.pop()
     _decide(manifest, read)
     _clocks(manifest, read)
 
 
-def _by_rank(found: Sequence[Found], manifest: Manifest) -> dict[int, dict[str, Path]]:
+def _by_rank(recognised: Sequence[SourceFile], manifest: Manifest) -> dict[int, dict[str, Path]]:
     ranks: dict[int, dict[str, Path]] = {}
-    for item in found:
+    for item in recognised:
         if item.rank is not None:
-            _place(ranks.setdefault(item.rank, {}), item.rank, item)
-    for item in found:
+            _assign(ranks.setdefault(item.rank, {}), item.rank, item)
+    for item in recognised:
         if item.rank is None or item.kind == files.LOG:
-            _place_log(ranks, item, found, manifest)
+            _assign_log(ranks, item, recognised, manifest)
     return ranks
 
 
-def _place(mine: dict[str, Path], rank: int, item: Found) -> None:
+def _assign(mine: dict[str, Path], rank: int, item: SourceFile) -> None:
     if item.kind == files.LOG:
         return
     other = mine.get(item.kind)
@@ -96,9 +91,11 @@ def _place(mine: dict[str, Path], rank: int, item: Found) -> None:
     mine[item.kind] = item.path
 
 
-def _place_log(ranks: dict[int, dict[str, Path]], item: Found, found: Sequence[Found], manifest: Manifest) -> None:
+def _assign_log(
+    ranks: dict[int, dict[str, Path]], item: SourceFile, recognised: Sequence[SourceFile], manifest: Manifest
+) -> None:
     """A log's rank is that in its own or its folder's name, that of the files beside it, or the only one there is."""
-    beside = {other.rank for other in found if other.path.parent == item.path.parent and other.kind != files.LOG}
+    beside = {other.rank for other in recognised if other.path.parent == item.path.parent and other.kind != files.LOG}
     named = _FOLDER_RANK.search(item.path.parent.name)
     others = {rank for rank, mine in ranks.items() if mine.keys() - {files.LOG}}
     wanted = [item.rank, int(named[1]) if named else None, next(iter(beside)) if len(beside) == 1 else None]
@@ -112,9 +109,9 @@ def _place_log(ranks: dict[int, dict[str, Path]], item: Found, found: Sequence[F
     ranks[rank][files.LOG] = item.path
 
 
-def _write(run: Run, rank: int, found: RankFiles, zero: int) -> bool:
+def _write(run: Run, rank: int, content: RankFiles, zero: int) -> bool:
     out = RankRows(0, rank, zero, most=limits.most_imported_rows(kept=True))
-    add_rows(found, out)
+    add_rows(content, out)
     if not any(out.rows.get(table) for table in MEASURED):
         return False
     for table, rows in out.rows.items():
@@ -122,20 +119,20 @@ def _write(run: Run, rank: int, found: RankFiles, zero: int) -> bool:
     return True
 
 
-def _rank_entry(rank: int, found: RankFiles, zero: int) -> Rank:
+def _rank_entry(rank: int, content: RankFiles, zero: int) -> Rank:
     evidence = None
-    if found.records and not found.sink:
+    if content.records and not content.sink:
         evidence = "iterator file"
-    elif found.device:
+    elif content.device:
         evidence = "device side of the queue"
     return Rank(
-        rank=rank, pid=found.pid or 0, host="", zero_realtime_ns=0, zero_monotonic_ns=zero, step_evidence=evidence
+        rank=rank, pid=content.pid or 0, host="", zero_realtime_ns=0, zero_monotonic_ns=zero, step_evidence=evidence
     )
 
 
 def _decide(manifest: Manifest, read: dict[int, RankFiles]) -> None:
-    sink = any(found.sink for found in read.values())
-    timeless = any(record.t_ns is None for found in read.values() for record in found.records)
+    sink = any(content.sink for content in read.values())
+    timeless = any(record.t_ns is None for content in read.values() for record in content.records)
     batches = "the queue file has no time stamps" if timeless else "no queue file with batches"
     why = {
         "step": "in data sink mode only the device's file has steps, and it is missing" if sink else batches,
@@ -146,18 +143,18 @@ def _decide(manifest: Manifest, read: dict[int, RankFiles]) -> None:
         "cpu": "no CPU file",
         "fetch": batches,
     }
-    damage = [Damage(error.message, error.hint, rank) for rank, found in read.items() for error in found.damage]
+    damage = [Damage(error.message, error.hint, rank) for rank, content in read.items() for error in content.damage]
     decide(manifest, damage, why, "left out: ")
 
 
 def _clocks(manifest: Manifest, read: dict[int, RankFiles]) -> None:
     """Warn when parts of the import lie more than an hour apart: they are not of one clock, or not of one training."""
     spans = []
-    for rank, found in read.items():
+    for rank, content in read.items():
         parts = {
-            "samples": found.times,
-            "batches": [record.t_ns for record in found.records if record.t_ns is not None],
-            "device side": [fetch.start_ns for fetch in found.device],
+            "samples": content.times,
+            "batches": [record.t_ns for record in content.records if record.t_ns is not None],
+            "device side": [fetch.start_ns for fetch in content.device],
         }
         spans += [(min(times), max(times), f"{name} of rank {rank}") for name, times in parts.items() if times]
     spans.sort()

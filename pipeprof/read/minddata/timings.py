@@ -63,7 +63,7 @@ def read_blocks(path: Path, notes: Notes) -> list[Block]:
     is left out and counted in `notes`. Raises TooManyRows when they are more
     than a table may have.
     """
-    found: list[Block] = []
+    blocks: list[Block] = []
     header: tuple[int, int] | None = None
     block: Block | None = None
     since = rows = 0
@@ -71,11 +71,11 @@ def read_blocks(path: Path, notes: Notes) -> list[Block]:
     for line in lines(path):
         stamp = _HEADER.search(line)
         if stamp:
-            _close(path, block, found, notes)
+            _close(path, block, blocks, notes)
             header, block, since = _stamp(stamp), None, 0
         since += 1
         if MARK in line:
-            _close(path, block, found, notes)
+            _close(path, block, blocks, notes)
             if header is None:
                 notes.count(path, "timing block without a time stamp")
             block = Block(*header) if header else None
@@ -84,13 +84,13 @@ def read_blocks(path: Path, notes: Notes) -> list[Block]:
             rows += _add_line(block, line)
             limits.refuse_rows("op_service", rows, most)
             if since > _REACH:
-                _close(path, block, found, notes)
+                _close(path, block, blocks, notes)
                 block = None
-    _close(path, block, found, notes)
-    return found
+    _close(path, block, blocks, notes)
+    return blocks
 
 
-def _close(path: Path, block: Block | None, found: list[Block], notes: Notes) -> None:
+def _close(path: Path, block: Block | None, blocks: list[Block], notes: Notes) -> None:
     if block is None:
         return
     numbers = [op.op_id for op in block.ops]
@@ -99,7 +99,7 @@ def _close(path: Path, block: Block | None, found: list[Block], notes: Notes) ->
     elif len(set(numbers)) < len(numbers):
         notes.count(path, "timing block with an operator twice")
     else:
-        found.append(block)
+        blocks.append(block)
 
 
 def _add_line(block: Block, line: str) -> bool:
@@ -118,8 +118,8 @@ def _add_line(block: Block, line: str) -> bool:
     return False
 
 
-def _stamp(found: re.Match[str]) -> tuple[int, int] | None:
-    pid, day, time, milli, micro = found.groups()
+def _stamp(match: re.Match[str]) -> tuple[int, int] | None:
+    pid, day, time, milli, micro = match.groups()
     try:
         at = dt.datetime.fromisoformat(f"{day}T{time}").replace(tzinfo=dt.timezone.utc)
     except ValueError:

@@ -30,9 +30,9 @@ def open_bytes(path: Path) -> IO[bytes]:
     return open_file(path)
 
 
-def cannot_read(path: Path, error: BaseException, place: str = "") -> SourceError:
+def cannot_read(path: Path, error: BaseException, where: str = "") -> SourceError:
     """The error for a file that is cut off or not what it should be."""
-    return SourceError(f"cannot read `{path}`{place}: {getattr(error, 'strerror', None) or error}", HINT)
+    return SourceError(f"cannot read `{path}`{where}: {getattr(error, 'strerror', None) or error}", HINT)
 
 
 def one_line(text: str) -> str:
@@ -102,11 +102,11 @@ class Content:
 
     def read(self, size: int) -> bytes:
         """At most so many bytes; none at the end."""
-        found = self._read(size)
+        data = self._read(size)
         if not self._begun:
-            found = found.removeprefix(MARK)
+            data = data.removeprefix(MARK)
             self._begun = True
-        return found
+        return data
 
     def end(self, size: int) -> bytes:
         """The last bytes, and nothing is left to read then. A packed file is unpacked up to its end."""

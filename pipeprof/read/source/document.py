@@ -39,11 +39,11 @@ def document(path: Path, most: int = BYTES, number: Callable[[str], Any] = str) 
         if b"NaN" not in data and b"Infinity" not in data:
             raise cannot_read(path, error) from error
     try:
-        found = json.loads(data.decode(), parse_float=number, parse_constant=lambda _name: None)
-        msgspec.json.encode(found)  # refuses half of a pair of surrogates
+        content = json.loads(data.decode(), parse_float=number, parse_constant=lambda _name: None)
+        msgspec.json.encode(content)  # refuses half of a pair of surrogates
     except (ValueError, RecursionError) as error:
         raise cannot_read(path, error) from error
-    return found
+    return content
 
 
 def json_lines(path: Path, kind: type[_T]) -> Iterator[tuple[int, _T | None]]:

@@ -8,6 +8,7 @@ text is never a prefix of another object, so what decodes was cut in the right p
 from __future__ import annotations
 
 import re
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ class Scan:
         self._at = self._base = 0
         self._ended = False
         self._unreadable: SourceError | None = None
-        self.problems: dict[str, int] = {}
+        self.problems: Counter[str] = Counter()
 
     def peek(self) -> bytes:
         """The next byte that is not blank; raises CutOffError at the end of the file."""
@@ -94,7 +95,7 @@ class Scan:
         opening = self.peek()
         if opening not in _CLOSING:
             if self.scalar() is not None:
-                self._problem("found a single value in place of a map")
+                self.problems["found a single value in place of a map"] += 1
             return
         self._at += 1
         closing = _CLOSING[opening]
@@ -119,14 +120,14 @@ class Scan:
         """The string, number, true, false or null at hand."""
         self.peek()
         while True:
-            found = _SCALAR.match(self._buffer, self._at)
-            if found and (found.end() < len(self._buffer) or self._ended):
+            match = _SCALAR.match(self._buffer, self._at)
+            if match and (match.end() < len(self._buffer) or self._ended):
                 break
             if not self._fill():
                 raise self.cut_off() if self._buffer[self._at : self._at + 1] == b'"' else self._damaged("a value")
-        self._at = found.end()
+        self._at = match.end()
         try:
-            return msgspec.json.decode(found[1])
+            return msgspec.json.decode(match[1])
         except BAD_JSON as error:
             raise self._damaged("a value") from error
 
@@ -144,11 +145,12 @@ class Scan:
             while len(self._buffer) - self._at < wanted and self._fill():
                 pass
             for cut in self._cuts(opening):
-                found = self._decoded(opening, cut, decode, one)
-                if found is not None:
-                    return found
+                batch = self._decoded(opening, cut, decode, one)
+                if batch is not None:
+                    return batch
             if self._ended:
-                raise self._damaged("an entry") if self._closes(opening) else self.cut_off()
+                closed = self._by_brackets()[1] == _CLOSING[opening]  # though its content cannot be decoded
+                raise self._damaged("an entry") if closed else self.cut_off()
             if wanted > LARGEST:
                 raise SourceError(
                     f"an entry larger than {LARGEST >> 20} MiB in `{self._path}` near byte {self._base + self._at}",
@@ -164,30 +166,26 @@ class Scan:
         start, end, tries = self._at, len(self._buffer), 0
         tail = max(start, end - _TAIL)
         for low in (tail, start) if tail > start else (start,):
-            for found in reversed(list(pattern.finditer(self._buffer, low, end))[-_TRIES:]):
-                yield found.start() + 1
+            for match in reversed(list(pattern.finditer(self._buffer, low, end))[-_TRIES:]):
+                yield match.start() + 1
                 tries += 1
             if tries:
                 break
         yield None
-        exact = self._exact_cut()
-        if exact is not None:
+        if (exact := self._by_brackets()[0]) is not None:
             yield exact
 
-    def _exact_cut(self) -> int | None:
-        """The last comma between two entries in the buffer, by counting brackets."""
-        depth, last = 0, None
+    def _by_brackets(self) -> tuple[int | None, bytes]:
+        """The last comma between two entries in the buffer, and what closes the map or list in it, by counting."""
+        depth, comma = 0, None
         for token in _TOKEN.finditer(self._buffer, self._at):
-            byte = token[0]
-            if byte == b"," and depth == 0:
-                last = token.start()
-            elif byte in (b"{", b"["):
-                depth += 1
-            elif byte in (b"}", b"]"):
-                depth -= 1
-                if depth < 0:
-                    break
-        return last
+            sign = token[0]
+            if sign == b"," and depth == 0:
+                comma = token.start()
+            depth += (sign in (b"{", b"[")) - (sign in (b"}", b"]"))
+            if depth < 0:
+                return comma, sign
+        return comma, b""
 
     def _decoded(
         self, opening: bytes, cut: int | None, decode: Callable[[bytes], Any], one: msgspec.json.Decoder[Any]
@@ -195,12 +193,12 @@ class Scan:
         """A batch that is cut there, or at the end of the map or list when that comes first; None for a wrong guess."""
         text = opening + self._buffer[self._at : cut] + (b"" if cut is None else _CLOSING[opening])
         try:
-            found = self._parse(text, decode)
+            parsed = self._parse(text, decode)
         except msgspec.ValidationError:
-            found = self._one_by_one(text, opening, one)
-        if found is None:
+            parsed = self._one_by_one(text, opening, one)
+        if parsed is None:
             return None
-        batch, end = found
+        batch, end = parsed
         if end is not None:
             self._at += end - 1
         else:
@@ -221,11 +219,11 @@ class Scan:
             except (RecursionError, UnicodeDecodeError) as error:
                 raise self._damaged("shallow nesting and UTF-8") from error
             except msgspec.DecodeError as error:
-                place = _PLACE.search(str(error))
-                if place is not None and "trailing characters" in str(error):
-                    end = int(place[1]) - 1  # msgspec counts from 1
-                elif place is not None and int(place[1]) < len(text) - 2:
-                    self._at += max(int(place[1]) - 1, 0)
+                position = _PLACE.search(str(error))
+                if position is not None and "trailing characters" in str(error):
+                    end = int(position[1]) - 1  # msgspec counts from 1
+                elif position is not None and int(position[1]) < len(text) - 2:
+                    self._at += max(int(position[1]) - 1, 0)
                     raise self._damaged("JSON") from error
                 else:
                     return None
@@ -233,48 +231,39 @@ class Scan:
 
     def _one_by_one(self, text: bytes, opening: bytes, one: msgspec.json.Decoder[Any]) -> tuple[Any, int | None] | None:
         """As `_parse`, without the entries that have another shape."""
-        found = self._parse(text, (_raw_map if opening == b"{" else _raw_list).decode)
-        if found is None:
+        parsed = self._parse(text, (_raw_map if opening == b"{" else _raw_list).decode)
+        if parsed is None:
             return None
-        whole, end = found
-        kept: dict[Any, Any] = {}
-        for key, raw in whole.items() if isinstance(whole, dict) else enumerate(whole):
+        entries, end = parsed
+        fitting: dict[Any, Any] = {}
+        for key, raw in entries.items() if isinstance(entries, dict) else enumerate(entries):
             try:
-                kept[key] = one.decode(raw)
+                fitting[key] = one.decode(raw)
             except RecursionError as error:
                 raise self._damaged("shallow nesting") from error
             except BAD_JSON as error:
-                self._problem(str(error).partition(" - at ")[0])
-        return (kept if isinstance(whole, dict) else list(kept.values())), end
-
-    def _closes(self, opening: bytes) -> bool:
-        """Whether the map or list at hand is closed further on, though its content cannot be decoded."""
-        depth = 1
-        for token in _TOKEN.finditer(self._buffer, self._at):
-            depth += 1 if token[0] in (b"{", b"[") else -1 if token[0] in (b"}", b"]") else 0
-            if depth == 0:
-                return token[0] == _CLOSING[opening]
-        return False
+                self.problems[str(error).partition(" - at ")[0]] += 1
+        return (fitting if isinstance(entries, dict) else list(fitting.values())), end
 
     def _key(self) -> str:
         self.peek()
         while True:
-            found = _KEY.match(self._buffer, self._at)
-            if found:
+            match = _KEY.match(self._buffer, self._at)
+            if match:
                 break
             if len(self._buffer) - self._at > LARGEST:
                 raise self._damaged("a key")
             if not self._fill():
                 raise self.cut_off() if self.peek() == b'"' else self._damaged("a key")
-        self._at = found.end()
+        self._at = match.end()
         try:
-            return str(msgspec.json.decode(found[1], type=str))
+            return str(msgspec.json.decode(match[1], type=str))
         except BAD_JSON as error:
             raise self._damaged("a key") from error
 
     def _take(self, byte: bytes) -> None:
-        found = self.peek()
-        if found != byte:
+        sign = self.peek()
+        if sign != byte:
             raise self._damaged(f"`{byte.decode()}`")
         self._at += 1
 
@@ -291,10 +280,7 @@ class Scan:
         self._at = 0
         return bool(data)
 
-    def _problem(self, text: str) -> None:
-        self.problems[text] = self.problems.get(text, 0) + 1
-
     def _damaged(self, wanted: str) -> SourceError:
-        found = self._buffer[self._at : self._at + 20].decode("utf-8", "replace")
-        place = self._base + self._at
-        return SourceError(f"damaged JSON in `{self._path}` at byte {place}: expected {wanted}, found {found!r}")
+        near = self._buffer[self._at : self._at + 20].decode("utf-8", "replace")
+        at = self._base + self._at
+        return SourceError(f"damaged JSON in `{self._path}` at byte {at}: expected {wanted}, found {near!r}")

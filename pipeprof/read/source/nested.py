@@ -103,7 +103,7 @@ class _Text:
         self.sign()
         while True:
             try:
-                found, end = _JSON.raw_decode(self._text, self._at)
+                value, end = _JSON.raw_decode(self._text, self._at)
             except RecursionError as error:
                 raise self.damaged("too deep") from error
             except ValueError as error:
@@ -113,7 +113,7 @@ class _Text:
             if end == len(self._text) and self._more():  # a number may go on
                 continue
             self._at = end
-            return found
+            return value
 
     def near(self) -> str:
         """What stands at this place."""

@@ -37,8 +37,8 @@ def times_ns(parts: Sequence[msgspec.Raw]) -> NDArray[np.int64]:
     """Ns of microseconds as numbers or as text in JSON; UNKNOWN for what is no number or more than 70 years."""
     if not parts:
         return np.zeros(0, np.int64)
-    found, known = nanoseconds(joined(parts))
-    return np.where(known & (np.abs(found) < _70_YEARS), found, UNKNOWN)
+    times, valid = nanoseconds(joined(parts))
+    return np.where(valid & (np.abs(times) < _70_YEARS), times, UNKNOWN)
 
 
 def joined(parts: Sequence[msgspec.Raw]) -> pa.Array:
@@ -74,12 +74,12 @@ def nanoseconds(column: pa.Array, unit_digits: int = 3) -> tuple[NDArray[np.int6
 
 
 def _exact(text: pa.Array, unit_digits: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    known = _valid(text)
+    valid = _valid(text)
     try:
-        return _unscaled(text.cast(pa.decimal128(21, unit_digits))), known
+        return _unscaled(text.cast(pa.decimal128(21, unit_digits))), valid
     except pa.ArrowInvalid:  # more digits behind the point
         fine = _unscaled(text.cast(pa.decimal128(18 + unit_digits, 6 + unit_digits)))
-        return (fine + 500_000) // 1_000_000, known
+        return (fine + 500_000) // 1_000_000, valid
 
 
 def _valid(column: pa.Array) -> NDArray[np.bool_]:
@@ -95,22 +95,22 @@ def _unscaled(column: pa.Array) -> NDArray[np.int64]:
     """The whole numbers that a decimal column is stored as. Raises ArrowInvalid when one is beyond 2^62."""
     raw = np.frombuffer(column.buffers()[1], np.int64)[2 * column.offset : 2 * (column.offset + len(column))]
     low, high = raw[::2], raw[1::2]
-    known = _valid(column)
-    if np.any((high != low >> 63) & known) or np.any((np.abs(low) >= LARGEST) & known):
+    valid = _valid(column)
+    if np.any((high != low >> 63) & valid) or np.any((np.abs(low) >= LARGEST) & valid):
         raise pa.ArrowInvalid("beyond 64 bits")
-    return np.where(known, low, 0)
+    return np.where(valid, low, 0)
 
 
 def _slow(column: pa.Array, unit_digits: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     unit = {0: "ns", 3: "us", 6: "ms"}[unit_digits]
-    found = [
+    times = [
         None if value is None else ns(value.decode("utf-8", "replace").strip(_AROUND), unit)
         for value in column.to_pylist()
     ]
-    known = np.array([value is not None for value in found], np.bool_)
-    return np.array([value or 0 for value in found], np.int64), known
+    valid = np.array([value is not None for value in times], np.bool_)
+    return np.array([value or 0 for value in times], np.int64), valid
 
 
-def nullable(numbers: NDArray[np.int64], known: NDArray[np.bool_]) -> pa.Array:
+def nullable(numbers: NDArray[np.int64], valid: NDArray[np.bool_]) -> pa.Array:
     """An Arrow column that is null where the value is not known."""
-    return pa.array(numbers, pa.int64(), mask=~known)
+    return pa.array(numbers, pa.int64(), mask=~valid)

@@ -12,7 +12,7 @@ _PLAIN = re.compile(r"-?[0-9]{1,19}")
 _NUMBER = re.compile(r"[+-]?[0-9]{0,30}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,2})?")
 
 
-def whole(text: str) -> int | None:
+def integer(text: str) -> int | None:
     """A whole number below 2^62 in size; None for anything else."""
     text = text.strip()
     if not _PLAIN.fullmatch(text):
@@ -35,6 +35,11 @@ def ns(text: str, unit: str) -> int | None:
     except ValueError:
         return None
     return value if -LARGEST < value < LARGEST else None
+
+
+def raw_ns(raw: bytes, unit: str) -> int | None:
+    """As `ns`, for a number or a text as it stands in JSON."""
+    return ns(raw.strip(b' "').decode("utf-8", "replace"), unit)
 
 
 def duration(text: str, unit: str) -> int | None:

@@ -67,11 +67,11 @@ class Sheet:
 
     def need(self, *names: str) -> int:
         """As `index`. Raises SourceError when none of them is there."""
-        found = self.index(*names)
-        if found is None:
+        index = self.index(*names)
+        if index is None:
             self.close()
             raise SourceError(f"no column `{names[0]}` in `{self.path}`, found {', '.join(self.names[:12])}", HINT)
-        return found
+        return index
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """(line, fields) of the rows that are left, padded to the header's length, without empty ones."""

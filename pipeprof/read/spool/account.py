@@ -63,8 +63,8 @@ def add_account(samples: Sequence[Sample], out: RankRows, family: Family, traine
         for pid, kind in kinds.items():
             kind.learn(sample.get("inside", {}).get(str(pid), {}).get("names", []))
         if before is None:
-            for pid, known in threads.items():
-                list(_thread_changes(known, _inside(sample, pid)))
+            for pid, state in threads.items():
+                list(_thread_changes(state, _inside(sample, pid)))
             continue
         uses = _processes(before, sample, family.members(before), members)
         for pid, kind in kinds.items():
@@ -76,8 +76,8 @@ def add_account(samples: Sequence[Sample], out: RankRows, family: Family, traine
 
 
 def _inside(sample: Sample, pid: int) -> Mapping[str, Any] | None:
-    found: Mapping[str, Any] | None = sample.get("inside", {}).get(str(pid))
-    return found
+    inside: Mapping[str, Any] | None = sample.get("inside", {}).get(str(pid))
+    return inside
 
 
 def _processes(before: Sample, sample: Sample, old: Mapping[int, Member], new: Mapping[int, Member]) -> _Uses:
@@ -91,11 +91,11 @@ def _processes(before: Sample, sample: Sample, old: Mapping[int, Member], new: M
             gone[process["ppid"]].append(process)
     for process in sample["procs"]:
         member = new[process["pid"]]
-        known = earlier.get((process["pid"], process["born"]), {})
-        uses[_key(member)].add(_ns(process, known, "user", "sys"))
+        then = earlier.get((process["pid"], process["born"]), {})
+        uses[_key(member)].add(_ns(process, then, "user", "sys"))
         ended = gone.get(process["pid"], [])
         seen = sum(_ns(child, {}, "user", "sys", "ended") for child in ended)
-        unseen = _ns(process, known, "ended") - seen
+        unseen = _ns(process, then, "ended") - seen
         if unseen > 0:
             whose = old[ended[0]["pid"]] if ended else member if member.part != TRAINER else Member(CHILD, 0)
             uses[_key(whose)].add(unseen, members=0)
@@ -106,20 +106,20 @@ def _key(member: Member) -> tuple[str, int | None]:
     return member.part, None if member.part == OTHER or not member.head else member.head
 
 
-def _ns(process: Mapping[str, Any], known: Mapping[str, Any], *names: str) -> int:
-    found: int = sum(round((process.get(name, 0.0) - known.get(name, 0.0)) * S) for name in names)
-    return max(-LATEST, min(found, LATEST))
+def _ns(process: Mapping[str, Any], then: Mapping[str, Any], *names: str) -> int:
+    total: int = sum(round((process.get(name, 0.0) - then.get(name, 0.0)) * S) for name in names)
+    return max(-LATEST, min(total, LATEST))
 
 
-def _split(uses: _Uses, pid: int, kinds: ThreadKinds, known: _Threads, inside: Mapping[str, Any] | None) -> None:
+def _split(uses: _Uses, pid: int, kinds: ThreadKinds, state: _Threads, inside: Mapping[str, Any] | None) -> None:
     """Put the trainer's threads in the place of the whole. What ended threads used counts as other threads."""
-    began = known.seen
-    changes = list(_thread_changes(known, inside))
-    whole = uses.get((TRAINER, pid))
-    if whole is None or inside is None or not began:
+    began = state.seen
+    changes = list(_thread_changes(state, inside))
+    use = uses.get((TRAINER, pid))
+    if use is None or inside is None or not began:
         return
     del uses[TRAINER, pid]
-    left = whole.cpu_ns
+    left = use.cpu_ns
     for tid, cpu, wait in changes:
         uses[kinds.kind(tid), None].add(cpu, wait)
         left -= cpu
@@ -127,15 +127,15 @@ def _split(uses: _Uses, pid: int, kinds: ThreadKinds, known: _Threads, inside: M
         uses[OTHER_THREAD, None].add(left, members=0)
 
 
-def _thread_changes(known: _Threads, inside: Mapping[str, Any] | None) -> Iterator[tuple[int, int, int | None]]:
+def _thread_changes(state: _Threads, inside: Mapping[str, Any] | None) -> Iterator[tuple[int, int, int | None]]:
     """Thread, its CPU and its wait in the interval; a thread that is new has used all that it has."""
     for tid, cpu, wait in (inside or {}).get("cpu", []):
-        cpu_before, wait_before = known.before.get(tid, (0, 0))
-        known.before[tid] = (cpu, wait)
+        cpu_before, wait_before = state.before.get(tid, (0, 0))
+        state.before[tid] = (cpu, wait)
         if cpu < cpu_before:  # the number was given to another thread
             cpu_before, wait_before = 0, 0
         yield tid, cpu - cpu_before, None if wait is None else wait - (wait_before or 0)
-    known.seen = known.seen or inside is not None
+    state.seen = state.seen or inside is not None
 
 
 def _machine(uses: _Uses, before: Sample, sample: Sample) -> None:
@@ -168,12 +168,12 @@ def _add_room(out: RankRows, before: Sample, sample: Sample, pids: Mapping[int, 
         free = [_ns(new, old, "idle")] if new["cpus"] == old["cpus"] else []
         if quota is not None and new.get("used") is not None and old.get("used") is not None:
             free.append(min(round(quota * span), LATEST) - _ns(new, old, "used"))
-        told = new.get("throttled") is not None and old.get("throttled") is not None
+        has_throttle = new.get("throttled") is not None and old.get("throttled") is not None
         pressed = sample.get("pressure") is not None and before.get("pressure") is not None
         out.add(
             "cpu_room", start_ns=out.at(before["t"]), end_ns=out.at(sample["t"]), cores=cores,
             idle_ns=max(0, min(free)) if free else None,
-            throttled_ns=max(0, _ns(new, old, "throttled")) if told else None,
+            throttled_ns=max(0, _ns(new, old, "throttled")) if has_throttle else None,
             steal_ns=max(0, _ns(sample, before, "steal")),
             pressure_ns=max(0, _ns(sample, before, "pressure")) if pressed else None,
         )  # fmt: skip

@@ -23,9 +23,9 @@ def failure_of(spool: Path, recorded: Collection[int], notes: Notes | None = Non
     program fails after its helpers.
     """
     read: list[dict[str, Any]] = records_of(spool / FILE, records.failure, Notes() if notes is None else notes)
-    found = sorted(read, key=lambda facts: facts["t"])
-    training = [facts for facts in found if facts["pid"] in recorded]
-    chosen = training[0] if training else found[-1] if found else None
+    failures = sorted(read, key=lambda facts: facts["t"])
+    training = [facts for facts in failures if facts["pid"] in recorded]
+    chosen = training[0] if training else failures[-1] if failures else None
     if chosen is None:
         return None
     return Failure(

@@ -70,20 +70,20 @@ class Family:
                     passed.add(parent)
                     self._above.add(parent)
                     parent = parents.get(parent)
-        self._known: dict[tuple[int, float], Member] = {}
+        self._members: dict[tuple[int, float], Member] = {}
 
     def members(self, sample: Sample) -> dict[int, Member]:
         """What each process of the sample is."""
         parents = {process["pid"]: process["ppid"] for process in sample["procs"]}
-        found = {}
+        members = {}
         for process in sample["procs"]:
             key = (process["pid"], process.get("born", 0.0))
-            if key not in self._known:
-                self._known[key] = self._place(process["pid"], parents)
-            found[process["pid"]] = self._known[key]
-        return found
+            if key not in self._members:
+                self._members[key] = self._member(process["pid"], parents)
+            members[process["pid"]] = self._members[key]
+        return members
 
-    def _place(self, pid: int, parents: Mapping[int, int]) -> Member:
+    def _member(self, pid: int, parents: Mapping[int, int]) -> Member:
         head = pid
         passed: set[int] = set()
         while True:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import math
 import shutil
 import signal
@@ -16,6 +15,7 @@ from pipeprof.record import checksums, lock
 from pipeprof.record.launcher import launcher_alive, processes_alive
 from pipeprof.record.run import LAUNCHER, MANIFEST, UNFINISHED, NotMeasured, Run, load
 from pipeprof.record.schema import BY_NAME
+from pipeprof.units import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -135,7 +135,7 @@ def _deleted(run: Run) -> Run:
     manifest = run.manifest
     what = "spool" if run.path.joinpath(MANIFEST).is_file() else "folder"
     manifest.state, manifest.reason = "failed", f"its {what} was deleted while it was recorded"
-    manifest.ended_at = _now()
+    manifest.ended_at = utc_now()
     try:
         run.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -173,14 +173,14 @@ def _describe(run: Run, results: Sequence[Converted]) -> None:
         for process in result.processes:
             context = process.first("context") or {}
             imported = process.first("import") or {}
-            found = {
+            facts = {
                 "python": process.about.get("python"),
                 "mindspore": imported.get("version"),
                 "device": context.get("device_target"),
                 "mode": {"0": "graph", "1": "pynative"}.get(str(context.get("mode"))),
                 "numpy": context.get("numpy"),
             }
-            manifest.fingerprint.update({name: value for name, value in found.items() if value is not None})
+            manifest.fingerprint.update({name: value for name, value in facts.items() if value is not None})
             cure = next((event["message"] for event in process.all("warning") if event["code"] == "numpy"), None)
             if cure and all(warning.code != "numpy" for warning in manifest.warnings):
                 manifest.warn("numpy", cure)  # also of a process that died before its first step, and has no rank
@@ -214,7 +214,7 @@ def _nothing_seen(results: Sequence[Converted]) -> str | None:
 
 def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> None:
     manifest = run.manifest
-    manifest.ended_at = _now()
+    manifest.ended_at = utc_now()
     codes = [result.rep.exit_code for result in results]
     problems = [result.problem for result in results if result.problem]
     damage = [text for result in results for text in result.damage]
@@ -263,10 +263,6 @@ def _say_what_is_missing(manifest: Manifest, results: Sequence[Converted], lost:
     ):
         waiting = f"{UNSEEN_NS / 1e9:.1f} s"  # killed before its first marks were written
         manifest.reason = f"{manifest.reason}; at most the last {waiting} of steps are missing, and all queue samples"
-
-
-def _now() -> str:
-    return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
 
 
 def _signal_name(status: int) -> str:

@@ -37,7 +37,7 @@ _TYPE_TENSOR, _TYPE_SEQUENCE = 2, 3
 
 def load_graphs(folder: Path, notes: Notes) -> dict[str, Call]:
     """Operators of all graphs of a process by full name. Where two graphs differ in one, the name has none."""
-    found: dict[str, Call | None] = {}
+    merged: dict[str, Call | None] = {}
     for path in sorted(folder.glob("graph-*.anf"))[:MOST_FILES]:
         try:
             calls = read_graph(content(path, notes))
@@ -45,8 +45,8 @@ def load_graphs(folder: Path, notes: Notes) -> dict[str, Call]:
             notes.damaged(f"{shown(path)} is no graph as MindSpore writes it: amounts of its operators are not known")
             continue
         for name, call in calls.items():
-            found[name] = call if found.get(name, call) == call else None
-    return {name: call for name, call in found.items() if call is not None}
+            merged[name] = call if merged.get(name, call) == call else None
+    return {name: call for name, call in merged.items() if call is not None}
 
 
 def read_graph(data: bytes) -> dict[str, Call]:
@@ -83,15 +83,15 @@ def _call(node: bytes, tensors: dict[str, tuple[Tensor, ...]], constants: dict[s
 
 def _typed(message: bytes, depth: int = 0) -> tuple[Tensor, ...]:
     """The tensors of a TypeProto: one, those of a tuple, or none."""
-    found: list[Tensor] = []
+    tensors: list[Tensor] = []
     for number, value in _fields(message):
         if number == _TYPE_TENSOR:
             sizes = [_number(size, 1) for dims in _each(value, 2) for size in _each(dims, 1)]
-            told = bool(sizes) or not depth  # a part of a tuple has its type alone
-            found.append(Tensor(tuple(sizes) if told else None, _DTYPES.get(_number(value, 1))))
+            shaped = bool(sizes) or not depth  # a part of a tuple has its type alone
+            tensors.append(Tensor(tuple(sizes) if shaped else None, _DTYPES.get(_number(value, 1))))
         elif number == _TYPE_SEQUENCE and depth < _DEEPEST:
-            found += [tensor for part in _each(value, 1) for tensor in _typed(part, depth + 1)]
-    return tuple(found)
+            tensors += [tensor for part in _each(value, 1) for tensor in _typed(part, depth + 1)]
+    return tuple(tensors)
 
 
 def _constant(value: bytes) -> tuple[Tensor, ...]:
@@ -128,8 +128,8 @@ def _varints(message: bytes, field: int) -> Iterator[int]:
             continue
         at = 0
         while at < len(value):
-            found, at = _varint(value, at)
-            yield _signed(found)
+            varint, at = _varint(value, at)
+            yield _signed(varint)
 
 
 def _each(message: bytes, field: int) -> Iterator[bytes]:

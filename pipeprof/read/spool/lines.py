@@ -48,13 +48,13 @@ def shown(path: Path) -> str:
 def content(path: Path, notes: Notes) -> bytes:
     """The bytes of a file; none when it is not there or is no regular file of this spool, up to a limit."""
     try:
-        data, whole = cut_file(path, MOST_BYTES, inside=_home(path))
+        data, is_whole = cut_file(path, MOST_BYTES, inside=_home(path))
     except FileNotFoundError:
         return b""
     except OSError as error:
         notes.damaged(f"cannot read {shown(path)}: {error.strerror}")
         return b""
-    if not whole:
+    if not is_whole:
         notes.damaged(f"{shown(path)} has more than {len(data):,} bytes, the rest was left out: {raised_by(BYTES)}")
     return data
 
@@ -62,11 +62,11 @@ def content(path: Path, notes: Notes) -> bytes:
 def records(path: Path, decode: Callable[[bytes], T], notes: Notes) -> list[T]:
     """The records of the lines of a file, in order, without those that `decode` refuses."""
     *lines, last = content(path, notes).split(b"\n")
-    found: list[T] = []
+    decoded: list[T] = []
     wrong = 0
     for number, line in enumerate(lines, 1):
         try:
-            found.append(decode(line))
+            decoded.append(decode(line))
         except BAD_JSON as error:
             wrong += 1
             if wrong <= _NAMED:
@@ -75,10 +75,10 @@ def records(path: Path, decode: Callable[[bytes], T], notes: Notes) -> list[T]:
         notes.damaged(f"{wrong - _NAMED:,} more damaged lines of {shown(path)} were left out")
     if last:
         try:
-            found.append(decode(last))
+            decoded.append(decode(last))
         except BAD_JSON:
             notes.cut(f"{shown(path)} ends in the middle of a line, which was left out")
-    return found
+    return decoded
 
 
 class Reader:
@@ -96,10 +96,10 @@ class Reader:
             raise
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             try:
-                found = json.loads(line, parse_constant=_refuse)
+                value = json.loads(line, parse_constant=_refuse)
             except ValueError:
                 raise error from None
-            return msgspec.convert(printable_all(found), self._kind)
+            return msgspec.convert(printable_all(value), self._kind)
 
 
 def _refuse(constant: str) -> None:
@@ -112,4 +112,4 @@ def _reason(error: Exception) -> str:
 
 def _home(path: Path) -> Path:
     """The folder of the repetition that a file of a spool lies in."""
-    return next((place for place in path.parents if place.name.startswith("rep=")), path.parent)
+    return next((folder for folder in path.parents if folder.name.startswith("rep=")), path.parent)

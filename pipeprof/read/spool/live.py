@@ -97,8 +97,8 @@ def read_live(run: Run) -> list[Live]:
         return []
     alive, recording = processes_alive(run), bool(is_held(run.path))
     folders = (run.spool / f"rep={reps[-1]}").glob("proc-*")
-    found = [_process(folder, reps[-1], alive, recording=recording) for folder in folders]
-    return sorted((one for one in found if one is not None), key=lambda one: (one.rank, one.pid))
+    processes = [_process(folder, reps[-1], alive, recording=recording) for folder in folders]
+    return sorted((one for one in processes if one is not None), key=lambda one: (one.rank, one.pid))
 
 
 def _process(folder: Path, rep: int, alive: Sequence[int], *, recording: bool) -> Live | None:
@@ -112,20 +112,13 @@ def _process(folder: Path, rep: int, alive: Sequence[int], *, recording: bool) -
     iterators = {int(event["number"]): event for event in events if event["e"] == "iterator" and "number" in event}
     closed = {int(event["number"]) for event in events if event["e"] == "closed" and "number" in event}
     return Live(
-        rep=rep,
-        rank=int(about.get("rank") or 0),
-        pid=pid,
-        alive=_is_alive(about, alive, age_s, recording=recording),
-        ended=any(event["e"] == "bye" for event in events),
-        age_s=age_s,
-        said_ns=int(now.get("t", 0)),
-        still_ns=int(now.get("t", 0)) - int(now.get("moved", 0)),
-        calls=int(now.get("calls", 0)),
-        stack=_frames(now.get("stack", [])),
-        line=str(now.get("line", "")),
+        rep=rep, rank=int(about.get("rank") or 0), pid=pid, alive=_is_alive(about, alive, age_s, recording=recording),
+        ended=any(event["e"] == "bye" for event in events), age_s=age_s, said_ns=int(now.get("t", 0)),
+        still_ns=int(now.get("t", 0)) - int(now.get("moved", 0)), calls=int(now.get("calls", 0)),
+        stack=_frames(now.get("stack", [])), line=str(now.get("line", "")),
         stuck=(*_threads(now, iterators), *_workers(folder, events, iterators)),
         queues={number: _queues(folder, number) for number in iterators.keys() - closed},
-    )
+    )  # fmt: skip
 
 
 def _is_alive(about: Mapping[str, Any], alive: Sequence[int], age_s: float | None, *, recording: bool) -> bool:
@@ -167,13 +160,13 @@ def _workers(
         if event["e"] == "workers"
         for pid in event["pids"]
     }
-    found = []
+    stuck = []
     for path in sorted(folder.glob("worker-*.json")):
         age_s, entry = _age_s(path), _facts(path, records.held)
         if {"pid", "t"} <= entry.keys() and age_s is not None and age_s < WORKER_S:
             pid = entry["pid"]
-            found.append(_stuck(entry | places.get(pid, {}), pid, entry["t"], iterators))
-    return found
+            stuck.append(_stuck(entry | places.get(pid, {}), pid, entry["t"], iterators))
+    return stuck
 
 
 def _stuck(entry: Mapping[str, Any], pid: int | None, at: int, iterators: Mapping[int, Mapping[str, Any]]) -> Stuck:

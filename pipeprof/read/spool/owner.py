@@ -22,11 +22,11 @@ def facts(path: Path, notes: Notes | None = None) -> dict[str, Any]:
     notes = Notes() if notes is None else notes
     text = content(path, notes)
     try:
-        found: dict[str, Any] = records.launch(text) if text else {}
+        noted: dict[str, Any] = records.launch(text) if text else {}
     except BAD_JSON as error:
         notes.damaged(f"{shown(path)} was left out: {error}")
         return {}
-    return found
+    return noted
 
 
 def is_of(run: Run, noted: Mapping[str, Any]) -> bool:
@@ -55,10 +55,10 @@ def refuse_another_run(run: Run) -> Run | None:
 def refuse_anothers_spool(run: Run, reps: Sequence[int]) -> None:
     """Raises RunError when a repetition of the spool was begun for another run."""
     for rep in reps:
-        place = run.spool / f"rep={rep}"
-        noted = facts(place / "launch.json")
+        folder = run.spool / f"rep={rep}"
+        noted = facts(folder / "launch.json")
         if not is_of(run, noted):
             raise RunError(
-                f"`{place}` is of another run: found run_id {noted['run_id']}, expected {run.manifest.run_id}",
+                f"`{folder}` is of another run: found run_id {noted['run_id']}, expected {run.manifest.run_id}",
                 "remove the folder `spool`, or restore the `run.json` that belongs to it",
             )

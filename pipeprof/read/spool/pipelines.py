@@ -23,28 +23,10 @@ if TYPE_CHECKING:
     from pipeprof.read.tables.rows import RankRows
 
 # Operators that only exist in the executed tree, or run inside their consumer: left out when trees are compared.
-INLINED = frozenset(
-    [
-        "EpochCtrlOp",
-        "RepeatOp",
-        "RenameOp",
-        "ProjectOp",
-        "TakeOp",
-        "SkipOp",
-        "ZipOp",
-        "ConcatOp",
-        "CacheOp",
-        "CacheLookupOp",
-        "CacheMergeOp",
-        "SyncWaitOp",
-        "BarrierOp",
-        "DataQueueOp",
-        "RootOp",
-        "TransferOp",
-        "DeviceQueueOp",
-    ]
-)
-
+INLINED = frozenset([
+    "EpochCtrlOp", "RepeatOp", "RenameOp", "ProjectOp", "TakeOp", "SkipOp", "ZipOp", "ConcatOp", "CacheOp",
+    "CacheLookupOp", "CacheMergeOp", "SyncWaitOp", "BarrierOp", "DataQueueOp", "RootOp", "TransferOp", "DeviceQueueOp",
+])  # fmt: skip
 PYTHON_SOURCE = "GeneratorOp"
 _SAVE = re.compile(r"[^.].*-[0-9]{1,18}")
 
@@ -88,20 +70,13 @@ def add_pipelines(
         end = closed.get(number)
         epochs = event.get("epochs")
         out.add(
-            "pipeline",
-            pipeline_id=pipeline.pipeline_id,
-            pipeline_key=pipeline.key,
-            role=role,
-            site=event.get("site") or None,
-            created_ns=out.at(event["begin"]),
-            ready_ns=out.at(event["end"]),
+            "pipeline", pipeline_id=pipeline.pipeline_id, pipeline_key=pipeline.key, role=role,
+            site=event.get("site") or None, created_ns=out.at(event["begin"]), ready_ns=out.at(event["end"]),
             closed_ns=out.at(end["t"]) if end else None,
             batch_size=next((node["batch"] for node in nodes if node.get("batch")), None),
-            num_epochs=epochs if isinstance(epochs, int) and epochs > 0 else None,
-            epoch_batches=epochs_of.get(number),
-            batch_bytes=sizes.get(number),
-            queues=queues,
-        )
+            num_epochs=epochs if isinstance(epochs, int) and epochs > 0 else None, epoch_batches=epochs_of.get(number),
+            batch_bytes=sizes.get(number), queues=queues,
+        )  # fmt: skip
     for pipeline in pipelines.values():
         if not pipeline.is_sampled:
             _add_unsampled(out, pipeline, trees.get(pipeline.key))
@@ -135,18 +110,11 @@ def add_fetches(
             continue
         record = records[mark.subject].get(mark.number)
         out.add(
-            "fetch",
-            pipeline_id=pipelines[mark.subject].pipeline_id,
-            fetch=mark.number,
-            step=step_of.get(mark),
-            start_ns=out.at(mark.begin),
-            wait_ns=mark.end - mark.begin,
-            push_ns=record.push_ns if record else None,
-            batch_ns=record.batch_ns if record else None,
-            depth=record.depth if record else None,
-            capacity=record.capacity if record else None,
-            side="iterator",
-        )
+            "fetch", pipeline_id=pipelines[mark.subject].pipeline_id, fetch=mark.number, step=step_of.get(mark),
+            start_ns=out.at(mark.begin), wait_ns=mark.end - mark.begin, push_ns=record.push_ns if record else None,
+            batch_ns=record.batch_ns if record else None, depth=record.depth if record else None,
+            capacity=record.capacity if record else None, side="iterator",
+        )  # fmt: skip
 
 
 def roles_from_steps(steps: Sequence[Step]) -> dict[int, str]:
@@ -207,18 +175,10 @@ def _add_executed(out: RankRows, pipeline: Pipeline, ops: Sequence[minddata.Pipe
     for op in ops:
         node = names.get(op.op_id, {})
         out.add(
-            "pipeline_op",
-            pipeline_id=pipeline.pipeline_id,
-            op_id=op.op_id,
-            op_type=op.op_type,
-            name=node.get("name") or None,
-            workers=op.workers,
-            capacity=op.capacity,
-            is_python=node.get("python"),
-            uses_processes=node.get("processes"),
-            inlined=op.capacity is None,
-            **_origin(node),
-        )
+            "pipeline_op", pipeline_id=pipeline.pipeline_id, op_id=op.op_id, op_type=op.op_type,
+            name=node.get("name") or None, workers=op.workers, capacity=op.capacity, is_python=node.get("python"),
+            uses_processes=node.get("processes"), inlined=op.capacity is None, **_origin(node),
+        )  # fmt: skip
         for child in op.children:
             out.add("pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=child, consumer_id=op.op_id)
 
@@ -234,14 +194,9 @@ def _add_op_samples(
         )
     for time_ns, (user, system) in zip(times[begin:end], op.cpu[begin:end], strict=False):
         out.add(
-            "cpu",
-            t_ns=out.at(time_ns),
-            scope="pipeline_op",
-            pipeline_id=pipeline_id,
-            op_id=op.op_id,
-            user_ratio=user,
+            "cpu", t_ns=out.at(time_ns), scope="pipeline_op", pipeline_id=pipeline_id, op_id=op.op_id, user_ratio=user,
             sys_ratio=system,
-        )
+        )  # fmt: skip
 
 
 def _active(process: Process, pipeline: Pipeline) -> tuple[int, int]:
@@ -280,17 +235,17 @@ def _fetch_records(process: Process, pipeline: Pipeline) -> dict[int, minddata.F
         return {}
     folder = newest_save(process.folder / f"tree-{pipeline.number}")
     path = next(iter(sorted(folder.glob("dataset_iterator_profiling*.txt"))), None) if folder else None
-    found = {record.batch - 1: record for record in minddata.read_fetches(path)}
+    record_of = {record.batch - 1: record for record in minddata.read_fetches(path)}
     for event in process.all("batches"):
         if event["number"] == pipeline.number:
-            found.update((record.batch - 1, record) for record in _taken(event))
-    return found
+            record_of.update((record.batch - 1, record) for record in _taken(event))
+    return record_of
 
 
 def _taken(event: Mapping[str, Any]) -> Iterator[minddata.FetchRecord]:
     rows = zip(event["push_ms"], event["batch_ms"], event["depth"], event["capacity"], strict=False)
-    for batch, (push, whole, depth, capacity) in enumerate(rows, start=event["first"] + 1):
-        yield minddata.FetchRecord(batch, None, push * NS_PER_MS, whole * NS_PER_MS, None, depth, capacity)
+    for batch, (push, took, depth, capacity) in enumerate(rows, start=event["first"] + 1):
+        yield minddata.FetchRecord(batch, None, push * NS_PER_MS, took * NS_PER_MS, None, depth, capacity)
 
 
 def _same_shape(nodes: Sequence[Mapping[str, Any]], ops: Sequence[minddata.PipelineOp]) -> bool:
@@ -312,7 +267,7 @@ def _names(nodes: Sequence[dict[str, Any]], ops: Sequence[minddata.PipelineOp]) 
     parses the rows of a TFRecord).
     """
     is_chain = all(len(op.children) < 2 for op in ops)
-    found: dict[int, dict[str, Any]] = {}
+    node_of: dict[int, dict[str, Any]] = {}
     sampled, described = defaultdict(list), defaultdict(list)
     for op in ops:
         sampled[_kind(op.op_type, op.children)].append(op.op_id)
@@ -320,8 +275,8 @@ def _names(nodes: Sequence[dict[str, Any]], ops: Sequence[minddata.PipelineOp]) 
         described[_kind(node["type"], node["children"])].append(node)
     for kind, op_ids in sampled.items():
         if len(op_ids) == len(described[kind]) or (is_chain and len(op_ids) > len(described[kind])):
-            found.update(zip(op_ids, described[kind], strict=False))
-    return found
+            node_of.update(zip(op_ids, described[kind], strict=False))
+    return node_of
 
 
 def _kind(op_type: str, children: Sequence[object]) -> str:
@@ -332,17 +287,10 @@ def _add_described(out: RankRows, pipeline: Pipeline) -> None:
     """Operators numbered as described, without capacities."""
     for number, node in enumerate(pipeline.nodes):
         out.add(
-            "pipeline_op",
-            pipeline_id=pipeline.pipeline_id,
-            op_id=number,
-            op_type=node["type"],
-            name=node.get("name") or None,
-            workers=node.get("workers"),
-            is_python=node.get("python"),
-            uses_processes=node.get("processes"),
-            inlined=node["type"] in INLINED,
-            **_origin(node),
-        )
+            "pipeline_op", pipeline_id=pipeline.pipeline_id, op_id=number, op_type=node["type"],
+            name=node.get("name") or None, workers=node.get("workers"), is_python=node.get("python"),
+            uses_processes=node.get("processes"), inlined=node["type"] in INLINED, **_origin(node),
+        )  # fmt: skip
         if node["parent"] is not None:
             out.add("pipeline_edge", pipeline_id=pipeline.pipeline_id, producer_id=number, consumer_id=node["parent"])
 
@@ -377,26 +325,22 @@ def _add_service(process: Process, out: RankRows, pipelines: Mapping[int, Pipeli
                 process.damaged(f"an impossible timing line of iterator {event['pipeline']} was left out: {row}")
                 continue
             out.add(
-                "op_service",
-                pipeline_id=pipeline.pipeline_id,
-                t_ns=out.at(event["t"]),
-                source="log",
-                batches=1,
+                "op_service", pipeline_id=pipeline.pipeline_id, t_ns=out.at(event["t"]), source="log", batches=1,
                 **figures,
-            )
+            )  # fmt: skip
 
 
 def _service_figures(row: Sequence[str]) -> dict[str, int | None] | None:
     """Columns of op_service from a timing line; None when one of them is no possible number."""
     _, op_id, average, largest, smallest, rows, reading = row
     try:
-        found = {
+        figures = {
             "op_id": int(op_id), "avg_ns": ns_from_text(average, "ms"), "max_ns": _optional(largest),
             "min_ns": _optional(smallest), "rows": int(rows), "io_ns": _optional(reading),
         }  # fmt: skip
     except ValueError:
         return None
-    return found if all(value is None or abs(value) <= LATEST for value in found.values()) else None
+    return figures if all(value is None or abs(value) <= LATEST for value in figures.values()) else None
 
 
 def _add_calls(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline]) -> None:
@@ -411,22 +355,13 @@ def _add_calls(process: Process, out: RankRows, pipelines: Mapping[int, Pipeline
             continue
         one = parts[0] if len(parts) == 1 else {}
         out.add(
-            "op_service",
-            pipeline_id=pipelines[number].pipeline_id,
-            op_id=op_id,
-            t_ns=out.at(time_ns),
-            source="hook",
-            avg_ns=sum(part["wall"] // part["timed"] for part in parts),
-            max_ns=one.get("max"),
-            min_ns=one.get("min"),
-            rows=max(part["calls"] for part in parts),
-            batches=max(part["batches"] for part in parts),
-            cpu_ns=sum(part["cpu"] // part["timed"] for part in parts),
-            delay_ns=_of_a_row(parts, "delay"),
-            read_bytes=_of_a_row(parts, "read"),
-            in_bytes=_of_a_row(parts[:1], "given"),
+            "op_service", pipeline_id=pipelines[number].pipeline_id, op_id=op_id, t_ns=out.at(time_ns), source="hook",
+            avg_ns=sum(part["wall"] // part["timed"] for part in parts), max_ns=one.get("max"), min_ns=one.get("min"),
+            rows=max(part["calls"] for part in parts), batches=max(part["batches"] for part in parts),
+            cpu_ns=sum(part["cpu"] // part["timed"] for part in parts), delay_ns=_of_a_row(parts, "delay"),
+            read_bytes=_of_a_row(parts, "read"), in_bytes=_of_a_row(parts[:1], "given"),
             out_bytes=_of_a_row(parts[-1:], "made"),
-        )
+        )  # fmt: skip
 
 
 def _of_a_row(parts: Sequence[Mapping[str, Any]], name: str) -> int | None:
@@ -447,8 +382,8 @@ def _find_workers(process: Process, out: RankRows, pipelines: Mapping[int, Pipel
 
 def _origin(node: Mapping[str, Any]) -> dict[str, Any]:
     """Where an operator comes from, as the columns of pipeline_op."""
-    found = {name: node.get(name) or None for name in ("site", "code")}
-    return found | {"node": node.get("node"), "source_rows": node.get("rows")}
+    origin = {name: node.get(name) or None for name in ("site", "code")}
+    return origin | {"node": node.get("node"), "source_rows": node.get("rows")}
 
 
 def _optional(text: str) -> int | None:

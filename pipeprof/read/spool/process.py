@@ -78,8 +78,8 @@ class Process:
 
 def load_processes(spool: Path, notes: Notes | None = None) -> list[Process]:
     """All processes of a repetition's spool that recorded something, by start time. `notes`: of the others."""
-    found = [process for folder in sorted(spool.glob("proc-*")) if (process := load(folder, notes)) is not None]
-    return sorted(found, key=lambda process: int(process.about["started"]))
+    processes = [process for folder in sorted(spool.glob("proc-*")) if (process := load(folder, notes)) is not None]
+    return sorted(processes, key=lambda process: int(process.about["started"]))
 
 
 def load(folder: Path, notes: Notes | None = None) -> Process | None:
@@ -118,10 +118,10 @@ def _sound(data: bytes) -> list[Mark]:
 
 def _read_marks(path: Path, notes: Notes) -> list[Mark]:
     data = content(path, notes)
-    whole = len(data) - len(data) % _MARK.size
-    if whole != len(data):
+    complete = len(data) - len(data) % _MARK.size
+    if complete != len(data):
         notes.cut(f"{shown(path)} ends in the middle of a record, which was left out")
-    good = _sound(data[:whole])
-    if damaged := whole // _MARK.size - len(good):
+    good = _sound(data[:complete])
+    if damaged := complete // _MARK.size - len(good):
         notes.damaged(f"{damaged} damaged records in {shown(path)} were left out")
     return good

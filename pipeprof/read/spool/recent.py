@@ -69,8 +69,8 @@ def pace(folder: Path) -> Pace | None:
     notes = Notes()
     process = Process(folder, {}, marks, events_of(folder, notes))
     hidden = [int(event["number"]) for event in process.all("iterator") if event.get("hidden")]
-    found = find_steps(_with_begin(marks), hidden, pipeline_keys(process)).steps
-    recent = _pace([step for step in found if step.kind in ("train", "warmup")][1:])
+    steps = find_steps(_with_begin(marks), hidden, pipeline_keys(process)).steps
+    recent = _pace([step for step in steps if step.kind in ("train", "warmup")][1:])
     return None if recent is None else replace(recent, **_progress(process, marks))
 
 
@@ -110,10 +110,10 @@ def _pace(steps: Sequence[Step]) -> Pace | None:
 
 def usage(spool: Path) -> Usage | None:
     """Of a repetition's spool; None before its second sample."""
-    found = _newest_samples(spool / "host.jsonl")
-    if len(found) < 2:
+    samples = _newest_samples(spool / "host.jsonl")
+    if len(samples) < 2:
         return None
-    before, last = found[-2:]
+    before, last = samples[-2:]
     times = {name: last[name] - before[name] for name in ("user", "sys", "idle", "steal")}
     seconds, total = (last["t"] - before["t"]) / 1e9, sum(times.values())
     if seconds <= 0 or total <= 0:
@@ -126,11 +126,9 @@ def usage(spool: Path) -> Usage | None:
         for name in ("user", "sys")
     ]
     return Usage(
-        idle_share=times["idle"] / total,
-        job_cores=sum(max(0.0, one) for one in used) / seconds,
-        rss_bytes=sum(process["rss"] for process in last["procs"]),
-        processes=len(last["procs"]),
-    )
+        idle_share=times["idle"] / total, job_cores=sum(max(0.0, one) for one in used) / seconds,
+        rss_bytes=sum(process["rss"] for process in last["procs"]), processes=len(last["procs"]),
+    )  # fmt: skip
 
 
 def _newest_samples(path: Path) -> list[dict[str, Any]]:
@@ -140,10 +138,10 @@ def _newest_samples(path: Path) -> list[dict[str, Any]]:
     except OSError:
         return []
     *lines, _ = data.split(b"\n")
-    found = []
+    samples = []
     for line in lines[1:] if begin else lines:
         try:
-            found.append(records.sample(line))
+            samples.append(records.sample(line))
         except BAD_JSON:
             continue
-    return found
+    return samples

@@ -77,15 +77,15 @@ def structures(
     updates = sorted((mark for mark in marks if _is_update(mark)), key=lambda mark: mark.begin)
     begins = [mark.begin for mark in sections]
     update_begins = [mark.begin for mark in updates]
-    found = {}
+    by_step = {}
     for index, step in enumerate(steps):
         mine = sections[bisect_left(begins, step.start) : bisect_left(begins, step.end)]
         delayed = any(begin < step.end and step.start < end for begin, end in slow)
         if delayed or step.kind == "eval" or not any(mark.flag == BACKWARD for mark in mine):
             continue
         updated = updates[bisect_left(update_begins, step.start) : bisect_left(update_begins, step.end)]
-        found[index] = _structure(step, mine, updated)
-    return found
+        by_step[index] = _structure(step, mine, updated)
+    return by_step
 
 
 def last_update(step: Step, updates: Sequence[Mark]) -> int | None:
@@ -111,11 +111,11 @@ def _structure(step: Step, sections: Sequence[Mark], updates: Sequence[Mark]) ->
 
 def _outermost(fixed: Sequence[tuple[str, Mark]]) -> list[tuple[str, Mark]]:
     """Without what lies in another one."""
-    kept: list[tuple[str, Mark]] = []
+    outer: list[tuple[str, Mark]] = []
     for phase, mark in fixed:
-        if not kept or mark.begin >= kept[-1][1].end:
-            kept.append((phase, mark))
-    return kept
+        if not outer or mark.begin >= outer[-1][1].end:
+            outer.append((phase, mark))
+    return outer
 
 
 def _alone(sections: Sequence[Mark], inner: Sequence[Mark]) -> list[Mark]:
@@ -130,12 +130,12 @@ def _alone(sections: Sequence[Mark], inner: Sequence[Mark]) -> list[Mark]:
 
 def _passes(sections: Sequence[Mark], forwards: Sequence[Mark], alone: Sequence[Mark]) -> list[Pass]:
     """Cells called by a gradient function (or the cell that it runs), and those called beside it."""
-    found = [(mark.begin, Pass(mark.subject, gradient=False, dur_ns=mark.end - mark.begin)) for mark in alone]
+    passes = [(mark.begin, Pass(mark.subject, gradient=False, dur_ns=mark.end - mark.begin)) for mark in alone]
     inside = [mark for mark in sections if mark.flag == PASS and mark.number]
-    found += [
+    passes += [
         (mark.begin, Pass(mark.subject, gradient=True, dur_ns=mark.end - mark.begin)) for mark in (*forwards, *inside)
     ]
-    return [item for _, item in sorted(found, key=lambda pair: pair[0])]
+    return [item for _, item in sorted(passes, key=lambda pair: pair[0])]
 
 
 def _tiles(step: Step, fixed: Sequence[tuple[str, Mark]], alone: Sequence[Mark]) -> list[tuple[str, int, int]]:
@@ -145,10 +145,10 @@ def _tiles(step: Step, fixed: Sequence[tuple[str, Mark]], alone: Sequence[Mark])
     if ready > step.start:
         tiles.append(("data_wait", step.start, ready))
     at, before = ready, "forward"
-    for place, (kind, mark) in enumerate(fixed):
+    for number, (kind, mark) in enumerate(fixed):
         if mark.end <= at:
             continue
-        ahead = {name for name, _ in fixed[place:]}
+        ahead = {name for name, _ in fixed[number:]}
         tiles += _gap(before, kind, ahead, at, max(at, mark.begin), alone)
         again = kind == "forward" and before == "after" and "backward" not in ahead  # its gradients are never asked for
         phase = "after" if again else kind
@@ -179,7 +179,7 @@ def _gap(
     return [(before, begin, end)]
 
 
-def repeated_passes(found: Mapping[int, Structure], calls: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def repeated_passes(by_step: Mapping[int, Structure], calls: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Networks that run forward more often per step than gradients are taken in it, with where; most often first.
 
     `calls`: by subject, the `site`, `cell` (class), `own` (a class of the user's) and `network` (its parameters) of a
@@ -187,7 +187,7 @@ def repeated_passes(found: Mapping[int, Structure], calls: Mapping[int, Mapping[
     """
     groups: dict[str, dict[int, list[Pass]]] = defaultdict(lambda: defaultdict(list))
     names: dict[str, str] = {}
-    for index, structure in found.items():
+    for index, structure in by_step.items():
         for item in structure.passes:
             call = calls.get(item.subject) or {}
             if call.get("cell"):
@@ -197,7 +197,7 @@ def repeated_passes(found: Mapping[int, Structure], calls: Mapping[int, Mapping[
                 groups[key][index].append(item)
     rows = []
     for key, steps in groups.items():
-        more = [passes for index, passes in steps.items() if len(passes) > found[index].backwards]
+        more = [passes for index, passes in steps.items() if len(passes) > by_step[index].backwards]
         if more:
             rows.append(_repeated(names[key], more, calls))
     return sorted(rows, key=lambda row: (-row["per_step"], row["network"]))

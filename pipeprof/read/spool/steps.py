@@ -286,14 +286,14 @@ class _LoopReader:
         if self.rows[mark.subject]:
             return
         key = self._key(mark.subject)
-        kept = [
+        left = [
             old
             for old in self.fetches
             if old.subject == mark.subject or self._key(old.subject) != key or self.rows[old.subject] < 2
         ]
-        if len(kept) != len(self.fetches):
-            self.fetches = kept
-            self.begin, self.finish = (kept[0].begin if kept else None), None
+        if len(left) != len(self.fetches):
+            self.fetches = left
+            self.begin, self.finish = (left[0].begin if left else None), None
 
     def _count_pass(self, mark: Mark) -> None:
         """The epoch of a row: how often this pipeline was begun before, as a new iterator or after its end."""

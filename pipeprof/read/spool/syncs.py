@@ -21,13 +21,13 @@ def add_syncs(process: Process, steps: Sequence[Step], out: RankRows, first_step
     """One row per step, call and line; a call belongs to the step that it began in, or to none."""
     sites = {int(event["number"]): event for event in process.all("sync_site")}
     begins = [step.start for step in steps]
-    found: dict[tuple[int | None, int], list[int]] = {}
+    waits: dict[tuple[int | None, int], list[int]] = {}
     for mark in process.marks:
         if mark.kind == Kind.SYNC:
             at = bisect_right(begins, mark.begin) - 1
             inside = at >= 0 and mark.begin < steps[at].end
-            found.setdefault((first_step + at if inside else None, mark.subject), []).append(mark.end - mark.begin)
-    for (step, subject), times in found.items():
+            waits.setdefault((first_step + at if inside else None, mark.subject), []).append(mark.end - mark.begin)
+    for (step, subject), times in waits.items():
         site = sites.get(subject, _UNKNOWN)
         out.add(
             "sync", step=step, call=site.get("call"), site=site.get("site") or None, via=site.get("via") or None,

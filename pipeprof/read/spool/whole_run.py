@@ -86,19 +86,19 @@ def _key(one: Stretch) -> tuple[str, str, str]:
 
 
 def _stretches(members: Sequence[tuple[Process, Sequence[Step]]], zero: int, end: int) -> list[Stretch]:
-    found: list[Stretch] = []
+    stretches: list[Stretch] = []
     free = zero  # until here no process of the rank ran
     for process, steps in members:
         started = int(process.about["started"])
         if started > free:
-            found.append(Stretch(free, started, "start"))
+            stretches.append(Stretch(free, started, "start"))
         followers = [int(other.about["started"]) for other, _ in members if int(other.about["started"]) > started]
         last = min([end, *followers])
         free = last if process.ended_normally else min(last, process.last_ns)
-        found += _between(steps, started, free)
-        found += [_counted_once(one, process) for one in _of_steps(steps)]
-        found += _of_process(process, steps)
-    return found
+        stretches += _between(steps, started, free)
+        stretches += [_counted_once(one, process) for one in _of_steps(steps)]
+        stretches += _of_process(process, steps)
+    return stretches
 
 
 def _counted_once(one: Stretch, process: Process) -> Stretch:
@@ -149,12 +149,12 @@ def _of_process(process: Process, steps: Sequence[Step]) -> Iterator[Stretch]:
     yield from (Stretch(begin, end, "evaluation") for begin, end in evaluations)
     for mark in process.marks:
         if mark.kind == Kind.PART and mark.flag != EVALUATION:
-            yield _told(mark.flag, mark.begin, mark.end, names.get(mark.subject))
+            yield _part(mark.flag, mark.begin, mark.end, names.get(mark.subject))
     evaluations += [(step.start, step.end) for step in steps if step.kind == "eval"]
     yield from _compiled(process, steps, evaluations)
 
 
-def _told(flag: int, begin: int, end: int, name: str | None) -> Stretch:
+def _part(flag: int, begin: int, end: int, name: str | None) -> Stretch:
     if flag == CALLBACK and WRITES not in (name or ""):
         return Stretch(begin, end, "callback", name)
     # what a callback does around a checkpoint, such as writing the graph, is no further checkpoint
@@ -163,9 +163,9 @@ def _told(flag: int, begin: int, end: int, name: str | None) -> Stretch:
 
 def _evaluations(process: Process) -> list[tuple[int, int]]:
     """The evaluations of Model; of older recordings from their first callback to their last."""
-    told = [(mark.begin, mark.end) for mark in process.marks if mark.kind == Kind.PART and mark.flag == EVALUATION]
-    if told:
-        return told
+    recorded = [(mark.begin, mark.end) for mark in process.marks if mark.kind == Kind.PART and mark.flag == EVALUATION]
+    if recorded:
+        return recorded
     begins = [mark.begin for mark in process.marks if mark.kind == Kind.EVAL_BEGIN]
     ends = [mark.end for mark in process.marks if mark.kind == Kind.EVAL_END]
     return [(begin, end) for begin, end in zip(begins, ends, strict=False) if begin < end]
@@ -174,15 +174,15 @@ def _evaluations(process: Process) -> list[tuple[int, int]]:
 def _compiled(process: Process, steps: Sequence[Step], evaluations: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     """Each graph that was compiled: the first of its network, or again and why."""
     events = process.all("compiled")
-    told = {(int(event["begin"]), int(event["end"])) for event in events}
+    named = {(int(event["begin"]), int(event["end"])) for event in events}
     for mark in process.marks:  # recorded before compilations were named
-        if mark.kind == Kind.COMPILE and (mark.begin, mark.end) not in told:
+        if mark.kind == Kind.COMPILE and (mark.begin, mark.end) not in named:
             yield Stretch(mark.begin, mark.end, _role(mark.begin, evaluations))
     first = next((step.end for step in steps if step.kind != "eval"), None)
-    known: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    before: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for event in sorted(events, key=lambda event: int(event["begin"])):
-        cause = why_again(event, known[event["label"]], first)
-        known[event["label"]].append(event)
+        cause = why_again(event, before[event["label"]], first)
+        before[event["label"]].append(event)
         part = "recompile" if cause else _role(int(event["begin"]), evaluations)
         yield Stretch(int(event["begin"]), int(event["end"]), part, event["label"], cause)
 
@@ -191,15 +191,15 @@ def _role(at: int, evaluations: Sequence[tuple[int, int]]) -> str:
     return "compile_eval" if any(begin <= at < end for begin, end in evaluations) else "compile"
 
 
-def why_again(event: Mapping[str, Any], known: Sequence[Mapping[str, Any]], first_step: int | None) -> str | None:
-    """Why a network is compiled once more; None when it is not. `known`: compilations of that name before.
+def why_again(event: Mapping[str, Any], before: Sequence[Mapping[str, Any]], first_step: int | None) -> str | None:
+    """Why a network is compiled once more; None when it is not. `before`: compilations of that name before.
 
     The same name is another network while the first step has not ended (`first_step`), or for other shapes.
     """
-    own = [other for other in known if other["owner"] == event["owner"]]
+    own = [other for other in before if other["owner"] == event["owner"]]
     if not own:
         late = first_step is not None and int(event["begin"]) >= first_step
-        return "new_object" if late and any(other["shapes"] == event["shapes"] for other in known) else None
+        return "new_object" if late and any(other["shapes"] == event["shapes"] for other in before) else None
     if any(other["shapes"] == event["shapes"] for other in own):
         return "again"
     return "short_batch" if any(_shorter(event["shapes"], other["shapes"]) for other in own) else "changed_shapes"

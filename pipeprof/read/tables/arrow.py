@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 def numbers(values: NDArray[np.int64] | Sequence[int], valid: NDArray[np.bool_] | None = None) -> pa.Array:
     """int64; null where it is not valid."""
-    kept = np.ascontiguousarray(values, np.int64)
+    array = np.ascontiguousarray(values, np.int64)
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(pa.int64(), len(kept), [bits, pa.py_buffer(kept)])
+    return pa.Array.from_buffers(pa.int64(), len(array), [bits, pa.py_buffer(array)])
 
 
 def optional(values: NDArray[np.int64] | Sequence[int], none: int = -1) -> pa.Array:
     """int64 in which `none` becomes null."""
-    kept = np.ascontiguousarray(values, np.int64)
-    return numbers(kept, kept != none)
+    array = np.ascontiguousarray(values, np.int64)
+    return numbers(array, array != none)
 
 
 def doubles(bits: NDArray[np.int64]) -> pa.Array:

@@ -25,19 +25,19 @@ class Operators:
 
         Keys are given from the exact one to what is always taken: a later one serves when there are too many.
         """
-        for place, key in enumerate(keys):
-            known = self.numbers.get(key)
-            if known is not None:
-                return known, None
+        for level, key in enumerate(keys):
+            number = self.numbers.get(key)
+            if number is not None:
+                return number, None
             size = sum(map(len, filter(None, key)))
-            if place == len(keys) - 1 or self._fits(place, size):
+            if level == len(keys) - 1 or self._fits(level, size):
                 self._text += size
                 self.numbers[key] = self._first + len(self.numbers)
                 return self.numbers[key], key
             self.full = True
         raise ValueError("no key")
 
-    def _fits(self, place: int, size: int) -> bool:
-        if place == 0:
+    def _fits(self, level: int, size: int) -> bool:
+        if level == 0:
             return len(self.numbers) < MOST and self._text + size <= MOST_TEXT
         return len(self.numbers) < 2 * MOST and size <= _SHORT

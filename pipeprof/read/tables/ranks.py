@@ -74,14 +74,14 @@ def read_files(
 def by_rank(paths: Sequence[Path]) -> dict[int, list[Path]]:
     """Files by the rank in their names or in those of their folders; those without one are ranks of their own."""
     named = {path: [one or other for one, other in _RANK.findall("/".join(path.parts[-2:]))] for path in paths}
-    found: dict[int, list[Path]] = defaultdict(list)
+    ranks: dict[int, list[Path]] = defaultdict(list)
     for path in sorted(paths):
         if named[path]:
-            found[int(named[path][-1])].append(path)
-    free = (number for number in count() if number not in found)
+            ranks[int(named[path][-1])].append(path)
+    free = (number for number in count() if number not in ranks)
     for path, rank in zip([path for path in sorted(paths) if not named[path]], free):  # noqa: B905 - the ranks go on
-        found[rank].append(path)
-    return found
+        ranks[rank].append(path)
+    return ranks
 
 
 def _first(path: Path, begins: Callable[[Path], int | None]) -> int | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipeprof.read.tables.share import Share
     from pipeprof.record.run import Run
 
-    Told = queue.SimpleQueue[tuple["_Worker", Answer | None]]
+    Answers = queue.SimpleQueue[tuple["_Worker", Answer | None]]
 
 VARIABLE = "PIPEPROF_IMPORT_JOBS"
 MOST = 8  # processes, each of which needs some 200 MiB
@@ -42,11 +42,11 @@ def read_shares(shares: Sequence[Share], run: Run, progress: Callable[[str], Non
     count = min(_wanted(), len(shares))
     if count < 2 or sum(share.size for share in shares) < WORTH_BYTES or not sys.executable:
         return [read_share(share, run, progress) for share in shares]
-    told: Told = queue.SimpleQueue()
+    answers: Answers = queue.SimpleQueue()
     workers: list[_Worker] = []
     try:
-        workers += [_Worker(run.path, told) for _ in range(count)]
-        return _collect(shares, workers, told, progress)
+        workers += [_Worker(run.path, answers) for _ in range(count)]
+        return _collect(shares, workers, answers, progress)
     finally:
         for worker in workers:
             worker.stop()
@@ -84,14 +84,14 @@ def _wanted() -> int:
 
 
 def _collect(
-    shares: Sequence[Share], workers: Sequence[_Worker], told: Told, progress: Callable[[str], None]
+    shares: Sequence[Share], workers: Sequence[_Worker], answers: Answers, progress: Callable[[str], None]
 ) -> list[Outcome]:  # fmt: skip
     waiting = sorted(shares, key=lambda share: (share.size, -share.rank))  # the biggest is taken first, from the end
     for worker in workers:
         worker.ask(waiting.pop())
     done: dict[int, Outcome] = {}
     while len(done) < len(shares):
-        worker, answer = told.get()
+        worker, answer = answers.get()
         if answer is None:
             raise worker.died()
         if answer.error is not None:
@@ -109,7 +109,7 @@ def _collect(
 class _Worker:
     """One process, and a thread that listens to it."""
 
-    def __init__(self, folder: Path, told: Told) -> None:
+    def __init__(self, folder: Path, answers: Answers) -> None:
         root = str(Path(__file__).parents[3])
         path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
         self._process = subprocess.Popen(
@@ -117,7 +117,7 @@ class _Worker:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder, env={**os.environ, "PYTHONPATH": path},
         )  # fmt: skip
         self._rank = -1
-        self._thread = threading.Thread(target=self._listen, args=(self._process.stdout, told), daemon=True)
+        self._thread = threading.Thread(target=self._listen, args=(self._process.stdout, answers), daemon=True)
         self._thread.start()
 
     def ask(self, share: Share) -> None:
@@ -150,11 +150,11 @@ class _Worker:
                 except OSError:  # what could not be sent to a process that died
                     continue
 
-    def _listen(self, pipe: IO[bytes], told: Told) -> None:
+    def _listen(self, pipe: IO[bytes], answers: Answers) -> None:
         for line in pipe:
             try:
                 answer = msgspec.json.decode(line, type=Answer)
             except msgspec.DecodeError:
                 break
-            told.put((self, answer))
-        told.put((self, None))
+            answers.put((self, answer))
+        answers.put((self, None))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeprof.errors import RunError
 from pipeprof.read.tables.arrow import numbers
 from pipeprof.record import limits, store
 from pipeprof.record.schema import BY_NAME
@@ -16,7 +15,6 @@ from pipeprof.record.text import reachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from typing_extensions import Self
 
@@ -64,7 +62,7 @@ class TableWriter:
             self._writer.write_table(rows, row_group_size=len(rows))
             pa.default_memory_pool().release_unused()  # or the peak creeps up with the length of a file
         except OSError as error:
-            raise _full(self._final, error) from error
+            raise store.not_written(self._final, error) from error
 
     def _open(self) -> pq.ParquetWriter:
         self._final.parent.mkdir(parents=True, exist_ok=True)
@@ -72,13 +70,10 @@ class TableWriter:
         few = [name for name in numbers if name in ("op_id", "step", "stack_id")]
         texts = [field.name for field in self._schema if not pa.types.is_int64(field.type)]
         return pq.ParquetWriter(
-            str(reachable(self._temporary)),
-            self._schema,
-            compression="zstd",
-            use_dictionary=texts + few,
+            str(reachable(self._temporary)), self._schema, compression="zstd", use_dictionary=texts + few,
             column_encoding={name: "DELTA_BINARY_PACKED" for name in numbers if name not in few},
             write_statistics=numbers,
-        )
+        )  # fmt: skip
 
     def close(self, *, failed: bool = False) -> None:
         """Finish the file, or remove it."""
@@ -91,7 +86,7 @@ class TableWriter:
             if not failed:
                 self._temporary.replace(self._final)
         except OSError as error:
-            raise _full(self._final, error) from error
+            raise store.not_written(self._final, error) from error
         finally:
             self._temporary.unlink(missing_ok=True)
             self._writer = None
@@ -108,9 +103,3 @@ def _array(values: Any, wanted: pa.DataType, length: int) -> pa.Array:
         return pa.nulls(length, wanted)
     array = values if isinstance(values, pa.Array) else numbers(values)
     return array if array.type.equals(wanted) else array.cast(wanted)
-
-
-def _full(path: Path, error: OSError) -> RunError:
-    return RunError(
-        f"cannot write `{path}`: {error.strerror or error}", "free some space, then run the same command again"
-    )

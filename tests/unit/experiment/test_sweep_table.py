@@ -3,7 +3,8 @@
 import pytest
 
 from pipeprof.errors import MeasureError, SourceError
-from pipeprof.experiment.sweep.table import read_table, table_content
+from pipeprof.experiment.sweep.option_table import read_option_table
+from pipeprof.experiment.sweep.table import table_content
 
 HEAD = "table_id,row_in_table,platform,device,dtype,variant,options,is_baseline,configure_ms,warmup_first_ms,warmup_second_ms,inference_ms\n"
 ROWS = """a,1,ARM,cpu,f32,slow set-up,--opt x,0,1000,500.0,,90.0
@@ -84,7 +85,7 @@ def test_a_table_without_one_baseline_is_refused(table, tmp_path):
     with pytest.raises(SourceError, match=r"table.csv`, line 2"):
         table("a,1,ARM,cpu,f32,x,,1,5,1/2/3,,100.0\n")
     with pytest.raises(SourceError, match="cannot read"):
-        read_table(tmp_path / "none.csv")
+        read_option_table(tmp_path / "none.csv")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_rows_that_cannot_be_right_are_refused_by_line(table, row, said, split):
 def test_a_byte_order_mark_is_no_part_of_a_column(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("\ufeff" + HEAD + ROWS[: ROWS.index("b,1")])
-    assert len(read_table(path)) == 4
+    assert len(read_option_table(path)) == 4
 
 
 @pytest.mark.parametrize(
@@ -143,3 +144,36 @@ def test_remarks_are_no_settings(tmp_path):
     ]
     path.write_text("\n".join(lines) + "\n")
     assert [table["noise"]["steady"] for table in table_content(path)["tables"]] == [pytest.approx(0.1)] * 2
+
+
+SHORT_HEAD = "table_id,row_in_table,variant,options,is_baseline,configure_ms,warmup_first_ms,warmup_second_ms,inference_ms,note\n"
+
+
+def test_other_columns_are_facts(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(
+        SHORT_HEAD + "a,1,chwn4,--x,0,1.5,2,,4,n\na,2,baseline,,1,1,1,,8,\nb,1,chwn4,,0,,,,,\n", encoding="utf-8"
+    )
+    rows = read_option_table(path)
+    assert (rows[0].name, rows[0].configure_ms, rows[0].warmup_second_ms, rows[0].facts) == (
+        "chwn4",
+        1.5,
+        None,
+        {"note": "n"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\n1,2\n", "no column table_id"),
+        (SHORT_HEAD + "a,x,v,,0,,,,1,\n", "line 2"),
+        (SHORT_HEAD + "a,1,v,,0,,,,one,\n", "line 2"),
+        ("", "nothing"),
+    ],
+)
+def test_a_damaged_table_is_an_error_with_its_place(tmp_path, text, said):
+    path = tmp_path / "t.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SourceError, match=said):
+        read_option_table(path)

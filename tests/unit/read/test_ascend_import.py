@@ -246,7 +246,7 @@ def test_a_damaged_file_leaves_the_others_and_what_stood_in_front_of_the_damage(
 def test_events_are_the_same_whatever_the_pieces(tmp_path, chunk):
     events = trace_events() * 20
     path = write(tmp_path / "trace_view.json", json.dumps(events, indent=1 if chunk == 300 else None))
-    found = [event for part in chrome.events(path, Notes(), chunk) for event in part]
+    found = [event for part in chrome.events(path, chrome.Event, Notes(), chunk) for event in part]
     assert [event.name for event in found] == [event["name"] for event in events]
     assert [bytes(event.args) and json.loads(bytes(event.args)) for event in found] == [
         event.get("args", b"") for event in events

@@ -36,7 +36,7 @@ def rows_of(tmp_path):
         out = read_timeline(path, survey(path), Rows(0, 0))
         return out, {
             table: [dict(zip(BY_NAME[table].column_names, row, strict=True)) for row in rows]
-            for table, rows in out.rows.items()
+            for table, rows in out.tables.rows.items()
         }
 
     return read
@@ -168,13 +168,13 @@ def test_tensors_of_a_memory_flow(tmp_path):
     path = tmp_path / "memory_flow.svg"
     path.write_text(SVG, encoding="utf-8")
     out = read_memory_flow(path)
-    assert out.rows["allocation"] == [
+    assert out.tables.rows["allocation"] == [
         (0x7F00, 3 * 2**20 + 12 * 1024 + 5, 1_002_003_004, 1_002_003_009, 0),
         (1, 8, 7000, None, 1),
         (None, None, 7000, None, 2),
         (2, None, 8000, None, None),
     ]
-    assert [row[1] for row in out.rows["op_info"]] == ["a<b&c", "kept", "operator 12"]
+    assert [row[1] for row in out.tables.rows["op_info"]] == ["a<b&c", "kept", "operator 12"]
     unknown = "sizes of no known unit, or too large: these tensors have none"
     assert out.problems == {"tensors without a time": 1, unknown: 2}
     run = import_path(path, tmp_path / "run")
