@@ -37,13 +37,20 @@ def compact(run: Path, *, quiet: bool) -> None:
 
 
 def compacted(run: Path, progress: Callable[[str], None]) -> Compacted:
-    """Make one file of each table of a run, and its rollup anew. Raises RunError as `record.compact.compact`."""
+    """Make one file of each table of a run, and what was made of them anew. Raises RunError as `record.compact`.
+
+    The rows are the same, so that the answers kept for its report are, too; a long run that has none gets them.
+    """
     from pipeprof.record.compact import compact as one_file_each
     from pipeprof.record.run import load
+    from pipeprof.report.build import keep_answers
+    from pipeprof.report.kept import stored
     from pipeprof.report.rollup import TABLE, keep
 
+    answers = stored(load(run))
     files = one_file_each(run, progress)
     found = load(run)
     if found.files(TABLE):
         keep(found)  # it was made of other files
+    keep_answers(load(run), answers)
     return files

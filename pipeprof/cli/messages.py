@@ -48,10 +48,11 @@ def progress_line(title: str, *, quiet: bool) -> Any:
 
 
 def sum_up(run: Run, *, quiet: bool) -> None:
-    """Write the rollup of a new run, and tell three lines about it.
+    """Write the rollup of a new run and, of a long one, what its report asks; tell three lines about it.
 
     `pipeprof runs` and `fleet` will know it without asking its tables.
     """
+    from pipeprof.report.build import keep_answers
     from pipeprof.report.overview import overview
     from pipeprof.report.rollup import keep
     from pipeprof.report.summary import three_lines
@@ -60,6 +61,7 @@ def sum_up(run: Run, *, quiet: bool) -> None:
         say(line)
     if not keep(run) and not quiet:
         overview(run)
+    keep_answers(run)
 
 
 def say(line: str) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
 
+    from pipeprof.query.answers import Answers
     from pipeprof.query.header import Parameter, Query
     from pipeprof.record.run import Run
 
@@ -76,6 +77,7 @@ class Engine:
         self._files = files
         self._defined: set[str] = set()
         self._made: set[str] = set()  # tables
+        self.answers: Answers | None = None  # which `rows` need not ask for, or notes
 
     @classmethod
     def open(cls, run: Run, *, lazily: bool = False, files: bool = True) -> Engine:
@@ -135,6 +137,16 @@ class Engine:
 
     def rows(self, name: str, **params: Any) -> list[dict[str, Any]]:
         """As `ask`, one dict per row, without the time that it takes to import Arrow."""
+        known = None if self.answers is None else self.answers.find(name, params)
+        if known is not None:
+            return known
+        found = self._asked(name, params)
+        if self.answers is not None:
+            self.answers.note(name, params, found)
+        return found
+
+    def _asked(self, name: str, params: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The rows by the tables."""
         most = limits.most_memory() // _ROW_BYTES
         found = list(islice(self.each(name, **params), most + 1))
         if len(found) > most:

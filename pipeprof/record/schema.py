@@ -537,6 +537,20 @@ TABLES: tuple[Table, ...] = (
         *_ROLLUP,
     ),
     _table(
+        "kept_answer",
+        "row of the answer of a query that a report asks, of a run with very many rows; of all ranks",
+        ("made_of", "varchar", "", "hash of the tables and the queries: with another one the tables are asked"),
+        ("query", "varchar", "", "name of the query"),
+        ("asked", "varchar", "", "its parameters, as JSON"),
+        ("place", "bigint", "", "position of the row, from 1; 0 says how many rows there are"),
+        (
+            "row_text",
+            "varchar",
+            "",
+            "values in the order of the query's columns, as JSON",
+        ),
+    ),
+    _table(
         "fleet_rank",
         "repetition of a rank of a run, of many runs; a run of which nothing is known has one row. Empty in a run",
         ("run", "varchar", "", "folder of the run"),

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pipeprof.errors import UsageError
+from pipeprof.errors import PipeprofError, UsageError
+from pipeprof.query.answers import Answers
 from pipeprof.query.engine import Engine
+from pipeprof.report import kept
 from pipeprof.report.account import account_of
 from pipeprof.report.answer import answer_of
 from pipeprof.report.diagnosis import complete_commands, diagnosis_of
@@ -25,16 +27,21 @@ if TYPE_CHECKING:
 
 REPORT_VERSION = 1
 CURVE_POINTS = 1500
+MANY_ROWS = 1 << 20  # of all tables: a report that asks fewer takes a few CPU seconds
 SINK_POINTS = 10  # rows of the table of queue depths over time
 _OF_THE_PIPELINE = ("rep", "rank", "pipeline_key", "pipeline_id", "role")
 
 
-def build(run: Run, *, top: int = 10, step: int | None = None) -> dict[str, Any]:
+def build(run: Run, *, top: int = 10, step: int | None = None, answers: Answers | None = None) -> dict[str, Any]:
     """The report of a run. `top` bounds the slowest steps and the operator instances; `step`: a training step to show.
+
+    Tables are asked for what the answers kept with the run do not say, or those that are given.
 
     Raises UsageError for a step that no rank has.
     """
-    with Engine.open(run) as engine:
+    answers = kept.stored(run) if answers is None else answers
+    with Engine.open(run, lazily=bool(answers)) as engine:
+        engine.answers = answers
         waits = engine.rows("step/data_wait")
         account = account_of(engine)
         pipelines = engine.rows("queue/pipelines")
@@ -96,6 +103,25 @@ def build(run: Run, *, top: int = 10, step: int | None = None) -> dict[str, Any]
     complete_commands(content["run"], content["diagnosis"])
     content["first_screen"] = answer_of(content).as_dict()
     return content
+
+
+def keep_answers(run: Run, answers: Answers | None = None) -> bool:
+    """Write what a report asks of a complete run with many rows into it, if it is not there; whether it is there now.
+
+    `answers`: what they are, where that is known. A run that cannot be asked, or may not be written to, is left alone.
+    """
+    manifest = run.manifest
+    if manifest.parts is None or manifest.state != "complete" or sum(manifest.tables.values()) < MANY_ROWS:
+        return False
+    try:
+        if kept.stored(run) is None:
+            if not answers:
+                answers = Answers(filling=True)
+                build(run, answers=answers)
+            kept.put(run, answers)
+    except (PipeprofError, OSError):
+        return False
+    return True
 
 
 def _chosen(engine: Engine, step: int | None) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 TABLE = "rollup"
+ANSWERS = "kept_answer"  # the table of `report.kept`, which is made of the others as well
 VERSION = 1  # of what the columns mean; the version of pipeprof stands for the rules
 BOUND = "bound"  # the suggestion that says what no cure of an operator exceeds
 
@@ -88,7 +89,7 @@ def made_of(run: Run) -> str | None:
     manifest = run.manifest
     if manifest.parts is None:
         return None
-    parts = {name: part for name, part in manifest.parts.items() if not name.startswith(f"{TABLE}/")}
+    parts = {name: part for name, part in manifest.parts.items() if name.partition("/")[0] not in (TABLE, ANSWERS)}
     asked = [VERSION, __version__, manifest.source, manifest.fingerprint.get("cpu_cores"), parts]
     return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()[:32]
 

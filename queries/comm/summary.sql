@@ -41,45 +41,61 @@ best AS (
 ),
 
 event AS (
-  SELECT
-    *,
-    max(until_ns) OVER (
-      PARTITION BY rep, rank, kind, step ORDER BY from_ns, until_ns, start_ns, dur_ns
-      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    ) AS covered_ns
+  SELECT *
   FROM known
   INNER JOIN best USING (rep, rank, preference)
 ),
 
+-- Of the events behind BP, and of nothing else of them, what each adds to the earlier ones of its kind.
+behind AS (
+  SELECT
+    rep, rank, kind, from_ns, until_ns,
+    max(until_ns) OVER (
+      PARTITION BY rep, rank, kind, step ORDER BY from_ns, until_ns
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS covered_ns
+  FROM event
+  WHERE bp_ns IS NOT NULL AND until_ns > from_ns
+),
+
 exposed AS (
   SELECT
-    *,
-    CASE
-      WHEN bp_ns IS NOT NULL THEN greatest(until_ns - greatest(from_ns, coalesce(covered_ns, from_ns)), 0)
-    END AS tail_ns
-  FROM event
+    rep, rank, kind,
+    sum(greatest(until_ns - greatest(from_ns, coalesce(covered_ns, from_ns)), 0)) AS tail_ns
+  FROM behind
+  GROUP BY ALL
 ),
 
 seen AS (
   SELECT
     rep, rank,
     count(DISTINCT step) AS steps
-  FROM exposed
+  FROM event
+  GROUP BY ALL
+),
+
+summed AS (
+  SELECT
+    rep, rank, kind,
+    count(*) AS events,
+    sum(dur_ns) AS total_ns,
+    avg(dur_ns) AS mean_ns,
+    median(dur_ns) AS median_ns,
+    max(dur_ns) AS max_ns,
+    sum(bytes) AS bytes,
+    sum(CASE WHEN bp_ns IS NOT NULL THEN 0 END) AS no_tail_ns
+  FROM event
   GROUP BY ALL
 )
 
 SELECT
-  rep, rank, exposed.kind,
-  count(*) AS events,
-  max(seen.steps) AS steps,
-  count(*) / nullif(max(seen.steps), 0) AS events_per_step,
-  CAST(sum(exposed.dur_ns) AS BIGINT) AS total_ns,
-  avg(exposed.dur_ns) AS mean_ns,
-  median(exposed.dur_ns) AS median_ns,
-  max(exposed.dur_ns) AS max_ns,
-  CAST(sum(exposed.bytes) AS BIGINT) AS bytes,
-  CAST(sum(exposed.tail_ns) AS BIGINT) AS tail_ns
-FROM exposed
+  rep, rank, kind, summed.events, seen.steps,
+  summed.events / nullif(seen.steps, 0) AS events_per_step,
+  CAST(summed.total_ns AS BIGINT) AS total_ns,
+  summed.mean_ns, summed.median_ns, summed.max_ns,
+  CAST(summed.bytes AS BIGINT) AS bytes,
+  CAST(summed.no_tail_ns + coalesce(exposed.tail_ns, 0) AS BIGINT) AS tail_ns
+FROM summed
 INNER JOIN seen USING (rep, rank)
-GROUP BY ALL
-ORDER BY rep, rank, exposed.kind
+LEFT JOIN exposed USING (rep, rank, kind)
+ORDER BY rep, rank, kind

@@ -25,15 +25,7 @@
 --   held_up        bigint   steps in which the difference is over a tenth of the step
 --   episodes       bigint   runs of such steps
 --   held_up_ns     double   ns    its sum in those steps
-WITH present AS (
-  SELECT
-    *,
-    count(*) OVER (PARTITION BY rep, peers, position, phase) AS met,
-    row_number() OVER (PARTITION BY rep, peers, position, phase ORDER BY phase_ns ASC, rank ASC) AS place
-  FROM rank_phase
-),
-
-group_size AS (
+WITH group_size AS (
   SELECT
     rep, peers,
     count(DISTINCT rank) AS ranks
@@ -41,74 +33,84 @@ group_size AS (
   GROUP BY ALL
 ),
 
--- The three values among which the median of the others lies, whichever rank is left out.
-middle AS (
+met AS (
   SELECT
     rep, peers, position, phase,
-    max(met) AS met,
-    max(CASE WHEN place = CAST(floor(met / 2) AS BIGINT) THEN phase_ns END) AS first_ns,
-    max(CASE WHEN place = CAST(floor(met / 2) AS BIGINT) + 1 THEN phase_ns END) AS second_ns,
-    max(CASE WHEN place = CAST(floor(met / 2) AS BIGINT) + 2 THEN phase_ns END) AS third_ns
-  FROM present
+    count(*) AS met,
+    list_sort(list(phase_ns)) AS sorted_ns
+  FROM rank_phase
   GROUP BY ALL
 ),
 
--- Of an even number of ranks the others have one middle value, of an odd number two.
+-- The three values among which the median of the others lies, whichever rank is left out.
+middle AS (
+  SELECT
+    rep, peers, met.position, met.phase, group_size.ranks,
+    met.met % 2 = 0 AS is_even,
+    met.sorted_ns[met.met // 2] AS first_ns,
+    met.sorted_ns[met.met // 2 + 1] AS second_ns,
+    met.sorted_ns[met.met // 2 + 2] AS third_ns
+  FROM met
+  INNER JOIN group_size USING (rep, peers)
+  WHERE met.met > 1 AND 2 * met.met >= group_size.ranks
+),
+
+-- Of an even number of ranks the others have one middle value, of an odd number two. Of equal ranks it is all the same
+-- which is left out.
 compared AS (
   SELECT
-    rep, peers, present.rank, present.position, present.source, present.phase, group_size.ranks, present.phase_ns,
-    present.step_ns,
-    present.phase_ns - (
-      CASE WHEN present.place > floor(present.met / 2) THEN middle.first_ns ELSE middle.second_ns END
+    rep, peers, rank_phase.rank, position, rank_phase.source, phase, middle.ranks, rank_phase.phase_ns,
+    rank_phase.step_ns,
+    rank_phase.phase_ns - (
+      CASE WHEN rank_phase.phase_ns > middle.first_ns THEN middle.first_ns ELSE middle.second_ns END
       + CASE
-        WHEN floor(present.met / 2) = floor((present.met + 1) / 2)
-          THEN CASE WHEN present.place > floor(present.met / 2) THEN middle.first_ns ELSE middle.second_ns END
-        WHEN present.place > floor(present.met / 2) + 1 THEN middle.second_ns
+        WHEN middle.is_even
+          THEN CASE WHEN rank_phase.phase_ns > middle.first_ns THEN middle.first_ns ELSE middle.second_ns END
+        WHEN rank_phase.phase_ns > middle.second_ns THEN middle.second_ns
         ELSE middle.third_ns
       END
     ) / 2 AS diff_ns
-  FROM present
+  FROM rank_phase
   INNER JOIN middle USING (rep, peers, position, phase)
-  INNER JOIN group_size USING (rep, peers)
-  WHERE present.met > 1 AND 2 * present.met >= group_size.ranks
 ),
 
-placed AS (
+-- Lists in the order of the steps take a third of the time that windows over all rows do.
+listed AS (
   SELECT
-    *,
-    row_number() OVER (PARTITION BY rep, peers, rank, phase ORDER BY position ASC) AS turn,
-    count(*) OVER (PARTITION BY rep, peers, rank, phase) AS turns,
-    diff_ns - median(diff_ns) OVER (PARTITION BY rep, peers, rank, phase) AS off_ns,
-    CASE WHEN 10 * diff_ns > step_ns THEN 1 ELSE 0 END AS is_held_up
+    rep, peers, rank, phase,
+    min(source) AS source,
+    max(ranks) AS ranks,
+    count(*) AS steps,
+    median(step_ns) AS step_ns,
+    median(phase_ns) AS median_ns,
+    median(diff_ns) AS diff_ns,
+    percentile_cont(0.25e0) WITHIN GROUP (ORDER BY diff_ns) AS diff_low_ns,
+    percentile_cont(0.75e0) WITHIN GROUP (ORDER BY diff_ns) AS diff_high_ns,
+    list(diff_ns ORDER BY position ASC) AS diffs,
+    list(10 * diff_ns > step_ns ORDER BY position ASC) AS holds,
+    count(CASE WHEN 10 * diff_ns > step_ns THEN 1 END) AS held_up,
+    sum(CASE WHEN 10 * diff_ns > step_ns THEN diff_ns END) AS held_up_ns
   FROM compared
+  GROUP BY rep, peers, rank, phase
 ),
 
 followed AS (
   SELECT
     *,
-    lag(off_ns) OVER (PARTITION BY rep, peers, rank, phase ORDER BY turn ASC) * off_ns AS together,
-    lag(is_held_up) OVER (PARTITION BY rep, peers, rank, phase ORDER BY turn ASC) AS was_held_up
-  FROM placed
+    [sign(pair[1] - diff_ns) * sign(pair[2] - diff_ns) FOR pair IN list_zip(diffs[:-2], diffs[2:])] AS together,
+    [pair[2] AND NOT pair[1] FOR pair IN list_zip(holds[:-2], holds[2:])] AS begun
+  FROM listed
 )
 
 SELECT
-  rep, peers, rank, phase,
-  min(source) AS source,
-  max(ranks) AS ranks,
-  count(*) AS steps,
-  median(step_ns) AS step_ns,
-  median(phase_ns) AS median_ns,
-  median(diff_ns) AS diff_ns,
-  percentile_cont(0.25e0) WITHIN GROUP (ORDER BY diff_ns) AS diff_low_ns,
-  percentile_cont(0.75e0) WITHIN GROUP (ORDER BY diff_ns) AS diff_high_ns,
-  stddev_samp(diff_ns) AS diff_sd_ns,
-  median(CASE WHEN 2 * turn <= turns + 1 THEN diff_ns END) AS early_ns,
-  median(CASE WHEN 2 * turn > turns + 1 THEN diff_ns END) AS late_ns,
-  count(CASE WHEN together <> 0 THEN 1 END) AS pairs,
-  count(CASE WHEN together > 0 THEN 1 END) AS same_side,
-  CAST(sum(is_held_up) AS BIGINT) AS held_up,
-  count(CASE WHEN is_held_up = 1 AND coalesce(was_held_up, 0) = 0 THEN 1 END) AS episodes,
-  sum(CASE WHEN is_held_up = 1 THEN diff_ns END) AS held_up_ns
+  rep, peers, rank, phase, source, ranks, steps, step_ns, median_ns, diff_ns, diff_low_ns, diff_high_ns,
+  list_stddev_samp(diffs) AS diff_sd_ns,
+  list_median(diffs[:(steps + 1) // 2]) AS early_ns,
+  list_median(diffs[(steps + 1) // 2 + 1:]) AS late_ns,
+  len(list_filter(together, LAMBDA sides: sides <> 0)) AS pairs,
+  len(list_filter(together, LAMBDA sides: sides > 0)) AS same_side,
+  held_up,
+  len(list_filter(begun, LAMBDA is_first: is_first)) + CAST(holds[1] AS BIGINT) AS episodes,
+  held_up_ns
 FROM followed
-GROUP BY rep, peers, rank, phase
 ORDER BY rep, peers, rank, phase

@@ -19,13 +19,14 @@
 --   stddev_ns     double   ns    sample standard deviation; null for fewer than two
 WITH timed AS (
   SELECT
-    rep, rank, kind,
+    rep, rank, kind, step,
     end_ns - start_ns AS dur_ns,
     CASE WHEN in_window THEN 1 ELSE 0 END AS windowed,
     min(CASE WHEN in_window THEN 1 ELSE 0 END) OVER (PARTITION BY rep, rank, kind) AS all_in_window
   FROM step
 )
 
+-- The standard deviation is summed in the order of the steps: its last digits depend on it.
 SELECT
   rep, rank, kind,
   count(*) AS steps,
@@ -37,7 +38,7 @@ SELECT
   percentile_cont(0.9e0) WITHIN GROUP (ORDER BY dur_ns) FILTER (WHERE windowed = all_in_window) AS p90_ns,
   min(dur_ns) FILTER (WHERE windowed = all_in_window) AS min_ns,
   max(dur_ns) FILTER (WHERE windowed = all_in_window) AS max_ns,
-  stddev_samp(dur_ns) FILTER (WHERE windowed = all_in_window) AS stddev_ns
+  list_stddev_samp(list(dur_ns ORDER BY step ASC) FILTER (WHERE windowed = all_in_window)) AS stddev_ns
 FROM timed
 GROUP BY ALL
 ORDER BY rep, rank, kind

@@ -28,45 +28,31 @@ WITH sample AS (
   WHERE timed
 ),
 
-placed AS (
-  SELECT
-    *,
-    row_number() OVER (PARTITION BY rep, rank, phase ORDER BY step ASC) AS turn,
-    count(*) OVER (PARTITION BY rep, rank, phase) AS turns
-  FROM sample
-  WHERE total_ns IS NOT NULL
-),
-
-middle AS (
+listed AS (
   SELECT
     rep, rank, phase,
+    count(*) AS steps,
     median(total_ns) AS median_ns,
     percentile_cont(0.75e0) WITHIN GROUP (ORDER BY total_ns) / 1.349e0
     - percentile_cont(0.25e0) WITHIN GROUP (ORDER BY total_ns) / 1.349e0 AS spread_ns,
-    median(CASE WHEN 2 * turn > turns + 1 THEN total_ns END)
-    - median(CASE WHEN 2 * turn <= turns + 1 THEN total_ns END) AS drift_ns
-  FROM placed
-  GROUP BY rep, rank, phase
+    list(total_ns ORDER BY step ASC) AS times
+  FROM sample
+  WHERE total_ns IS NOT NULL
+  GROUP BY ALL
 ),
 
 compared AS (
   SELECT
-    rep, rank, phase, middle.median_ns, middle.spread_ns, middle.drift_ns,
-    placed.total_ns - middle.median_ns AS beyond_ns,
-    placed.total_ns > 1.1e0 * middle.median_ns AND placed.total_ns > middle.median_ns + 3 * middle.spread_ns AS is_long
-  FROM placed
-  INNER JOIN middle USING (rep, rank, phase)
+    *,
+    list_filter(times, LAMBDA time: time > 1.1e0 * median_ns AND time > median_ns + 3 * spread_ns) AS long_times
+  FROM listed
 )
 
 SELECT
-  rep, rank, phase,
-  count(*) AS steps,
-  max(median_ns) AS median_ns,
-  max(spread_ns) AS spread_ns,
-  max(spread_ns) / nullif(max(median_ns), 0) AS spread_ratio,
-  count(CASE WHEN is_long THEN 1 END) AS long_steps,
-  sum(CASE WHEN is_long THEN beyond_ns ELSE 0.0e0 END) AS long_ns,
-  max(drift_ns) AS drift_ns
+  rep, rank, phase, steps, median_ns, spread_ns,
+  spread_ns / nullif(median_ns, 0) AS spread_ratio,
+  len(long_times) AS long_steps,
+  coalesce(list_sum([time - median_ns FOR time IN long_times]), 0.0e0) AS long_ns,
+  list_median(times[(steps + 1) // 2 + 1:]) - list_median(times[:(steps + 1) // 2]) AS drift_ns
 FROM compared
-GROUP BY ALL
 ORDER BY rep, rank, phase

@@ -4,7 +4,7 @@
 -- names no group, the ranks that do the same work count as one. Sending and receiving between two ranks is left out,
 -- and so is what only one rank has.
 --
--- Reads: collective, rank_peer, step, train_step
+-- Reads: collective, rank_peer, train_step
 -- Kept: yes
 -- Gives, one row per (rep, rank, position, name, group_name, place):
 --   rep         bigint   repetition
@@ -25,8 +25,7 @@ WITH event AS (
   SELECT
     rep, rank,
     CASE WHEN collective.group_name IS NULL THEN rank_peer.peers ELSE -1 END AS peers,
-    coalesce(step.source_step, step.kind_step) AS position,
-    collective.name,
+    train_step.position, collective.name,
     coalesce(collective.group_name, '') AS group_name,
     collective.kind, collective.dur_ns,
     row_number() OVER (
@@ -35,7 +34,6 @@ WITH event AS (
     ) AS place
   FROM collective
   INNER JOIN train_step USING (rep, rank, step)
-  INNER JOIN step USING (rep, rank, step)
   INNER JOIN rank_peer USING (rep, rank)
   WHERE
     collective.name IS NOT NULL

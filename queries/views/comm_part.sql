@@ -3,7 +3,7 @@
 -- Of ranks that recorded communication: every step; with op windows, the steps inside them in which anything was
 -- recorded. Whether an operator ran beside it is not known here, see step_part and step_split.
 --
--- Reads: collective, op, step, train_step
+-- Reads: collective, op, train_step
 -- Kept: yes
 -- Gives, one row per (rep, rank, step):
 --   rep                       bigint   repetition
@@ -20,11 +20,20 @@
 --   forward_backward_comm_ns  bigint   ns    communication in that phase
 --   tail_ns                   bigint   ns    phase behind BP; null when BP is not known
 --   tail_comm_ns              bigint   ns    communication in that phase
-WITH recorded AS (
+WITH having_step AS (
   SELECT
     rep, rank
   FROM collective
   WHERE step IS NOT NULL
+  GROUP BY ALL
+),
+
+recorded AS (
+  SELECT
+    rep, rank,
+    bool_or(train_step.in_window) AS has_window
+  FROM train_step
+  SEMI JOIN having_step USING (rep, rank)
   GROUP BY ALL
 ),
 
@@ -38,14 +47,10 @@ op_step AS (
 
 known AS (
   SELECT
-    rep, rank, step.step,
-    coalesce(step.source_step, step.kind_step) AS position,
-    train_step.kind, step.start_ns, step.fp_ns,
-    CASE WHEN step.fp_ns IS NOT NULL THEN step.bp_ns END AS bp_ns,
-    step.end_ns, train_step.in_window,
-    max(CASE WHEN train_step.in_window THEN 1 ELSE 0 END) OVER (PARTITION BY rep, rank) AS has_window
-  FROM step
-  INNER JOIN train_step USING (rep, rank, step)
+    rep, rank, train_step.step, train_step.position, train_step.kind, train_step.start_ns, train_step.fp_ns,
+    CASE WHEN train_step.fp_ns IS NOT NULL THEN train_step.bp_ns END AS bp_ns,
+    train_step.end_ns, train_step.in_window, recorded.has_window
+  FROM train_step
   INNER JOIN recorded USING (rep, rank)
 ),
 
@@ -111,4 +116,4 @@ SELECT
 FROM known
 INNER JOIN summed USING (rep, rank, step)
 LEFT JOIN op_step USING (rep, rank, step)
-WHERE known.has_window = 0 OR (known.in_window AND (summed.events > 0 OR op_step.step IS NOT NULL))
+WHERE NOT known.has_window OR (known.in_window AND (summed.events > 0 OR op_step.step IS NOT NULL))

@@ -4,7 +4,7 @@
 -- operators (view step_part); split, the profiler's own division (view rank_split); trace, phases of the step less the
 -- communication inside them (view comm_part); phase, phases whose communication was not recorded.
 --
--- Reads: comm_part, rank_peer, rank_split, step, step_part, step_phase, train_step
+-- Reads: comm_part, rank_peer, rank_split, step_part, train_step
 -- Kept: yes
 -- Gives, one row per (rep, rank, position, phase):
 --   rep       bigint   repetition
@@ -45,13 +45,14 @@ WITH phase_name AS (
   SELECT 'forward_backward' AS phase
   UNION ALL
   SELECT 'tail' AS phase
+  UNION ALL
+  SELECT 'compute' AS phase
 ),
 
 parts AS (
   SELECT
     step_part.rep, step_part.rank,
-    coalesce(step.source_step, step.kind_step) AS position,
-    phase_name.phase,
+    train_step.position, phase_name.phase,
     CASE phase_name.phase
       WHEN 'own' THEN step_part.dur_ns - step_part.exposed_ns - step_part.tail_ns
       WHEN 'step' THEN step_part.dur_ns
@@ -65,7 +66,7 @@ parts AS (
     END AS phase_ns,
     step_part.dur_ns AS step_ns
   FROM step_part
-  INNER JOIN step USING (rep, rank, step)
+  INNER JOIN train_step USING (rep, rank, step)
   INNER JOIN phase_name ON step_part.dur_ns IS NOT NULL
 ),
 
@@ -102,27 +103,17 @@ trace AS (
 
 plain AS (
   SELECT
-    rep, rank,
-    coalesce(step.source_step, step.kind_step) AS position,
-    step_phase.phase,
-    step_phase.total_ns AS phase_ns,
-    step.end_ns - step.start_ns AS step_ns
-  FROM step_phase
-  INNER JOIN step USING (rep, rank, step)
-  INNER JOIN train_step USING (rep, rank, step)
-  WHERE train_step.timed AND step_phase.phase <> 'whole'
-  UNION ALL
-  SELECT
-    train_step.rep, train_step.rank,
-    coalesce(step.source_step, step.kind_step) AS position,
-    phase_name.phase,
+    train_step.rep, train_step.rank, train_step.position, phase_name.phase,
     CASE phase_name.phase
+      WHEN 'until_bp' THEN CASE WHEN train_step.fp_ns IS NOT NULL THEN train_step.bp_ns - train_step.start_ns END
       WHEN 'step' THEN train_step.dur_ns
-      WHEN 'until_bp' THEN CASE WHEN step.fp_ns IS NOT NULL THEN step.bp_ns - step.start_ns END
+      WHEN 'data_wait' THEN train_step.fp_ns - train_step.start_ns
+      WHEN 'compute' THEN CASE WHEN train_step.bp_ns IS NULL THEN train_step.end_ns - train_step.fp_ns END
+      WHEN 'forward_backward' THEN train_step.bp_ns - train_step.fp_ns
+      WHEN 'tail' THEN CASE WHEN train_step.fp_ns IS NOT NULL THEN train_step.end_ns - train_step.bp_ns END
     END AS phase_ns,
     train_step.dur_ns AS step_ns
   FROM train_step
-  INNER JOIN step USING (rep, rank, step)
   INNER JOIN phase_name ON train_step.timed
 ),
 

@@ -15,22 +15,23 @@
 --   in_window    boolean  operators were being recorded, so the step time is inflated
 --   phase        varchar  data_wait | forward_backward | tail | compute | whole
 --   total_ns     bigint   ns    length of the phase
+--   step_ns      bigint   ns    length of the step
 WITH part AS (
   SELECT
-    rep, rank, step,
+    *,
     CASE WHEN fp_ns IS NULL THEN 'whole' ELSE 'data_wait' END AS phase,
     coalesce(fp_ns, end_ns) - start_ns AS total_ns
   FROM step
   UNION ALL
   SELECT
-    rep, rank, step,
+    *,
     CASE WHEN bp_ns IS NULL THEN 'compute' ELSE 'forward_backward' END AS phase,
     coalesce(bp_ns, end_ns) - fp_ns AS total_ns
   FROM step
   WHERE fp_ns IS NOT NULL
   UNION ALL
   SELECT
-    rep, rank, step,
+    *,
     'tail' AS phase,
     end_ns - bp_ns AS total_ns
   FROM step
@@ -38,8 +39,8 @@ WITH part AS (
 )
 
 SELECT
-  rep, rank, step, step.kind_step, step.kind, step.epoch, step.pipeline_id,
-  coalesce(step.in_window, FALSE) AS in_window,
-  part.phase, part.total_ns
-FROM step
-INNER JOIN part USING (rep, rank, step)
+  rep, rank, step, kind_step, kind, epoch, pipeline_id,
+  coalesce(in_window, FALSE) AS in_window,
+  phase, total_ns,
+  end_ns - start_ns AS step_ns
+FROM part

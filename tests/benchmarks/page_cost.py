@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from run_files import write
+from run_files import sealed, write
 
 from pipeprof.record.run import Manifest, Run
 
@@ -34,8 +34,7 @@ def make_run(folder, steps, ranks, chance=None):
     chance = chance or np.random.default_rng(1)
     for rank in range(ranks):
         _write_rank(run, rank, steps, chance)
-    run.save()
-    return run
+    return sealed(run)
 
 
 def _write_rank(run, rank, steps, chance):

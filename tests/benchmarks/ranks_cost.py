@@ -1,8 +1,10 @@
 """What a report on many ranks costs, as they were recorded and compacted: CPU seconds, peak memory, files.
 
 python tests/benchmarks/ranks_cost.py --ranks 64 256 1024
+python tests/benchmarks/ranks_cost.py --ranks 64 256 1024 4096 16384 --steps 1000 --events 0 --compacted
 
-Each report is a process of its own; the runs are those of test_bench_ranks.py.
+Each report is a process of its own; the runs are those of test_bench_ranks.py. Compacting a run of many rows also writes
+the answers that its report asks, which the next report reads. With `--compacted` there is no report before that.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from test_bench_ranks import make_run
+from run_files import sealed
+from test_bench_ranks import EVENTS, STEPS, make_run
 
 MIB = 1024  # KiB
 
@@ -46,13 +49,18 @@ def main():
     """Make runs of each size, and print what their reports and compactions cost."""
     asked = argparse.ArgumentParser()
     asked.add_argument("--ranks", type=int, nargs="+", default=[64, 256, 1024])
-    for ranks in asked.parse_args().ranks:
+    asked.add_argument("--steps", type=int, default=STEPS)
+    asked.add_argument("--events", type=int, default=EVENTS)
+    asked.add_argument("--compacted", action="store_true")
+    given = asked.parse_args()
+    for ranks in given.ranks:
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
             began = time.process_time()
-            make_run(run, ranks).save()
+            sealed(make_run(run, ranks, given.steps, given.events))
             line("made", ranks, (time.process_time() - began, 0), run)
-            line("report", ranks, cost("report", run), run)
+            if not given.compacted:
+                line("report", ranks, cost("report", run), run)
             line("compact", ranks, cost("compact", run), run)
             line("report, compacted", ranks, cost("report", run), run)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeprof.record.checksums import seal
 from pipeprof.record.schema import BY_NAME
 
 
@@ -17,3 +18,11 @@ def write(run, table, *, rep=0, rank=0, **columns):
     path = run.path / table / f"rep={rep}" / f"rank={rank}"
     path.mkdir(parents=True)
     pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path / "part-00000.parquet", compression="zstd")
+    run.manifest.tables[table] = run.manifest.tables.get(table, 0) + rows
+
+
+def sealed(run):
+    """The run, with the checksums of its files in its manifest, as a recording ends."""
+    seal(run)
+    run.save()
+    return run

@@ -1,0 +1,81 @@
+"""Answers of queries that are written down with a run, so that they need not be asked again; how they are written."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeprof.query import catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+Row = dict[str, Any]
+
+_TYPES = {"bigint": int, "integer": int, "double": float, "varchar": str, "boolean": bool}
+
+
+class Answers:
+    """Rows of queries by their names and parameters. While they are `filling`, an engine notes what it is asked."""
+
+    def __init__(self, *, filling: bool = False) -> None:
+        self._texts: dict[tuple[str, str], list[str]] = {}
+        self._filling = filling
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def find(self, name: str, params: Mapping[str, Any]) -> list[Row] | None:
+        """The rows, made anew for each who asks; None when they are not known, or do not fit the query's header."""
+        texts = self._texts.get((name, asked(params)))
+        if texts is None:
+            return None
+        columns, decoder = _form(name)
+        try:
+            return [dict(zip(columns, decoder.decode(text), strict=True)) for text in texts]
+        except (msgspec.MsgspecError, TypeError):  # TypeError: there is no text
+            return None
+
+    def note(self, name: str, params: Mapping[str, Any], rows: Sequence[Row]) -> None:
+        """Keep the rows while filling, if they read back equal: there is no text for infinity."""
+        if not self._filling:
+            return
+        place = name, asked(params)
+        try:
+            self._texts[place] = [msgspec.json.encode(list(row.values())).decode() for row in rows]
+        except (TypeError, ValueError, OverflowError):
+            return
+        if self.find(name, params) != list(rows):
+            del self._texts[place]
+
+    def written(self) -> Iterator[tuple[str, str, int, str]]:
+        """Query, parameters, place and text of all rows; place 0 says how many rows there are."""
+        for (name, params), texts in sorted(self._texts.items()):
+            yield name, params, 0, str(len(texts))
+            yield from ((name, params, place, text) for place, text in enumerate(texts, start=1))
+
+    def read(self, rows: Iterable[tuple[str, str, int, str]]) -> None:
+        """Take rows as they were `written`; an answer that is not whole is left out."""
+        numbers: dict[tuple[str, str], str] = {}
+        for name, params, place, text in rows:
+            if place == 0:
+                numbers[name, params] = text
+            else:
+                self._texts.setdefault((name, params), []).append(text)
+        found = {question: self._texts.get(question, []) for question in numbers}
+        self._texts = {place: texts for place, texts in found.items() if numbers[place] == str(len(texts))}
+
+
+def asked(params: Mapping[str, Any]) -> str:
+    """Parameters as text, the same whatever their order."""
+    return msgspec.json.encode(dict(params), order="deterministic").decode()
+
+
+@cache
+def _form(name: str) -> tuple[list[str], msgspec.json.Decoder[Any]]:
+    """The columns that a query gives, and what reads the text of a row: of no other types."""
+    gives = catalog.find(name).gives
+    types = tuple(_TYPES[field.type] | None for field in gives)
+    return [field.name for field in gives], msgspec.json.Decoder(tuple[types])  # type: ignore[valid-type]

@@ -1,0 +1,161 @@
+"""Answers kept with a run: a report from them is equal to one from the tables, and they are believed of nothing else."""
+
+import math
+import shutil
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipeprof.cli.compact import compacted
+from pipeprof.query import catalog
+from pipeprof.query.answers import Answers
+from pipeprof.query.engine import Engine
+from pipeprof.read.spool.finish import open_run
+from pipeprof.record import compact
+from pipeprof.record.run import load
+from pipeprof.report import build as report
+from pipeprof.report import kept
+from pipeprof.report.build import build, keep_answers
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+import page_cost
+import test_bench_ranks
+from run_files import sealed
+
+CAPTURES = Path(__file__).resolve().parents[2] / "real" / "captures"
+NAMES = ("2.10-graph", "2.10-ranks", "many-ranks", "long")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Recorded runs, one of many ranks with collectives and a straggler, and a long one."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name in NAMES[:2]:
+        shutil.copytree(CAPTURES / name, folder / name)
+        open_run(folder / name)
+        shutil.rmtree(folder / name / "spool", ignore_errors=True)
+        load(folder / name).save()
+    sealed(test_bench_ranks.make_run(folder / "many-ranks", 8))
+    page_cost.make_run(folder / "long", 301, 3)
+    return folder
+
+
+@pytest.fixture
+def run(made, tmp_path, monkeypatch):
+    """One of them that may be changed, where every run is a long one."""
+    monkeypatch.setattr(report, "MANY_ROWS", 1)
+    return lambda name: load(shutil.copytree(made / name, tmp_path / name))
+
+
+def by_tables(run):
+    return build(run, answers=Answers())
+
+
+def by_answers(run, monkeypatch):
+    """The report, if no table has to be asked for it."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "_asked", lambda _engine, name, _params: pytest.fail(f"{name} was asked"))
+        return build(run)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_report_from_the_answers_is_equal_to_one_from_the_tables(run, monkeypatch, name):
+    found = run(name)
+    found.manifest.state = "complete"
+    found.save()
+    assert keep_answers(found)
+    again = load(found.path)
+    expected = by_tables(again)
+    assert by_answers(again, monkeypatch) == expected
+    assert expected["steps"]["summary"]
+    assert name != "many-ranks" or [one["rank"] for one in expected["ranks"]["straggler"]["found"]] == [3]
+
+
+def test_what_they_do_not_say_is_asked_of_the_tables(run):
+    found = run("long")
+    keep_answers(found)
+    assert len(build(found)["steps"]["slowest"]) == 3 * 10
+    assert len(build(found, top=3)["steps"]["slowest"]) == 3 * 3
+
+
+def test_those_of_other_tables_or_other_queries_are_not_believed(run, monkeypatch):
+    found = run("long")
+    keep_answers(found)
+    assert kept.stored(load(found.path)) is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(kept, "_texts", lambda: "other queries")
+        assert kept.stored(load(found.path)) is None
+    changed = load(found.path)
+    changed.manifest.parts["step/rep=0/rank=0/part-00000.parquet"].sha256 = "0" * 64
+    assert kept.stored(changed) is None
+
+
+def test_answers_with_other_rows_than_the_queries_give_are_asked_anew(run):
+    found = run("long")
+    keep_answers(found)
+    table = pq.read_table(found.path / kept.TABLE / compact.COMPACT)
+    texts = [text if text.isdigit() else "[1]" for text in table.column("row_text").to_pylist()]
+    rows = table.set_column(table.column_names.index("row_text"), "row_text", [texts])
+    changed = compact.put(found.path, kept.TABLE, rows.cast(compact.schema_of(kept.TABLE)))
+    assert kept.stored(changed) is not None
+    assert build(changed)["steps"]["summary"] == by_tables(changed)["steps"]["summary"] != []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '[0, 0, 3, 4, 5.5, 6, "x", 8]', "[1e999]", None])
+def test_a_text_of_another_form_is_no_answer(text):
+    answers = Answers()
+    answers.read([("step/summary", "{}", 0, "1"), ("step/summary", "{}", 1, text)])
+    assert len(answers) == 1
+    assert answers.find("step/summary", {}) is None
+
+
+def test_compaction_keeps_them_and_asks_nothing(run, monkeypatch):
+    found = run("many-ranks")
+    keep_answers(found)
+    expected = by_tables(found)
+    with monkeypatch.context() as patch:
+        patch.setattr(report, "build", lambda *_, **__: pytest.fail("a report was made"))
+        compacted(found.path, lambda _text: None)
+    again = by_answers(load(found.path), monkeypatch)
+    assert again["ranks"] == expected["ranks"]
+    assert again["steps"] == expected["steps"]
+
+
+def test_compaction_makes_them_for_an_older_run(run, monkeypatch):
+    found = run("many-ranks")
+    compacted(found.path, lambda _text: None)
+    assert by_answers(load(found.path), monkeypatch)["ranks"]["phase_diff"]
+
+
+def test_a_short_run_and_one_that_is_not_complete_have_none(run, monkeypatch):
+    found = run("long")
+    with monkeypatch.context() as patch:
+        patch.setattr(report, "MANY_ROWS", sum(found.manifest.tables.values()) + 1)
+        assert not keep_answers(found)
+    found.manifest.state = "partial"
+    assert not keep_answers(found)
+    assert not found.files(kept.TABLE)
+
+
+def test_a_value_that_has_no_text_leaves_its_answer_out():
+    row = dict.fromkeys(field.name for field in catalog.find("step/variation").gives)
+    answers = Answers(filling=True)
+    answers.note("step/sync", {}, [])
+    answers.note("step/variation", {}, [row | {"long_ns": 0.1}])
+    answers.note("step/variation", {"other": 1}, [row | {"long_ns": math.inf}])
+    assert answers.find("step/sync", {}) == []
+    assert answers.find("step/variation", {})[0]["long_ns"] == 0.1
+    assert answers.find("step/variation", {"other": 1}) is None
+    assert answers.find("step/summary", {}) is None
+
+
+def test_an_answer_that_lost_a_row_is_left_out():
+    row = dict.fromkeys(field.name for field in catalog.find("step/variation").gives)
+    answers, cut = Answers(filling=True), Answers()
+    answers.note("step/variation", {}, [row, row])
+    answers.note("step/sync", {}, [])
+    cut.read([line for line in answers.written() if line[2] != 2])
+    assert cut.find("step/variation", {}) is None
+    assert cut.find("step/sync", {}) == []
