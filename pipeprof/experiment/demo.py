@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
 from pipeprof.escape import shell_word
+from pipeprof.report.words.data_wait import of_the_time
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _explain(content: dict[str, Any]) -> None:
     found, stages = content["diagnosis"], _stages(content)
     _fact("Median step", format_ns(_median_step(content)))
     _aside("from the end of the step before to its own end; half of the steps take longer")
-    _fact("Waiting for data", f"{format_ratio(found['data_wait_share'])} of the time")
+    _fact("Waiting for data", of_the_time(found, format_ratio))
     _aside("in the dataset iterator; from 20 % on it pays to look at the pipeline")
     print("\n  Each operator, from the source on, with the fill of the queue behind it:")
     print(f"  {'':<22}{'queue':>8}{'work per batch':>17}{'workers':>10}{'busy':>10}")
@@ -121,7 +122,10 @@ def _compare(slow: dict[str, Any], fixed: dict[str, Any]) -> bool:
     rows = [
         ("", "slow", "fixed"),
         ("median step", format_ns(before), format_ns(after)),
-        ("waiting for data", *(format_ratio(side["diagnosis"]["data_wait_share"]) for side in (slow, fixed))),
+        (
+            "waiting for data, steady state",
+            *(format_ratio(side["diagnosis"]["data_wait_share"]) for side in (slow, fixed)),
+        ),
         ("bottleneck of the pipeline", *(_bottleneck(side["diagnosis"]) for side in (slow, fixed))),
         ("work of the mask per batch", *_mask_work(slow, fixed)),
     ]

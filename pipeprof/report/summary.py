@@ -56,7 +56,10 @@ def _measured(run: Run) -> str:
         text += f" in {len(ranks)} processes"
     text += f", median step {format_ns(median_step_ns(training))}"
     shares = [row["data_wait_share"] for row in waits if row["kind"] == "train" and row["data_wait_share"] is not None]
-    return f"{text}; waiting for data took {format_ratio(max(shares))} of the time" if shares else text
+    most = "up to " if len(shares) > 1 else ""
+    return (
+        f"{text}; waiting for data took {most}{format_ratio(max(shares))} of the time in all steps" if shares else text
+    )
 
 
 def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 LOAD = "diagnose/load"
+SEEN = 0.0005  # two shares that differ by less are the same number where they are shown
 
 
 def evidence(
@@ -30,10 +31,10 @@ def on(code: str, **facts: Any) -> dict[str, Any]:
 
 
 def of_waiting(first: Row, whole_share: float | None) -> Iterator[dict[str, Any]]:
-    """The loop: how much it waits, how fast it goes, how fast it could go."""
+    """The loop: how much it waits, how fast it goes, how fast it could go. `whole_share`: in all steps of the rank."""
     steady = on("steady_batches", batches=first["batches"] or 0)
     yield evidence("data_wait", first["wait_share"], "share", LOAD, steady)
-    if whole_share is not None and abs(whole_share - first["wait_share"]) > 0.05:
+    if whole_share is not None and abs(whole_share - first["wait_share"]) >= SEEN:
         yield evidence("data_wait_whole", whole_share, "share", "step/data_wait", on("all_steps"))
     yield evidence("throughput", first["loop_rate"], "batches/s", LOAD, steady)
     if first["consumer_rate"] is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ COMPILED = "Gradients/"  # so begin names of backward operators in a compiled st
 COMPILES = 0.3  # of the warm-up spent compiling: from here on a compile cache is worth a word
 FEW = 0.10  # a warm-up below this share of the training time is no longer worth a word
 MANY = 1.5  # executions per step from which an operator type is several operators
+COPY = re.compile("_?(memcpy|copy(?!sign)|to_copy|tensormove)", re.IGNORECASE)  # so begin types that only move bytes
 OP = ("name", "type", "phase", "in_shapes", "share")
 
 
@@ -71,11 +73,13 @@ def compute(share: float, types: Sequence[Row], ops: Sequence[Row]) -> list[Advi
 
 
 def _cheaper(kind: Row, ops: Sequence[Row]) -> Advice:
-    """Fewer or cheaper operators of a type; of several the largest is named."""
+    """Fewer or cheaper operators of a type, or fewer copies; of several the largest is named."""
     largest = next((op for op in ops if (op["type"], op["phase"]) == (kind["type"], kind["phase"])), None)
     named = largest is not None and (largest["in_shapes"] or largest["name"] != kind["type"])
     facts = {name: kind[name] for name in ("type", "phase", "count_per_step", "share")}
     facts["largest"] = _named(largest) if largest is not None and named else None
+    if COPY.match((kind["type"] or "").rpartition("::")[2]):
+        return Advice("fewer_copies", kind["share"], facts)
     return Advice("fewer_of_type" if kind["count_per_step"] >= MANY else "cheaper_type", kind["share"], facts)
 
 

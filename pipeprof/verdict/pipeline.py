@@ -43,9 +43,8 @@ def diagnose(
     the middle of the winners is shown.
     """
     steady = [row for row in waits if row["kind"] == "train"]
-    whole = _worst_per_rep(steady)
     if not decided:
-        found = _without_pipeline(steady, whole)
+        found = _without_pipeline(steady, _worst_per_rep(steady))
         late = [row for row in sink if row["stage"]] if found["verdict"] == "input_bound" else []
         found["stage"] = _side(found, late)
         return found
@@ -58,7 +57,9 @@ def diagnose(
     found["rank"] = chosen.rank
     found["repetitions"] = {"agree": agree, "of": len(decided)}
     found["severity"] = _severity(chosen)
-    found["evidence"] += shown.of_waiting(rows[0], whole.get(chosen.rep))
+    whole = next((row["data_wait_share"] for row in steady if (row["rep"], row["rank"]) == place), None)
+    found["data_wait_share_all_steps"] = whole
+    found["evidence"] += shown.of_waiting(rows[0], whole)
     found["stage"] = _side(found, [row for row in sink if (row["rep"], row["rank"]) == place])
     if chosen.verdict == "consumer_bound":
         _clear(found, chosen, rows, loop_of(rows, cores))
@@ -194,6 +195,7 @@ def _empty(verdict: str, share: float | None) -> dict[str, Any]:
         "place": None,
         "facts": None,
         "data_wait_share": share,
+        "data_wait_share_all_steps": None,
         "headroom": None,
         "repetitions": None,
         "evidence": [],

@@ -27,7 +27,8 @@
 --   memory_bytes              bigint   bytes  allocated less freed, callees included; null when not recorded
 --   self_device_memory_bytes  bigint   bytes  as self_memory_bytes, on devices
 --   device_memory_bytes       bigint   bytes  as memory_bytes, on devices
---   computation               double   operations of all executions; null when not known
+--   computation               double   operations of the executions of which they are known; null when of none
+--   computation_count         bigint   how many these are
 WITH RECURSIVE executed AS (
   SELECT
     rep, rank, op_id,
@@ -105,7 +106,8 @@ SELECT
   CAST(sum(memory_bytes) AS BIGINT) AS memory_bytes,
   CAST(sum(self_device_memory_bytes) AS BIGINT) AS self_device_memory_bytes,
   CAST(sum(device_memory_bytes) AS BIGINT) AS device_memory_bytes,
-  sum(computation) AS computation
+  sum(computation) AS computation,
+  CAST(coalesce(sum(executions) FILTER (WHERE computation IS NOT NULL), 0) AS BIGINT) AS computation_count
 FROM keyed
 GROUP BY ALL
 ORDER BY rep, rank, key, category, on_device, in_shapes, stack

@@ -18,30 +18,31 @@
 --   $ascending  boolean  smallest first; unknown values are last either way
 --   $top        bigint   rows of each rank; 0 for all, -n for all but the last n
 -- Gives, one row per (rep, rank, position), in that order:
---   rep            bigint   repetition
---   rank           bigint   process rank
---   position       bigint   from 1, in the wanted order; of equals the first executed
---   op_id          bigint   the operator; null when added up
---   opr_id         varchar  its id in the source; null when added up
---   name           varchar  its name; null when added up
---   type           varchar  its type; all when all types are added up
---   count          bigint   executions
---   self_ns        double   ns      its time by $key, without operators it called
---   total_ns       double   ns      start to end, without operators it called
---   wait_ns        double   ns      start to the kernel's start; null when there was none
---   exec_ns        double   ns      kernel's start to end; null when there was none
---   share          double   0..1    self_ns / side_ns
---   cumulative_ns  double   ns      self_ns of this row and those above it
---   computation    double   operations of all its executions; null when not known
---   flops          double   operations per second: computation / self_ns
---   memory         double   bytes that all its executions read and wrote; null when not known
---   bandwidth      double   bytes per second: memory / self_ns
---   in_shapes      varchar  input shapes as text; null when added up
---   out_shapes     varchar  output shapes as text; null when added up
---   in_strides     varchar  strides of inputs that are not contiguous; null when added up
---   device         varchar  where it ran; null when added up
---   side_ns        double   ns      start to end of all operators of the side
---   all_rows       bigint   rows of this rank, also those that $top leaves out
+--   rep                bigint   repetition
+--   rank               bigint   process rank
+--   position           bigint   from 1, in the wanted order; of equals the first executed
+--   op_id              bigint   the operator; null when added up
+--   opr_id             varchar  its id in the source; null when added up
+--   name               varchar  its name; null when added up
+--   type               varchar  its type; all when all types are added up
+--   count              bigint   executions
+--   self_ns            double   ns      its time by $key, without operators it called
+--   total_ns           double   ns      start to end, without operators it called
+--   wait_ns            double   ns      start to the kernel's start; null when there was none
+--   exec_ns            double   ns      kernel's start to end; null when there was none
+--   share              double   0..1    self_ns / side_ns
+--   cumulative_ns      double   ns      self_ns of this row and those above it
+--   computation        double   operations of the executions of which they are known; null when of none
+--   flops              double   operations per second: computation / self_ns
+--   memory             double   bytes that all its executions read and wrote; null when not known
+--   bandwidth          double   bytes per second: memory / self_ns
+--   in_shapes          varchar  input shapes as text; null when added up
+--   out_shapes         varchar  output shapes as text; null when added up
+--   in_strides         varchar  strides of inputs that are not contiguous; null when added up
+--   device             varchar  where it ran; null when added up
+--   side_ns            double   ns      start to end of all operators of the side
+--   all_rows           bigint   rows of this rank, also those that $top leaves out
+--   computation_count  bigint   executions of which the operations are known
 WITH stepped AS (
   SELECT
     rep, rank, op.op_id, op.track,
@@ -123,6 +124,7 @@ added AS (
     min(op_id) AS first_op,
     min(place) AS place,
     CAST(sum(executions) AS BIGINT) AS executions,
+    CAST(coalesce(sum(executions) FILTER (WHERE computation IS NOT NULL), 0) AS BIGINT) AS computation_count,
     CASE $aggregate
       WHEN 'max' THEN max(self_ns) WHEN 'min' THEN min(self_ns) WHEN 'mean' THEN avg(self_ns) ELSE sum(self_ns)
     END AS self_ns,
@@ -199,7 +201,7 @@ SELECT
     PARTITION BY rep, rank ORDER BY shown.position ROWS UNBOUNDED PRECEDING
   ) AS cumulative_ns,
   shown.computation, shown.flops, shown.memory, shown.bandwidth, op_info.in_shapes, op_info.out_shapes,
-  op_info.in_strides, op_info.device, whole.side_ns, shown.all_rows
+  op_info.in_strides, op_info.device, whole.side_ns, shown.all_rows, shown.computation_count
 FROM shown
 INNER JOIN whole USING (rep, rank)
 LEFT JOIN op_info USING (rep, rank, op_id)

@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from statistics import median
 from typing import TYPE_CHECKING, Any
+
+from pipeprof.report.sections import sections
+from pipeprof.report.sections.block import focus_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +71,29 @@ def waiting(content: Content) -> Iterator[Pair]:
         yield "steps whose time counts", row["steps"], timed["timed_steps"]
         yield "summed time of the steps", row["step_ns"], timed["mean_ns"] * timed["timed_steps"]
         yield "share of waiting", row["data_wait_share"], row["fetch_wait_ns"] and row["fetch_wait_ns"] / row["step_ns"]
+
+
+def said_to_wait(content: Content, summary: str) -> Iterator[Pair]:
+    """The share of all steps as collect's summary, the sections and the first screen say it, each to its own digits.
+
+    A number without "in the steady state" beside it is that of all steps, too. Of several ranks the summary says the
+    largest, and the first screen may speak of another.
+    """
+    measured = {(row["rep"], row["rank"]): row["data_wait_share"] for row in content["steps"]["data_wait"]}
+    shares = [share for share in measured.values() if share is not None]
+    shown = {section.name: " ".join((*section.strong, *section.notes)) for section in sections(content)}
+    yield "collect's summary", f"{max(shares) * 100:.1f} %", _in_all_steps(summary)
+    yield "section on steps", f"{measured[focus_of(content)] * 100:.1f} %", _in_all_steps(shown["steps"])
+    screen = f"{content['first_screen']['sentence']} {content['first_screen']['cause']}"
+    if len(shares) == 1 and " % of the time" in screen:
+        yield "first screen", f"{shares[0] * 100:.{0 if shares[0] >= 0.1 else 1}f} %", _in_all_steps(screen)
+        yield "diagnosis", _in_all_steps(summary), _in_all_steps(shown["diagnosis"])
+
+
+def _in_all_steps(text: str) -> str:
+    """`38 %` of "32 % of the time in the steady state, 38 % in all steps" and of "38 % of the time"."""
+    found = re.search(r"([0-9.]+ %) of the time(?: in the steady state, ([0-9.]+ %) in all steps)?", text)
+    return (found[2] or found[1]) if found else "not said"
 
 
 def phases(content: Content) -> Iterator[Pair]:

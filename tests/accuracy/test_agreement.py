@@ -8,7 +8,19 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from agreement import batches, compared, evidence, longest, memory, operators, phases, pipelines, steps, waiting
+from agreement import (
+    batches,
+    compared,
+    evidence,
+    longest,
+    memory,
+    operators,
+    phases,
+    pipelines,
+    said_to_wait,
+    steps,
+    waiting,
+)
 from archive import unpack
 
 from pipeprof.query.engine import Engine
@@ -17,6 +29,7 @@ from pipeprof.read.spool.finish import open_run
 from pipeprof.report import html, markdown
 from pipeprof.report.build import build
 from pipeprof.report.sections import sections
+from pipeprof.report.summary import three_lines
 
 HERE = Path(__file__).parent
 REAL = HERE.parent / "real" / "captures"
@@ -59,6 +72,11 @@ def test_every_reason_is_a_number_of_the_stages(capture):
 
 def test_the_training_waits_for_one_share_of_its_time(capture):
     agree(waiting(capture[1]))
+
+
+def test_the_same_words_about_waiting_have_the_same_number_everywhere(capture):
+    run, content = capture
+    agree(said_to_wait(content, three_lines(run)[0]))
 
 
 def test_the_phases_are_the_step(capture):

@@ -132,6 +132,17 @@ def test_op_executions_lie_in_their_step(recorded, name):
     assert all(row["in_window"] and row["fp_source"] == "op" for row in with_bp)
 
 
+def test_gradients_in_pynative_have_the_operations_of_their_layers(recorded):
+    rows = recorded("loops.py", "pynative_loop").sql("""
+        SELECT DISTINCT op_info.name, phase, op_info.type, in_shapes, flops
+        FROM op JOIN op_info USING (rep, rank, op_id) WHERE type IN ('MatMul', 'ReluGrad')
+    """)
+    found = {row["name"]: int(row["flops"] or 0) for row in rows}
+    batch, one, two = 4, 2 * 8 * 16, 2 * 16 * 2  # of Dense(8, 16) and Dense(16, 2), for each row of the batch
+    assert [found[f"MatMul#{number}"] // batch for number in range(1, 6)] == [one, two, two, two, one]
+    assert found["ReluGrad#1"] == batch * 16
+
+
 def test_modules_of_a_pynative_step_are_blocks_that_hold_their_operators(recorded, pipeprof):
     recording = recorded("loops.py", "pynative_loop")
     rows = sorted(recording.sql("SELECT * FROM span WHERE category = 'cell'"), key=lambda row: int(row["start_ns"]))

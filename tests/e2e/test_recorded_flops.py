@@ -9,11 +9,12 @@ import pytest
 pytestmark = [pytest.mark.mindspore, pytest.mark.real]
 
 PUBLISHED = 8.2e9  # 4.1 billion multiply-adds
+SCHEDULE = ("--schedule", "wait=1,active=2,repeat=1")
 
 
 @pytest.mark.parametrize("mode", ["graph", "pynative"])
 def test_convolutions_of_resnet_50_have_the_published_operations(recorded, pipeprof, mode):
-    recording = recorded("resnet50.py", mode, options=("--schedule", "wait=1,active=2,repeat=1"))
+    recording = recorded("resnet50.py", mode, options=SCHEDULE)
     rows = recording.sql("""
         SELECT op.step, count(*) AS calls, sum(flops) AS operations FROM op
         JOIN op_info USING (rep, rank, op_id)
@@ -31,3 +32,19 @@ def test_convolutions_of_resnet_50_have_the_published_operations(recorded, pipep
     table = json.loads(done.stdout)["rows"]
     assert sum(row["computation"] for row in table) == pytest.approx(PUBLISHED * len(rows), rel=0.01)
     assert [row["flops"] for row in table] == sorted((row["flops"] for row in table), reverse=True)
+
+
+def test_gradients_of_resnet_50_in_pynative_have_the_operations_of_their_layers(recorded):
+    recording = recorded("resnet50.py", "pynative", options=SCHEDULE)
+    rows = recording.sql("""
+        SELECT type, phase, count(*) AS calls, count(flops) AS known, sum(flops) AS operations
+        FROM op JOIN op_info USING (rep, rank, op_id)
+        WHERE step = (SELECT min(step) FROM op) GROUP BY ALL
+    """)
+    found = {(row["type"], row["phase"]): row for row in rows}
+    sums = {key: int(float(row["operations"])) for key, row in found.items() if int(row["known"]) == int(row["calls"])}
+    first = 2 * 64 * 112 * 112 * 3 * 49  # the image has no gradient
+    layers = sums["Conv2D", "forward"]
+    assert sums["Conv2DBackpropFilter", "backward"] == layers == sums["Conv2DBackpropInput", "backward"] + first
+    assert sums["MatMul", "backward"] == 2 * sums["MatMul", "forward"]
+    assert sums["ReluGrad", "backward"] == sums["ReLU", "forward"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipeprof.read.flops import Call, Tensor, bytes_of, flops_of
 from pipeprof.read.mindspore_ops import op_type
+from pipeprof.read.spool.gradients import gradient_calls
 from pipeprof.read.spool.graph_files import load_graphs
 from pipeprof.read.spool.lines import Notes
 
@@ -35,6 +36,8 @@ class Amounts:
             process.damaged(note)
         self._calls = [call for event in process.all("operands") for call in _called(event)]
         self._numbered = _numbered(self._calls, placed)
+        self._gradients: dict[str, Call] = {}
+        self._gradients = gradient_calls(placed, self._call)
         self._known: dict[tuple[str, str | None], tuple[int | None, int | None]] = {}
 
     def of(self, item: Placed) -> tuple[int | None, int | None]:
@@ -47,7 +50,7 @@ class Amounts:
 
     def _call(self, item: Placed) -> Call | None:
         listed = _listed(item)
-        found = self._graphs.get(item.name) or self._numbered.get(item.name)
+        found = self._graphs.get(item.name) or self._numbered.get(item.name) or self._gradients.get(item.name)
         if found is not None:
             return found if listed is None or _agree(found, listed) else listed
         return None if listed is None else self._completed(listed)
@@ -97,6 +100,19 @@ def _numbered(calls: Sequence[Call], placed: Sequence[Placed]) -> dict[str, Call
         found = _ORDINAL.fullmatch(item.name)
         if found and item.phase == "forward":
             launched[found[1]].add(int(found[2]))
+    renamed = [call if call.type in launched else _as_product(call) for call in calls]
+    return _in_order(renamed, launched) | _in_order(calls, launched)
+
+
+def _as_product(call: Call) -> Call:
+    """A function for products of any rank, under the type that the CPU launches it as."""
+    if call.type not in ("MatMulExt", "BatchMatMulExt"):
+        return call
+    flat = all(len(tensor.shape or ()) == 2 for tensor in call.inputs)
+    return replace(call, type="MatMul" if flat else "BatchMatMul")
+
+
+def _in_order(calls: Sequence[Call], launched: Mapping[str, set[int]]) -> dict[str, Call]:
     called = Counter(call.type for call in calls)
     seen: Counter[str] = Counter()
     named = {}

@@ -150,7 +150,7 @@ def place(
             phases = [_phase_at(execution, known[index]) for execution in members]
         else:
             phases = _phases(members, step, None if step is None else last_update(step, updates))
-        names = _instance_names(members)
+        names = _instance_names(members, is_step=index is not None)
         placed.extend(
             Placed(execution, index, phase, name) for execution, phase, name in zip(members, phases, names, strict=True)
         )
@@ -236,15 +236,22 @@ def _fixed_phase(execution: Execution) -> str | None:
     return None
 
 
-def _instance_names(members: Sequence[Execution]) -> list[str]:
-    """Names that tell instances apart: a bare PyNative name (`MatMul`) gets its ordinal within the step."""
+def _instance_names(members: Sequence[Execution], *, is_step: bool) -> list[str]:
+    """Names that tell instances apart: a bare PyNative name (`MatMul`) gets its ordinal within the step.
+
+    PyNative gives one name to gradients of several layers, too: from the second shapes in a step on these are numbered.
+    """
     seen: Counter[str] = Counter()
+    forms: dict[str, dict[str | None, int]] = defaultdict(dict)
     names = []
     for execution in members:
         name = execution.name
         if "/" not in name and "-op" not in name:
             seen[name] += 1
             name = f"{name}#{seen[execution.name]}"
+        elif is_step:
+            form = forms[name].setdefault(execution.shapes, len(forms[name]) + 1)
+            name = name if form == 1 else f"{name}#{form}"
         names.append(name)
     return names
 

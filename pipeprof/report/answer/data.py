@@ -16,6 +16,7 @@ from pipeprof.report.answer.shape import (
     unopposed,
     with_kind,
 )
+from pipeprof.report.words.data_wait import of_the_time
 from pipeprof.units import format_ns
 
 MINDSPORE = "/site-packages/mindspore/"  # code of its own sources: no place where a user could change something
@@ -79,21 +80,21 @@ def _sentence(content: dict[str, Any]) -> str:
             "Probably input-bound: the queue in front of the training is mostly empty. How long the training waits was "
             "not recorded."
         )
-    share = percent(found["data_wait_share"])
+    waits = of_the_time(found)
     rank = found["rank"]
     who = f" (rank {rank}, which waits longest)" if rank is not None and has_several_ranks(content) else ""
     if found["verdict"] == "input_bound":
-        return f"Input-bound: the training waits for data {share} of the time{who}."
+        return f"Input-bound: the training waits for data {waits}{who}."
     if found["rule"] == "gil":
         return (
             "The data is ready in time, but Python code of the data pipeline slows the training down: both need the "
-            f"interpreter's lock (GIL). The training waits for data {share} of the time{who}."
+            f"interpreter's lock (GIL). The training waits for data {waits}{who}."
         )
     if found["rule"] == "shared_cpu":
-        return f"{_short_of_cpu(found)} The training waits for data {share} of the time{who}."
+        return f"{_short_of_cpu(found)} The training waits for data {waits}{who}."
     return (
         "Balanced: the data pipeline and the training are about equally fast; the training waits for data "
-        f"{share} of the time{who}."
+        f"{waits}{who}."
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import Answer, at_most, joined, percent, sentence, unopposed
+from pipeprof.report.words.data_wait import of_the_time
 from pipeprof.report.words.passes import repeated
 from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_count, format_ns
@@ -114,9 +115,7 @@ def _type(kind: dict[str, Any]) -> str:
 
 def _data(found: dict[str, Any]) -> str:
     if found["verdict"] == "consumer_bound" and found["data_wait_share"] is not None:
-        return (
-            f" The data is ready in time (the training waits for it {percent(found['data_wait_share'])} of the time)."
-        )
+        return f" The data is ready in time (the training waits for it {of_the_time(found)})."
     return ""
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import Answer, capital, measured, percent, sentence, unopposed
+from pipeprof.report.words.data_wait import of_the_time
 
 HIGH_WAIT = 0.2
 
@@ -15,7 +16,7 @@ def answer(content: dict[str, Any]) -> Answer:
     found, run = content["diagnosis"], content["run"]
     given = Answer("", confidence=None)
     if found["verdict"] == "consumer_bound":
-        given.sentence = _in_time(found["data_wait_share"])
+        given.sentence = _in_time(found)
         given.cause = "What the steps spend their time on is unknown: no operators were recorded."
         given.confidence = found["confidence"]
         given.confidence_reason = doubts.reason(found["doubt_facts"]) or f"the data was in time: {unopposed(content)}"
@@ -33,12 +34,12 @@ def answer(content: dict[str, Any]) -> Answer:
     return given
 
 
-def _in_time(share: float | None) -> str:
-    if share is None:
+def _in_time(found: dict[str, Any]) -> str:
+    if found["data_wait_share"] is None:
         return (
             "Probably not input-bound: batches wait for the training in its queue. How long it waits was not recorded."
         )
-    return f"Not input-bound: the step itself limits. The training waits for data only {percent(share)} of the time."
+    return f"Not input-bound: the step itself limits. The training waits for data only {of_the_time(found)}."
 
 
 def _spare(given: Answer, found: dict[str, Any]) -> None:

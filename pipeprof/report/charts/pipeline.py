@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
@@ -61,8 +62,8 @@ def boxes_of(ops: Sequence[Row], code: Mapping[int, str | None]) -> list[Row]:
     """
     by_id = {op["op_id"]: op for op in ops}
     level: dict[int, int] = {}
-    for op_id in sorted(by_id):  # consumers have smaller numbers
-        level[op_id] = max((level.get(other, 0) + 1 for other in by_id[op_id]["consumers"] if other < op_id), default=0)
+    for op_id in _consumers_first(by_id):
+        level[op_id] = max((level[other] + 1 for other in by_id[op_id]["consumers"] if other in level), default=0)
     deepest = max(level.values())
     beside = {depth: [op_id for op_id in sorted(level) if level[op_id] == depth] for depth in range(deepest + 1)}
     return [
@@ -74,6 +75,15 @@ def boxes_of(ops: Sequence[Row], code: Mapping[int, str | None]) -> list[Row]:
         for depth, own in beside.items()
         for at, op_id in enumerate(own)
     ]  # fmt: skip
+
+
+def _consumers_first(by_id: Mapping[int, Row]) -> list[int]:
+    """Each operator behind those that it feeds, whatever their numbers; by number where they feed each other."""
+    graph = {op_id: [other for other in op["consumers"] if other in by_id] for op_id, op in by_id.items()}
+    try:
+        return list(TopologicalSorter(graph).static_order())
+    except CycleError:
+        return sorted(by_id)
 
 
 def _written(op: Row, place: str | None, columns: int) -> Row:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.ops.content import shapes_of
 from pipeprof.units import format_bytes, format_ns, format_ratio
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
 NOT_KNOWN = "N/A"
 _PREFIXES = " KMGTPEZY"
+MOST_PARTLY = 5  # rows that are named
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -20,6 +24,18 @@ def amount(value: float | None, unit: str) -> str:
     while abs(scaled) >= 999.995 and power < len(_PREFIXES) - 1:
         scaled, power = scaled / 1000, power + 1
     return f"{scaled:.2f} {_PREFIXES[power].strip()}{unit}"
+
+
+def partly_known(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What stands below a table: of which rows the operations are those of only some of the executions."""
+    partly = [row for row in rows if 0 < (row.get("computation_count") or 0) < row["count"]]
+    said = [
+        f"{row['computation_count']} of {row['count']} executions of {row['name'] or NOT_KNOWN}"
+        for row in partly[:MOST_PARTLY]
+    ]
+    if len(partly) > MOST_PARTLY:
+        said.append(f"some of {len(partly) - MOST_PARTLY} more rows (`computation_count` in --format json)")
+    return [line(f"FLOPs are known for {', '.join(said)}: computation and FLOPS count only these")] if said else []
 
 
 def size(value: float | None, per: str = "") -> str:

@@ -51,6 +51,8 @@ def show(console: Console, content: Content) -> None:
         else:
             block = _groups(part)
         print_block(console, block, shows_all=SHOWS_ALL)
+        for sentence in cells.partly_known(part.rows):
+            console.print(Text(sentence))
         if part.hidden:
             console.print(f"{part.hidden} more: --top 0 shows all")
     for title, value in content.footer.items():

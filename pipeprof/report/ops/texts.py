@@ -80,6 +80,7 @@ def markdown_text(content: Content) -> str:
         names = list(dict.fromkeys(name for row in part.rows for name in row if name not in _HIDDEN))
         rows = [[_cell(name, row.get(name)) for name in names] for row in part.rows]
         lines += ["", *markdown.table(Block(names, rows))]
+        lines += [text for sentence in cells.partly_known(part.rows) for text in ("", escape.markdown(sentence))]
     return "\n".join(lines).strip("\n") + "\n"
 
 

@@ -18,7 +18,7 @@ PHASES = {
     "whole": "whole step",
 }
 TRACE = {
-    "data_wait": "waiting for the batch", "launch": "until the first operator", "forward": "forward",
+    "data_wait": "until the batch is there", "launch": "until the first operator", "forward": "forward",
     "backward": "backward", "forward_backward": "forward+backward", "gradients": "work on the gradients",
     "optimizer": "optimizer", "after": "after the optimizer", "tail": "tail",
     "before_forward": "before the forward pass",

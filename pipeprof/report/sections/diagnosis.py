@@ -9,6 +9,7 @@ from pipeprof.report.answer.shape import capital
 from pipeprof.report.answer.step import LIMITS
 from pipeprof.report.sections.block import Section
 from pipeprof.report.sections.stragglers import straggler_sentences
+from pipeprof.report.words.data_wait import of_the_time
 from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_ns, format_ratio
 
@@ -48,11 +49,10 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
     """The answer first, then the numbers it rests on, what to try, and what other programs would name."""
     found = content["diagnosis"]
     section = Section("Diagnosis")
-    share = found["data_wait_share"]
     besides = {"gil": LOCKED, "shared_cpu": SHORT_OF_CPU} if found["verdict"] == "balanced" else {}
     text = besides.get(found["rule"], VERDICTS[found["verdict"]])
-    if share is not None:
-        text = f"{text} ({_waits(found, share)})"
+    if found["data_wait_share"] is not None:
+        text = f"{text} ({_waits(found)})"
     elif found["verdict"] != "not_measured":
         text = f"Probably {text[0].lower()}{text[1:]}"
     section.strong.append(text)
@@ -80,10 +80,10 @@ def diagnosis_section(content: dict[str, Any]) -> Section:
     return section
 
 
-def _waits(found: dict[str, Any], share: float) -> str:
+def _waits(found: dict[str, Any]) -> str:
     """The share of the time in which the loop waits."""
-    shown = format_ratio(share)
-    return f"{shown} of its time" if found["verdict"] == "input_bound" else f"the loop waits {shown} of its time"
+    shown = of_the_time(found, format_ratio)
+    return shown if found["verdict"] == "input_bound" else f"the loop waits {shown}"
 
 
 def _data_wait(section: Section, found: dict[str, Any]) -> None:

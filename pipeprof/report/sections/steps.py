@@ -51,6 +51,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
             Block(("kind", "steps", "mean", "median", "p90", "max", "std dev"), rows, frozenset(range(1, 7)))
         )
     parted = _trace(section, rows_at(steps["trace"], focus))
+    _waiting(section, content, focus)
     phases = [
         [PHASES[row["phase"]], str(row["steps"]), *times(row), format_ratio(row["share"])]
         for row in sorted(rows_at(steps["phases"], focus), key=lambda row: list(PHASES).index(row["phase"]))
@@ -132,6 +133,23 @@ def _trace(section: Section, rows: Sequence[dict[str, Any]]) -> bool:
     slower = "" if first["inflation"] is None else f", which take {first['inflation']:.2f} times as long"
     section.notes.append(f"{said} with recorded operators{slower}")
     return True
+
+
+def _waiting(section: Section, content: dict[str, Any], focus: tuple[int, int]) -> None:
+    """The number of collect's summary, and the one that the diagnosis goes by where that is another."""
+    found = content["diagnosis"]
+    for row in rows_at(content["steps"]["data_wait"], focus):
+        if row["data_wait_share"] is None:
+            continue
+        shown, steps = format_ratio(row["data_wait_share"]), format_count(row["steps"], "step")
+        which = "warm-up left out" if row["kind"] == "train" else "all of them warm-up"
+        text = f"waiting for data, inside the dataset iterator: {shown} of the time in all steps ({steps}, {which})"
+        steady = format_ratio(found["data_wait_share"])
+        if found.get("data_wait_share_all_steps") == row["data_wait_share"] and steady != shown:
+            text += (
+                f"; {steady} in the steady state, after the first quarter of each iterator: the diagnosis goes by that"
+            )
+        section.notes.append(text)
 
 
 def _syncs(section: Section, rows: Sequence[dict[str, Any]]) -> None:

@@ -60,7 +60,7 @@ def _split(split: dict[str, float]) -> str:
              for name, words in (("reading", "reading"), ("preparing", "preparing"), ("hand_over", "handing over"))
              if split[name] > 0]  # fmt: skip
     of_them = f": {', '.join(parts)}" if parts else ""
-    return f"The loop waits for data {format_ratio(split['wait'])} of its time{of_them}"
+    return f"In the steady state the loop waits for data {format_ratio(split['wait'])} of its time{of_them}"
 
 
 def _curve(curve: list[dict[str, Any]]) -> Block:

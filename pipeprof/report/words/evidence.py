@@ -96,7 +96,7 @@ def _collective(facts: Facts) -> str:
 
 WHAT: dict[str, Callable[[Facts], str]] = {
     "data_wait": _of("time waiting for data"),
-    "data_wait_whole": _of("time waiting for data, start included"),
+    "data_wait_whole": _of("time waiting for data in all steps"),
     "throughput": _of("throughput of the training"),
     "consumer_throughput": _of("maximum throughput of the training itself"),
     "work_per_batch": _of("work per batch in {op}"),
@@ -131,9 +131,9 @@ WHAT: dict[str, Callable[[Facts], str]] = {
     "waits_for_rank": _of("time per step that each other rank waits for rank {rank}"),
 }
 BASIS: dict[str, Callable[[Facts], str]] = {
-    "steady_batches": lambda facts: f"{batches(facts['batches'])}, after the first quarter",
+    "steady_batches": lambda facts: f"{batches(facts['batches'])} of the steady state, after the first quarter",
     "batches": lambda facts: batches(facts["batches"]),
-    "all_steps": lambda _: "all steps",
+    "all_steps": lambda _: "all steps but warm-up and those with recorded operators",
     "steps": lambda facts: format_count(facts["steps"], "step"),
     "steps_of_rank": lambda facts: f"{format_count(facts['steps'], 'step')}, rank {facts['rank']}",
     "without_data_wait": lambda _: "without its wait for data",

@@ -55,11 +55,28 @@ def _identified(op: Facts) -> str:
     return f"{op['type'] or 'operator'}{name}{inputs}{site}"
 
 
-def _of_type(facts: Facts) -> str:
-    alone = facts["count_per_step"] < ALONE
-    which = f"; the largest: {described(facts['largest'])}" if facts["largest"] and not alone else ""
+def _share_of_type(facts: Facts) -> str:
+    which = f"; the largest: {described(facts['largest'])}" if facts["largest"] and not _is_alone(facts) else ""
     phase = "" if facts["phase"] == "other" else f", {facts['phase']}"
-    share = f"{format_ratio(facts['share'])} of the step{phase}{which}"
+    return f"{format_ratio(facts['share'])} of the step{phase}{which}"
+
+
+def _is_alone(facts: Facts) -> bool:
+    return bool(facts["count_per_step"] < ALONE)
+
+
+def _of_copies(facts: Facts) -> str:
+    what = f"`{facts['type']}` takes"
+    if facts["count_per_step"] >= MANY:
+        what = f"{facts['count_per_step']:,.0f} {facts['type']} per step take"
+    return (
+        "copy memory less: keep tensors on the device and in the layout in which they are used, copy several at once, "
+        f"or while operators compute (pinned memory, non-blocking copies): {what} {_share_of_type(facts)}"
+    )
+
+
+def _of_type(facts: Facts) -> str:
+    alone, share = _is_alone(facts), _share_of_type(facts)
     if facts["count_per_step"] < MANY:
         called = _identified(facts["largest"]) if facts["largest"] and alone else f"`{facts['type']}`"
         return f"make {called} cheaper: {share}"
@@ -115,6 +132,7 @@ def _slow_rank(facts: Facts) -> str:
 WORDS: dict[str, Callable[[Facts], str]] = {
     "cheaper_type": _of_type,
     "fewer_of_type": _of_type,
+    "fewer_copies": _of_copies,
     "cheaper_operator": lambda facts: f"make this operator cheaper: {described(facts['op'])}",
     "fewer_bits": lambda facts: (
         "compute with fewer bits (float16 or bfloat16; in MindSpore by mindspore.amp), or on a faster device: "

@@ -77,15 +77,14 @@ def test_the_innermost_frames_split_a_name(ask):
     assert by_stack(0) == [("", 4, 15)]
 
 
-def test_operations_are_those_of_all_executions(ask):
+def test_operations_are_those_of_the_executions_of_which_they_are_known(ask):
     tables = {
         "op_info": [info(1, "mm", flops=100), info(2, "mm", flops=10), info(3, "relu"), info(4, "mm")],
         "op": [op(1, 1, 1), op(1, 1, 1), op(2, 1, 1), op(3, 1, 1), op(4, 1, 1)],
     }
-    found = ask(
-        "op/key_averages", tables, give="key computation", group_by="name", stack_depth=0, python_functions=True
-    )
-    assert found == [("mm", 210.0), ("relu", None)]
+    give = "key computation computation_count count"
+    found = ask("op/key_averages", tables, give=give, group_by="name", stack_depth=0, python_functions=True)
+    assert found == [("mm", 210.0, 3, 4), ("relu", None, 0, 1)]
 
 
 def test_device_rows_have_device_time_alone(ask):

@@ -65,6 +65,13 @@ def test_unknown_values_are_last_either_way_and_ties_in_order_of_execution(ask):
     assert order(order_by="count") == [0, 1, 2, 3]
 
 
+def test_executions_of_which_the_operations_are_known_are_counted(ask):
+    give = "type count computation_count"
+    assert ask("op/profile_analyze", TABLES, give=give, **{**ASK, "by": "type", "aggregate": "sum"}) == [
+        ("conv", 2, 2), ("copy", 2, 1),
+    ]  # fmt: skip
+
+
 def test_added_up_amounts_skip_what_is_not_known_but_a_mean_divides_by_all(ask):
     give = "type count self_ns computation memory"
     added = {**ASK, "by": "type"}

@@ -169,6 +169,14 @@ def test_operators_are_added_up_by_type(call):
     assert (every["type"], every["count"], every["computation"]) == ("all", 4, 3250)
 
 
+def test_a_sum_of_some_of_the_executions_says_of_how_many(call):
+    said = "FLOPs are known for 2 of 4 executions of all: computation and FLOPS count only these"
+    assert said in " ".join(call("--aggregate", "sum").split())
+    assert said in call("--aggregate", "sum", "--format", "markdown")
+    assert rows(call, "--aggregate", "sum")[0]["computation_count"] == 2
+    assert "FLOPs are known" not in call("--aggregate-by", "type", "--aggregate", "sum")
+
+
 def test_copies_have_lines_of_their_own(call):
     total = json.loads(call("--copy-time", "--format", "json"))["total"]
     assert total["copy_time_ns"] == total["copy_time_mean_ns"] == pytest.approx(2000)

@@ -92,8 +92,15 @@ def test_gradients_of_a_convolution_are_those_of_its_layer(process):
 
 
 def test_calls_are_those_launches_when_each_step_launched_as_many(process):
-    items = [placed("MatMul#1"), placed("MatMul#2"), placed("MatMul#3", "backward")]
+    items = [placed("MatMul#1"), placed("MatMul#2"), placed("Mul#1", "backward")]
     assert amounts(process, items, [PRODUCT], [0, 0]) == [(128, 4 * (16 + 64 + 4))] * 2 + [(None, None)]
+
+
+def test_a_product_of_any_rank_is_launched_as_one_of_matrices_or_of_batches(process):
+    batch = ["MatMulExt", [[FLOAT, [4, 1, 16]], [FLOAT, [1, 16, 8]]], [[FLOAT, [4, 1, 8]]], []]
+    items = [placed("MatMul#1"), placed("MatMul#2"), placed("BatchMatMul#1")]
+    calls = amounts(process, items, [PRODUCT, ["MatMulExt", *PRODUCT[1:]], batch], [0, 1, 2])
+    assert [flops for flops, _ in calls] == [128, 128, 2 * 4 * 8 * 16]
 
 
 def test_calls_are_not_shared_out_among_another_number_of_launches(process):

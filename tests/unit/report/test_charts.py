@@ -51,6 +51,22 @@ def test_boxes_stand_above_what_they_feed_and_branches_beside_each_other():
     assert boxes[3]["text"][-1] == "a.py:1"
 
 
+@pytest.mark.parametrize(
+    ("edges", "rows"),
+    [
+        (((0, []), (1, [0]), (2, [1]), (3, [4]), (4, [1])), {0: 3, 1: 2, 2: 1, 4: 1, 3: 0}),
+        (((0, []), (1, [0, 2]), (2, [1])), {0: 2, 1: 1, 2: 0}),  # two that feed each other
+    ],
+)
+def test_boxes_stand_above_what_they_feed_whatever_their_numbers(edges, rows):
+    ops = [
+        {"op_id": op_id, "op_type": "Op", "name": None, "workers": 1, "inlined": False, "consumers": consumers,
+         "queue": None, "service": None}
+        for op_id, consumers in edges
+    ]  # fmt: skip
+    assert {box["op"]: box["row"] for box in pipeline.boxes_of(ops, {})} == rows
+
+
 def test_one_long_first_step_does_not_flatten_the_chart_of_all_of_it(make_run):
     lengths = [2000, *[10] * 19]
     rows = [

@@ -21,13 +21,13 @@ def content(verdict, rule, share, op_id=1):
 READY = (
     "Balanced: the data is ready in time, but its Python holds the interpreter's lock (GIL) that the training needs too"
 )
-WAITS = "(the loop waits 12.0 % of its time)"
+WAITS = "(the loop waits 12.0 % of the time)"
 
 
 @pytest.mark.parametrize(
     ("verdict", "rule", "first"),
     [
-        ("input_bound", "utilisation", "Input-bound: the training waits for its data (12.0 % of its time)"),
+        ("input_bound", "utilisation", "Input-bound: the training waits for its data (12.0 % of the time)"),
         ("consumer_bound", "consumer", f"Not input-bound: the data is ready in time {WAITS}"),
         ("balanced", "utilisation", f"Balanced: the data pipeline and the training are equally fast {WAITS}"),
         ("balanced", "gil", f"{READY} {WAITS}"),

@@ -24,7 +24,7 @@ def section(**more):
 
 def test_the_wait_is_split_and_the_best_cache_named():
     assert section().strong == [
-        "The loop waits for data 42.0 % of its time: 40.0 % for reading, 2.0 % for preparing",
+        "In the steady state the loop waits for data 42.0 % of its time: 40.0 % for reading, 2.0 % for preparing",
         "Best cache: of 1.00 MiB, in memory, after MapOp 2 decode (train.py:9): predicted x1.66",
     ]
     assert "No cache that leaves the data as it is would bring 2 % or more" in section(best=None).strong

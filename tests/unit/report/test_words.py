@@ -129,6 +129,16 @@ def test_advice_on_the_step_ends_with_its_bound():
     assert text.startswith("make `Mul` cheaper: 50.0 % of the step")
 
 
+def test_copies_are_not_to_be_fused():
+    kind = {"type": "Memcpy", "phase": "other", "count_per_step": 120.0, "share": 0.3, "largest": None}
+    _, (text,) = network.worded([{"code": "fewer_copies", "share": 0.3, "facts": kind}])
+    assert text.startswith("copy memory less: keep tensors on the device")
+    assert "120 Memcpy per step take 30.0 % of the step; a step becomes at most 1.43 times as fast" in text
+    assert "fused" not in text
+    _, (text,) = network.worded([{"code": "fewer_copies", "share": 0.3, "facts": kind | {"count_per_step": 1.0}}])
+    assert "`Memcpy` takes 30.0 % of the step" in text
+
+
 @pytest.mark.parametrize(
     ("share", "words"), [(0.4, "a step becomes at most 1.67 times"), (1.0, "it is the whole step")]
 )

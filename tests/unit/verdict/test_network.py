@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.verdict.network import ENOUGH, LEAD, PARTS, WARMUP_SHARE, diagnose_network
+from pipeprof.verdict.network_advice import compute
 from pipeprof.verdict.network_ops import LEAST_GROWTH
 from pipeprof.verdict.network_ranks import ERRORS, LEAST_SHARE, LEAST_STEPS, slowest_rank
 
@@ -284,3 +285,16 @@ def test_times_of_a_step_that_shares_its_cores_are_doubted_and_no_growth_is_said
     assert crowded["confidence"] == grades[grades.index(alone["confidence"]) + 1]
     assert crowded["doubts"] == [*alone["doubts"], beside[0]]
     assert crowded["growing_ops"] is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("Memcpy", "fewer_copies"), ("aten::copy_", "fewer_copies"), ("aten::_to_copy", "fewer_copies"),
+        ("TensorMove", "fewer_copies"), ("MemcpyAsync", "fewer_copies"), ("aten::copysign", "fewer_of_type"),
+        ("MatMul", "fewer_of_type"), (None, "fewer_of_type"),
+    ],
+)  # fmt: skip
+def test_copies_are_advised_on_as_copies(kind, code):
+    row = {"type": kind, "phase": "other", "count_per_step": 40.0, "share": 0.4}
+    assert compute(0.6, [row], [])[0].code == code
