@@ -182,6 +182,13 @@ def test_where_removing_the_pipeline_may_bring_nothing_the_first_sentence_gives_
     assert ("1.0 to 1.28 times as fast" in said) is equal
 
 
+@pytest.mark.parametrize(("stage", "hint"), [("consumer", True), ("MapOp", False)])
+def test_a_loop_that_may_lose_cores_to_its_pipeline_is_told_how_to_measure_it(stage, hint):
+    doubt = {"code": "shares_cpu", "op": {"op_id": 0, "op_type": stage, "name": None}, "share": 0.05, "times": 1.07}
+    assert "without it about 1.07 times as fast" in reason([doubt])
+    assert ("`pipeprof headspace` measures it" in reason([doubt])) is hint
+
+
 def test_where_it_may_bring_nothing_measuring_comes_before_either_action():
     facts = [{"fact": "pipeline_share", "value": 0.09}, {"fact": "freed", "value": 1.12}]
     cheaper = {**sharing(facts)["suggestions"][0], "code": "cheaper_rows", "gain_high": None,
