@@ -134,7 +134,7 @@ _NUMBERS: dict[str, Callable[[Facts], dict[str, Any]]] = {
     "prefilled": lambda facts: {"op": _who(facts.first), "times": facts.over_capacity},
     "holds_lock": lambda facts: {"share": facts.gil_share},
     "untimed_cpu": lambda facts: {"op": _who(facts.untimed_worker), "cores": facts.untimed_cores},
-    "shares_cpu": lambda facts: {"share": facts.pipeline_share, "times": facts.freed},
+    "shares_cpu": lambda facts: {"op": _who(facts.first), "share": facts.pipeline_share, "times": facts.freed},
     "other_load": lambda facts: {"other_cores": facts.others_share * facts.cores, "cores": facts.cores},
     "indirect": lambda facts: {"op": _who(facts.first)},
 }

@@ -1,6 +1,6 @@
-"""How often the verdict on the first steps of a recording is the one on all of it: python -m tests.benchmarks.early_verdict [STEPS]
+"""How often the verdict on the first steps of a recording is the one on all of it: python -m tests.benchmarks.early_verdict [STEPS | SECONDSs]
 
-Over the labelled recordings that have at least twice as many training steps. The same: equal verdict, and the same
+Over the labelled recordings that have at least twice as many training steps, or seconds of steps that are no warm-up. The same: equal verdict, and the same
 operator. A line for each that differs, then the shares.
 """
 
@@ -24,17 +24,28 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (ROOT / "tests" / "accuracy" / "captures", ROOT / "tests" / "real_trainings" / "captures")
 
 
-def compared(path: Path, steps: int):
+def compared(path: Path, first: str):
     """(name, steps, verdict and operator of the first, of all); None of a recording that is too short."""
     with tempfile.TemporaryDirectory(prefix="early-") as folder:
         unpack(path, Path(folder))
         run = load(folder)
-        trained = sum(row["kind"] in ("warmup", "train") for row in store.read(run, "step").to_pylist())
-        if trained < 2 * steps:
+        rows = [row for row in store.read(run, "step").to_pylist() if row["kind"] in ("warmup", "train")]
+        trained, steps = len(rows), steps_of(rows, first)
+        if steps is None:
             return None
         whole = asked(run)
         first_steps(run, steps)
         return path.name.partition(".")[0], trained, asked(run), whole
+
+
+def steps_of(rows, first):
+    """How many steps to keep; None when there are not twice as many, or as much time."""
+    if not first.endswith("s"):
+        return int(first) if len(rows) >= 2 * int(first) else None
+    train, span = [row for row in rows if row["kind"] == "train"], float(first[:-1]) * 1e9
+    if not train or train[-1]["end_ns"] - train[0]["start_ns"] < 2 * span:
+        return None
+    return sum(row["end_ns"] <= train[0]["start_ns"] + span for row in train)
 
 
 def asked(run):
@@ -44,19 +55,22 @@ def asked(run):
     return found["verdict"], found["op_id"], found["confidence"]
 
 
-def main(steps: int) -> None:
+def main(first: str) -> None:
     """Compare all, and print."""
     for folder in FOLDERS:
         paths = sorted(folder.glob("*.tar.xz"))
         with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-            found = [one for one in pool.map(compared, paths, [steps] * len(paths)) if one]
+            found = [one for one in pool.map(compared, paths, [first] * len(paths)) if one]
         other = [one for one in found if one[2][:2] != one[3][:2]]
         for name, trained, early, whole in other:
             print(json.dumps({"name": name, "steps": trained, "first": early, "all": whole}))
         verdicts = sum(one[2][0] == one[3][0] for one in found)
-        print(f"{folder.parent.name}: {len(found)} of {len(paths)} recordings have {2 * steps} steps; after {steps} "
-              f"{len(found) - len(other)} have the final verdict and operator, {verdicts} the final verdict")  # fmt: skip
+        high = [one for one in found if one[2][2] == "high"]
+        kept = sum(one[2][:2] == one[3][:2] for one in high)
+        print(f"{folder.parent.name}: {len(found)} of {len(paths)} recordings are twice as long; after {first} "
+              f"{len(found) - len(other)} have the final verdict and operator, {verdicts} the final verdict; "
+              f"of {len(high)} with high confidence {kept}")  # fmt: skip
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)
+    main(sys.argv[1] if len(sys.argv) > 1 else "100")

@@ -26,6 +26,7 @@ from score import answer_of, share
 from pipeprof.query.engine import Engine
 from pipeprof.record import store
 from pipeprof.record.run import load
+from pipeprof.report.answer.data import nearly_equal
 from pipeprof.report.diagnosis import diagnosis_of
 
 SATURATED = 0.9  # of all cores: then `host_saturated` is a right kind as well
@@ -41,7 +42,8 @@ class Said:
     """What rules say of a recording.
 
     `named`: operators by number, or "consumer", best first. `bounds`: {operator: the most that its removal brings};
-    `gains`: changes as (operator, parameter, new value, low, high).
+    `gains`: changes as (operator, parameter, new value, low, high). `whole_most`: where removing the whole pipeline is
+    said to bring from nothing up to so much.
     """
 
     verdict: str
@@ -50,6 +52,7 @@ class Said:
     confidence: str | None = None
     bounds: dict[int, float] | None = None
     gains: list[tuple[int, str, object, float, float]] | None = None
+    whole_most: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class Scored:
     bounds_right: list[bool]
     gains_right: list[bool]
     contradicts: bool
+    whole_right: bool | None
 
 
 def own_rules(run):
@@ -82,7 +86,7 @@ def own_rules(run):
             bounds[item["op_id"]] = item["gain_high"]
         elif item["gain_low"] is not None:
             gains.append((item["op_id"], item["parameter"], item["new"], item["gain_low"], item["gain_high"]))
-    return Said(answer.verdict, answer.stages, answer.kind, answer.confidence, bounds, gains)
+    return Said(answer.verdict, answer.stages, answer.kind, answer.confidence, bounds, gains, nearly_equal(found))
 
 
 def kinds_of(op, *, saturated):
@@ -129,7 +133,7 @@ def judged(label, said, *, saturated=False):
     gains = [low <= changes[tuple(key)] <= high for *key, low, high in said.gains or [] if tuple(key) in changes]
     return Scored(
         label["name"], group_of(label), label["limits"], label["accepted"], said, right, kind, bounds, gains,
-        contradicts(label["whole"], said),
+        contradicts(label["whole"], said), None if said.whole_most is None else holds(label["whole"], said.whole_most),
     )  # fmt: skip
 
 
@@ -147,6 +151,11 @@ def contradicts(whole, said):
         return False
     no_gain, no_loop = whole["high"] < NOTHING, whole["low"] >= GAINS
     return (said.verdict == "consumer_bound" and no_loop) or (said.verdict == "input_bound" and no_gain)
+
+
+def holds(whole, most):
+    """Whether removing the pipeline brought from nothing up to `most`, in the median of the rounds."""
+    return 1.0 <= whole["ratio"] <= most
 
 
 def score_all(captures=CAPTURES, rules=own_rules, recordings=None):
@@ -171,6 +180,7 @@ def summary(rows):
         "false_input_bound": share(loops, lambda row: row.said.verdict == "input_bound"),
         "bounds": share(bounds, bool),
         "gains": share(gains, bool),
+        "whole": share([row for row in rows if row.whole_right is not None], lambda row: row.whole_right),
         "contradicts_headspace": share(rows, lambda row: row.contradicts),
     }
 

@@ -148,3 +148,10 @@ def test_what_is_labelled_next(tmp_path):
 def test_a_report_that_is_sure_of_the_opposite_of_what_headspace_measured(verdict, confidence, low, high, expected):
     said = Said(verdict, ["consumer"], confidence=confidence)
     assert contradicts({"low": low, "high": high}, said) is expected
+
+
+@pytest.mark.parametrize(("ratio", "right"), [(0.99, False), (1.0, True), (1.28, True), (1.29, False)])
+def test_an_interval_from_nothing_on_holds_what_the_whole_pipeline_brings(ratio, right):
+    found = label() | {"whole": {"ratio": ratio, "low": ratio, "high": ratio}}
+    assert judged(found, Said("balanced", [2], whole_most=1.28)).whole_right is right
+    assert judged(found, Said("balanced", [2])).whole_right is None

@@ -55,6 +55,7 @@ def test_bounds_are_bounds_and_promised_gains_are_kept(found):
         row["name"] for row in found["trainings"] if not all(row["bounds_right"])
     ]
     assert figures["gains"]["share"] is None or figures["gains"]["share"] >= GAINS
+    assert figures["whole"]["share"] >= BOUNDS
 
 
 @pytest.fixture(scope="module", params=sorted(path.name for path in CROWDED.glob("x*")))

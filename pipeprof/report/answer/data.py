@@ -23,6 +23,7 @@ MINDSPORE = "/site-packages/mindspore/"  # code of its own sources: no place whe
 LATE = "data_transmission"
 MUCH_MORE = 1.25  # times what the end of all waiting brings, from which a bound is explained
 LITTLE = 1.05  # a predicted gain that is less, and may be a loss, does not stand before what is not predicted
+NEARLY_EQUAL = 1.20  # an estimated gain below it may be none: 11 of 12 that were measured lay from 1.0 to "at most"
 MUCH_OF_CPU = 0.20  # of the job's, from which the pipeline is named before the network
 _UNKNOWN = {
     "import:kineto": "Give the DataLoader more workers (num_workers), or make its dataset's rows cheaper.",
@@ -102,6 +103,12 @@ def _short_of_cpu(found: dict[str, Any]) -> str:
     """Who has the cores: where the pipeline has few of them, the network is named first."""
     facts = {item["fact"]: item["value"] for item in found["rule_facts"]}
     part = percent(facts["pipeline_share"])
+    most = nearly_equal(found)
+    if most is not None:
+        return (
+            "Balanced: the training and its data pipeline share the cores, and none is idle. Without the pipeline "
+            f"({part} of the job's CPU) it would be 1.0 to {most:.2f} times as fast."
+        )
     if facts["pipeline_share"] >= MUCH_OF_CPU:
         return (
             f"Short of CPU: no core is idle, and the data pipeline takes {part} of the job's CPU, which slows the "
@@ -111,6 +118,15 @@ def _short_of_cpu(found: dict[str, Any]) -> str:
         f"Short of CPU: no core is idle. The network takes most of it; the data pipeline takes {part} of the job's "
         f"CPU, which slows the training down by an estimated {percent(facts['freed'] - 1)}."
     )
+
+
+def nearly_equal(found: dict[str, Any]) -> float | None:
+    """The most that removing the pipeline brings, where it shares the cores and perhaps brings nothing; else None."""
+    freed = next((item["value"] for item in found["rule_facts"] if item["fact"] == "freed"), None)
+    busy = any(doubt["code"] == "other_load" for doubt in found["doubt_facts"])
+    if found["rule"] != "shared_cpu" or freed is None or freed >= NEARLY_EQUAL or busy:
+        return None
+    return next((item["gain_high"] for item in found["suggestions"] if item["code"] == "bound"), None)
 
 
 def _cause(found: dict[str, Any], for_what: str) -> str:
@@ -160,7 +176,7 @@ def _place(found: dict[str, Any]) -> str:
 
 def _advise(given: Answer, content: dict[str, Any]) -> None:
     """The action with the largest predicted gain; without a prediction, what any cure brings at most."""
-    run, found = content["run"], content["diagnosis"]
+    found = content["diagnosis"]
     actions = [item for item in found["suggestions"] if item["parameter"] or item["gain_high"] is None]
     bound = next((item for item in found["suggestions"] if item not in actions), None)
     if process.feeder(content) is not None:
@@ -181,8 +197,20 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
         given.then = _then(content, bound["then"])
     elif found["data_wait_share"] is not None and found["data_wait_share"] < 1:
         given.gain = f"{capital(at_most(1 / (1 - found['data_wait_share'])))}, if the training never waits"
-    if best is not None and best["verify"]:
-        given.propose(best["verify"], "tries this change, without editing the script")
+    if best is not None and nearly_equal(found) is not None:
+        given.action = (
+            f"Measure first (`headspace`). From 1.05 times on: {best['action']}. Below: make the step itself cheaper "
+            "(`--ops all`)."
+        )
+        given.then, best = "", None
+    _propose(given, content, best["verify"] if best is not None else None)
+
+
+def _propose(given: Answer, content: dict[str, Any], verify: str | None) -> None:
+    """The next command: the one that tries the change, else one that measures again."""
+    run, found = content["run"], content["diagnosis"]
+    if verify:
+        given.propose(verify, "tries this change, without editing the script")
     elif command.is_repeatable(run) and found["kind"] == "host_saturated":
         words = ["collect", "-o", command.new_run(run, "-quiet")]
         given.propose(command.again(run, words), "records it again, when nothing else runs")
@@ -202,6 +230,8 @@ def _bounded(found: dict[str, Any], most: float) -> str:
     """What could be gained at most; where the cores are shared also what CPU times alone say."""
     freed = next((item["value"] for item in found["rule_facts"] if item["fact"] == "freed"), None)
     bound = at_most(most).removesuffix(" as fast")
+    if freed is not None and nearly_equal(found) is not None:
+        return f"1.0 to {most:.2f} times as fast without the pipeline (estimate: {freed:.2f})"
     if freed is None or freed > most:
         waiting = _by_not_waiting(found, most)
         if waiting is None:

@@ -76,6 +76,13 @@ def _contention(doubt: Doubt) -> str:
     return f"{name} takes {percent(doubt['share'])} of the job's CPU, and no core is idle"
 
 
+def _shares_cpu(doubt: Doubt) -> str:
+    """Where an operator is named, measuring is the next command anyway."""
+    measure = "; `pipeprof headspace` measures it" if (doubt.get("op") or {}).get("op_type") == "consumer" else ""
+    times = f"without it about {doubt['times']:.2f} times as fast, by estimate{measure}"
+    return f"the training shares its cores with the data pipeline ({times})"
+
+
 WORDS: dict[str, Callable[[Doubt], str]] = {
     "not_busy": _not_busy,
     "close": _close,
@@ -87,10 +94,7 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
         f"{op_label(doubt['op'])} uses {doubt['cores']:.2f} cores more than its rows explain, "
         "for instance to begin epochs"
     ),
-    "shares_cpu": lambda doubt: (
-        "the training shares its cores with the data pipeline (without it about "
-        f"{doubt['times']:.2f} times as fast, by estimate)"
-    ),
+    "shares_cpu": _shares_cpu,
     "other_load": lambda doubt: (
         f"other programs used {doubt['other_cores']:.1f} of {doubt['cores']:g} cores, and hardly any was idle"
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeprof.report.answer import answer_of, command
-from pipeprof.report.answer.data import _by_not_waiting, _is_little, _place, _reason, _sentence
+from pipeprof.report.answer.data import _advise, _by_not_waiting, _is_little, _place, _reason, _sentence
 from pipeprof.report.answer.doubts import WORDS, clauses, reason
 from pipeprof.report.answer.ended import _frames
 from pipeprof.report.answer.screen import command_lines, height, lines
@@ -154,15 +154,55 @@ def test_the_loader_of_a_torch_trace_is_no_mindspore_dataset(make_run):
     ("part", "freed", "words"),
     [
         (0.44, 1.84, "the data pipeline takes 44 % of the job's CPU, which slows the training down."),
-        (0.09, 1.12, "takes 9.0 % of the job's CPU, which slows the training down by an estimated 12 %."),
+        (0.17, 1.21, "takes 17 % of the job's CPU, which slows the training down by an estimated 21 %."),
     ],
 )
 def test_where_the_pipeline_has_few_of_the_cores_the_network_is_named_beside_it(part, freed, words):
     facts = [{"fact": "pipeline_share", "value": part}, {"fact": "freed", "value": freed}]
-    found = {"verdict": "balanced", "rule": "shared_cpu", "rule_facts": facts, "data_wait_share": 0.03, "rank": None}
-    said = _sentence({"diagnosis": found})
+    said = _sentence({"diagnosis": sharing(facts)})
     assert said.startswith("Short of CPU: no core is idle")
     assert said.endswith(f"{words} The training waits for data 3.0 % of the time.")
+
+
+def sharing(facts, **more):
+    """A pipeline that shares the cores with its training, without which that is at most 1.28 times as fast."""
+    bound = {"code": "bound", "op_id": 2, "parameter": None, "gain": None, "gain_low": None, "gain_high": 1.28,
+             "then": "consumer", "action": "at most 1.28 times as fast", "verify": None}  # fmt: skip
+    return {"verdict": "balanced", "rule": "shared_cpu", "rule_facts": facts, "data_wait_share": 0.03, "rank": None,
+            "doubt_facts": [], "suggestions": [bound], **more}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("freed", "doubts", "equal"), [(1.19, [], True), (1.2, [], False), (1.19, [{"code": "other_load"}], False)]
+)
+def test_where_removing_the_pipeline_may_bring_nothing_the_first_sentence_gives_the_interval(freed, doubts, equal):
+    facts = [{"fact": "pipeline_share", "value": 0.09}, {"fact": "freed", "value": freed}]
+    said = _sentence({"diagnosis": sharing(facts, doubt_facts=doubts)})
+    assert said.startswith("Balanced: the training and its data pipeline share the cores") is equal
+    assert ("1.0 to 1.28 times as fast" in said) is equal
+
+
+@pytest.mark.parametrize(("stage", "hint"), [("consumer", True), ("MapOp", False)])
+def test_a_loop_that_may_lose_cores_to_its_pipeline_is_told_how_to_measure_it(stage, hint):
+    doubt = {"code": "shares_cpu", "op": {"op_id": 0, "op_type": stage, "name": None}, "share": 0.05, "times": 1.07}
+    assert "without it about 1.07 times as fast" in reason([doubt])
+    assert ("`pipeprof headspace` measures it" in reason([doubt])) is hint
+
+
+def test_where_it_may_bring_nothing_measuring_comes_before_either_action():
+    facts = [{"fact": "pipeline_share", "value": 0.09}, {"fact": "freed", "value": 1.12}]
+    cheaper = {**sharing(facts)["suggestions"][0], "code": "cheaper_rows", "gain_high": None,
+               "action": "make its rows cheaper", "verify": "pipeprof whatif RUN --op 2 --workers 3"}  # fmt: skip
+    found = sharing(facts, op_id=2, kind="cpu", process=None)
+    found["suggestions"].insert(0, cheaper)
+    given = Answer("")
+    _advise(
+        given, {"diagnosis": found, "run": {"command": ["python", "train.py"], "source": "collect", "workdir": None}}
+    )
+    assert given.action.startswith("Measure first (`headspace`). From 1.05 times on: make its rows cheaper.")
+    assert "make the step itself cheaper" in given.action
+    assert given.gain == "1.0 to 1.28 times as fast without the pipeline (estimate: 1.12)"
+    assert "headspace" in given.next_command
 
 
 def test_a_number_is_not_parted_from_its_unit():

@@ -26,7 +26,7 @@ LOOK = {
     "state": status.RECORDING,
     "ranks": [RANK],
     "machine": {"idle_share": 0.25, "job_cores": 1.5, "rss_bytes": 3 << 20, "processes": 2},
-    "verdict": {"training_steps": 100, "first_screen": SCREEN},
+    "verdict": {"training_steps": 100, "training_ns": 2e9, "first_screen": SCREEN},
 }
 
 
@@ -93,12 +93,19 @@ def test_a_look_that_takes_long_is_followed_by_a_pause_that_keeps_its_share_smal
     assert watch.slept == [0.25 / top.SHARE] * 3
 
 
+@pytest.mark.parametrize(("spent", "said"), [(1.49e9, " in 1.49 s, too early to rely on"), (1.5e9, "")])
+def test_a_verdict_on_little_time_says_so_however_many_steps(spent, said):
+    look = LOOK | {"verdict": LOOK["verdict"] | {"training_ns": spent}}
+    assert f"So far (100 training steps{said}): Input-bound." in top.lines(look)
+
+
 def test_the_verdict_is_not_made_anew_at_each_look(watch, monkeypatch):
     made = []
     monkeypatch.setattr(top, "build", lambda _run: made.append(1) or {
-        "steps": {"summary": [{"kind": "train", "steps": 5}, {"kind": "warmup", "steps": 1}]}, "first_screen": SCREEN,
+        "steps": {"summary": [{"kind": "train", "steps": 5, "mean_ns": 3e8}, {"kind": "warmup", "steps": 1}]}, "first_screen": SCREEN,
     })  # fmt: skip
     *looks, last = watch.looks()
     assert len(made) == 1
     assert [look["verdict"]["training_steps"] for look in looks] == [5, 5, 5]
+    assert looks[0]["verdict"]["training_ns"] == 1.5e9
     assert last["verdict"] is None
