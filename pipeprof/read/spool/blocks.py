@@ -28,6 +28,7 @@ _ALIGNED = 512  # bytes: sizes in the pool are multiples of it
 _SHAPE = re.compile(r"\[([\d, ]*)\]")
 _ITEM = 4  # bytes: most tensors on the CPU are float32 or int32
 _LIKELY = 3  # score of a choice that makes the next block as large as something that an operator reads
+_SURE = 8  # what is released is the largest that the operator reads, what is allocated the largest that the next reads
 
 
 @dataclass
@@ -131,16 +132,18 @@ class _Window:
     def _is_release(self, place: int, change: int) -> bool:
         """Whether a fall behind a release is that alone, and the next sample that of another release.
 
-        It is not where no such block is alive and another one fits better, nor where the next sample is the last before
-        an operator, which allocates, and the one behind it on the same level.
+        It is not where no such block is alive, or can be of before, and another one fits better, nor where one fits in
+        every way, nor where the next sample is the last before an operator, which allocates, and the one behind it on
+        the same level.
         """
         chosen = self._choice(place, change)
         if not self.alive[-change]:
-            return chosen is None or chosen[0] < _LIKELY
+            return chosen is None or (chosen[0] < _LIKELY and -change <= self.held)
         if chosen is None or place + 2 >= len(self.samples):
             return True
-        one, two = self.samples[place + 1], self.samples[place + 2]
-        return one.allocated != two.allocated or not self.owners.begins_between(one.t_ns, two.t_ns)
+        one, two = self.samples[place + 1 : place + 3]
+        level = one.allocated == two.allocated and self.owners.begins_between(one.t_ns, two.t_ns)
+        return chosen[0] < _SURE and not level
 
     def _exchange(self, place: int, change: int) -> bool:
         """A release and the next allocation, whose sizes differ by `change`; True, for what follows is no release."""
@@ -164,6 +167,7 @@ class _Window:
                 continue
             score = 3 * (then in self.owners.known) + (then in next_read)
             score += 2 * (size in read) + (blocks[-1].owner in (operator, operator - 1))
+            score += (size == max(read, default=0)) + (then == max(next_read, default=0))
             if best is None or (score, -size) > (best[0], -best[1]):
                 best = (score, size)
         return best
@@ -175,12 +179,16 @@ class _Window:
         self.found.append(block)
 
     def _release(self, place: int, size: int) -> None:
-        """A release whose size is known: of a living block, else of one of before the window."""
+        """A release whose size is known: of a living block, else of one of before the window, else of the nearest."""
         if self.alive[size]:
             self._end(place, size, "matched")
-        else:
+        elif size <= self.held:
             self.held -= size
             self.found.append(Block(size, self.samples[0].t_ns, self.samples[place].t_ns, None, "earlier"))
+        else:
+            sizes = [known for known, blocks in self.alive.items() if blocks]
+            if sizes:
+                self._end(place, min(sizes, key=lambda known: abs(known - size)), "inferred")
 
     def _end(self, place: int, size: int, evidence: str) -> None:
         block = self.alive[size].pop()

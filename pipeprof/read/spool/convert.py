@@ -12,6 +12,7 @@ from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.call_sites import CallSites, by_line
 from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
+from pipeprof.read.spool.graph_cells import add_graph_cells
 from pipeprof.read.spool.lines import Notes, content
 from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
@@ -174,6 +175,7 @@ def _add_process(
     _add_lock(out, process)
     _add_stages(out, process, found.steps)
     _add_spans(out, process, recorded)
+    add_graph_cells(placed, out)
     add_syncs(process, found.steps, out, first)
     process.about |= {"evidence": found.evidence, "counts": found.counts}
     for note in process.notes:
