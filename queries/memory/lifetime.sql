@@ -19,7 +19,9 @@ WITH ranked AS (
     *,
     row_number() OVER (
       PARTITION BY rep, rank
-      ORDER BY bytes DESC, produced_ns ASC, address ASC NULLS LAST, released_ns ASC NULLS LAST, op_id ASC NULLS LAST
+      ORDER BY
+        bytes DESC, produced_ns ASC, address ASC NULLS LAST, released_ns ASC NULLS LAST, op_id ASC NULLS LAST,
+        evidence ASC NULLS LAST
     ) AS position
   FROM allocation
   WHERE bytes > 0 AND produced_ns IS NOT NULL
