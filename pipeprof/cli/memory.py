@@ -73,9 +73,11 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
 
 def _chart(content: dict[str, Any], rank: int | None) -> str:
     from pipeprof.report.memory.svg import svg as chart
+    from pipeprof.report.words.memory import reconstructed
 
     rows = [row for row in content["lifetimes"] if rank in (None, row["rank"])]
     first = min(((row["rep"], row["rank"]) for row in rows), default=(0, rank or 0))
     chosen = [row for row in rows if (row["rep"], row["rank"]) == first]
     peak = next((row for row in content["peaks"] if (row["rep"], row["rank"]) == first), None)
-    return chart(chosen, peak, f"repetition {first[0]}, rank {first[1]}")
+    evidence = [row for row in content["evidence"] if (row["rep"], row["rank"]) == first]
+    return chart(chosen, peak, f"repetition {first[0]}, rank {first[1]}", reconstructed(evidence))

@@ -385,6 +385,12 @@ TABLES: tuple[Table, ...] = (
         ("produced_ns", "bigint", "ns", "allocated"),
         ("released_ns", "bigint", "ns", "freed; null when it was still held"),
         ("op_id", "bigint", "", "the operator that produced it"),
+        (
+            "evidence",
+            "varchar",
+            "",
+            "of blocks told from a pool's changes: matched, inferred, earlier, unseen; null: recorded",
+        ),
     ),
     _table(
         "span",

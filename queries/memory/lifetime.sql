@@ -13,19 +13,23 @@
 --   released_ns  bigint   ns     freed; null when it was still held
 --   op_id        bigint   the operator that made it; null when not known
 --   name         varchar  its full name; null when not known
+--   evidence     varchar  matched | inferred | earlier | unseen: how its release is known; null: it was recorded
 WITH ranked AS (
   SELECT
     *,
     row_number() OVER (
       PARTITION BY rep, rank
-      ORDER BY bytes DESC, produced_ns ASC, address ASC NULLS LAST, released_ns ASC NULLS LAST, op_id ASC NULLS LAST
+      ORDER BY
+        bytes DESC, produced_ns ASC, address ASC NULLS LAST, released_ns ASC NULLS LAST, op_id ASC NULLS LAST,
+        evidence ASC NULLS LAST
     ) AS position
   FROM allocation
   WHERE bytes > 0 AND produced_ns IS NOT NULL
 )
 
 SELECT
-  rep, rank, ranked.position, ranked.address, ranked.bytes, ranked.produced_ns, ranked.released_ns, op_id, op_info.name
+  rep, rank, ranked.position, ranked.address, ranked.bytes, ranked.produced_ns, ranked.released_ns, op_id, op_info.name,
+  ranked.evidence
 FROM ranked
 LEFT JOIN op_info USING (rep, rank, op_id)
 WHERE ranked.position <= $top

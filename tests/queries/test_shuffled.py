@@ -161,7 +161,8 @@ def add_allocations(add, chance, here):
         at = number // 2 * 5
         released = chance.choice([None, at + 20, at + 20, at])
         op = {"op_id": chance.randrange(3), "bytes": chance.choice([8, 8, 0, 16])}
-        add("allocation", address=number % 4, produced_ns=at, released_ns=released, **op, **here)
+        known = ("matched", None, "earlier", "inferred")[number % 4]
+        add("allocation", address=number % 4, produced_ns=at, released_ns=released, evidence=known, **op, **here)
     for number in range(24):
         add("memory", t_ns=15 * number, device="process", pid=1, rss_bytes=chance.choice([5, 9, 12]), **here)
     for number in range(4):

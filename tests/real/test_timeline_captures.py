@@ -37,3 +37,14 @@ def test_the_reader_of_traces_finds_the_operators_again(name, converted, tmp_pat
     write(run, tmp_path / "trace.json", Choice())
     with Engine.open(run) as ours, Engine.open(imported(tmp_path / "trace.json", tmp_path / "again")) as theirs:
         assert theirs.sql(OP_TOTALS).to_pylist() == ours.sql(OP_TOTALS).to_pylist()
+
+
+def test_operators_of_a_graph_lie_in_the_blocks_of_their_cells(converted, tmp_path):
+    run = converted("2.10-graph")
+    write(run.run, tmp_path / "trace.json", Choice())
+    events = load(tmp_path / "trace.json")["traceEvents"]
+    cells = [event for event in events if event.get("cat") == "cell" and event["name"] == "2-Dense"]
+    inside = [event for event in events if event.get("cat") == "cpu_op" and "/2-Dense/" in event["name"]]
+    assert len(inside) == 10
+    for event in inside:
+        assert any(cell["ts"] <= event["ts"] <= cell["ts"] + cell["dur"] for cell in cells)

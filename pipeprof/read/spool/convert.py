@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.read.mindspore_ops import op_type
-from pipeprof.read.spool import host, operators, pipelines, pool, sections, spans
+from pipeprof.read.spool import blocks, host, operators, pipelines, pool, sections, spans
 from pipeprof.read.spool.account import add_account
 from pipeprof.read.spool.amounts import Amounts
 from pipeprof.read.spool.call_sites import CallSites, by_line
 from pipeprof.read.spool.failure import failure_of
 from pipeprof.read.spool.family import Family, read_origins
+from pipeprof.read.spool.graph_cells import add_graph_cells
 from pipeprof.read.spool.lines import Notes, content
 from pipeprof.read.spool.owner import facts, is_of
 from pipeprof.read.spool.process import Kind, Process, load_processes
@@ -168,11 +169,13 @@ def _add_process(
     step_of = {mark: first + index for index, step in enumerate(found.steps) for mark in step.fetches}
     pipelines.add_fetches(process, out, tree, step_of)
     sites = CallSites(process, recorded.led).of(placed)
-    _add_operators(out, placed, sites, Amounts(process, placed), pool.changes_of(placed, recorded), first)
+    op_ids = _add_operators(out, placed, sites, Amounts(process, placed), pool.changes_of(placed, recorded), first)
     _add_pool(out, process, recorded)
+    blocks.add_blocks(out, recorded, placed, op_ids)
     _add_lock(out, process)
     _add_stages(out, process, found.steps)
     _add_spans(out, process, recorded)
+    add_graph_cells(placed, out)
     add_syncs(process, found.steps, out, first)
     process.about |= {"evidence": found.evidence, "counts": found.counts}
     for note in process.notes:
@@ -262,7 +265,9 @@ def _add_operators(
     amounts: Amounts,
     memory: Sequence[int | None],
     first_step: int,
-) -> None:
+) -> list[int]:
+    """Write the executions; the operators they are of come back, in their order."""
+    op_ids = []
     for item, frames, change in zip(placed, sites, memory, strict=True):
         execution = item.execution
         kind = execution.type or op_type(execution.name)
@@ -273,6 +278,7 @@ def _add_operators(
             item.name, item.phase, type=kind, device="CPU", in_shapes=execution.shapes, stack_id=stack, flops=flops,
             bytes=moved,
         )  # fmt: skip
+        op_ids.append(op_id)
         start = out.at(execution.start_ns)
         out.add(
             "op", op_id=op_id, step=step, start_ns=start, dur_ns=execution.dur_ns, self_ns=execution.dur_ns,
@@ -283,6 +289,7 @@ def _add_operators(
                 "collective", step=step, name=item.name, kind=operators.COLLECTIVES[kind], track="CPU", start_ns=start,
                 dur_ns=execution.dur_ns,
             )  # fmt: skip
+    return op_ids
 
 
 def _add_pool(out: RankRows, process: Process, recorded: operators.Recorded) -> None:

@@ -115,6 +115,7 @@ def _over_time(engine: Engine, content: dict[str, Any], trace: Rows, origin: int
 
 def _memory(engine: Engine, rep: int, rank: int, origin: int) -> Chart:
     from pipeprof.report.charts import memory
+    from pipeprof.report.words.memory import reconstructed
 
     curve = _of(engine.rows("memory/live_curve", points=memory.POINTS), rep, rank)
     if not curve:
@@ -122,8 +123,9 @@ def _memory(engine: Engine, rep: int, rank: int, origin: int) -> Chart:
     peaks = _of(engine.rows("memory/peak"), rep, rank)
     alive = _of(engine.rows("memory/alive_at_peak", top=memory.OPERATORS), rep, rank)
     blocks = _of(engine.rows("memory/lifetime", top=memory.BLOCKS), rep, rank)
+    note = reconstructed(_of(engine.rows("memory/evidence"), rep, rank))
     curve, peaks, alive, blocks = (_since(origin, rows) for rows in (curve, peaks, alive, blocks))
-    return memory.chart(curve, peaks, alive, blocks, _ORIGINS[bool(origin)])
+    return memory.chart(curve, peaks, alive, blocks, _ORIGINS[bool(origin)], note)
 
 
 def _since(origin: int, rows: Rows) -> Rows:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
+from pipeprof.report.memory.first_fit import with_places
 from pipeprof.report.memory.svg import address_ranges, place_of
+from pipeprof.report.words.memory import maker
 from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -22,9 +24,17 @@ _HOW = "The red line is the peak. A rectangle is a block: as wide as it lived, {
 
 
 def chart(
-    curve: Sequence[Row], peaks: Sequence[Row], alive: Sequence[Row], blocks: Sequence[Row], origin: str = "the launch"
+    curve: Sequence[Row],
+    peaks: Sequence[Row],
+    alive: Sequence[Row],
+    blocks: Sequence[Row],
+    origin: str = "the launch",
+    note: str = "",
 ) -> Chart:
-    """From rows of memory/live_curve, memory/peak, memory/alive_at_peak and memory/lifetime of one rank."""
+    """From rows of memory/live_curve, memory/peak, memory/alive_at_peak and memory/lifetime of one rank.
+
+    `note` says how lifetimes were reconstructed, empty for recorded ones.
+    """
     title = "Memory of tensors and blocks"
     if not curve or not peaks:
         return Chart("chart-memory", title, "No lifetime of a tensor or block was recorded.")
@@ -35,19 +45,20 @@ def chart(
     )
     if alive:
         most = alive[0]
-        said += f"; {line(most['name'] or '(unknown)')} holds most of it: {format_bytes(most['bytes'])}"
+        said += f"; {line(maker(most, pool=bool(note)))} holds most of it: {format_bytes(most['bytes'])}"
         said += f" ({format_ratio(most['share'])})" if most["share"] is not None else ""
-    placed = any(block["address"] is not None for block in blocks)
-    up = "as high as it is large, where it lay (long gaps are shortened)" if placed else "the largest at the bottom"
-    how = _HOW.format(up=up)
+    drawn, fitted = with_places(blocks)
+    where = "placed by first fit" if fitted else "where it lay (long gaps are shortened)"
+    how = _HOW.format(up=f"as high as it is large, {where}")
     if peak["blocks"] > len(blocks):
         how += f" The {len(blocks):,} largest of {peak['blocks']:,} blocks are drawn; the curve has all of them."
+    how += f" {note}" if note else ""
     return Chart(
-        "chart-memory", title, f"{sentence(said)}\n{how}", said, _drawn(curve, peak, alive, blocks, placed=placed)
+        "chart-memory", title, f"{sentence(said)}\n{how}", said, _drawn(curve, peak, alive, drawn, pool=bool(note))
     )
 
 
-def _drawn(curve: Sequence[Row], peak: Row, alive: Sequence[Row], blocks: Sequence[Row], *, placed: bool) -> Any:
+def _drawn(curve: Sequence[Row], peak: Row, alive: Sequence[Row], blocks: Sequence[Row], *, pool: bool) -> Any:
     import altair as alt
 
     last = max(*(row["high_ns"] for row in curve), *(row["released_ns"] or row["produced_ns"] for row in blocks))
@@ -55,8 +66,8 @@ def _drawn(curve: Sequence[Row], peak: Row, alive: Sequence[Row], blocks: Sequen
     time = alt.Scale(domain=[_s(first), max(_s(last), _s(first) + 1e-6)], nice=False, zero=False)
     parts = [_curve(curve, peak, time)]
     if alive:
-        parts.append(_holders(alive))
-    parts.append(_blocks(blocks, peak, last, time, placed=placed))
+        parts.append(_holders(alive, pool=pool))
+    parts.append(_blocks(blocks, peak, last, time, pool=pool))
     return alt.vconcat(*parts).resolve_scale(color="independent", x="independent")
 
 
@@ -76,11 +87,11 @@ def _rule(peak: Row) -> Any:
     return alt.Chart(inline([{"t": _s(peak["t_ns"])}])).mark_rule(color=AT_PEAK[0][1], strokeWidth=1.5).encode(x="t:Q")
 
 
-def _holders(alive: Sequence[Row]) -> Any:
+def _holders(alive: Sequence[Row], *, pool: bool) -> Any:
     import altair as alt
 
     bars = [
-        {"name": _end(line(row["name"] or "(unknown)")), "mib": round(row["bytes"] / _MIB, 4),
+        {"name": _end(line(maker(row, pool=pool))), "mib": round(row["bytes"] / _MIB, 4),
          "label": f"{format_bytes(row['bytes'])} in {format_count(row['blocks'], 'block')}"}
         for row in alive
     ]  # fmt: skip
@@ -94,27 +105,24 @@ def _holders(alive: Sequence[Row]) -> Any:
     return alt.layer(base.mark_bar(color=AT_PEAK[0][1], opacity=0.35), told).properties(**size)
 
 
-def _blocks(rows: Sequence[Row], peak: Row, last: int, time: Any, *, placed: bool) -> Any:
+def _blocks(rows: Sequence[Row], peak: Row, last: int, time: Any, *, pool: bool) -> Any:
     import altair as alt
 
-    known = [row for row in rows if row["address"] is not None] if placed else list(rows)
-    ranges = address_ranges(known) if placed else None
+    ranges = address_ranges(rows)
     marks = []
-    for at, row in enumerate(known):
+    for row in rows:
         end = last if row["released_ns"] is None else row["released_ns"]
-        low, high = float(at), at + 0.9
-        if ranges is not None:
-            low = place_of(row["address"], ranges) / _MIB
-            high = low + row["bytes"] / _MIB
+        low = place_of(row["address"], ranges) / _MIB
+        high = low + row["bytes"] / _MIB
         held = row["produced_ns"] <= peak["t_ns"] < (end if row["released_ns"] is not None else end + 1)
         lived = "still held" if row["released_ns"] is None else format_ns(end - row["produced_ns"])
         marks.append({
             "from": _s(row["produced_ns"]), "to": _s(end), "low": round(low, 5), "high": round(high, 5),
             "kind": AT_PEAK[0 if held else 1][0],
-            "told": f"{line(row['name'] or '(unknown)')}: {format_bytes(row['bytes'])}, {lived}",
+            "told": f"{line(maker(row, pool=pool))}: {format_bytes(row['bytes'])}, {lived}",
         })  # fmt: skip
     scale = alt.Scale(domain=[name for name, _ in AT_PEAK], range=[colour for _, colour in AT_PEAK])
-    up = alt.Y("low:Q", title="MiB of addresses" if placed else "blocks", axis=alt.Axis(tickCount=5))
+    up = alt.Y("low:Q", title="MiB", axis=alt.Axis(tickCount=5))
     drawn = alt.Chart(inline(marks)).mark_rect(stroke="#fff", strokeWidth=0.3, opacity=0.85, clip=True).encode(
         x=alt.X("from:Q", title="time, s", scale=time), x2="to:Q", y=up, y2="high:Q",
         color=alt.Color("kind:N", title=None, scale=scale), tooltip="told:N",

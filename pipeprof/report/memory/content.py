@@ -22,8 +22,9 @@ BLOCKS = 24
 def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[str, Any]:
     """`{schema_version, run, growth_verdict, growth, curves, peaks, alive_at_peak, ops, ops_from, ...}`.
 
-    Also `lifetimes` and `not_measured`. `ops_from` says how the memory of operators is known: "source", or "pool", the
-    change of MindSpore's pool around each, in the steps with recorded operators.
+    Also `lifetimes`, `evidence` (how far lifetimes are known that were reconstructed) and `not_measured`. `ops_from`
+    says how the memory of operators is known: "source", or "pool", the change of MindSpore's pool around each, in the
+    steps with recorded operators.
     Curves have at most POINTS points, with the least and the most memory between one and the next; `source` says
     whether they come from samples or from lifetimes. `top` operators and `lifetimes` blocks of each rank, largest
     first. Raises UsageError when `skip_steps` leaves out every training step.
@@ -44,6 +45,7 @@ def build(run: Run, *, top: int, lifetimes: int, skip_steps: int = 0) -> dict[st
             "alive_at_peak": engine.rows("memory/alive_at_peak", top=top),
             "ops": engine.rows("memory/by_op", top=top),
             "lifetimes": engine.rows("memory/lifetime", top=lifetimes),
+            "evidence": engine.rows("memory/evidence"),
         }
     content["ops_from"] = ("source" if run.manifest.source.startswith("import") else "pool") if content["ops"] else None
     content["not_measured"] = _not_measured(run, content)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pipeprof.errors import UsageError
 from pipeprof.escape import xml as escape
 from pipeprof.escape import xml_attribute
+from pipeprof.report.memory.first_fit import with_places
+from pipeprof.report.words import memory as words
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -42,21 +44,25 @@ class _Scale(NamedTuple):
         return HEIGHT - MARGIN - place_of(address, self.addresses) / self.height * (HEIGHT - 2 * MARGIN)
 
 
-def svg(rows: Sequence[dict[str, Any]], peak: dict[str, Any] | None, title: str) -> str:
+def svg(rows: Sequence[dict[str, Any]], peak: dict[str, Any] | None, title: str, note: str = "") -> str:
     """The chart of one rank's blocks (rows of the query memory/lifetime). Long empty ranges of addresses are shortened.
 
-    Blocks without an address are not drawn; the chart says how many. Raises UsageError when none has one.
+    Blocks without an address are not drawn, and the chart says how many; when none has one, they are placed by first
+    fit. `note` is a sentence below the title. Raises UsageError when there are no blocks.
     """
-    drawn = [row for row in rows if row["address"] is not None]
+    drawn, fitted = with_places(rows)
     if not drawn:
-        raise UsageError(f"no lifetime chart: {title} has no blocks with an address", "leave --svg out")
+        raise UsageError(f"no lifetime chart: {title} has no blocks whose lifetimes are known", "leave --svg out")
     end = max(max(row["released_ns"] or 0, row["produced_ns"]) for row in drawn)
     scale = _scale(drawn, end)
-    parts = [_opening(), _heading(title, len(rows), len(drawn))]
-    parts += [_rectangle(row, scale) for row in sorted(drawn, key=lambda row: (row["produced_ns"], row["address"]))]
+    parts = [_opening(), _heading(title, len(rows), len(drawn), note)]
+    parts += [
+        _rectangle(row, scale, fitted=fitted)
+        for row in sorted(drawn, key=lambda row: (row["produced_ns"], row["address"]))
+    ]
     if peak is not None:
         parts.append(_peak(peak, scale))
-    parts += [_axes(scale), _legend(), "</svg>"]
+    parts += [_axes(scale, fitted=fitted), _legend(), "</svg>"]
     return "\n".join(parts) + "\n"
 
 
@@ -98,18 +104,20 @@ def _opening() -> str:
     )
 
 
-def _heading(title: str, rows: int, drawn: int) -> str:
+def _heading(title: str, rows: int, drawn: int, note: str) -> str:
     left_out = f"; not drawn, without an address: {rows - drawn:,}" if rows > drawn else ""
     shown = format_count(drawn, "block")
-    return f'<text x="{MARGIN}" y="30" font-size="16">{escape(title)}: {shown}{left_out}</text>'
+    below = f'<text x="{MARGIN}" y="45" font-size="11" fill="#444444">{escape(note)}</text>' if note else ""
+    return f'<text x="{MARGIN}" y="26" font-size="16">{escape(title)}: {shown}{left_out}</text>{below}'
 
 
-def _rectangle(row: dict[str, Any], scale: _Scale) -> str:
+def _rectangle(row: dict[str, Any], scale: _Scale, *, fitted: bool) -> str:
     produced, released = row["produced_ns"], row["released_ns"]
     stop = scale.end_ns if released is None else released
     top, bottom = scale.y(row["address"] + row["bytes"] - 1), scale.y(row["address"])
     tags = {
-        "type": "tensor", "name": row["name"] or "", "address": hex(row["address"]), "size": _sum(row["bytes"], _SIZES),
+        "type": "tensor", "name": row["name"] or "", "address": None if fitted else hex(row["address"]),
+        "size": _sum(row["bytes"], _SIZES),
         "produced": _sum(produced, _TIMES), "erased": None if released is None else _sum(released, _TIMES),
         "duration": None if released is None else _sum(released - produced, _TIMES),
         "group": None if row["op_id"] is None else str(row["op_id"]),
@@ -117,10 +125,11 @@ def _rectangle(row: dict[str, Any], scale: _Scale) -> str:
     told = " ".join(f"tag:{key}={xml_attribute(value)}" for key, value in tags.items() if value is not None)
     edge = ' stroke="#ffffff" stroke-width="0.5"' if bottom - top > _EDGED else ""
     lived = "still held" if released is None else format_ns(released - produced)
+    name = words.maker(row, pool=bool(row.get("evidence")))
     return (
         f'<rect x="{scale.x(produced):.2f}" y="{top:.2f}" width="{max(scale.x(stop) - scale.x(produced), 0.5):.2f}" '
         f'height="{max(bottom - top, 0.5):.2f}" fill="{_colour(row)}"{edge} {told}>'
-        f"<title>{escape(row['name'] or '(unknown)')}: {format_bytes(row['bytes'])}, {lived}</title></rect>"
+        f"<title>{escape(name)}: {format_bytes(row['bytes'])}, {lived}</title></rect>"
     )
 
 
@@ -140,7 +149,7 @@ def _peak(peak: dict[str, Any], scale: _Scale) -> str:
     )
 
 
-def _axes(scale: _Scale) -> str:
+def _axes(scale: _Scale, *, fitted: bool) -> str:
     """Times below, and how much memory a height is on the left: addresses have no scale, their gaps are shortened."""
     bottom, parts = HEIGHT - MARGIN, []
     for tick in range(_TICKS + 1):
@@ -150,10 +159,11 @@ def _axes(scale: _Scale) -> str:
         parts.append(f'<text x="{x:.2f}" y="{bottom + 20}" text-anchor="{anchor}">{format_ns(at)}</text>')
     per_byte = (HEIGHT - 2 * MARGIN) / scale.height
     size = 1 << max(int(_LONGEST_BAR / per_byte), 1).bit_length() - 1
+    up = "placed by first fit" if fitted else "address (gaps shortened)"
     x, top = MARGIN - 14, bottom - size * per_byte
     parts.append(f'<path d="M{x - 4} {bottom}H{x}V{top:.2f}H{x - 4}" fill="none" stroke="#444444"/>')
     parts.append(f'<text transform="translate({x - 6} {bottom})rotate(-90)">{format_bytes(size)}</text>')
-    parts.append(f'<text transform="translate({x - 6} {MARGIN + 130})rotate(-90)">address (gaps shortened)</text>')
+    parts.append(f'<text transform="translate({x - 6} {MARGIN + 130})rotate(-90)">{up}</text>')
     return "\n".join(parts)
 
 

@@ -10,6 +10,7 @@ from pipeprof import escape
 from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
+from pipeprof.report.words import memory as words
 from pipeprof.units import format_bytes, format_ns, format_ratio
 from pipeprof.verdict.memory import GROWING, is_own
 
@@ -55,6 +56,9 @@ def _print(console: Console, content: dict[str, Any]) -> None:
             console.print()
             console.print(Text(title, style="bold"))
             print_block(console, block, shows_all=SHOWS_ALL)
+    if content["evidence"]:
+        console.print()
+        console.print(Text(words.reconstructed(content["evidence"])))
     for item in content["not_measured"]:
         console.print(Text(escape.line(f"not measured: {item['what']}: {item['why']}")))
 
@@ -141,7 +145,7 @@ def _alive(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
     rows = [
         [
             *_who(row, several=several),
-            row["name"] or "(unknown)",
+            words.maker(row, pool=bool(content["evidence"])),
             format_bytes(row["bytes"]),
             format_ratio(row["share"]),
             str(row["blocks"]),
@@ -160,7 +164,7 @@ def _ops(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
     rows = [
         [
             *_who(row, several=several),
-            row["name"] or "(unknown)",
+            words.maker(row, pool=bool(content["evidence"])),
             str(row["count"] if row["count"] is not None else row["blocks"]),
             *(format_bytes(row[names[n]]) for n in shown),
         ]

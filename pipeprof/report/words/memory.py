@@ -1,13 +1,13 @@
-"""Why memory is said to grow, to shrink or to stay, in words."""
+"""Why memory is said to grow, to shrink or to stay, and how its blocks are known, in words."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.units import format_bytes, format_count
+from pipeprof.units import format_bytes, format_count, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     Row = Mapping[str, Any]
 
@@ -17,6 +17,28 @@ LEAST_PARTS = 7  # that the query memory/growth needs for an interval
 def worded(row: Row) -> dict[str, Any]:
     """A row of verdict/memory.judge_growth with `why`, a sentence."""
     return {**row, "why": WHY[row["why_code"]](row)}
+
+
+def reconstructed(rows: Sequence[Row]) -> str:
+    """How the lifetimes of blocks were found, from rows of memory/evidence; empty for recorded ones."""
+    if not rows:
+        return ""
+    released = sum(row["released_bytes"] for row in rows)
+    said = "Lifetimes are reconstructed from the changes of MindSpore's pool, by size"
+    if not released:
+        return f"{said}; no block was released."
+    parts = (
+        ("matched", "match a block exactly"),
+        ("inferred", "are of a size that was chosen"),
+        ("earlier", "were there before the op window"),
+    )
+    shares = [f"{format_ratio(sum(row[f'{name}_bytes'] for row in rows) / released)} {what}" for name, what in parts]
+    return f"{said}: of the bytes released, {shares[0]}, {shares[1]}, {shares[2]}."
+
+
+def maker(row: Row, *, pool: bool) -> str:
+    """The name of what made a block; `pool`: lifetimes are reconstructed, so that the first blocks are of before."""
+    return row["name"] or ("(before the op window)" if pool else "(unknown)")
 
 
 def _moved(verb: str, sign: int) -> Callable[[Row], str]:

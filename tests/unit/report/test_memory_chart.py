@@ -34,6 +34,16 @@ def drawn(make_run):
     return {chart.name: chart for chart in charts.charts_of(run, build(run))}
 
 
+def test_blocks_without_addresses_are_placed_by_first_fit_and_the_page_says_how_they_are_known(make_run):
+    blocks = [row | {"address": None, "evidence": "matched"} for row in TABLES["allocation"]]
+    run = make_run(TABLES | {"allocation": [*blocks, {"bytes": MIB, "produced_ns": 0, "evidence": "unseen"}]})
+    run.manifest.tables = {name: len(rows) for name, rows in TABLES.items()}
+    chart = next(chart for chart in charts.charts_of(run, build(run)) if chart.name == "chart-memory")
+    assert "placed by first fit" in chart.caption
+    assert "Lifetimes are reconstructed from the changes of MindSpore's pool" in chart.caption
+    assert "(before the op window)" in str(chart.spec)
+
+
 def test_blocks_are_drawn_where_they_lay_and_those_of_the_peak_are_marked(drawn):
     chart = drawn["chart-memory"]
     assert "6.00 MiB in 2 blocks at most" in chart.caption

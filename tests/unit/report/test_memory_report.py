@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from pipeprof.cli.memory import memory
 from pipeprof.errors import UsageError
 from pipeprof.read.megengine.memory_flow import read_memory_flow
+from pipeprof.report.memory.first_fit import first_fit
 from pipeprof.report.memory.svg import svg
 from pipeprof.report.memory.text import sparkline
 
@@ -103,9 +104,22 @@ def test_the_reader_of_the_same_format_finds_the_blocks_again(ask, tmp_path):
     assert found == [(512, 2 * MS, 3 * MS + 7, None), (1 << 20, MS, None, name), (3 << 20, 0, 5 * MS, name)]
 
 
-def test_no_address_is_no_chart():
-    with pytest.raises(UsageError, match="no blocks with an address"):
-        svg([{"address": None, "bytes": 1, "produced_ns": 0, "released_ns": 1}], None, "rank 0")
+def test_no_block_is_no_chart():
+    with pytest.raises(UsageError, match="no blocks whose lifetimes are known"):
+        svg([], None, "rank 0")
+
+
+def test_blocks_without_addresses_are_placed_by_first_fit(ask, tmp_path):
+    rows = [block(0, None, 8, 0, 10), block(0, None, 4, 1, 5), block(0, None, 2, 2, None), block(0, None, 4, 6, 7)]
+    assert [row["address"] for row in first_fit(rows)] == [0, 8, 12, 8]
+    done = ask("--svg", str(tmp_path / "m.svg"), tables={"allocation": [row | {"evidence": "matched"} for row in rows]})
+    drawn = (tmp_path / "m.svg").read_text()
+    assert "placed by first fit" in drawn
+    assert "tag:address" not in drawn
+    sentence = "Lifetimes are reconstructed from the changes of MindSpore's pool, by size"
+    assert sentence in drawn
+    assert sentence in done.stdout
+    assert sentence not in ask().stdout
 
 
 def test_chosen_rank_is_drawn(ask, tmp_path):

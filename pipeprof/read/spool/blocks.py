@@ -1,0 +1,203 @@
+"""Blocks of memory, reconstructed from the samples that MindSpore takes of its pool on the CPU.
+
+The pool is sampled once in each allocation, behind it, and once in each release, before it; a sample does not say
+which of the two it is. So the level rises by the size of a block from one allocation to the next, falls by it from one
+release to the next, stays from an allocation to a release, and changes by the difference from a release to an
+allocation. Only there sizes are chosen: a block that is alive, best one that the operator before read or made, and
+whose release makes what is allocated then as large as something that an operator reads. Which of several blocks of one
+size was released is not recorded: the newest is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeprof.read.mindspore_ops import Execution, PoolSample
+    from pipeprof.read.spool.operators import Placed, Recorded
+    from pipeprof.read.tables.rows import RankRows
+
+_ALIGNED = 512  # bytes: sizes in the pool are multiples of it
+_SHAPE = re.compile(r"\[([\d, ]*)\]")
+_ITEM = 4  # bytes: most tensors on the CPU are float32 or int32
+_LIKELY = 3  # score of a choice that makes the next block as large as something that an operator reads
+_SURE = 8  # what is released is the largest that the operator reads, what is allocated the largest that the next reads
+
+
+@dataclass
+class Block:
+    """A block and its life, ns.
+
+    `owner`: index of the execution that it was allocated for, None for a block of before the window. `evidence`, how
+    its release is known: `matched`, the change is the size of a living block; `inferred`, the size was chosen;
+    `earlier`, no such block was alive, so it is one of before the window; `unseen`, it was not released.
+    """
+
+    size: int
+    produced_ns: int
+    released_ns: int | None = None
+    owner: int | None = None
+    evidence: str = "unseen"
+
+
+def add_blocks(out: RankRows, recorded: Recorded, placed: Sequence[Placed], op_ids: Sequence[int]) -> None:
+    """Write the lifetimes of blocks."""
+    executions = [item.execution for item in placed]
+    for block in reconstruct(recorded.pool, executions, sorted(recorded.windows)):
+        out.add(
+            "allocation", bytes=block.size, produced_ns=out.at(block.produced_ns),
+            released_ns=None if block.released_ns is None else out.at(block.released_ns),
+            op_id=None if block.owner is None else op_ids[block.owner], evidence=block.evidence,
+        )  # fmt: skip
+
+
+def reconstruct(
+    pool: Sequence[PoolSample], executions: Sequence[Execution], windows: Sequence[tuple[int, int]]
+) -> list[Block]:
+    """The blocks of all windows; all in order of time. What was alive when a window but the last closed ends there."""
+    begins = [begin for begin, _ in windows]
+    by_window: dict[int, list[PoolSample]] = defaultdict(list)
+    for sample in pool:
+        by_window[bisect_right(begins, sample.t_ns) - 1].append(sample)
+    owners, last = _Owners(executions), max(by_window, default=0)
+    found: list[Block] = []
+    for number, samples in sorted(by_window.items()):
+        blocks = _Window(samples, owners).read()
+        if number != last:
+            for block in blocks:
+                block.released_ns = samples[-1].t_ns if block.released_ns is None else block.released_ns
+        found += blocks
+    return found
+
+
+class _Owners:
+    """Which operator ran, or was to run, at a time; and the sizes of what operators read."""
+
+    def __init__(self, executions: Sequence[Execution]) -> None:
+        self.starts = [execution.start_ns for execution in executions]
+        self.ends = [execution.start_ns + execution.dur_ns for execution in executions]
+        self.reads = [_sizes(execution.shapes) for execution in executions]
+        self.known = set().union(*self.reads)
+
+    def before(self, at: int) -> int:
+        """The operator that began last; -1 when none has."""
+        return bisect_right(self.starts, at) - 1
+
+    def of(self, at: int) -> int | None:
+        """The operator that an allocation is for: the one that runs, else the next."""
+        before = self.before(at)
+        if before >= 0 and at <= self.ends[before]:
+            return before
+        return before + 1 if before + 1 < len(self.starts) else None
+
+    def read(self, operator: int) -> set[int]:
+        return self.reads[operator] if 0 <= operator < len(self.reads) else set()
+
+    def begins_between(self, at: int, then: int) -> bool:
+        return self.before(at) < self.before(then)
+
+
+class _Window:
+    """The samples of one window, read from the first to the last."""
+
+    def __init__(self, samples: Sequence[PoolSample], owners: _Owners) -> None:
+        self.samples, self.owners = samples, owners
+        self.found: list[Block] = []
+        self.alive: dict[int, list[Block]] = defaultdict(list)  # by size, the newest last
+        self.held = samples[0].allocated  # of before the window, as far as it has not been seen to go
+
+    def read(self) -> list[Block]:
+        releases = False  # whether the sample at hand is of a release
+        for place in range(len(self.samples) - 1):
+            change = self.samples[place + 1].allocated - self.samples[place].allocated
+            if releases and not (change < 0 and self._is_release(place, change)):
+                releases = not self._exchange(place, change)
+            elif change > 0:
+                self._allocate(place + 1, change)
+            else:
+                releases = True
+                if change:
+                    self._release(place, -change)
+        if self.held > 0:
+            self.found.append(Block(self.held, self.samples[0].t_ns))
+        return self.found
+
+    def _is_release(self, place: int, change: int) -> bool:
+        """Whether a fall behind a release is that alone, and the next sample that of another release.
+
+        It is not where no such block is alive, or can be of before, and another one fits better, nor where one fits in
+        every way, nor where the next sample is the last before an operator, which allocates, and the one behind it on
+        the same level.
+        """
+        chosen = self._choice(place, change)
+        if not self.alive[-change]:
+            return chosen is None or (chosen[0] < _LIKELY and -change <= self.held)
+        if chosen is None or place + 2 >= len(self.samples):
+            return True
+        one, two = self.samples[place + 1 : place + 3]
+        level = one.allocated == two.allocated and self.owners.begins_between(one.t_ns, two.t_ns)
+        return chosen[0] < _SURE and not level
+
+    def _exchange(self, place: int, change: int) -> bool:
+        """A release and the next allocation, whose sizes differ by `change`; True, for what follows is no release."""
+        chosen = self._choice(place, change)
+        if chosen is not None:
+            size = chosen[1]
+            self._end(place, size, "inferred")
+            change += size
+        if change > 0:
+            self._allocate(place + 1, change)
+        return True
+
+    def _choice(self, place: int, change: int) -> tuple[int, int] | None:
+        """The best (score, size) of the living sizes that may have been released, of equals the smallest."""
+        operator = self.owners.before(self.samples[place].t_ns)
+        read, next_read = self.owners.read(operator), self.owners.read(operator + 1)
+        best = None
+        for size, blocks in self.alive.items():
+            then = size + change
+            if not blocks or then <= 0:
+                continue
+            score = 3 * (then in self.owners.known) + (then in next_read)
+            score += 2 * (size in read) + (blocks[-1].owner in (operator, operator - 1))
+            score += (size == max(read, default=0)) + (then == max(next_read, default=0))
+            if best is None or (score, -size) > (best[0], -best[1]):
+                best = (score, size)
+        return best
+
+    def _allocate(self, place: int, size: int) -> None:
+        at = self.samples[place].t_ns
+        block = Block(size, at, None, self.owners.of(at))
+        self.alive[size].append(block)
+        self.found.append(block)
+
+    def _release(self, place: int, size: int) -> None:
+        """A release whose size is known: of a living block, else of one of before the window, else of the nearest."""
+        if self.alive[size]:
+            self._end(place, size, "matched")
+        elif size <= self.held:
+            self.held -= size
+            self.found.append(Block(size, self.samples[0].t_ns, self.samples[place].t_ns, None, "earlier"))
+        else:
+            sizes = [known for known, blocks in self.alive.items() if blocks]
+            if sizes:
+                self._end(place, min(sizes, key=lambda known: abs(known - size)), "inferred")
+
+    def _end(self, place: int, size: int, evidence: str) -> None:
+        block = self.alive[size].pop()
+        block.released_ns, block.evidence = self.samples[place].t_ns, evidence
+
+
+def _sizes(shapes: str | None) -> set[int]:
+    """Bytes in the pool of tensors of these shapes."""
+    items = [
+        prod(int(length) for length in shape.split(",") if length.strip()) for shape in _SHAPE.findall(shapes or "")
+    ]
+    return {max(1, -(-count * _ITEM // _ALIGNED)) * _ALIGNED for count in items}
