@@ -37,9 +37,10 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
     out             where the run goes; a folder for runs `cycle-0`, `cycle-1`, ... with a schedule. A new name in the
                     working directory when not given. A second use of the same object adds `-2`, `-3`, ...
     activities      what is recorded: any of `ops`, `pipeline`, `host`; `cpu` (the default) is all of them
-    record_shapes   accepted as in other profilers; input shapes cost nothing here and are always recorded
-    profile_memory  also the framework's memory pool
-    with_stack      spans keep the Python stack they were opened in (operators have none on a CPU)
+    record_shapes   also the input shapes that MindSpore's recorder leaves out, from the calls of the first step
+    profile_memory  also the framework's memory pool, and its change around each operator
+    with_stack      spans keep the Python stack they were opened in, operators the lines that launched them: in
+                    PyNative the first step runs line by line for that, which is slow
     schedule        from `pipeprof.schedule`, or any function of the step's number to a ProfilerAction
     on_trace_ready  called with this object after each cycle (without a schedule: once, after the block), when its run
                     can be opened: `run`, `path`, `key_averages()`, `export_chrome_trace()` are about that cycle
@@ -236,7 +237,9 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
             path = self._place / f"cycle-{self._cycles}"
         self._cycles += 1
         try:
-            self._current = Recording(path, self._plan, about, force=self._force, add=self._further)
+            self._current = Recording(
+                path, self._plan, about, force=self._force, add=self._further, warming=self._action is WARMUP
+            )
         except (PipeprofError, OSError) as error:
             if not self._begun:
                 raise
