@@ -173,6 +173,7 @@ def _add_process(
     _add_lock(out, process)
     _add_stages(out, process, found.steps)
     _add_spans(out, process, recorded)
+    spans.add_scopes(placed, found.steps, out)
     add_syncs(process, found.steps, out, first)
     process.about |= {"evidence": found.evidence, "counts": found.counts}
     for note in process.notes:

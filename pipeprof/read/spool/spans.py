@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipeprof.read.spool.operators import Placed
     from pipeprof.read.spool.process import Process
     from pipeprof.read.spool.sections import Structure
     from pipeprof.read.spool.steps import Step
@@ -40,6 +43,37 @@ def add_cells(process: Process, out: RankRows) -> None:
                     "span", track="main", category="cell", name=name, start_ns=out.at(begin),
                     dur_ns=max(0, end - begin), stack_id=out.stack_id(stacks[kind]), scope=scope or None,
                 )  # fmt: skip
+
+
+def add_scopes(placed: Sequence[Placed], steps: Sequence[Step], out: RankRows) -> None:
+    """Write the cells of graphs, which are in the names of their operators, of the first recorded step after warm-up.
+
+    One span per stretch of operators of a cell, from the start of the first to the end of the last, in those around it.
+    """
+    of_step: dict[int, list[Placed]] = defaultdict(list)
+    for item in placed:
+        if item.step is not None and item.name.count("/") > 1 and steps[item.step].kind == "train":
+            of_step[item.step].append(item)
+    stretches: list[tuple[str, int, int]] = []
+    around: list[tuple[str, int, int]] = []  # name, begin and end so far, the outermost first
+    for item in of_step[min(of_step)] if of_step else ():
+        names, begin = item.name.split("/")[:-1], item.execution.start_ns
+        kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1][0], zip(names, around, strict=False)))
+        stretches += _closed(around, kept)
+        around = [*around[:kept], *((name, begin, begin) for name in names[kept:])]
+        around = [(name, first, max(last, begin + item.execution.dur_ns)) for name, first, last in around]
+    for path, begin, end in stretches + _closed(around, 0):
+        scope, _, name = path.rpartition("/")
+        out.add(
+            "span", track="modules", category="cell", name=name, start_ns=out.at(begin), dur_ns=end - begin,
+            scope=scope or None,
+        )  # fmt: skip
+
+
+def _closed(around: Sequence[tuple[str, int, int]], kept: int) -> list[tuple[str, int, int]]:
+    """The stretches behind the first `kept`, by their paths."""
+    names = [name for name, _, _ in around]
+    return [("/".join(names[: at + 1]), *around[at][1:]) for at in range(kept, len(around))]
 
 
 def undisturbed(process: Process, steps: Sequence[Step], known: Mapping[int, Structure]) -> Mapping[int, Structure]:

@@ -8,7 +8,7 @@ from pipeprof.read.mindspore_ops import Execution
 from pipeprof.read.spool.call_sites import CallSites, by_line
 from pipeprof.read.spool.operators import Placed
 from pipeprof.read.spool.process import Process
-from pipeprof.read.spool.spans import add_cells
+from pipeprof.read.spool.spans import add_cells, add_scopes
 from pipeprof.read.tables.rows import RankRows
 from pipeprof.record.schema import BY_NAME
 
@@ -82,3 +82,23 @@ def test_calls_of_cells_become_spans_in_the_cells_around_them():
     outer, text = frames[rows[2]["stack_id"]]
     assert (text, frames[outer][1]) == ("m.py(5): ReLU.construct", "n.py(2): Net.construct")
     assert rows[1]["stack_id"] == rows[0]["stack_id"]
+
+
+def test_cells_of_a_graph_are_stretches_of_its_operators_within_each_other():
+    def at(start, name, step):
+        return Placed(Execution(name, start, 5), step, "forward", name)
+
+    steps = [SimpleNamespace(kind="warmup"), SimpleNamespace(kind="train")]
+    ran = [at(100, "Default/net-Net/fc-Dense/MatMul-op1", 0), at(200, "Default/net-Net/fc-Dense/MatMul-op1", 1)]
+    ran += [at(210, "Default/net-Net/fc-Dense/BiasAdd-op1", 1), at(220, "Default/net-Net/act-ReLU/ReLU-op1", 1)]
+    ran += [at(230, "Default/net-Net/fc-Dense/Mul-op1", 1), at(240, "MatMul#1", 1), at(250, "Default/Mul-op2", 1)]
+    out = RankRows(0, 0, 100)
+    add_scopes(ran, steps, out)
+    columns = BY_NAME["span"].column_names
+    rows = [dict(zip(columns, row, strict=True)) for row in out.rows["span"]]
+    found = sorted((row["start_ns"], -row["dur_ns"], row["scope"] or "", row["name"]) for row in rows)
+    assert found == [
+        (100, -35, "", "Default"), (100, -35, "Default", "net-Net"), (100, -15, "Default/net-Net", "fc-Dense"),
+        (120, -5, "Default/net-Net", "act-ReLU"), (130, -5, "Default/net-Net", "fc-Dense"),
+    ]  # fmt: skip
+    assert {row["category"] for row in rows} == {"cell"}
