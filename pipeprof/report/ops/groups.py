@@ -24,6 +24,11 @@ ALL = 1 << 40
 TOP, TOP_SINGLE = 20, 3  # rows, unless the user says how many; the second is profile_analyze's
 MEMORY = ("memory_bytes", "self_memory_bytes", "device_memory_bytes", "self_device_memory_bytes")
 OWN = ("collect", "profile")  # sources of trainings that pipeprof recorded
+NO_STACKS = {
+    False: "no call stack of an operator was recorded: torch.profiler has them with_stack=True",
+    True: "no call stack of an operator was recorded: `--ops window`, which is the default, a schedule with a warmup, and "
+    "pipeprof.profile(with_stack=True) record them",
+}
 WORK = ("computation", "flops", "bandwidth")  # of single operators
 PROFILE = "profile"  # option of the manifest of an imported static-graph profile
 COLUMNS = (
@@ -88,7 +93,8 @@ def build(engine: Engine, question: Question, *, training: bool) -> Content:
         _count_up(here)
         shown += here[: question.shown(len(here))]
     part = Part("", names(shown), len(kept), several=len(ranks) > 1)
-    return Content("groups", [part], total=total)
+    lacks = group == "stack" and not any(row["stack"] for row in rows)
+    return Content("groups", [part], total=total, notes=[NO_STACKS[training]] if lacks else [])
 
 
 def _rows(engine: Engine, question: Question, group: str, *, training: bool) -> list[dict[str, Any]]:
