@@ -29,9 +29,10 @@ def plan_of(
     queue_interval_ms: int,
     shapes: bool,
     stacks: bool,
+    device: bool = False,
 ) -> Plan:
     """What is recorded. Raises UsageError for activities and intervals that cannot be."""
-    parts, notes = chosen(activities)
+    parts, notes = chosen([*(activities or ["cpu"]), "CUDA"] if device else activities)
     if queue_interval_ms < 1:
         raise UsageError(f"queue_interval_ms is {queue_interval_ms}, expected at least 1 ms")
     if schedule is not None and not callable(schedule):

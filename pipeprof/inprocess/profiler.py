@@ -47,6 +47,7 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
     queue_interval_ms   time between two samples of the dataset's queues
     force           replace existing runs
     add             add a repetition, this execution of the program, to an existing run
+    use_cuda        as activity `CUDA`; with experimental_config accepted so that programs for torch.profiler run
 
     Raises UsageError for invalid settings, also on entering the block (such as a run that already exists). What goes
     wrong in recording never reaches the training.
@@ -65,15 +66,18 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         queue_interval_ms: int = 100,
         force: bool = False,
         add: bool = False,
+        use_cuda: bool = False,
+        experimental_config: object = None,
     ) -> None:
         super().__init__()
+        del experimental_config
         if wrong:
             hint = "as a decorator, with brackets: @pipeprof.profile()"
             raise UsageError(f"profile takes settings by name, found a {type(wrong[0]).__name__}", hint)
         self.step_num = 0
         self._plan = plan_of(
             activities, schedule, memory=profile_memory, queue_interval_ms=queue_interval_ms, shapes=record_shapes,
-            stacks=with_stack,
+            stacks=with_stack, device=use_cuda,
         )  # fmt: skip
         self._stacks = with_stack
         self._schedule = schedule or always

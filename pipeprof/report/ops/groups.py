@@ -26,8 +26,8 @@ MEMORY = ("memory_bytes", "self_memory_bytes", "device_memory_bytes", "self_devi
 OWN = ("collect", "profile")  # sources of trainings that pipeprof recorded
 NO_STACKS = {
     False: "no call stack of an operator was recorded: torch.profiler has them with_stack=True",
-    True: "no call stack of an operator was recorded: `--ops window`, which is the default, a schedule with a warmup, and "
-    "pipeprof.profile(with_stack=True) record them",
+    True: "no call stack of an operator was recorded: `--ops window`, which is the default, a schedule with a warmup, "
+    "and pipeprof.profile(with_stack=True) record them",
 }
 WORK = ("computation", "flops", "bandwidth")  # of single operators
 PROFILE = "profile"  # option of the manifest of an imported static-graph profile
