@@ -49,7 +49,9 @@ def svg(rows: Sequence[dict[str, Any]], peak: dict[str, Any] | None, title: str)
     """
     drawn = [row for row in rows if row["address"] is not None]
     if not drawn:
-        raise UsageError(f"no lifetime chart: {title} has no blocks with an address", "leave --svg out")
+        lack = "no blocks with an address" if rows else "no blocks whose time is known"
+        hint = "leave --svg out: MindSpore's pool on a CPU is a curve, planned memory of a static graph a table"
+        raise UsageError(f"no lifetime chart: {title} has {lack}", hint)
     end = max(max(row["released_ns"] or 0, row["produced_ns"]) for row in drawn)
     scale = _scale(drawn, end)
     parts = [_opening(), _heading(title, len(rows), len(drawn))]

@@ -106,6 +106,8 @@ def test_the_reader_of_the_same_format_finds_the_blocks_again(ask, tmp_path):
 def test_no_address_is_no_chart():
     with pytest.raises(UsageError, match="no blocks with an address"):
         svg([{"address": None, "bytes": 1, "produced_ns": 0, "released_ns": 1}], None, "rank 0")
+    with pytest.raises(UsageError, match="no blocks whose time is known"):
+        svg([], None, "rank 0")
 
 
 def test_chosen_rank_is_drawn(ask, tmp_path):
