@@ -34,7 +34,7 @@ class Average:
 
     `category`: `op`, or `user` for spans of `record_function`. `in_shapes` and `stack` are texts, empty when the table
     is not grouped by them or they were not recorded. Memory is allocated less freed, in bytes, by the change of the
-    framework's pool around operators; None without `profile_memory`, and for spans.
+    framework's pool around operators; None without `profile_memory`. Spans have that of the operators in them.
     """
 
     name: str
@@ -133,8 +133,8 @@ def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0) -> K
         for (name, in_shapes, stack), (count, own, total) in sums.items()
     ]
     rows += [
-        Average(name, count, own, total, USER, "", stack)
-        for (name, stack), (count, own, total) in user_spans(run, stack_depth).items()
+        Average(name, count, own, total, USER, "", stack, taken)
+        for (name, stack), (count, own, total, taken) in user_spans(run, stack_depth).items()
     ]
     return KeyAverages(rows, shapes=shapes, stacks=bool(stack_depth))
 

@@ -138,6 +138,8 @@ def test_the_table_has_memory_and_is_sorted_by_it(profiled):
     text = profiled("forms")["by_memory"]
     assert "Self CPU Mem" in text.splitlines()[0]
     assert "not recorded" not in text
+    assert profiled("forms")["memory_of_spans"]["named"] != 0  # of the operators in it
+    assert profiled("forms")["memory_of_spans"]["thread 0"] == 0
 
 
 def test_cells_of_a_step_are_blocks_within_each_other(profiled):

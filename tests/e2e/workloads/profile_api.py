@@ -150,6 +150,7 @@ def forms():
     FACTS["stacks"] = outer.key_averages(group_by_stack_n=2).table()
     FACTS["sites"] = {row.name: row.stack for row in outer.key_averages(group_by_stack_n=9) if row.category == "op"}
     FACTS["shapes"] = {row.name: row.in_shapes for row in outer.key_averages(group_by_input_shape=True)}
+    FACTS["memory_of_spans"] = {row.name: row.memory_bytes for row in outer.key_averages() if row.category == "user"}
     FACTS["by_memory"] = outer.key_averages().table(sort_by="cpu_memory_usage")
     FACTS["inner"] = [(OUT / "inner").exists(), len(inner.paths)]
     failing = pipeprof.profile(out=OUT / "failing")
