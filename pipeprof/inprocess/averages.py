@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-COLUMNS = ("self_ns", "total_ns", "mean_ns", "count", "name", "in_shapes", "stack", "category")
+MEMORY = ("memory_bytes", "self_memory_bytes")
+COLUMNS = ("self_ns", "total_ns", "mean_ns", "count", "name", "in_shapes", "stack", "category", *MEMORY)
 # Columns of other profilers that the program's own recorder does not fill: ordering by one is no error.
 NOT_RECORDED = (
-    "device_self_ns", "device_total_ns", "device_mean_ns", "memory_bytes", "self_memory_bytes", "device_memory_bytes",
-    "self_device_memory_bytes", "computation",
+    "device_self_ns", "device_total_ns", "device_mean_ns", "device_memory_bytes", "self_device_memory_bytes",
+    "computation",
 )  # fmt: skip
 USER = "user"
 SHOWN = 20  # rows at a prompt
@@ -32,7 +33,8 @@ class Average:
     """One row. Times in ns over all `count` executions; `self_ns` without what ran inside it.
 
     `category`: `op`, or `user` for spans of `record_function`. `in_shapes` and `stack` are texts, empty when the table
-    is not grouped by them or they were not recorded.
+    is not grouped by them or they were not recorded. Memory is allocated less freed, in bytes, by the change of the
+    framework's pool around operators; None without `profile_memory`. Spans have that of the operators in them.
     """
 
     name: str
@@ -42,6 +44,8 @@ class Average:
     category: str = "op"
     in_shapes: str = ""
     stack: str = ""
+    memory_bytes: int | None = None
+    self_memory_bytes: int | None = None
 
     @property
     def mean_ns(self) -> float:
@@ -73,21 +77,27 @@ class KeyAverages:
         """The rows as text, `row_limit` at most (-1: all).
 
         `sort_by`: a column (`self_ns`, `total_ns`, `mean_ns`, `count`, `name`) or torch's name for it
-        (`self_cpu_time_total`, `cpu_time_total`, ...), largest first; `+` in front: smallest first. For columns of
-        devices and memory, which are not recorded here, the order is that of `self_ns`, and the table says so. Raises
-        UsageError for any other.
+        (`self_cpu_time_total`, `cpu_memory_usage`, ...), largest first; `+` in front: smallest first. For columns of
+        devices, which are not recorded here, and of memory without `profile_memory`, the order is that of `self_ns`,
+        and the table says so. Raises UsageError for any other.
         """
         from pipeprof.inprocess.table import render  # noqa: PLC0415
 
         rows, note = list(self.rows), self._note
         order = None if sort_by is None else parse_order(sort_by, (*COLUMNS, *NOT_RECORDED))
-        if order is not None and order.column in NOT_RECORDED:
+        if order is not None and not self._has(order.column):
             note = f"{note}{sort_by} is not recorded here: sorted by Self CPU"
         elif order is not None:
-            rows.sort(key=lambda row: getattr(row, order.column), reverse=not order.ascending)
+            known = [row for row in rows if getattr(row, order.column) is not None]
+            known.sort(key=lambda row: getattr(row, order.column), reverse=not order.ascending)
+            rows = [*known, *(row for row in rows if getattr(row, order.column) is None)]
         shown = rows if row_limit < 0 else rows[:row_limit]
         text = render(shown, self.self_ns, len(rows), shapes=self._shapes, stacks=self._stacks)
         return f"{text}{note}\n" if note else text
+
+    def _has(self, column: str) -> bool:
+        filled = column not in MEMORY or any(row.memory_bytes is not None for row in self.rows)
+        return column not in NOT_RECORDED and filled
 
     def __repr__(self) -> str:
         return self.table(row_limit=SHOWN).rstrip("\n")
@@ -109,17 +119,22 @@ def key_averages(path: Path, *, shapes: bool = False, stack_depth: int = 0) -> K
     with Engine.open(run) as engine:
         found = engine.rows("op/key_averages", group_by=group, stack_depth=max(stack_depth, 1), python_functions=True)
     sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    memory: dict[tuple[str, str, str], list[int]] = {}
     for row in found:
         key = (type_of(row["key"]), row["in_shapes"] or "" if shapes else "", row["stack"] or "")
         for index, name in enumerate(("count", "self_ns", "total_ns")):
             sums[key][index] += row[name] or 0
+        if row["memory_bytes"] is not None:
+            of_group = memory.setdefault(key, [0, 0])
+            of_group[0] += row["memory_bytes"]
+            of_group[1] += row["self_memory_bytes"] or 0
     rows = [
-        Average(name, count, own, total, "op", in_shapes, stack)
+        Average(name, count, own, total, "op", in_shapes, stack, *memory.get((name, in_shapes, stack), ()))
         for (name, in_shapes, stack), (count, own, total) in sums.items()
     ]
     rows += [
-        Average(name, count, own, total, USER, "", stack)
-        for (name, stack), (count, own, total) in user_spans(run, stack_depth).items()
+        Average(name, count, own, total, USER, "", stack, taken)
+        for (name, stack), (count, own, total, taken) in user_spans(run, stack_depth).items()
     ]
     return KeyAverages(rows, shapes=shapes, stacks=bool(stack_depth))
 

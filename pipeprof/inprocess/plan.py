@@ -15,8 +15,6 @@ from pipeprof.inprocess.recording import Plan
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-NO_STACKS = "with_stack: MindSpore's operator recorder keeps no Python stacks on a CPU; spans have them"
-
 
 def always(_step: int) -> ProfilerAction:
     """The plan without a schedule: record everything."""
@@ -31,9 +29,10 @@ def plan_of(
     queue_interval_ms: int,
     shapes: bool,
     stacks: bool,
+    device: bool = False,
 ) -> Plan:
     """What is recorded. Raises UsageError for activities and intervals that cannot be."""
-    parts, notes = chosen(activities)
+    parts, notes = chosen([*(activities or ["cpu"]), "CUDA"] if device else activities)
     if queue_interval_ms < 1:
         raise UsageError(f"queue_interval_ms is {queue_interval_ms}, expected at least 1 ms")
     if schedule is not None and not callable(schedule):
@@ -44,6 +43,8 @@ def plan_of(
         "ops": mode,
         "memory": memory,
         "service": pipeline,
+        "stacks": stacks,
+        "shapes": shapes,
         "queue_interval_ms": queue_interval_ms if pipeline else 0,
     }
     manifest = {
@@ -56,7 +57,7 @@ def plan_of(
         "record_shapes": shapes,
         "with_stack": stacks,
     }
-    return Plan(probe, manifest, ProfilerActivity.HOST in parts, [*notes, *([NO_STACKS] if stacks else [])])
+    return Plan(probe, manifest, ProfilerActivity.HOST in parts, notes)
 
 
 def folder_of(out: Path | None, uses: int, *, scheduled: bool) -> Path:

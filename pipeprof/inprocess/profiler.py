@@ -37,15 +37,17 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
     out             where the run goes; a folder for runs `cycle-0`, `cycle-1`, ... with a schedule. A new name in the
                     working directory when not given. A second use of the same object adds `-2`, `-3`, ...
     activities      what is recorded: any of `ops`, `pipeline`, `host`; `cpu` (the default) is all of them
-    record_shapes   accepted as in other profilers; input shapes cost nothing here and are always recorded
-    profile_memory  also the framework's memory pool
-    with_stack      spans keep the Python stack they were opened in (operators have none on a CPU)
+    record_shapes   also the input shapes that MindSpore's recorder leaves out, from the calls of the first step
+    profile_memory  also the framework's memory pool, and its change around each operator
+    with_stack      spans keep the Python stack they were opened in, operators the lines that launched them: in
+                    PyNative the first step runs line by line for that, which is slow
     schedule        from `pipeprof.schedule`, or any function of the step's number to a ProfilerAction
     on_trace_ready  called with this object after each cycle (without a schedule: once, after the block), when its run
                     can be opened: `run`, `path`, `key_averages()`, `export_chrome_trace()` are about that cycle
     queue_interval_ms   time between two samples of the dataset's queues
     force           replace existing runs
     add             add a repetition, this execution of the program, to an existing run
+    use_cuda        as activity `CUDA`; with experimental_config accepted so that programs for torch.profiler run
 
     Raises UsageError for invalid settings, also on entering the block (such as a run that already exists). What goes
     wrong in recording never reaches the training.
@@ -64,15 +66,18 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         queue_interval_ms: int = 100,
         force: bool = False,
         add: bool = False,
+        use_cuda: bool = False,
+        experimental_config: object = None,
     ) -> None:
         super().__init__()
+        del experimental_config
         if wrong:
             hint = "as a decorator, with brackets: @pipeprof.profile()"
             raise UsageError(f"profile takes settings by name, found a {type(wrong[0]).__name__}", hint)
         self.step_num = 0
         self._plan = plan_of(
             activities, schedule, memory=profile_memory, queue_interval_ms=queue_interval_ms, shapes=record_shapes,
-            stacks=with_stack,
+            stacks=with_stack, device=use_cuda,
         )  # fmt: skip
         self._stacks = with_stack
         self._schedule = schedule or always
@@ -236,7 +241,9 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
             path = self._place / f"cycle-{self._cycles}"
         self._cycles += 1
         try:
-            self._current = Recording(path, self._plan, about, force=self._force, add=self._further)
+            self._current = Recording(
+                path, self._plan, about, force=self._force, add=self._further, warming=self._action is WARMUP
+            )
         except (PipeprofError, OSError) as error:
             if not self._begun:
                 raise

@@ -39,7 +39,9 @@ class Plan:
 class Recording:
     """Begins when it is made. `end` closes the spool, `finish` makes the tables of it; both may be called again."""
 
-    def __init__(self, path: Path, plan: Plan, about: dict[str, Any], *, force: bool, add: bool = False) -> None:
+    def __init__(
+        self, path: Path, plan: Plan, about: dict[str, Any], *, force: bool, add: bool = False, warming: bool = False
+    ) -> None:
         self.path = path
         self.steps = 0  # active steps that are over
         self.first_step = int(about["first_step"])
@@ -57,7 +59,7 @@ class Recording:
             self._spool.joinpath("hello.jsonl").write_text(json.dumps({"pid": os.getpid()}) + "\n", encoding="utf-8")
             self._write("launch.json", {**_clocks(), "pid": os.getpid()})
         self._host = _Host(self._spool) if plan.host else None
-        probe.begin(str(self._spool), {**plan.probe, "run_id": self._run.manifest.run_id})
+        probe.begin(str(self._spool), {**plan.probe, "run_id": self._run.manifest.run_id, "warming": warming})
         for number, note in enumerate(plan.notes):
             probe.warn(f"profile_note_{number}", note)
 

@@ -19,22 +19,24 @@ if TYPE_CHECKING:
 
 NAME_WIDTH, SHAPE_WIDTH, FRAME_WIDTH = 55, 80, 75  # from which on a text goes on in the next line
 HEAD = ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls")
+MEMORY = ("CPU Mem", "Self CPU Mem")
 ANY_WIDTH = 10_000  # who prints it is not known
 
 
 def render(rows: Sequence[Average], all_ns: int, count: int, *, shapes: bool = False, stacks: bool = False) -> str:
     """The rows as text; shares are of `all_ns`, the own time of all `count` rows."""
-    head = [*HEAD, *(["Input Shapes"] if shapes else []), *(["Source Location"] if stacks else [])]
+    head, memory = _head(rows, shapes=shapes, stacks=stacks)
     lines = [
         [
             _wrapped(row.name, NAME_WIDTH),
-            *_figures(row, all_ns),
+            *_figures(row, all_ns, memory=memory),
             *([_wrapped(row.in_shapes, SHAPE_WIDTH)] if shapes else []),
-            *([_wrapped(row.stack, FRAME_WIDTH)] if stacks else []),
+            *(["\n".join(_wrapped(frame, FRAME_WIDTH) for frame in row.stack.split("\n"))] if stacks else []),
         ]
         for row in rows
     ]
-    drawn = draw(Block(head, lines, frozenset(range(1, len(HEAD))), tall=True), ANY_WIDTH)
+    figures = frozenset(range(1, len(head) - shapes - stacks))
+    drawn = draw(Block(head, lines, figures, tall=True), ANY_WIDTH)
     text = [*drawn.head, *drawn.body, f"Self CPU time total: {cells.time(all_ns)}"]
     if count > len(rows):
         text.append(f"{count - len(rows)} more rows: row_limit=-1 shows all")
@@ -43,23 +45,31 @@ def render(rows: Sequence[Average], all_ns: int, count: int, *, shapes: bool = F
 
 def html(rows: Sequence[Average], all_ns: int, count: int, *, shapes: bool = False, stacks: bool = False) -> str:
     """The rows of `render` as an HTML table, for notebooks."""
-    head = [*HEAD, *(["Input Shapes"] if shapes else []), *(["Source Location"] if stacks else [])]
+    head, memory = _head(rows, shapes=shapes, stacks=stacks)
     body = []
     for row in rows:
         further = [*([row.in_shapes] if shapes else []), *([row.stack] if stacks else [])]
-        cells_of_row = [row.name, *_figures(row, all_ns), *further]
+        cells_of_row = [row.name, *_figures(row, all_ns, memory=memory), *further]
         body.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells_of_row) + "</tr>")
     more = [f"<p>{count - len(rows)} more rows</p>"] if count > len(rows) else []
     return "\n".join([*page.table(head, body), *more])
 
 
-def _figures(row: Average, all_ns: int) -> list[str]:
+def _head(rows: Sequence[Average], *, shapes: bool, stacks: bool) -> tuple[list[str], bool]:
+    """The columns, and whether memory is among them: where it was recorded."""
+    memory = any(row.memory_bytes is not None for row in rows)
+    texts = [*(["Input Shapes"] if shapes else []), *(["Source Location"] if stacks else [])]
+    return [*HEAD[:-1], *(MEMORY if memory else ()), HEAD[-1], *texts], memory
+
+
+def _figures(row: Average, all_ns: int, *, memory: bool) -> list[str]:
     return [
         f"{100 * row.self_ns / all_ns:.2f}%" if all_ns else cells.NOT_KNOWN,
         cells.time(row.self_ns),
         f"{100 * row.total_ns / all_ns:.2f}%" if all_ns else cells.NOT_KNOWN,
         cells.time(row.total_ns),
         cells.time(row.mean_ns),
+        *([cells.size(row.memory_bytes), cells.size(row.self_memory_bytes)] if memory else []),
         str(row.count),
     ]
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 
-def user_spans(run: Run, stack_depth: int = 0) -> dict[tuple[str, str], list[int]]:
-    """(name, stack) -> count, own time and time, ns, of the spans of `record_function`.
+def user_spans(run: Run, stack_depth: int = 0) -> dict[tuple[str, str], tuple[int, int, int, int | None]]:
+    """(name, stack) -> count, own time and time, ns, of the spans of `record_function`, and memory of operators there.
 
     Spans in warm-up steps do not count. `stack` are the `stack_depth` innermost frames, one per line; empty for 0 and
-    where none was recorded.
+    where none was recorded. Memory is in bytes, allocated less freed; None where it was not recorded.
     """
     every = store.read(run, "span").to_pylist()
     first = (run.manifest.options.get("profile") or {}).get("first_active")
@@ -27,15 +27,18 @@ def user_spans(run: Run, stack_depth: int = 0) -> dict[tuple[str, str], list[int
     spans = [row for row in every if row["category"] == "user" and row["start_ns"] >= begin]
     if not spans:
         return {}
-    ops = store.read(run, "op").select(["start_ns", "dur_ns"])
-    executed = sorted(zip(ops.column(0).to_pylist(), ops.column(1).to_pylist(), strict=True))
+    ops = store.read(run, "op").select(["start_ns", "dur_ns", "memory_bytes"]).sort_by("start_ns")
+    times, durations, changes = (column.to_pylist() for column in ops.columns)
+    executed = list(zip(times, durations, strict=True))
+    held = [0, *accumulate(change or 0 for change in changes)]
     frames = {row["stack_id"]: row for row in store.read(run, "stack").to_pylist()} if stack_depth else {}
-    sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for row, own in _own_times(spans, executed):
         key = (row["name"], _text(row["stack_id"], frames, stack_depth))
-        for index, value in enumerate((1, own, row["dur_ns"])):
+        for index, value in enumerate((1, own, row["dur_ns"], _inside(row, times, held))):
             sums[key][index] += value
-    return dict(sums)
+    known = any(change is not None for change in changes)
+    return {key: (count, own, total, memory if known else None) for key, (count, own, total, memory) in sums.items()}
 
 
 def _own_times(
@@ -71,7 +74,7 @@ def _end(span: Mapping[str, Any]) -> int:
 
 
 def _inside(span: Mapping[str, Any], starts: Sequence[int], running: Sequence[int]) -> int:
-    """Time of the operators that began in a span, ns."""
+    """What the operators that began in a span add to a running sum: their time, say."""
     first = bisect_left(starts, span["start_ns"])
     return running[bisect_left(starts, span["start_ns"] + span["dur_ns"])] - running[first]
 

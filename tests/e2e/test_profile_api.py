@@ -123,6 +123,31 @@ def test_spans_keep_the_stack_they_were_opened_in(profiled):
     assert "profile_api.py" in profiled("forms")["stacks"]
 
 
+def test_operators_have_the_lines_that_launched_them_and_no_line_of_the_profiler(profiled):
+    sites = profiled("forms")["sites"]
+    assert "trainer.<locals>.<lambda>" in sites["Conv2D"]
+    assert sites["Conv2DBackpropFilter"].split("\n")[0].endswith("trainer.<locals>.train")
+    assert not any("pipeprof/inprocess" in stack or "site-packages/mindspore" in stack for stack in sites.values())
+
+
+def test_operators_without_shapes_in_the_launch_list_have_those_of_their_call(profiled):
+    assert profiled("forms")["shapes"]["ReLU"] == "[8, 4, 8, 8]"
+
+
+def test_the_table_has_memory_and_is_sorted_by_it(profiled):
+    text = profiled("forms")["by_memory"]
+    assert "Self CPU Mem" in text.splitlines()[0]
+    assert "not recorded" not in text
+    assert profiled("forms")["memory_of_spans"]["named"] != 0  # of the operators in it
+    assert profiled("forms")["memory_of_spans"]["thread 0"] == 0
+
+
+def test_cells_of_a_step_are_blocks_within_each_other(profiled):
+    names_of_cells = [name for _, category, name in profiled("forms")["outer"] if category == "cell"]
+    assert {"SequentialCell", "0-Conv2d", "1-ReLU", "2-Flatten", "3-Dense"} <= set(names_of_cells)
+    assert profiled("scheduled")["ready"][0]["cells"] == [2]  # the first active step
+
+
 def test_an_error_in_the_block_leaves_a_run_that_says_so_and_goes_on(profiled):
     facts = profiled("forms")
     assert facts["caught"] == "'planted'"

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipeprof.query.engine import Engine
+from pipeprof.report.ops.answer import answer
+from pipeprof.report.ops.question import Question
 from pipeprof.verdict.network import diagnose_network
 
 NAMES = sorted(path.name for path in (Path(__file__).parent / "captures").iterdir())
@@ -59,3 +61,15 @@ def test_the_operators_with_most_time_have_names_and_shares(diagnosed):
     shares = [op["share"] for op in found["top_ops"]]
     assert shares == sorted(shares, reverse=True)
     assert all(op["name"] and 0 < op["share"] < 1 for op in found["top_ops"])
+
+
+def test_work_of_single_operators_orders_them_without_a_filter(converted):
+    content = answer(converted("2.10-graph").run, Question(order_by="FLOPS", top=0))
+    speeds = [row["flops"] for row in content.parts[0].rows if row["flops"] is not None]
+    assert content.kind == "single"
+    assert len(speeds) > 2
+    assert speeds == sorted(speeds, reverse=True)
+    grouped = answer(converted("2.10-graph").run, Question(order_by="FLOPS", group_by="name"))
+    amounts = [row["computation"] for row in grouped.parts[0].rows if row["computation"] is not None]
+    assert len(amounts) > 2
+    assert amounts == sorted(amounts, reverse=True)

@@ -7,7 +7,7 @@ before the first and after the last, a recorder that is off stands in, so that e
 import os
 import sys
 
-from . import dataset, forks, imports, recorder, steps, windows
+from . import dataset, forks, imports, operands, recorder, steps, windows
 
 RECORDED, WARMUP = 0, 1  # flags of STEP
 ENDLESS = 1 << 60
@@ -55,10 +55,13 @@ class OwnWindows(windows.Windows):
         super().__init__()
         self.executor = executor
         self.named = False
+        self.warming = False  # the program says when its warm-up is over
 
     def prepare(self):
         """As in a recorded command; with `hand`, one window."""
         options = recorder.REC.options
+        self.warming = bool(options.get("warming"))
+        operands.OPERANDS.done = False  # each recording has its own calls
         if options.get("ops") == BY_HAND:
             options["schedule"] = {"active": ENDLESS, "repeat": 1}
         super().prepare()
@@ -75,8 +78,19 @@ class OwnWindows(windows.Windows):
 
     def warm(self):
         """What was executed up to now was warm-up."""
+        self.warming = False
         if self.folder is not None:
             self.warmup = len(self.ticks) - 1
+            self._watch()
+
+    def _wants_lines(self):
+        return bool(recorder.REC.options.get("stacks"))
+
+    def _wants_cells(self):
+        return not self.warming
+
+    def _wants_operands(self):
+        return self.done > 0 or bool(recorder.REC.options.get("shapes"))
 
     def pause(self):
         """Training pauses, the recording goes on."""

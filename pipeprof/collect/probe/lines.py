@@ -1,7 +1,7 @@
 """From which lines of the program each operator of a PyNative step is launched: one step is run line by line.
 
 Each line waits for what it launched, so an operator belongs to the line during which it started. That is slow: it is
-done in the warm-up step of the first op window, whose executions count for nothing else.
+done in the warm-up step of the first op window, whose executions count for nothing else, or where the program asks.
 """
 
 import os
@@ -24,6 +24,7 @@ class Lines:
         self._hook = None
         self._forks = False
         self._library = os.path.dirname(os.__file__)
+        self._own = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 
     def possible(self):
         """Whether a step can be run line by line: nobody else watches lines, and Python launches the operators."""
@@ -123,7 +124,7 @@ class Lines:
         name = code.co_filename
         known = self._files.get(name)
         if known is None:
-            inside = (where.package_folder(), os.path.dirname(__file__))
+            inside = (where.package_folder(), self._own)
             library = name.startswith(self._library) and "site-packages" not in name
             known = self._files[name] = not (name.startswith(inside) or name.startswith("<") or library)
         return known

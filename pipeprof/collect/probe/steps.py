@@ -36,7 +36,7 @@ class Loop:
         """The loop asks for a batch: whatever was updated since the last one was a step."""
         if self.model:
             return
-        if self.pending or (not self.updates_seen and tree.rows):
+        if self.pending or (self.fetched and not self.updates_seen and tree.rows):
             self._boundary()
         self.fetched = True
 

@@ -54,6 +54,7 @@ class Windows:
         self.active = FIRST_STEPS
         self.memory = False
         self.warmup = 0  # first steps of the open window, whose executions are not kept
+        self.watched = False  # cells were, in one step of the open window
 
     def prepare(self):
         """Choose the schedule from the options; find the op recorder. MindSpore has just been imported."""
@@ -153,9 +154,7 @@ class Windows:
         self.count += 1
         folder = os.path.join(rec.folder, "window-%d" % self.count)
         os.mkdir(folder)
-        # Before the first step there is the set-up of the script, which must not run line by line.
-        by_line = self.done > 0 and (self.auto or self.schedule.warmup > 0) and self.count == 1
-        by_line = by_line and lines.LINES.possible()
+        by_line = self._wants_lines() and lines.LINES.possible()
         warmup = self.warmup = int(by_line) if self.auto else self.schedule.warmup
         active = self.active if self.auto else self.schedule.active
         self.close_at = self.done + warmup + active
@@ -168,17 +167,30 @@ class Windows:
         self.folder = folder
         rec.event("window_open", number=self.count, warmup=warmup, begin=self.began, began=recorder.now())
         sections.SECTIONS.open(self._sync)
-        self.ticks = [recorder.now()]
+        self.ticks, self.watched = [recorder.now()], False
         if by_line:
             lines.LINES.start(self._sync)
         self._watch()
 
+    def _wants_lines(self):
+        """Whether the step that begins is to run line by line: never before the first, where the set-up would."""
+        return self.done > 0 and (self.auto or self.schedule.warmup > 0) and self.count == 1
+
+    def _wants_cells(self):
+        """Whether the step that begins counts, and is not the first of the training."""
+        return self.done > 0 and len(self.ticks) - 1 >= self.warmup
+
+    def _wants_operands(self):
+        """Whether calls of operators may be watched: what is compiled in the first step is left alone."""
+        return self.done > 0
+
     def _watch(self):
         """A step of the window begins: what is watched in one step alone may be watched in this one."""
         try:
-            if self.done and len(self.ticks) - 1 == self.warmup:
+            if not self.watched and self._wants_cells():
                 cells.CELLS.start(self._sync)
-            if self.done:  # what is compiled in the first step is left alone
+                self.watched = cells.CELLS.on
+            if self._wants_operands():
                 operands.OPERANDS.start()
         except Exception:
             recorder.REC.failed("watch")

@@ -48,6 +48,14 @@ class Amounts:
             self._known[key] = (None, None) if call is None else (flops_of(call), bytes_of(call))
         return self._known[key]
 
+    def shapes_of(self, item: Placed) -> str | None:
+        """Shapes of the inputs, as the launch list has them, or as Python called the operator where that has none."""
+        if item.execution.shapes is not None:
+            return item.execution.shapes
+        call = self._call(item)
+        shapes = [tensor.shape for tensor in call.inputs] if call is not None else []
+        return "; ".join("unknown" if shape is None else str(list(shape)) for shape in shapes) or None
+
     def _call(self, item: Placed) -> Call | None:
         listed = _listed(item)
         found = self._graphs.get(item.name) or self._numbered.get(item.name) or self._gradients.get(item.name)

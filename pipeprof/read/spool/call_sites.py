@@ -32,6 +32,7 @@ class CallSites:
 
     def __init__(self, process: Process, led: Sequence[Execution]) -> None:
         self._sites: dict[str, list[Frames]] = {}
+        self._launched: dict[int, Frames] = {}  # by the start of an execution within a step that ran line by line
         self._modules = [_Modules(event) for event in process.all("modules")]
         self._scopes: dict[str, Frames] = {}
         for event in process.all("lines"):
@@ -40,7 +41,8 @@ class CallSites:
                 place = bisect_right(begins, execution.start_ns) - 1
                 number = event["rows"][place][1] if place >= 0 else len(event["sites"])
                 if number < len(event["sites"]) and execution.start_ns < int(event["t"]):
-                    self._sites.setdefault(execution.name, []).append(_frames(event, number))
+                    frames = self._launched[execution.start_ns] = _frames(event, number)
+                    self._sites.setdefault(execution.name, []).append(frames)
 
     def of(self, placed: Sequence[Placed]) -> list[Frames]:
         """The frames of each execution; none where the step launched another number of its type."""
@@ -54,7 +56,9 @@ class CallSites:
             if "/" in name:  # all executions of such a name are one operator
                 fits = fits and len(set(sites)) == 1
             cells = self._of_scope(name.rpartition("/")[0])
-            found.append(cells or (sites[seen[item.step, name]] if fits else ()))
+            apart = "/" in name and len(set(sites)) > 1
+            launched = () if apart else self._launched.get(item.execution.start_ns, ())
+            found.append(cells or (sites[seen[item.step, name]] if fits else launched))
             seen[item.step, name] += 1
         return found
 

@@ -168,7 +168,7 @@ def _add_process(
     _tell_passes(manifest, out, sections.repeated_passes(known, {int(e["number"]): e for e in process.all("pass")}))
     step_of = {mark: first + index for index, step in enumerate(found.steps) for mark in step.fetches}
     pipelines.add_fetches(process, out, tree, step_of)
-    sites = CallSites(process, recorded.led).of(placed)
+    sites = CallSites(process, [*recorded.led, *recorded.executions]).of(placed)
     op_ids = _add_operators(out, placed, sites, Amounts(process, placed), pool.changes_of(placed, recorded), first)
     _add_pool(out, process, recorded)
     blocks.add_blocks(out, recorded, placed, op_ids)
@@ -275,8 +275,8 @@ def _add_operators(
         stack = out.stack_id(frames)
         flops, moved = amounts.of(item)
         op_id = out.op_id(
-            item.name, item.phase, type=kind, device="CPU", in_shapes=execution.shapes, stack_id=stack, flops=flops,
-            bytes=moved,
+            item.name, item.phase, type=kind, device="CPU", in_shapes=amounts.shapes_of(item), stack_id=stack,
+            flops=flops, bytes=moved,
         )  # fmt: skip
         op_ids.append(op_id)
         start = out.at(execution.start_ns)

@@ -13,7 +13,7 @@ from pipeprof.units import NS_PER_MS, format_count, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MOST = 15
+MOST = 20
 UNKNOWN = "not known"
 OTHERS = {"mixed": "#8fb8a9", "communication": COLOURS[3]}
 

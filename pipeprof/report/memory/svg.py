@@ -52,7 +52,8 @@ def svg(rows: Sequence[dict[str, Any]], peak: dict[str, Any] | None, title: str,
     """
     drawn, fitted = with_places(rows)
     if not drawn:
-        raise UsageError(f"no lifetime chart: {title} has no blocks whose lifetimes are known", "leave --svg out")
+        hint = "leave --svg out: planned memory of a static graph is a table"
+        raise UsageError(f"no lifetime chart: {title} has no blocks whose lifetimes are known", hint)
     end = max(max(row["released_ns"] or 0, row["produced_ns"]) for row in drawn)
     scale = _scale(drawn, end)
     parts = [_opening(), _heading(title, len(rows), len(drawn), note)]

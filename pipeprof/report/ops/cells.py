@@ -56,8 +56,8 @@ def share(value: float | None) -> str:
 def shapes(text: str | None, strides: str | None = None) -> list[str]:
     """One shape each, as `{1,3,224,224}`, with ` -[strides]` when the input is not contiguous."""
     found = shapes_of(text) if text else []
-    if not isinstance(found, list):
-        return [line(found)]
+    if not isinstance(found, list) or (found and all(isinstance(size, int) for size in found)):
+        return [line(text)]  # one shape, or text that is no list
     steps: Any = shapes_of(strides) if strides else []
     texts = []
     for index, shape in enumerate(found):

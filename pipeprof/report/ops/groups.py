@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
-from pipeprof.report.ops.columns import Order, parse_order
+from pipeprof.report.ops.columns import SINGLE, Order, parse_order
 from pipeprof.report.ops.content import Content, Part, names
 from pipeprof.report.ops.totals import place_of, with_totals
 
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 ALL = 1 << 40
 TOP, TOP_SINGLE = 20, 3  # rows, unless the user says how many; the second is profile_analyze's
 MEMORY = ("memory_bytes", "self_memory_bytes", "device_memory_bytes", "self_device_memory_bytes")
+OWN = ("collect", "profile")  # sources of trainings that pipeprof recorded
+NO_STACKS = {
+    False: "no call stack of an operator was recorded: torch.profiler has them with_stack=True",
+    True: "no call stack of an operator was recorded: `--ops window`, which is the default, a schedule with a warmup, "
+    "and pipeprof.profile(with_stack=True) record them",
+}
+WORK = ("computation", "flops", "bandwidth")  # of single operators
 PROFILE = "profile"  # option of the manifest of an imported static-graph profile
 COLUMNS = (
     "self_ns", "total_ns", "mean_ns", "max_ns", "count", "name", "type", "phase", "share", "total_share",
@@ -39,8 +46,17 @@ _MEANS = (("mean_ns", "total_ns"), ("device_mean_ns", "device_total_ns"))
 
 
 def is_single(run: Run, question: Question) -> bool:
-    """Whether a question is answered operator by operator: when its options say so, or the run is such a profile."""
-    return question.single or (not (question.grouping or question.groups) and PROFILE in run.manifest.options)
+    """Whether a question is answered operator by operator: its options or its order say so, or the run is a profile."""
+    if question.single or question.grouping or question.groups:
+        return question.single
+    return PROFILE in run.manifest.options or (run.manifest.source in OWN and _is_by_work(question))
+
+
+def _is_by_work(question: Question) -> bool:
+    try:
+        return question.order_by is not None and parse_order(question.order_by, SINGLE).column in WORK
+    except UsageError:
+        return False
 
 
 def usual_top(run: Run, question: Question) -> int:
@@ -60,7 +76,12 @@ def build(engine: Engine, question: Question, *, training: bool) -> Content:
     rows = _rows(engine, question, group, training=training)
     if not question.group_by and group == "type" and not any(row["type"] for row in rows):
         rows = _rows(engine, question, "name", training=training)  # the source names operators, and no types
-    if training and order and all(row.get(order.column) is None for row in rows) and order.column in MEMORY:
+    if (
+        training
+        and order
+        and all(row.get(order.column) is None for row in rows)
+        and order.column in (*MEMORY, "computation")
+    ):
         rows = _key_rows(engine, question, group)
     total = _total(rows)
     _complete(rows)
@@ -72,7 +93,8 @@ def build(engine: Engine, question: Question, *, training: bool) -> Content:
         _count_up(here)
         shown += here[: question.shown(len(here))]
     part = Part("", names(shown), len(kept), several=len(ranks) > 1)
-    return Content("groups", [part], total=total)
+    lacks = group == "stack" and not any(row["stack"] for row in rows)
+    return Content("groups", [part], total=total, notes=[NO_STACKS[training]] if lacks else [])
 
 
 def _rows(engine: Engine, question: Question, group: str, *, training: bool) -> list[dict[str, Any]]:

@@ -32,7 +32,7 @@ def queues_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     if not rows:
         return section
     listed = [line for row in rows for line in _lines(row)]
-    section.blocks.append(Block(("queue", "batches", "found empty", "wait"), listed, frozenset((1, 2, 3))))
+    section.blocks.append(Block(("queue", "batches", "empty", "found empty", "wait"), listed, frozenset((1, 2, 3, 4))))
     _over_time(section, content["pipeline"]["sink_depth"], rows[0])
     section.notes += _said(content, rows)
     section.notes.append("batches after the first quarter; a queue that is found empty makes its reader wait")
@@ -40,13 +40,18 @@ def queues_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
 
 
 def _lines(row: dict[str, Any]) -> list[list[str]]:
-    host = format_ratio(row["host_wait_share"])
-    lines = [["host queue, before the device", str(row["batches"]), format_ratio(row["host_empty_share"]),
-              f"{host} of its time" if row["host_wait_share"] is not None else "-"]]  # fmt: skip
+    wait = f"{format_ratio(row['host_wait_share'])} of its time" if row["host_wait_share"] is not None else "-"
+    empty = [_count(row["host_empty"]), format_ratio(row["host_empty_share"])]
+    lines = [["host queue, before the device", str(row["batches"]), *empty, wait]]
     if row["device_empty_share"] is not None or row["device_wait_ns"] is not None:
         wait = format_ns(row["device_wait_ns"])
-        lines.append(["data queue, on the device", "-", format_ratio(row["device_empty_share"]), f"{wait} per batch"])
+        empty = [_count(row["device_empty"]), format_ratio(row["device_empty_share"])]
+        lines.append(["data queue, on the device", str(row["device_batches"]), *empty, f"{wait} per batch"])
     return lines
+
+
+def _count(number: int | None) -> str:
+    return "-" if number is None else str(number)
 
 
 def _over_time(section: Section, depths: Sequence[dict[str, Any]], row: dict[str, Any]) -> None:

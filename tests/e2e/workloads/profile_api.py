@@ -66,10 +66,17 @@ def seen(p):
         "op_times": [p.run.op.start_ns.min().item(), (p.run.op.start_ns + p.run.op.dur_ns).max().item()],
         "zero": p.run.manifest.reps[0].zero_monotonic_ns,
         "fetches": len(p.run.fetch),
+        "cells": steps_of_cells(p.run),
         "queues": p.run.pipeline.queues.tolist(),
         "samples": len(p.run.queue),
         "user": {row.name: row.count for row in p.key_averages() if row.category == "user"},
     }
+
+
+def steps_of_cells(run):
+    """Steps (by place in the run, from 1) in which calls of cells were recorded."""
+    begins = run.span[run.span.category == "cell"].start_ns
+    return [at for at, step in enumerate(run.step.itertuples(), 1) if begins.between(step.start_ns, step.end_ns).any()]
 
 
 def scheduled():
@@ -129,7 +136,7 @@ def forms():
     some(3)
     some(2)
     FACTS["called"] = [[str(path), len(pipeprof.open(path).step)] for path in some.profile.paths]
-    with pipeprof.profile(out=OUT / "outer", with_stack=True) as outer:
+    with pipeprof.profile(out=OUT / "outer", with_stack=True, record_shapes=True, profile_memory=True) as outer:
         with pipeprof.profile(out=OUT / "inner") as inner, pipeprof.record_function("named"):
             train(*next(iterator))
             inner.step()
@@ -141,6 +148,10 @@ def forms():
     FACTS["outer"] = outer.run.span[["track", "category", "name"]].to_numpy().tolist()
     FACTS["warned"] = [warning.code for warning in outer.run.manifest.warnings]
     FACTS["stacks"] = outer.key_averages(group_by_stack_n=2).table()
+    FACTS["sites"] = {row.name: row.stack for row in outer.key_averages(group_by_stack_n=9) if row.category == "op"}
+    FACTS["shapes"] = {row.name: row.in_shapes for row in outer.key_averages(group_by_input_shape=True)}
+    FACTS["memory_of_spans"] = {row.name: row.memory_bytes for row in outer.key_averages() if row.category == "user"}
+    FACTS["by_memory"] = outer.key_averages().table(sort_by="cpu_memory_usage")
     FACTS["inner"] = [(OUT / "inner").exists(), len(inner.paths)]
     failing = pipeprof.profile(out=OUT / "failing")
     try:

@@ -39,6 +39,13 @@ def test_a_host_queue_left_empty_is_a_late_pipeline(ask):
     assert late(ask, rows, GIVE) == [(6, 0.5, 0.25, 1.0, 5.0, "data_processing")]
 
 
+def test_batches_that_met_an_empty_queue_are_counted_on_each_side(ask):
+    rows = tables(side("host_queue", [3, 3, 0, 0, 0, 1, 1, 1]), side("data_queue", [2, 2, 2, 2, 2, 2, 2, 0]))
+    assert late(ask, rows, "host_empty device_batches device_empty") == [(3, 6, 1)]
+    unknown = tables(side("host_queue", [None] * 8))
+    assert late(ask, unknown, "host_empty device_batches device_empty") == [(None, 0, None)]
+
+
 def test_a_full_host_queue_and_an_empty_device_queue_are_a_late_transfer(ask):
     rows = tables(side("host_queue", [0, 0, 2, 2, 2, 2, 2, 2]), side("data_queue", [2, 2, 0, 0, 0, 1, 1, 1]))
     assert late(ask, rows, GIVE) == [(6, 0.0, 1.0, 0.5, 2.0, "data_transmission")]

@@ -161,6 +161,13 @@ def test_an_option_that_cannot_be_or_does_nothing_is_refused(call, words, messag
     assert re.search(hint, refused.value.hint)
 
 
+def test_groups_by_stacks_that_nobody_recorded_say_what_records_them(tmp_path):
+    found = answer(
+        imported.imported(write_trace(tmp_path / "t.json", [trace_op("a", 0, 5)])), Question(group_by="stack")
+    )
+    assert any("no call stack of an operator was recorded" in note for note in found.notes)
+
+
 def test_operators_are_added_up_by_type(call):
     found = rows(call, "--aggregate-by", "type", "--aggregate", "sum")
     assert [(row["name"], row["count"]) for row in found] == [("ConvolutionForward", 2), ("Copy", 1), ("Reshape", 1)]

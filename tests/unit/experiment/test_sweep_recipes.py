@@ -62,4 +62,24 @@ def test_caches_and_dumped_models_are_there_when_they_are_used(tmp_path, monkeyp
     rows = found["tables"][0]["rows"]
     assert {row["name"]: row["failures"] for row in rows if row["failures"]} == {}
     assert {row["verdict"] for row in rows[1:]} == {"within noise"}
-    assert sum(row["prepare_s"] is not None for row in rows) == 2
+    prepared = {row["name"] for row in rows if row["prepare_s"] is not None}
+    assert {"fast-run from a cache", "global layout, dumped model", "all that is recommended"} <= prepared
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("x86", "--enable-nchw88 --fake-first"),
+        ("arm", "--enable-nchw44 --enable-nchw44-dot --fake-first --cpu-default"),
+        ("cuda", "--enable-nchw4 --enable-chwn4 --enable-nchw32 --enable-nchw64"),
+    ],
+)
+def test_every_option_of_the_platform_is_tried(name, options):
+    spec = load_spec(RECIPES[0].with_name(f"load_and_run_{name}.toml"))
+    tried = {word for variant in spec.variant for word in (*(variant.command or ()), *variant.args)}
+    everywhere = (
+        "--fast-run --full-run --fast-run-algo-policy --layout-transform --weight-preprocess --enable-fuse-preprocess "
+        "--enable-fuse-conv-bias-nonlinearity --enable-fuse-conv-bias-with-z --record-comp-seq --record-comp-seq2 "
+        "--no-sanity-check"
+    )
+    assert {*everywhere.split(), *options.split()} <= tried

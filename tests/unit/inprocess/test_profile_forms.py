@@ -236,6 +236,20 @@ def test_a_column_that_is_not_recorded_orders_nothing_and_says_so(column):
         averages.table(sort_by="colour")
 
 
+def test_memory_orders_the_rows_where_it_was_recorded_and_unknown_memory_is_last():
+    rows = [Average("span", 1, 9, 9), Average("small", 1, 8, 8, memory_bytes=1, self_memory_bytes=1)]
+    rows.append(Average("large", 1, 1, 1, memory_bytes=2048, self_memory_bytes=-1))
+    lines = KeyAverages(rows).table(sort_by="cpu_memory_usage").splitlines()
+    assert [line.split()[0] for line in lines[2:5]] == ["large", "small", "span"]
+    assert ("2.00 KiB" in lines[2], "-1 B" in lines[2], "N/A" in lines[4]) == (True, True, True)
+
+
+def test_frames_of_a_stack_have_lines_of_their_own():
+    text = KeyAverages([Average("Mul", 1, 1, 1, stack="a.py(1): f\nb.py(2): g")], stacks=True).table()
+    first, second = (line for line in text.splitlines() if ".py(" in line)
+    assert first.index("a.py") == second.index("b.py")
+
+
 def test_frames_of_the_profiler_itself_are_in_no_stack(folder):
     @pipeprof.record_function("inside")
     def inside():

@@ -34,6 +34,12 @@ def test_the_kth_of_a_type_has_the_frames_of_the_kth_launch_innermost_first():
     assert found == [("t.py(3): step", "t.py(9): main"), ("t.py(9): main",), ("t.py(4): step", "t.py(9): main"), ()]
 
 
+def test_what_a_step_that_ran_line_by_line_launched_itself_has_the_frames_of_its_line():
+    execution = Execution("Mul", 35, 1)
+    found = CallSites(process(LINES), [Execution("Mul", 12, 1), execution]).of([Placed(execution, None, "", "Mul#2")])
+    assert found == [("t.py(4): step", "t.py(9): main")]
+
+
 def test_a_step_that_begins_when_the_lines_are_written_did_not_run_line_by_line():
     assert by_line(process(LINES, {**LINES, "rows": []})) == [(10, 50)]
 

@@ -250,6 +250,11 @@ def test_both_queues_with_our_verdict_and_mindinsight_s(imported, host, device, 
     assert [row["found empty"] for row in cells(found, "queue")] == [
         "0.0 %" if d else "100.0 %" for d in (host, device)
     ]
+    counted = cells(found, "queue")
+    assert [row["empty"] for row in counted] == [
+        "0" if d else row["batches"] for d, row in zip((host, device), counted, strict=True)
+    ]
+    assert all(int(row["batches"]) > 0 for row in counted)
 
 
 def test_the_depth_of_both_queues_is_shown_over_time(imported):
