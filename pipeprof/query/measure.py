@@ -33,7 +33,7 @@ STEP_METRICS = {
     "first_step_time": "first_step_ns",
 }
 COMMUNICATION_METRICS = {"communication/exposed": "exposed_ns", "communication/tail": "tail_ns"}
-_NUMBER = re.compile(r"-op[0-9]+$")  # MindSpore counts all operators of a process; the count says nothing
+_NUMBER = re.compile(r"-op[0-9]+(#[0-9]+)?$")  # MindSpore counts all operators of a process; the count says nothing
 
 
 def measure(run: Run) -> Measures:

@@ -118,6 +118,7 @@ def test_own_time_that_was_not_measured_is_no_zero(recorded):
 
 def test_a_process_wide_number_is_no_part_of_a_name():
     assert op_name("Default/net/Conv2D-op12") == "Default/net/Conv2D"
+    assert op_name("Default/BiasAddGrad-op0#2") == "Default/BiasAddGrad"
     assert op_name("Default/top-op/Add") == "Default/top-op/Add"
 
 

@@ -130,6 +130,14 @@ def test_bare_names_get_their_ordinal_in_the_step_and_full_names_stay():
     assert [item.name for item in place(executions, steps)] == ["MatMul#1", "A/MatMul-op0", "MatMul#2", "MatMul#1"]
 
 
+def test_a_name_that_has_several_shapes_in_a_step_is_several_operators():
+    shapes = ["[4, 2]", "[4, 16]", "[4, 2]"] * 2
+    launched = [Execution("Default/BiasAddGrad-op0", at, 1, "BiasAddGrad", form) for at, form in enumerate(shapes)]
+    first, second = "Default/BiasAddGrad-op0", "Default/BiasAddGrad-op0#2"
+    placed = place(launched, [Step("train", 0, 3), Step("train", 3, 6)])
+    assert [item.name for item in placed] == [first, second, first] * 2
+
+
 GRAPH = ["Default/net/Cast-op0", "Default/net/MatMul-op0", "Gradients/net/MatMul-op1", "Gradients/net/Mul-op2"]
 
 
