@@ -89,7 +89,8 @@ class Engine:
         """
         rows = sum(run.manifest.tables.values()) if files else None
         stored = sum(path.stat().st_size for path in run.files("step")) if files else 0  # of the user's SQL: the least
-        connection = duckdb.connect(":memory:", config=_config(rows, stored))
+        steps = run.manifest.tables.get("step", 0)
+        connection = duckdb.connect(":memory:", config=_config(rows, stored, steps))
         engine = cls(connection, run, files=files)
         try:
             if not lazily:
@@ -351,13 +352,13 @@ def _of_stream(error: Exception) -> duckdb.Error:
     return found(str(error)) if issubclass(found, duckdb.Error) else duckdb.Error(str(error))
 
 
-def _config(rows: int | None, stored: int = 0) -> dict[str, str | bool | int | float | list[str]]:
-    """For tables with so many rows in all (None: SQL that may make rows of its own) and steps of so many bytes.
+def _config(rows: int | None, stored: int = 0, steps: int = 0) -> dict[str, str | bool | int | float | list[str]]:
+    """For tables with so many rows in all (None: SQL that may make rows of its own), and bytes and number of steps.
 
     What does not fit into the memory goes to the temporary folder.
     """
     threads = 1 if rows is not None and rows <= _ALONE_ROWS else _threads()
-    return {"threads": str(threads), "memory_limit": f"{limits.most_memory_for(stored) >> 20}MiB"}
+    return {"threads": str(threads), "memory_limit": f"{limits.most_memory_for(stored, steps) >> 20}MiB"}
 
 
 def _threads() -> int:

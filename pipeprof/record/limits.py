@@ -20,6 +20,7 @@ QUERY_SECONDS = "PIPEPROF_MAX_QUERY_SECONDS"
 _SECONDS = 3600
 _MEMORY_MIB = 512
 _KEPT_TIMES = 40  # medians over 64 ranks of 100,000 steps keep 30 to 40 bytes for each that the steps are stored in
+_STEP_BYTES = 1 << 10  # six phases of a step that are compared with those of other ranks
 _SPILL_MIB = 8192
 _QUERY_SECONDS = 300
 _LONGEST = 1 << 22  # seconds
@@ -74,14 +75,19 @@ def most_memory() -> int:
     return (_chosen(MEMORY) or _MEMORY_MIB) << 20
 
 
-def most_memory_for(stored: int) -> int:
-    """As `most_memory`, for queries of ours on a table of so many bytes: 40 for each, at most half of the machine's.
+def most_memory_for(stored: int, steps: int) -> int:
+    """As `most_memory`, for queries of ours on so many steps in so many bytes: at most half of the machine's.
+
+    That is 40 for each byte, or 1 KiB for each step where they are stored in less.
 
     Processes that share work keep to `most_memory`, each of them.
     """
     if _chosen(MEMORY) or multiprocessing.parent_process() is not None:
         return most_memory()
-    return max(most_memory(), min(_KEPT_TIMES * stored, _machine() // 2))
+    return max(
+        most_memory(),
+        min(max(_KEPT_TIMES * stored, _STEP_BYTES * min(steps, _ROWS_PER_BYTE * stored)), _machine() // 2),
+    )
 
 
 def _machine() -> int:

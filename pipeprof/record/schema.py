@@ -544,7 +544,7 @@ TABLES: tuple[Table, ...] = (
     ),
     _table(
         "kept_answer",
-        "row of the answer of a query that a report asks, of a run with very many rows; of all ranks",
+        "row of the answer of a query that a report asks, of a run with very many steps; of all ranks",
         ("made_of", "varchar", "", "hash of the tables and the queries: with another one the tables are asked"),
         ("query", "varchar", "", "name of the query"),
         ("asked", "varchar", "", "its parameters, as JSON"),

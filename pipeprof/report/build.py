@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 REPORT_VERSION = 1
 CURVE_POINTS = 1500
-MANY_ROWS = 1 << 20  # of all tables: a report that asks fewer takes a few CPU seconds
+MANY_STEPS = 100_000  # of all ranks: a report on fewer takes a few CPU seconds
 SINK_POINTS = 10  # rows of the table of queue depths over time
 _OF_THE_PIPELINE = ("rep", "rank", "pipeline_key", "pipeline_id", "role")
 
@@ -106,12 +106,12 @@ def build(run: Run, *, top: int = 10, step: int | None = None, answers: Answers 
 
 
 def keep_answers(run: Run, answers: Answers | None = None) -> bool:
-    """Write what a report asks of a complete run with many rows into it, if it is not there; whether it is there now.
+    """Write what a report asks of a complete run with many steps into it, if it is not there; whether it is there now.
 
     `answers`: what they are, where that is known. A run that cannot be asked, or may not be written to, is left alone.
     """
     manifest = run.manifest
-    if manifest.parts is None or manifest.state != "complete" or sum(manifest.tables.values()) < MANY_ROWS:
+    if manifest.parts is None or manifest.state != "complete" or manifest.tables.get("step", 0) < MANY_STEPS:
         return False
     try:
         if kept.stored(run) is None:

@@ -1,4 +1,4 @@
-"""What a report asks of a run with very many rows, written down with it, so that the next report reads only that.
+"""What a report asks of a run with very many steps, written down with it, so that the next report reads only that.
 
 It is the table `kept_answer`. As with the rollup, `made_of` says from what it was made: where the tables or the queries
 are others now, the tables are asked. Nothing that asks a run writes to it.

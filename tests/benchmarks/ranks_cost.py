@@ -3,7 +3,7 @@
 python tests/benchmarks/ranks_cost.py --ranks 64 256 1024
 python tests/benchmarks/ranks_cost.py --ranks 64 256 1024 4096 16384 --steps 1000 --events 0 --compacted
 
-Each report is a process of its own; the runs are those of test_bench_ranks.py. Compacting a run of many rows also writes
+Each report is a process of its own; the runs are those of test_bench_ranks.py. Compacting a run of many steps also writes
 the answers that its report asks, which the next report reads. With `--compacted` there is no report before that.
 """
 

@@ -15,7 +15,7 @@ import pytest
 from pipeprof.errors import QueryError, RunError
 from pipeprof.query.engine import Engine
 from pipeprof.read.spool.finish import open_run
-from pipeprof.record import checksums
+from pipeprof.record import checksums, limits
 from pipeprof.record.schema import BY_NAME
 
 STEPS = {"step": [{"step": at, "kind": "train", "start_ns": at, "end_ns": at + 1} for at in range(3)]}
@@ -177,3 +177,11 @@ def test_one_value_does_not_grow_without_end(run, text):
     assert done.returncode == 2, done.stderr
     assert "PIPEPROF_MAX_MEMORY_MIB to allow more" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_queries_of_ours_keep_more_where_there_are_many_steps(monkeypatch):
+    monkeypatch.setattr(limits, "_machine", lambda: 8 << 30)
+    assert limits.most_memory_for(1 << 20, 100) == 512 << 20
+    assert limits.most_memory_for(1 << 20, 1 << 20) == 1 << 30
+    assert limits.most_memory_for(100, 1 << 40) == 512 << 20  # no file of so many bytes has so many rows
+    assert limits.most_memory_for(1 << 30, 1 << 40) == 4 << 30

@@ -45,7 +45,7 @@ def made(tmp_path_factory):
 @pytest.fixture
 def run(made, tmp_path, monkeypatch):
     """One of them that may be changed, where every run is a long one."""
-    monkeypatch.setattr(report, "MANY_ROWS", 1)
+    monkeypatch.setattr(report, "MANY_STEPS", 1)
     return lambda name: load(shutil.copytree(made / name, tmp_path / name))
 
 
@@ -132,7 +132,7 @@ def test_compaction_makes_them_for_an_older_run(run, monkeypatch):
 def test_a_short_run_and_one_that_is_not_complete_have_none(run, monkeypatch):
     found = run("long")
     with monkeypatch.context() as patch:
-        patch.setattr(report, "MANY_ROWS", sum(found.manifest.tables.values()) + 1)
+        patch.setattr(report, "MANY_STEPS", 3 * 301 + 1)
         assert not keep_answers(found)
     found.manifest.state = "partial"
     assert not keep_answers(found)
