@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA_VERSION = 1
-CHANGEABLE = ("workers", "processes", "maps_after")
+CHANGEABLE = ("workers", "processes", "maps_after", "cache")
 MOST_BYTES = 1 << 20
 
 
@@ -26,7 +26,8 @@ class OperatorSetting(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
     """New settings of one operator; None leaves one as it is.
 
     `node` is its position in the pipeline (0 is nearest the training loop), `place` the file:line that makes it.
-    `maps_after`: how many of the maps that feed a batch come after it instead.
+    `maps_after`: how many of the maps that feed a batch come after it instead. `cache`: rows behind the operator are
+    kept in memory, at most so many bytes; what stands before it is not run any more after the first epoch.
     """
 
     node: int
@@ -36,6 +37,7 @@ class OperatorSetting(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
     workers: int | None = None
     processes: bool | None = None
     maps_after: int | None = None
+    cache: int | None = None
 
 
 class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -78,6 +80,9 @@ def merged(settings: Settings, change: Mapping[str, Any]) -> Settings:
             kept = {name: getattr(before, name) for name in CHANGEABLE if getattr(one, name) is None}
             one = msgspec.structs.replace(one, **kept)  # noqa: PLW2901
         operators[one.node] = one
+    last = min((node for node, one in operators.items() if one.cache), default=None)
+    if last is not None:  # nothing behind a cache is run any more, so its settings would not be found
+        operators = {node: one for node, one in operators.items() if node <= last}
     prefetch = change.get("prefetch")
     return Settings(
         site=change.get("site") or settings.site,

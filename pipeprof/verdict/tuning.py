@@ -7,7 +7,9 @@ may give something else. That batches stay the same is checked for all of them.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,13 +26,15 @@ from pipeprof.verdict.capacity import (
     rate_with,
 )
 from pipeprof.verdict.predict import MARGIN, Prediction, predict
+from pipeprof.verdict.storage import best_point
 from pipeprof.verdict.suggest import MANY_ROWS, SHORT_ROW_NS
 from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 Goal = Literal["time", "memory", "cores"]
+Cache = Mapping[str, Any]  # a point of verdict/storage
 
 WORTH = 1.02  # a smaller gain is not worth a trial, nor a setting
 KEEPS = 0.98  # of its speed that a training has to keep by the prediction, where something is to be saved
@@ -39,6 +43,8 @@ DEEP = 64  # the queue that is tried where rare stalls limit
 TIE = 1.15  # times the slowest: operators within it are changed together, too
 MOST_WORKERS = 64
 MOST_UNKNOWN = 3  # candidates of unknown effect that are tried in one round
+CACHE_BYTES = 2 << 30  # that a cache may take at most
+SETTINGS = ("workers", "prefetch", "processes", "maps_after", "cache")
 CONSUMER_TIE = 1.02  # a loop whose own speed is within this of the pipeline's is limited by itself
 ONE_THREAD: Mapping[str, str] = {
     "MKL_NUM_THREADS": "1",
@@ -89,15 +95,38 @@ class Candidate:
         return self.is_unknown or (self.prediction.high or 0.0) >= least
 
 
-def candidates(loop: Loop, environment: Mapping[str, str], goal: Goal = "time") -> list[Candidate]:
+def candidates(
+    loop: Loop, environment: Mapping[str, str], goal: Goal = "time", caches: Sequence[Cache] = ()
+) -> list[Candidate]:
     """Everything that could be tried on the loop, the most promising first; of equals the smaller change.
 
-    `environment`: the variables that the training has; those that somebody set are left alone.
+    `environment`: the variables that the training has; those that somebody set are left alone. `caches`: points of
+    verdict/storage, the source first.
     """
-    return _faster(loop, environment) if goal == "time" else _cheaper(loop, environment, goal)
+    return _faster(loop, environment, caches) if goal == "time" else _cheaper(loop, environment, goal)
 
 
-def _faster(loop: Loop, environment: Mapping[str, str]) -> list[Candidate]:
+def kept_rows(caches: Sequence[Cache]) -> list[Cache]:
+    """Of the caches those that can be tried: behind a Python source and its maps, not known to be larger than allowed.
+
+    None of them is nearer to the loop than the best: that would only take more from what may still change.
+    """
+    chain = list(itertools.takewhile(lambda one: one["op_type"] in (SOURCE, "MapOp"), caches))
+    if not chain or chain[0]["op_type"] != SOURCE:
+        return []
+    fitting = [one for one in chain if one["changes"] is None and (one["bytes"] or 0) <= CACHE_BYTES]
+    best = best_point(fitting)
+    return [] if best is None else [one for one in fitting if one["op_id"] >= best["op_id"] and one["ratio"] >= WORTH]
+
+
+def _cached(point: Cache) -> Candidate:
+    change = Change(point["op_id"], cache=CACHE_BYTES)
+    ratio = point["ratio"]
+    prediction = Prediction(ratio, ratio * (1 - MARGIN), ratio * (1 + MARGIN))
+    return Candidate(_key(change), (change,), prediction=prediction)
+
+
+def _faster(loop: Loop, environment: Mapping[str, str], caches: Sequence[Cache]) -> list[Candidate]:
     found = [
         Candidate(_key(change), (change,), prediction=predict(loop, change))
         for stage in loop.stages
@@ -105,6 +134,7 @@ def _faster(loop: Loop, environment: Mapping[str, str]) -> list[Candidate]:
     ]
     found += _together(loop)
     found += [one for stage in loop.stages for one in _reordered(stage, loop)]
+    found += [_cached(point) for point in kept_rows(caches)]
     if not limits_itself(loop) and (loop.has_no_core or loop.is_contended):
         found += _one_thread(environment)
     found = [one for one in found if not (one.is_unknown and limits_itself(loop))]
@@ -167,9 +197,13 @@ def _once(found: list[Candidate]) -> list[Candidate]:
 
 
 def _order(one: Candidate) -> tuple[Any, ...]:
-    """The most promising first; of unknown effect another order of calls: where it brings anything, it brings most."""
+    """The most promising first; of unknown effect another order of calls: where it brings anything, it brings most.
+
+    A cache takes memory and helps from the second epoch on: it comes behind what brings nearly as much.
+    """
     moves = any(change.maps_after for change in one.changes)
-    return one.is_unknown, -round(one.expected, 2), not moves, len(one.changes), _size(one)
+    promise = one.expected / (TIE if any(change.cache for change in one.changes) else 1.0)
+    return one.is_unknown, -round(promise, 2), not moves, len(one.changes), _size(one)
 
 
 def learned(found: list[Candidate], seen: Sequence[tuple[Candidate, float]]) -> list[Candidate]:
@@ -188,9 +222,8 @@ def learned(found: list[Candidate], seen: Sequence[tuple[Candidate, float]]) -> 
 
 
 def _kind(one: Candidate) -> frozenset[tuple[int, str]]:
-    names = ("workers", "prefetch", "processes", "maps_after")
     return frozenset(
-        (change.op_id, name) for change in one.changes for name in names if getattr(change, name) is not None
+        (change.op_id, name) for change in one.changes for name in SETTINGS if getattr(change, name) is not None
     )
 
 
@@ -314,14 +347,10 @@ def _enough(stage: Stage, target: float, loop: Loop) -> tuple[float, int]:
 
 
 def _key(change: Change) -> str:
-    parts = {name: getattr(change, name) for name in ("workers", "prefetch", "processes", "maps_after")}
+    parts = {name: getattr(change, name) for name in SETTINGS}
     return f"{change.op_id}:" + ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
 
 
 def _size(candidate: Candidate) -> tuple[int, int, str]:
-    settings = sum(
-        value is not None
-        for one in candidate.changes
-        for value in (one.workers, one.prefetch, one.processes, one.maps_after)
-    )
+    settings = sum(getattr(one, name) is not None for one in candidate.changes for name in SETTINGS)
     return settings, sum(one.workers or 0 for one in candidate.changes), candidate.key

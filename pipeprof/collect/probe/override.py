@@ -6,7 +6,7 @@ is executed is changed when it is parsed. The prefetch size is global in MindSpo
 
 import threading
 
-from . import describe, order, recorder, stand_in
+from . import describe, kept_rows, order, recorder, stand_in
 
 MARK = "_pipeprof_override"
 INSTEAD = "_pipeprof_instead"
@@ -40,6 +40,9 @@ class Wanted:
         if self.spec.get("processes") is not None:
             copied.python_multiprocessing = bool(self.spec["processes"])
         self.after = _settings(copied)
+        if self.spec.get("cache"):
+            self.before["cache"], self.after["cache"] = None, int(self.spec["cache"])
+            return kept_rows.instead(self.node, copied, dict(self.spec, node=self.number))
         if not self.spec.get("maps_after"):
             return None
         self.before["maps_after"], self.after["maps_after"] = 0, int(self.spec["maps_after"])
@@ -57,6 +60,8 @@ class Wanted:
             entry["processes"] = bool(self.spec["processes"] and entry.get("python") and not alone)
         if self.spec.get("maps_after"):
             order.redescribe(entry, int(self.spec["maps_after"]))
+        if self.spec.get("cache"):
+            kept_rows.redescribe(entry)
 
     def tell(self, number):
         """Record what was changed."""
@@ -142,9 +147,16 @@ def find(dataset, spec):
         return None, "operator %d is a %s, expected %s" % (number, found, kind)
     if spec.get("processes") is not None and not hasattr(nodes[number], "python_multiprocessing"):
         return None, "%s has no worker processes" % found
+    return nodes[number], _why_not_moved(dataset, nodes[number], number, spec)
+
+
+def _why_not_moved(dataset, node, number, spec):
+    """Why an operator cannot have another place, or a source in its place; "" when it can, or need not."""
+    if spec.get("cache"):
+        return kept_rows.why_not(dataset, node, number)
     if spec.get("maps_after"):
-        return nodes[number], order.why_not(nodes[number], int(spec["maps_after"]), describe._kind)
-    return nodes[number], ""
+        return order.why_not(node, int(spec["maps_after"]), describe._kind)
+    return ""
 
 
 def _settings_wanted(spec, dataset):

@@ -15,8 +15,9 @@ from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
 from pipeprof.experiment.peak import watched_memory
 from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, last_words, output_to, run_once, signals_held
 from pipeprof.experiment.time_limit import time_limit
+from pipeprof.units import format_bytes
 from pipeprof.verdict.run_account import judge_run
-from pipeprof.verdict.storage import WORTH, storage_of
+from pipeprof.verdict.storage import storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,7 +39,8 @@ GRACE_S = 30.0
 class Seen:
     """A recording of the training: its loop, its operators (rows of diagnose/load), where its iterator is made.
 
-    `caches`: what a cache after each operator would bring; `outside`: large parts of the run that are no training step.
+    `caches`: what a cache after each operator would bring; `outside`: large parts of the run that are no training step;
+    `epochs`: how many it trained.
     """
 
     loop: Loop
@@ -48,19 +50,22 @@ class Seen:
     others: frozenset[str] = frozenset()
     caches: Sequence[Mapping[str, Any]] = ()
     outside: Sequence[Mapping[str, Any]] = ()
+    epochs: int = 1
 
 
 @dataclass(frozen=True)
 class Ran:
     """One short run: steps/s, seconds, and the fingerprints of the first batches of each iterator of the training.
 
-    `need`: what is to be saved: CPU s of a step, or the most bytes; None where the goal is time.
+    `need`: what is to be saved: CPU s of a step, or the most bytes; None where the goal is time. `later`: steps/s from
+    the second epoch on; None for too few of them.
     """
 
     rate: float
     seconds: float
     batches: tuple[str, ...] = ()
     need: float | None = None
+    later: float | None = None
 
 
 class Bench(Protocol):
@@ -116,11 +121,16 @@ class TuneBench:
             missed = done.events("override_missed")
             why = missed[0]["why"] if missed else "not every operator was found in the pipeline"
             raise MeasureError(f"the change was not applied in run `{done.path}`: {why}")
+        full = done.events("cache_full")
+        if full:
+            limit = format_bytes(full[0]["limit"])
+            raise MeasureError(f"the rows of an epoch take more than {limit}, so none were kept in run `{done.path}`")
         batches = [event for event in done.events("batch_digest") if event["site"] == (settings.site or event["site"])]
         batches.sort(key=lambda event: (event["number"], event["row"]))
         rate = done.rate.per_second
         need = peak.bytes if peak else cpu_seconds(done.path) / rate if self.goal == "cores" else None
-        return Ran(rate, self.now() - began, tuple(str(event["digest"]) for event in batches), need)
+        later = None if done.later_rate is None else done.later_rate.per_second
+        return Ran(rate, self.now() - began, tuple(str(event["digest"]) for event in batches), need, later)
 
     def _record(self, settings: Settings, path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
@@ -183,6 +193,7 @@ def _seen(path: Path, seconds: float) -> Seen | None:
         pipeline = pipelines[0]
         made = store.read(run, "pipeline").to_pylist()
         keys = {row["pipeline_id"] for row in made if row["pipeline_key"] != pipeline.key}
+        epochs = {row["epoch"] for row in store.read(run, "step").to_pylist() if row["kind"] != "eval"}
         sites = {row["site"] for row in store.read(run, "pipeline_op").to_pylist() if row["pipeline_id"] in keys}
     duration = run.manifest.reps[0].dur_ns
     seconds = max(seconds, (duration or 0) / 1e9)
@@ -190,9 +201,9 @@ def _seen(path: Path, seconds: float) -> Seen | None:
     advice = storage_of(
         pipeline.load, [row for row in storage if _is_of(row, pipeline.load)], float(os.cpu_count() or 1)
     )
-    caches = [point for one in advice for point in one["points"] if point["ratio"] >= WORTH]
+    caches = [point for one in advice for point in one["points"]]
     others = frozenset(filter(None, sites))
-    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, caches, judge_run(account))
+    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, caches, judge_run(account), len(epochs))
 
 
 def _is_of(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:

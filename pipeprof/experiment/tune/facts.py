@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.experiment.tune.bench import environment
-from pipeprof.units import NS_PER_S, format_count, format_ns
-from pipeprof.verdict.tuning import candidates
+from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns
+from pipeprof.verdict.tuning import WORTH, candidates, kept_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +24,8 @@ def words_of(what: Sequence[Mapping[str, Any]]) -> str:
 
 def _one(item: Mapping[str, Any]) -> str:
     changes = ", ".join(f"{name} {_shown(old)} -> {_shown(new)}" for name, (old, new) in item["change"].items())
+    if "cache" in item["change"]:
+        changes = f"rows kept in memory, at most {format_bytes(item['change']['cache'][1])}"
     named = f" `{item['name']}`" if item.get("name") else ""
     return f"{item['op']}{named}: {changes}"
 
@@ -44,6 +46,7 @@ def what_of(found: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict
             "prefetch": row.get("capacity"),
             "processes": bool(row.get("uses_processes")),
             "maps_after": 0,
+            "cache": None,
         }
         new = {name: getattr(change, name) for name in old}
         changed = {name: [old[name], value] for name, value in new.items() if value is not None}
@@ -55,6 +58,11 @@ def what_of(found: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict
         changed = {name: [None, value] for name, value in found.environment.items()}
         items.append({"op": "environment", "op_id": None, "name": None, "place": None, "change": changed})
     return items
+
+
+def tried_caches(seen: Seen) -> Sequence[Mapping[str, Any]]:
+    """Caches that a trial can show: what fills in one epoch helps from the second on."""
+    return seen.caches if seen.epochs > 1 else ()
 
 
 def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
@@ -71,10 +79,13 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
         ],
         "not_worth": [
             {"what": what_of(one, {row["op_id"]: row for row in seen.ops}), "ratio": one.prediction.ratio}
-            for one in candidates(loop, environment(), goal)
+            for one in candidates(loop, environment(), goal, tried_caches(seen))
             if not one.may_pay
         ],
-        "caches": [dict(one) for one in seen.caches],
+        "epochs": seen.epochs,
+        "caches": [
+            dict(one) | {"tried": one in kept_rows(tried_caches(seen))} for one in seen.caches if one["ratio"] >= WORTH
+        ],
         "outside": [dict(one) for one in seen.outside],
     }
 

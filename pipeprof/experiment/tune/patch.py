@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import PipeprofError
-from pipeprof.units import format_count
+from pipeprof.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -72,6 +72,10 @@ def patch_of(settings: Settings, workdir: Path, other_sites: Collection[str] = (
         if one.maps_after is not None and not _moved_up(texts, workdir, one):
             what = f".batch() in front of {format_count(one.maps_after, 'map')}"
             by_hand.append(ByHand(one.place, what, "order"))
+    for one in settings.operators:
+        if one.cache is not None:
+            what = f"keep the rows behind it in memory ({format_bytes(one.cache)} at most)"
+            by_hand.append(ByHand(one.place, what, "cache"))
     if settings.prefetch is not None:
         what = f"mindspore.dataset.config.set_prefetch_size({settings.prefetch})"
         by_hand.append(ByHand(settings.site or "", what, "global"))

@@ -25,7 +25,15 @@ def test_the_probe_is_told_every_change_and_the_prefetch_size_once():
     assert told == {
         "site": "train.py:9",
         "changes": [
-            {"node": 1, "op_type": "MapOp", "workers": 2, "processes": None, "maps_after": None, "prefetch": 64}
+            {
+                "node": 1,
+                "op_type": "MapOp",
+                "workers": 2,
+                "processes": None,
+                "maps_after": None,
+                "cache": None,
+                "prefetch": 64,
+            }
         ],
     }
     assert Settings(prefetch=8).override() == {"site": None, "changes": [{"node": 0, "prefetch": 8}]}
@@ -41,6 +49,11 @@ def test_a_change_of_an_operator_keeps_its_other_settings():
     assert found.prefetch == 64
     assert found.environment == {"OMP_NUM_THREADS": "1", "B": "2"}
     assert found.site == "train.py:9"
+
+
+def test_behind_a_cache_nothing_is_set():
+    change = {"operators": [OperatorSetting(node=0, op_type="MapOp", cache=100)]}
+    assert [one.node for one in merged(SETTINGS, change).operators] == [0]
 
 
 @pytest.mark.parametrize(
