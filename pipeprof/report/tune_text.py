@@ -6,11 +6,12 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
+from pipeprof.report.answer import process
 from pipeprof.report.sections.storage import CHANGES, operator
 from pipeprof.report.words import run_account
 from pipeprof.report.wrap import wrap_text
 from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns, format_ratio
-from pipeprof.verdict.tuning import CACHE_BYTES
+from pipeprof.verdict.candidate import CACHE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,6 +60,8 @@ BY_HAND = {
     "global": "it holds for every dataset that is made after it",
     "environment": "a variable of the command",
     "order": "the calls are not one after the other",
+    "context": "in front of the first graph",
+    "command": "in front of the command",
     "cache": "rows are kept by what makes them: a dict in the source, by index",
 }
 
@@ -238,12 +241,24 @@ def _by_hand(content: Content) -> list[str]:
     lines = [_cache(one) for one in seen.get("caches", []) if not one.get("tried")]
     if lines and seen.get("epochs", 1) < 2:
         lines.append("  (caches are tried where the command trains for two epochs or more)")
+    if seen.get("process"):
+        lines.append(_process(seen["process"]))
     for one in seen.get("outside", []):
         advice = run_account.advice(one)
         if advice and 0 < one["share"] < 1:
             least = f"at most x{1 / (1 - one['share']):.2f} for the whole run"
             lines.append(f"  {run_account.name(one)} ({format_ratio(one['share'])} of the run, {least}): {advice}")
     return ["", "Not tried: to be changed in the script, by hand", *lines] if lines else []
+
+
+def _process(found: dict[str, Any]) -> str:
+    """A process of the job that takes CPU, and the most that its end brings: threads that are ready get its cores."""
+    place = f", started at {found['site']}" if found["site"] else ""
+    told = f"  {process.label(found)}{place}, takes {found['cores']:.1f} cores, and none is idle"
+    waits, own = found["wait_cores"], found["training_cores"]
+    if waits is None or not own:
+        return f"{told}: no prediction of what its end brings"
+    return f"{told}: at most x{1 + min(waits, found['cores']) / own:.2f} without it"
 
 
 def _cache(one: Mapping[str, Any]) -> str:

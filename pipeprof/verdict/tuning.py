@@ -7,12 +7,11 @@ may give something else. That batches stay the same is checked for all of them.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipeprof.verdict.candidate import KEEPS, SETTINGS, WORTH, Candidate, Known, beside, cached, kept_rows, key_of
 from pipeprof.verdict.capacity import (
     CPU_SHARE,
     PREFETCH,
@@ -26,25 +25,19 @@ from pipeprof.verdict.capacity import (
     rate_with,
 )
 from pipeprof.verdict.predict import MARGIN, Prediction, predict
-from pipeprof.verdict.storage import best_point
 from pipeprof.verdict.suggest import MANY_ROWS, SHORT_ROW_NS
 from pipeprof.verdict.workers import enough_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 Goal = Literal["time", "memory", "cores"]
-Cache = Mapping[str, Any]  # a point of verdict/storage
 
-WORTH = 1.02  # a smaller gain is not worth a trial, nor a setting
-KEEPS = 0.98  # of its speed that a training has to keep by the prediction, where something is to be saved
 SHALLOW = 2  # the queue that is tried where memory is to be saved
 DEEP = 64  # the queue that is tried where rare stalls limit
 TIE = 1.15  # times the slowest: operators within it are changed together, too
 MOST_WORKERS = 64
 MOST_UNKNOWN = 3  # candidates of unknown effect that are tried in one round
-CACHE_BYTES = 2 << 30  # that a cache may take at most
-SETTINGS = ("workers", "prefetch", "processes", "maps_after", "cache")
 CONSUMER_TIE = 1.02  # a loop whose own speed is within this of the pipeline's is limited by itself
 ONE_THREAD: Mapping[str, str] = {
     "MKL_NUM_THREADS": "1",
@@ -55,86 +48,26 @@ ONE_THREAD: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """Changes that are tried together, and the speed that they should bring; `prediction` without a ratio: not known.
-
-    `saves`: it is tried for what the training needs less, not for its speed.
-    """
-
-    key: str
-    changes: tuple[Change, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    prediction: Prediction = field(default_factory=lambda: Prediction(None))
-    saves: bool = False
-
-    @property
-    def expected(self) -> float:
-        """The speed-up by which candidates are put in order: the prediction, the middle of its interval, else 1."""
-        predicted = self.prediction
-        if predicted.ratio is not None:
-            return predicted.ratio
-        if predicted.low is None or predicted.high is None:
-            return 1.0
-        return math.sqrt(max(predicted.low, 1e-9) * max(predicted.high, 1e-9))
-
-    @property
-    def is_unknown(self) -> bool:
-        """Whether nothing could be predicted, not even an interval."""
-        return self.prediction.high is None
-
-    @property
-    def may_pay(self) -> bool:
-        """Whether a gain that matters is predicted; without a number, whether its interval has one.
-
-        Of what saves something: whether no loss is predicted.
-        """
-        least = KEEPS if self.saves else WORTH
-        if self.prediction.ratio is not None:
-            return self.prediction.ratio >= least
-        return self.is_unknown or (self.prediction.high or 0.0) >= least
-
-
 def candidates(
-    loop: Loop, environment: Mapping[str, str], goal: Goal = "time", caches: Sequence[Cache] = ()
+    loop: Loop, environment: Mapping[str, str], goal: Goal = "time", known: Known | None = None
 ) -> list[Candidate]:
     """Everything that could be tried on the loop, the most promising first; of equals the smaller change.
 
-    `environment`: the variables that the training has; those that somebody set are left alone. `caches`: points of
-    verdict/storage, the source first.
+    `environment`: the variables that the training has; those that somebody set are left alone.
     """
-    return _faster(loop, environment, caches) if goal == "time" else _cheaper(loop, environment, goal)
+    return _faster(loop, environment, known or Known()) if goal == "time" else _cheaper(loop, environment, goal)
 
 
-def kept_rows(caches: Sequence[Cache]) -> list[Cache]:
-    """Of the caches those that can be tried: behind a Python source and its maps, not known to be larger than allowed.
-
-    None of them is nearer to the loop than the best: that would only take more from what may still change.
-    """
-    chain = list(itertools.takewhile(lambda one: one["op_type"] in (SOURCE, "MapOp"), caches))
-    if not chain or chain[0]["op_type"] != SOURCE:
-        return []
-    fitting = [one for one in chain if one["changes"] is None and (one["bytes"] or 0) <= CACHE_BYTES]
-    best = best_point(fitting)
-    return [] if best is None else [one for one in fitting if one["op_id"] >= best["op_id"] and one["ratio"] >= WORTH]
-
-
-def _cached(point: Cache) -> Candidate:
-    change = Change(point["op_id"], cache=CACHE_BYTES)
-    ratio = point["ratio"]
-    prediction = Prediction(ratio, ratio * (1 - MARGIN), ratio * (1 + MARGIN))
-    return Candidate(_key(change), (change,), prediction=prediction)
-
-
-def _faster(loop: Loop, environment: Mapping[str, str], caches: Sequence[Cache]) -> list[Candidate]:
+def _faster(loop: Loop, environment: Mapping[str, str], known: Known) -> list[Candidate]:
     found = [
-        Candidate(_key(change), (change,), prediction=predict(loop, change))
+        Candidate(key_of(change), (change,), prediction=predict(loop, change))
         for stage in loop.stages
         for change in _changes(stage, loop)
     ]
     found += _together(loop)
     found += [one for stage in loop.stages for one in _reordered(stage, loop)]
-    found += [_cached(point) for point in kept_rows(caches)]
+    found += [cached(point) for point in kept_rows(known.caches)]
+    found += beside(loop, known)
     if not limits_itself(loop) and (loop.has_no_core or loop.is_contended):
         found += _one_thread(environment)
     found = [one for one in found if not (one.is_unknown and limits_itself(loop))]
@@ -149,15 +82,15 @@ def _cheaper(loop: Loop, environment: Mapping[str, str], goal: Goal) -> list[Can
              for stage, number in fewer.items()]  # fmt: skip
     if len(fewer) > 1:
         changes = tuple(Change(stage.op_id, workers=number) for stage, number in fewer.items())
-        found.append(Candidate("+".join(map(_key, changes)), changes, prediction=Prediction(1.0, KEEPS, 1 + MARGIN)))
+        found.append(Candidate("+".join(map(key_of, changes)), changes, prediction=Prediction(1.0, KEEPS, 1 + MARGIN)))
     for stage in loop.stages:
         if stage.uses_processes and stage.op_type in (SOURCE, *SCALING):
-            found += [Candidate(_key(change), (change,), prediction=predict(loop, change))
+            found += [Candidate(key_of(change), (change,), prediction=predict(loop, change))
                       for change in (Change(stage.op_id, workers=fewer.get(stage), processes=False),)]  # fmt: skip
     first = next(iter(loop.stages), None)
     if goal == "memory" and first is not None and (first.capacity or PREFETCH) > SHALLOW:
         change = Change(first.op_id, prefetch=SHALLOW)
-        found.append(Candidate(_key(change), (change,)))
+        found.append(Candidate(key_of(change), (change,)))
     found += _one_thread(environment) if goal == "cores" else []
     return sorted((replace(one, saves=True) for one in found), key=_order_of_savings)
 
@@ -311,7 +244,7 @@ def _together(loop: Loop) -> list[Candidate]:
         return []
     ratio = min(target, *(rate for rate, _ in found.values())) / before
     low = 1.0 if any(stage.computes for stage in slow) else ratio * (1 - MARGIN)
-    key = "+".join(_key(change) for change in changes)
+    key = "+".join(key_of(change) for change in changes)
     return [Candidate(key, changes, prediction=Prediction(ratio, min(low, ratio), ratio * (1 + MARGIN)))]
 
 
@@ -327,7 +260,7 @@ def _reordered(batch: Stage, loop: Loop) -> Iterator[Candidate]:
     for number in sorted({len(maps), python} - {0}):
         if any(_is_called_often(stage) for stage in maps[:number]):
             change = Change(batch.op_id, maps_after=number)
-            yield Candidate(_key(change), (change,))
+            yield Candidate(key_of(change), (change,))
 
 
 def _is_called_often(stage: Stage) -> bool:
@@ -344,11 +277,6 @@ def _enough(stage: Stage, target: float, loop: Loop) -> tuple[float, int]:
     if enough:
         return min(enough, key=lambda one: one[1])
     return max(rates, key=lambda one: (one[0], -one[1]), default=(stage.rate or 0.0, stage.workers))
-
-
-def _key(change: Change) -> str:
-    parts = {name: getattr(change, name) for name in SETTINGS}
-    return f"{change.op_id}:" + ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
 
 
 def _size(candidate: Candidate) -> tuple[int, int, str]:

@@ -8,6 +8,7 @@ where it does not, the fingerprints of two epochs differ.
 
 import collections
 import functools
+import itertools
 import re
 import threading
 import weakref
@@ -26,10 +27,12 @@ class Kept:
     """Rows that were made, up to a limit of bytes; beyond it none are kept, and all are made anew.
 
     `steps`: functions of a row (a tuple), each with the number of threads that may be in it. `number`: of the operator.
+    `most`: rows of an epoch of a source that is iterated, where the script says so.
     """
 
-    def __init__(self, source, steps, limit, number):
+    def __init__(self, source, steps, limit, number, most=None):
         self.source = source
+        self.most = most
         self.steps = [(step, threading.Semaphore(most)) for step, most in steps]
         self.threads = min(sum(most for _, most in steps) or 1, MOST_THREADS)
         self.limit = limit
@@ -46,15 +49,23 @@ class Kept:
     def streamed(self):
         """The rows of an epoch of a source that can only be iterated."""
         if self.complete:
-            yield from list(self.rows.values())
+            yield from [self.rows[number] for number in range(len(self.rows))]
             return
         with self.lock:
             self.rows.clear()
             self.bytes = 0
         source = self.source
-        read = ((number, lambda row=row: row) for number, row in enumerate(source() if callable(source) else source))
-        yield from self._in_order(read)
-        self.complete = not self.full
+        read = enumerate(itertools.islice(iter(source) if hasattr(source, "__iter__") else source(), self.most))
+        given = 0
+        for row in self._in_order((number, lambda row=row: row) for number, row in read):
+            given += 1
+            if given == self.most:  # nobody asks for more
+                self.complete = self._has(given)
+            yield row
+        self.complete = self._has(given)
+
+    def _has(self, number):
+        return not self.full and len(self.rows) == number
 
     def _in_order(self, wanted):
         """Rows that are kept or made, in the order of `wanted`: their numbers, with what reads each."""
@@ -129,7 +140,8 @@ def instead(node, copied, spec):
     for one, mine in reversed(list(zip(chain[:-1], originals))):
         steps.append((_step(mine, columns), one.num_parallel_workers or 1))
     if node not in _made:
-        _made[node] = Kept(leaf.source, steps, int(spec["cache"]), spec.get("node"))
+        most = getattr(leaf, "num_samples", 0) or None
+        _made[node] = Kept(leaf.source, steps, int(spec["cache"]), spec.get("node"), most)
     kept = _made[node]
     leaf.num_parallel_workers, leaf.python_multiprocessing = 1, False
     leaf.column_names, leaf.column_types, leaf.schema = columns, [], None

@@ -39,6 +39,9 @@ class Wanted:
             copied.num_parallel_workers = int(self.spec["workers"])
         if self.spec.get("processes") is not None:
             copied.python_multiprocessing = bool(self.spec["processes"])
+        if self.spec.get("max_rowsize"):
+            most = int(self.spec["max_rowsize"])
+            copied.max_rowsize = [most, most] if isinstance(copied.max_rowsize, list) else most
         self.after = _settings(copied)
         if self.spec.get("cache"):
             self.before["cache"], self.after["cache"] = None, int(self.spec["cache"])
@@ -163,7 +166,7 @@ def _settings_wanted(spec, dataset):
     """What is changed: one operator, or each of `changes`. All are looked for before anything is touched."""
     wishes = []
     places = {id(node): number for number, node in enumerate(_nodes(dataset))}
-    for one in spec.get("changes") or [spec]:
+    for one in spec.get("changes", [spec]):
         node, why = find(dataset, one)
         if why:
             raise stand_in.CannotError(why)
@@ -181,7 +184,17 @@ def _settings(node):
     return {
         "workers": getattr(node, "num_parallel_workers", None),
         "processes": getattr(node, "python_multiprocessing", None),
+        "max_rowsize": getattr(node, "max_rowsize", None),
     }
+
+
+def set_threads(mindspore):
+    """Give MindSpore's operators the threads that are wished for, once it is imported; the script's own wish wins."""
+    number = (recorder.REC.options.get("override") or {}).get("runtime_threads")
+    if number:
+        # Not `device_context.cpu.op_tuning.threads_num`: a script that calls it, too, would end with an error.
+        mindspore.set_context(runtime_num_threads=int(number))
+        recorder.REC.event("runtime_threads", number=int(number))
 
 
 def _hook(node):

@@ -6,7 +6,8 @@ import os
 import shutil
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipeprof.collect.launch import ProbeOptions
@@ -16,12 +17,13 @@ from pipeprof.experiment.peak import watched_memory
 from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, last_words, output_to, run_once, signals_held
 from pipeprof.experiment.time_limit import time_limit
 from pipeprof.units import format_bytes
+from pipeprof.verdict.account import find_contention
+from pipeprof.verdict.candidate import Known
 from pipeprof.verdict.run_account import judge_run
 from pipeprof.verdict.storage import storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from pipeprof.experiment.pairs.series import Side
     from pipeprof.record.settings_file import Settings
@@ -39,8 +41,8 @@ GRACE_S = 30.0
 class Seen:
     """A recording of the training: its loop, its operators (rows of diagnose/load), where its iterator is made.
 
-    `caches`: what a cache after each operator would bring; `outside`: large parts of the run that are no training step;
-    `epochs`: how many it trained.
+    `known`: what else it says of candidates; `outside`: large parts of the run that are no training step; `epochs`: how
+    many it trained; `process`: one that takes CPU that the training needs.
     """
 
     loop: Loop
@@ -48,9 +50,10 @@ class Seen:
     site: str | None
     seconds: float
     others: frozenset[str] = frozenset()
-    caches: Sequence[Mapping[str, Any]] = ()
+    known: Known = field(default_factory=Known)
     outside: Sequence[Mapping[str, Any]] = ()
     epochs: int = 1
+    process: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,7 @@ def _seen(path: Path, seconds: float) -> Seen | None:
         with Engine.open(run) as engine:
             pipelines = training_pipelines(engine)
             storage, account = engine.rows("diagnose/storage"), engine.rows("run/account")
+            process = find_contention(engine.rows("host/account"), engine.rows("host/room"))
         if not pipelines:
             return None
         pipeline = pipelines[0]
@@ -203,12 +207,32 @@ def _seen(path: Path, seconds: float) -> Seen | None:
     )
     caches = [point for one in advice for point in one["points"]]
     others = frozenset(filter(None, sites))
-    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, caches, judge_run(account), len(epochs))
+    sizes = {row["op_id"]: row["out_bytes"] for row in storage if row["out_bytes"] and _is_of(row, pipeline.load)}
+    known = Known(caches, sizes, numa_nodes())
+    outside = judge_run(account)
+    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, known, outside, len(epochs), process)
 
 
 def _is_of(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a row is of the same pipeline of the same rank."""
     return any(all(row[name] == one[name] for name in ("rep", "rank", "pipeline_key")) for one in load[:1])
+
+
+def numa_nodes(root: Path = Path("/sys/devices/system/node")) -> list[tuple[str, int]]:
+    """The cores of each NUMA node that this process may use, as ranges, and how many they are; [] where not known."""
+    allowed = os.sched_getaffinity(0)
+    found = []
+    for path in sorted(root.glob("node[0-9]*/cpulist")):
+        cores = [core for core in _cores(path.read_text(encoding="ascii").strip()) if core in allowed]
+        if cores:
+            found.append((",".join(map(str, cores)), len(cores)))
+    return found
+
+
+def _cores(text: str) -> list[int]:
+    """The numbers in `0-3,8`."""
+    parts = [part.partition("-") for part in text.split(",") if part]
+    return [core for first, _, last in parts for core in range(int(first), int(last or first) + 1)]
 
 
 def environment() -> Mapping[str, str]:

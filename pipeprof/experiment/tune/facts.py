@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.experiment.tune.bench import environment
 from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns
-from pipeprof.verdict.tuning import WORTH, candidates, kept_rows
+from pipeprof.verdict.candidate import WORTH, kept_rows
+from pipeprof.verdict.tuning import candidates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeprof.experiment.tune.bench import Seen
     from pipeprof.experiment.tune.state import Trial
-    from pipeprof.verdict.tuning import Candidate, Goal
+    from pipeprof.verdict.candidate import Candidate, Known
+    from pipeprof.verdict.tuning import Goal
 
 
 def words_of(what: Sequence[Mapping[str, Any]]) -> str:
@@ -47,6 +49,7 @@ def what_of(found: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict
             "processes": bool(row.get("uses_processes")),
             "maps_after": 0,
             "cache": None,
+            "max_rowsize": None,
         }
         new = {name: getattr(change, name) for name in old}
         changed = {name: [old[name], value] for name, value in new.items() if value is not None}
@@ -57,12 +60,19 @@ def what_of(found: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict
     if found.environment:
         changed = {name: [None, value] for name, value in found.environment.items()}
         items.append({"op": "environment", "op_id": None, "name": None, "place": None, "change": changed})
+    if found.runtime_threads:
+        changed = {"threads of operators": [None, found.runtime_threads]}
+        items.append({"op": "MindSpore", "op_id": None, "name": None, "place": None, "change": changed})
+    if found.cpus:
+        items.append(
+            {"op": "command", "op_id": None, "name": None, "place": None, "change": {"cores": [None, found.cpus]}}
+        )
     return items
 
 
-def tried_caches(seen: Seen) -> Sequence[Mapping[str, Any]]:
-    """Caches that a trial can show: what fills in one epoch helps from the second on."""
-    return seen.caches if seen.epochs > 1 else ()
+def known_of(seen: Seen) -> Known:
+    """What candidates are made from; caches where a trial can show them: one that fills in one epoch helps the next."""
+    return seen.known if seen.epochs > 1 else replace(seen.known, caches=())
 
 
 def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
@@ -79,13 +89,16 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
         ],
         "not_worth": [
             {"what": what_of(one, {row["op_id"]: row for row in seen.ops}), "ratio": one.prediction.ratio}
-            for one in candidates(loop, environment(), goal, tried_caches(seen))
+            for one in candidates(loop, environment(), goal, known_of(seen))
             if not one.may_pay
         ],
         "epochs": seen.epochs,
         "caches": [
-            dict(one) | {"tried": one in kept_rows(tried_caches(seen))} for one in seen.caches if one["ratio"] >= WORTH
+            dict(one) | {"tried": one in kept_rows(known_of(seen).caches)}
+            for one in seen.known.caches
+            if one["ratio"] >= WORTH
         ],
+        "process": seen.process and dict(seen.process),
         "outside": [dict(one) for one in seen.outside],
     }
 

@@ -18,11 +18,11 @@ from pipeprof.experiment.pairs.series import Plan, ratio_of, sides
 from pipeprof.experiment.session import locked
 from pipeprof.experiment.tune.bench import GRACE_S, SLOWER, environment
 from pipeprof.experiment.tune.facts import (
+    known_of,
     outcome,
     promised,
     seen_facts,
     told_prediction,
-    tried_caches,
     what_of,
     words_of,
 )
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
     from pipeprof.experiment.tune.bench import Bench, Ran, Seen
     from pipeprof.experiment.tune.state import Batches, Ended, TuneState, Word
-    from pipeprof.verdict.tuning import Candidate, Goal
+    from pipeprof.verdict.candidate import Candidate
+    from pipeprof.verdict.tuning import Goal
 
 TRIAL = Plan(2, 6)
 ENOUGH = 3  # pairs that a trial needs to decide anything but the clearest; without time for them none begins
@@ -151,7 +152,7 @@ class Tuning:
         gone = {row["op_id"] for row in seen.ops if kept is not None and row["node"] >= kept}
         found = [
             one
-            for one in candidates(seen.loop, environment(), self.wish.goal, tried_caches(seen))
+            for one in candidates(seen.loop, environment(), self.wish.goal, known_of(seen))
             if not any(change.op_id in gone for change in one.changes)
         ]
         if self.wish.goal != "time":
@@ -172,7 +173,7 @@ class Tuning:
             self.say("recording the training" + (" with what was accepted" if number else ""))
         seen = self.bench.look(self.state.settings, self.folder / f"look-{number}")
         if seen is not None and any(one.cache for one in self.state.settings.operators):
-            seen = replace(seen, caches=())
+            seen = replace(seen, known=replace(seen.known, caches=()))
         if seen is not None and len(self.state.seen) <= number:
             self.state.look_s = max(self.state.look_s, seen.seconds)
             self.state.seen.append(seen_facts(seen, self.wish.goal))
@@ -229,7 +230,10 @@ class Tuning:
             if (row := ops.get(change.op_id)) and any(getattr(change, name) is not None for name in CHANGEABLE)
         ]  # fmt: skip
         prefetch = next((one.prefetch for one in found.changes if one.prefetch is not None), None)
-        change = {"operators": operators, "prefetch": prefetch, "environment": found.environment, "site": seen.site}
+        change = {
+            "operators": operators, "prefetch": prefetch, "environment": found.environment, "site": seen.site,
+            "runtime_threads": found.runtime_threads, "cpus": found.cpus,
+        }  # fmt: skip
         return Trial(
             key=found.key,
             what=what_of(found, ops),

@@ -130,21 +130,24 @@ def test_beyond_the_limit_nothing_is_kept_and_all_rows_still_come(kept_rows, rec
     assert [line["limit"] for line in lines if line["e"] == "cache_full"] == [1000]
 
 
-def test_a_source_that_is_only_iterated_is_read_once_to_its_end(kept_rows, compose):
+@pytest.mark.parametrize("most", [0, 5])
+def test_a_source_that_is_only_iterated_is_read_once_to_its_end(kept_rows, compose, most):
     passes = []
 
     def rows():
         passes.append(0)
-        for value in range(5):
+        for value in range(most + 2 if most else 5):
             yield np.full(2, value), value
 
-    node = mapped(source(source=rows, sampler=None))
+    node = mapped(source(source=rows, sampler=None, num_samples=most), workers=3)
     leaf = kept_rows.instead(node, node, {"cache": 1 << 20, "node": 1})
     broken = leaf.source()
     next(broken)
     broken.close()  # an epoch that the loop leaves early is not kept
     for _ in range(3):
-        assert [row[0][0] for row in leaf.source()] == [0, 2, 4, 6, 8]
+        epoch = leaf.source()
+        assert [next(epoch)[0][0] for _ in range(5)] == [0, 2, 4, 6, 8]
+        assert most or not list(epoch)  # MindSpore asks for the end only where the script gives no number
     assert len(passes) == 2
 
 

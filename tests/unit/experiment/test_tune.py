@@ -12,6 +12,7 @@ from tune_fake import FakeBench, by_workers, pipeline, workers_of
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.session import SESSION
+from pipeprof.experiment.tune.bench import numa_nodes
 from pipeprof.experiment.tune.result import content_of
 from pipeprof.experiment.tune.search import TuneWish, compared, is_proven, run_tune
 
@@ -140,6 +141,14 @@ def test_a_cache_whose_second_epoch_is_too_short_fails(tune):
     failed = next(one for one in state.trials if "cache" in one.key)
     assert failed.verdict == "failed"
     assert "more epochs" in failed.error
+
+
+def test_cores_are_listed_by_numa_node(tmp_path, monkeypatch):
+    for node, cores in enumerate(["0-2,8", "3-5", ""]):
+        (tmp_path / f"node{node}").mkdir()
+        (tmp_path / f"node{node}" / "cpulist").write_text(f"{cores}\n", encoding="ascii")
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {1, 2, 3, 8})
+    assert numa_nodes(tmp_path) == [("1,2,8", 3), ("3", 1)]
 
 
 def economy(loop):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pipeprof.errors import WorkloadError
 from pipeprof.experiment.tune.bench import Ran, Seen
+from pipeprof.verdict.candidate import Known
 from pipeprof.verdict.capacity import Loop, Stage
 
 SITE = "train.py:30"
@@ -82,7 +83,7 @@ class FakeBench:
              "workers": one.workers, "uses_processes": one.uses_processes, "capacity": one.capacity}
             for one in stages
         ]  # fmt: skip
-        return Seen(loop, ops, SITE, 2 * self.run_s, caches=self.caches, epochs=self.epochs)
+        return Seen(loop, ops, SITE, 2 * self.run_s, known=Known(self.caches), epochs=self.epochs)
 
 
 def workers_of(settings, node):

@@ -32,6 +32,7 @@ def test_the_probe_is_told_every_change_and_the_prefetch_size_once():
                 "processes": None,
                 "maps_after": None,
                 "cache": None,
+                "max_rowsize": None,
                 "prefetch": 64,
             }
         ],
@@ -40,6 +41,16 @@ def test_the_probe_is_told_every_change_and_the_prefetch_size_once():
     assert Settings(environment={"A": "1"}).override() is None
     assert SETTINGS.command(["python", "x.py"]) == ["env", "OMP_NUM_THREADS=1", "python", "x.py"]
     assert Settings().command(["python"]) == ["python"]
+
+
+def test_threads_and_cores_are_for_the_command_and_the_probe():
+    settings = merged(SETTINGS, {"runtime_threads": 2, "cpus": "0-3"})
+    assert settings.override()["runtime_threads"] == 2
+    assert settings.command(["python"]) == ["taskset", "-c", "0-3", "env", "OMP_NUM_THREADS=1", "python"]
+    assert merged(settings, {}) == settings
+    assert Settings(runtime_threads=2).override() == {"site": None, "changes": [], "runtime_threads": 2}
+    assert not Settings(cpus="0").is_empty
+    assert Settings(site="train.py:9").is_empty
 
 
 def test_a_change_of_an_operator_keeps_its_other_settings():
