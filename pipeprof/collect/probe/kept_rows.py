@@ -110,6 +110,11 @@ class Kept:
         self.full = True
         self.rows.clear()
         recorder.REC.event("cache_full", node=self.number, limit=self.limit)
+        recorder.REC.warn(
+            "cache_full",
+            "the rows of an epoch take more than the %d MiB that a cache may have: none is kept, all are "
+            "made anew" % (self.limit >> 20),
+        )
 
 
 def why_not(dataset, node, number):

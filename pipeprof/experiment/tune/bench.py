@@ -207,7 +207,7 @@ def _seen(path: Path, seconds: float) -> Seen | None:
     )
     caches = [point for one in advice for point in one["points"]]
     others = frozenset(filter(None, sites))
-    sizes = {row["op_id"]: row["out_bytes"] for row in storage if row["out_bytes"] and _is_of(row, pipeline.load)}
+    sizes = {point["op_id"]: point["row_bytes"] for point in caches if point["row_bytes"]}
     known = Known(caches, sizes, numa_nodes())
     outside = judge_run(account)
     return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, known, outside, len(epochs), process)

@@ -128,6 +128,7 @@ def test_beyond_the_limit_nothing_is_kept_and_all_rows_still_come(kept_rows, rec
     rec.flush()
     lines = [json.loads(line) for line in (Path(rec.folder) / "events.jsonl").read_text().splitlines()]
     assert [line["limit"] for line in lines if line["e"] == "cache_full"] == [1000]
+    assert [line["code"] for line in lines if line["e"] == "warning"] == ["cache_full"]
 
 
 @pytest.mark.parametrize("most", [0, 5])
