@@ -254,7 +254,8 @@ def _by_hand(content: Content) -> list[str]:
 def _process(found: dict[str, Any]) -> str:
     """A process of the job that takes CPU, and the most that its end brings: threads that are ready get its cores."""
     place = f", started at {found['site']}" if found["site"] else ""
-    told = f"  {process.label(found)}{place}, takes {found['cores']:.1f} cores, and none is idle"
+    verb = "takes" if found["processes"] < 2 else "take"
+    told = f"  {process.label(found)}{place}, {verb} {found['cores']:.1f} cores, and none is idle"
     waits, own = found["wait_cores"], found["training_cores"]
     if waits is None or not own:
         return f"{told}: no prediction of what its end brings"

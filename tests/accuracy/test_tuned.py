@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import tune_bench
 import tuned
 
@@ -23,13 +24,26 @@ LINE = {
 
 def test_pipelines_that_are_done_are_not_run_again(tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr(tune_bench, "tune", lambda name, _folder: made.append(name))
+
+    def tune(name, folder):
+        made.append(name)
+        (folder / name).mkdir()
+        (folder / name / "tune.json").touch()
+
+    monkeypatch.setattr(tune_bench, "tune", tune)
     monkeypatch.setattr(tune_bench, "against_grid", lambda name, *_: LINE | {"pipeline": name})
     first = tune_bench.measured(["map_wait"], tmp_path, 2, 10)
     both = tune_bench.measured(["map_wait", "map_np"], tmp_path, 2, 10)
     assert made == ["map_wait", "map_np"]
     assert both[0] == first[0]
     assert tune_bench.drawn(3) == tune_bench.drawn(9)[:3]
+
+
+def test_a_tuning_without_an_answer_ends_the_bench_and_leaves_no_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(tune_bench, "tune", lambda _name, _folder: 5)
+    with pytest.raises(SystemExit, match="exit code 5"):
+        tune_bench.measured(["map_wait"], tmp_path, 2, 10)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_table_counts_what_is_asked_of_a_tuning():

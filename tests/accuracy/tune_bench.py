@@ -35,7 +35,9 @@ def measured(names, folder, rounds, most):
         path = folder / f"{name}.json"
         if not path.exists():
             print(f"{name}: tuning, then its grid", file=sys.stderr, flush=True)
-            tune(name, folder)
+            code = tune(name, folder)
+            if not (folder / name / "tune.json").exists():
+                sys.exit(f"{name}: the tuning gave no answer (exit code {code}); the same command goes on from here")
             line = json.dumps(against_grid(name, folder, rounds, most))
             path.with_suffix(".part").write_text(f"{line}\n", encoding="utf-8")
             path.with_suffix(".part").replace(path)
