@@ -17,6 +17,10 @@ JOBS ?= 8
 BASE ?= origin/main
 # For `make test-duckdb`: the oldest that pyproject.toml takes, and the newest of each major version but the installed one.
 DUCKDBS ?= 1.5.2 1.5.6
+# For `make bench-tune`: pipelines (or their names, with commas), where to keep results, settings of each grid at most.
+N ?= 10
+FOLDER ?= tuned
+MOST ?= 1000
 # For `make timing`.
 TIMES ?= 20
 BUSY ?= 2
@@ -30,7 +34,7 @@ TESTS = PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest
 # Each of several targets runs, whatever became of the one before; the exit code is of all of them.
 EACH = $(MAKE) --no-print-directory --keep-going -j1
 
-.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch test-duckdb fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-fleet bench-history bench-ranks bench-storage bench-timeline wheel release-check test-wheel constraints sbom clean help
+.PHONY: demo test test-together test-trainings test-alone test-slow slow-together slow-trainings slow-alone test-real test-torch test-duckdb fuzz mutations races label-real label-held-out timing check lint types floors docs site bench bench-gate baselines bench-import bench-overhead bench-cost bench-memory bench-ascend bench-profile bench-causes bench-fleet bench-history bench-ranks bench-storage bench-timeline bench-tune wheel release-check test-wheel constraints sbom clean help
 
 demo: $(READY)  ## profile a small real training, name its bottleneck, fix it, confirm the fix
 	$(BIN)/pipeprof demo
@@ -160,6 +164,9 @@ bench-ranks: $(READY)  ## reports on 64, 256 and 1,024 ranks, as recorded and co
 
 bench-fleet: $(READY)  ## questions over 10,000 runs of known truth: CPU time and peak memory (about 15 minutes)
 	$(BIN)/python tests/benchmarks/fleet_cost.py --runs 10000
+
+bench-tune: $(READY)  ## `tune` against the grid of settings of N=10 pipelines, in FOLDER, where it goes on
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/accuracy/tune_bench.py $(FOLDER) --pipelines $(N) --most $(MOST)
 
 bench-storage: $(READY)  ## the advice on storage and caches against special runs of ten pipelines (about 15 minutes)
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tests/benchmarks/storage_advice.py

@@ -60,11 +60,11 @@ def tune(
       pipeprof tune --goal memory -- python train.py --epochs 1
       pipeprof collect --apply tuned/settings.json -- python train.py
 
-    Records the training, tries the settings that should bring most (workers, worker processes, queues, threads of NumPy
-    and OpenCV), each in turn with what is known to be best, and holds the whole set against the original at the end.
-    Only what is proven is recommended, and only if the first batches are the same. The command is run many times, so
-    give a short one. The same command again continues a tuning that was interrupted. Exit codes: 0 judged, 3 could not
-    be judged, 4 undecided, 5 the command failed.
+    Records the training, tries the settings that should bring most (workers, worker processes, queues, rows kept in
+    memory, threads of NumPy, OpenCV and MindSpore), each in turn with what is known to be best, and holds the whole
+    set against the original at the end. Only what is proven is recommended, and only if the first batches are the same.
+    The command is run many times, so give a short one. The same command again continues a tuning that was interrupted.
+    Exit codes: 0 judged, 3 could not be judged, 4 undecided, 5 the command failed.
     """  # noqa: D301
     from pipeprof.experiment.runs import json_text
     from pipeprof.experiment.tune.bench import TuneBench

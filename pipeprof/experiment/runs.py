@@ -37,7 +37,10 @@ _ERROR = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): .")
 
 @dataclass(frozen=True)
 class Measured:
-    """One run: which side of which pair, its folder, its rate, what its processes recorded, the rates of its parts."""
+    """One run: which side of which pair, its folder, its rate, what its processes recorded, the rates of its parts.
+
+    `later_rate`: of the steps from the second epoch on; None where there are too few.
+    """
 
     side: Side
     pair: int
@@ -46,6 +49,7 @@ class Measured:
     training_steps: int
     processes: Sequence[Process]
     part_rates: Sequence[float] = ()
+    later_rate: Rate | None = None
 
     @property
     def name(self) -> str:
@@ -155,7 +159,8 @@ def run_once(
             "let the script train longer; in sink mode pipeprof sees no steps: switch it off",
         )
     trained = sum(row["kind"] != "eval" for row in rows)
-    return Measured(side, pair, path, rate, trained, processes, rates_of_parts(rows))
+    later = steady_rate(row for row in rows if row["epoch"])
+    return Measured(side, pair, path, rate, trained, processes, rates_of_parts(rows), later)
 
 
 def changed_probe(**options: Any) -> ProbeOptions:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA_VERSION = 1
-CHANGEABLE = ("workers", "processes", "maps_after")
+CHANGEABLE = ("workers", "processes", "maps_after", "cache", "max_rowsize")
 MOST_BYTES = 1 << 20
 
 
@@ -26,7 +26,9 @@ class OperatorSetting(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
     """New settings of one operator; None leaves one as it is.
 
     `node` is its position in the pipeline (0 is nearest the training loop), `place` the file:line that makes it.
-    `maps_after`: how many of the maps that feed a batch come after it instead.
+    `maps_after`: how many of the maps that feed a batch come after it instead. `cache`: rows behind the operator are
+    kept in memory, at most so many bytes; what stands before it is not run any more after the first epoch.
+    `max_rowsize`: MiB of shared memory that each worker process keeps for a row.
     """
 
     node: int
@@ -36,21 +38,28 @@ class OperatorSetting(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_
     workers: int | None = None
     processes: bool | None = None
     maps_after: int | None = None
+    cache: int | None = None
+    max_rowsize: int | None = None
 
 
 class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Changes of one pipeline, that of `site` (file:line of the training's iterator), and of the environment."""
+    """Changes of one pipeline, that of `site` (file:line of the training's iterator), and of what the command runs in.
+
+    `runtime_threads`: of MindSpore's operators. `cpus`: the cores that the command is put on, as taskset writes them.
+    """
 
     schema_version: int = SCHEMA_VERSION
     site: str | None = None
     operators: tuple[OperatorSetting, ...] = ()
     prefetch: int | None = None
     environment: dict[str, str] = {}
+    runtime_threads: int | None = None
+    cpus: str | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is changed."""
-        return not self.operators and self.prefetch is None and not self.environment
+        return self == Settings(site=self.site)
 
     def override(self) -> dict[str, Any] | None:
         """What the probe is told (collect/probe/override.py); None where the pipeline stays as it is."""
@@ -61,16 +70,18 @@ class Settings(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=
         if self.prefetch is not None:
             changes = changes or [{"node": 0}]
             changes[0] = changes[0] | {"prefetch": self.prefetch}
-        return {"site": self.site, "changes": changes} if changes else None
+        threads = {} if self.runtime_threads is None else {"runtime_threads": self.runtime_threads}
+        return {"site": self.site, "changes": changes} | threads if changes or threads else None
 
     def command(self, command: tuple[str, ...] | list[str]) -> list[str]:
-        """The command in the changed environment."""
+        """The command in the changed environment, on the cores that are meant."""
         words = [f"{name}={value}" for name, value in sorted(self.environment.items())]
-        return ["env", *words, *command] if words else list(command)
+        placed = ["taskset", "-c", self.cpus] if self.cpus else []
+        return [*placed, *(["env", *words] if words else []), *command]
 
 
 def merged(settings: Settings, change: Mapping[str, Any]) -> Settings:
-    """The settings with a change on top: `operators` (as OperatorSetting), `prefetch`, `environment`, `site`."""
+    """The settings with a change on top: `operators` (as OperatorSetting), `prefetch`, `environment`, `site`, ..."""
     operators = {one.node: one for one in settings.operators}
     for one in change.get("operators", ()):
         before = operators.get(one.node)
@@ -78,12 +89,17 @@ def merged(settings: Settings, change: Mapping[str, Any]) -> Settings:
             kept = {name: getattr(before, name) for name in CHANGEABLE if getattr(one, name) is None}
             one = msgspec.structs.replace(one, **kept)  # noqa: PLW2901
         operators[one.node] = one
+    last = min((node for node, one in operators.items() if one.cache), default=None)
+    if last is not None:  # nothing behind a cache is run any more, so its settings would not be found
+        operators = {node: one for node, one in operators.items() if node <= last}
     prefetch = change.get("prefetch")
     return Settings(
         site=change.get("site") or settings.site,
         operators=tuple(operators[node] for node in sorted(operators)),
         prefetch=settings.prefetch if prefetch is None else prefetch,
         environment={**settings.environment, **change.get("environment", {})},
+        runtime_threads=change.get("runtime_threads") or settings.runtime_threads,
+        cpus=change.get("cpus") or settings.cpus,
     )
 
 

@@ -6,10 +6,12 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
+from pipeprof.report.answer import process
 from pipeprof.report.sections.storage import CHANGES, operator
 from pipeprof.report.words import run_account
 from pipeprof.report.wrap import wrap_text
 from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns, format_ratio
+from pipeprof.verdict.candidate import CACHE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,6 +60,9 @@ BY_HAND = {
     "global": "it holds for every dataset that is made after it",
     "environment": "a variable of the command",
     "order": "the calls are not one after the other",
+    "context": "in front of the first graph",
+    "command": "in front of the command",
+    "cache": "rows are kept by what makes them: a dict in the source, by index",
 }
 
 
@@ -122,8 +127,14 @@ def _figure(content: Content) -> str:
     final, less = content["final"], NEEDS.get(content["goal"])
     speed = _ratio((final["ratio"], final["low"], final["high"]))
     if not less:
-        return f"{speed} the speed of the original"
+        return f"{speed} the speed of the original{_since(content)}"
     return f"{_ratio(final['need'] or (None, None, None))} the {less} of the original, at {speed} its speed"
+
+
+def _since(content: Content) -> str:
+    """What is said of a cache: the first epoch, which fills it, is not in the figures."""
+    accepted = [item for one in content["trials"] if one["verdict"] == "accepted" for item in one["what"]]
+    return " from the second epoch on" if any("cache" in item["change"] for item in accepted) else ""
 
 
 def _ratio(found: Sequence[float | None]) -> str:
@@ -183,6 +194,8 @@ def _what(item: Mapping[str, Any]) -> str:
         changes = (
             "in front of the map that feeds it" if moved[1] == 1 else f"in front of the {moved[1]} maps that feed it"
         )
+    if "cache" in item["change"]:
+        changes = f"rows kept in memory, at most {format_bytes(item['change']['cache'][1])}"
     return f"{item['op']}{named}: {changes}"
 
 
@@ -225,13 +238,28 @@ def _by_hand(content: Content) -> list[str]:
     Only where speed is the goal.
     """
     seen = content["seen"][-1] if content["seen"] and content["goal"] == "time" else {}
-    lines = [_cache(one) for one in seen.get("caches", [])]
+    lines = [_cache(one) for one in seen.get("caches", []) if not one.get("tried")]
+    if lines and seen.get("epochs", 1) < 2:
+        lines.append("  (caches are tried where the command trains for two epochs or more)")
+    if seen.get("process"):
+        lines.append(_process(seen["process"]))
     for one in seen.get("outside", []):
         advice = run_account.advice(one)
         if advice and 0 < one["share"] < 1:
             least = f"at most x{1 / (1 - one['share']):.2f} for the whole run"
             lines.append(f"  {run_account.name(one)} ({format_ratio(one['share'])} of the run, {least}): {advice}")
     return ["", "Not tried: to be changed in the script, by hand", *lines] if lines else []
+
+
+def _process(found: dict[str, Any]) -> str:
+    """A process of the job that takes CPU, and the most that its end brings: threads that are ready get its cores."""
+    place = f", started at {found['site']}" if found["site"] else ""
+    verb = "takes" if found["processes"] < 2 else "take"
+    told = f"  {process.label(found)}{place}, {verb} {found['cores']:.1f} cores, and none is idle"
+    waits, own = found["wait_cores"], found["training_cores"]
+    if waits is None or not own:
+        return f"{told}: no prediction of what its end brings"
+    return f"{told}: at most x{1 + min(waits, found['cores']) / own:.2f} without it"
 
 
 def _cache(one: Mapping[str, Any]) -> str:
@@ -241,6 +269,8 @@ def _cache(one: Mapping[str, Any]) -> str:
     if one["disk_ratio"] is not None:
         gains += f", x{one['disk_ratio']:.2f} on the same storage"
     changed = f"; changes the data: {CHANGES[one['changes']]}" if one["changes"] else ""
+    if (one["bytes"] or 0) > CACHE_BYTES:
+        changed += f"; more than the {format_bytes(CACHE_BYTES)} that are tried"
     return f"  cache after {operator(one)}{place}, {size}: {gains}{changed}"
 
 

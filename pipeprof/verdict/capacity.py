@@ -121,6 +121,8 @@ class Change:
     """What is changed at one operator; None leaves it as it is. `prefetch` is global in MindSpore, whatever the op.
 
     `maps_after`: so many of the maps that feed a batch come after it instead, and are called once for a batch.
+    `cache`: rows behind the operator are kept in memory, at most so many bytes. `max_rowsize`: MiB of shared memory
+    that each worker process keeps for a row.
     """
 
     op_id: int
@@ -128,6 +130,8 @@ class Change:
     prefetch: int | None = None
     processes: bool | None = None
     maps_after: int | None = None
+    cache: int | None = None
+    max_rowsize: int | None = None
 
 
 def poll_row_ns(workers: int, *, processes: bool, prefetch: int = PREFETCH) -> float:

@@ -8,9 +8,10 @@ may give something else. That batches stay the same is checked for all of them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipeprof.verdict.candidate import KEEPS, SETTINGS, WORTH, Candidate, Known, beside, cached, kept_rows, key_of
 from pipeprof.verdict.capacity import (
     CPU_SHARE,
     PREFETCH,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 Goal = Literal["time", "memory", "cores"]
 
-WORTH = 1.02  # a smaller gain is not worth a trial, nor a setting
-KEEPS = 0.98  # of its speed that a training has to keep by the prediction, where something is to be saved
 SHALLOW = 2  # the queue that is tried where memory is to be saved
 DEEP = 64  # the queue that is tried where rare stalls limit
 TIE = 1.15  # times the slowest: operators within it are changed together, too
@@ -49,62 +48,26 @@ ONE_THREAD: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """Changes that are tried together, and the speed that they should bring; `prediction` without a ratio: not known.
-
-    `saves`: it is tried for what the training needs less, not for its speed.
-    """
-
-    key: str
-    changes: tuple[Change, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    prediction: Prediction = field(default_factory=lambda: Prediction(None))
-    saves: bool = False
-
-    @property
-    def expected(self) -> float:
-        """The speed-up by which candidates are put in order: the prediction, the middle of its interval, else 1."""
-        predicted = self.prediction
-        if predicted.ratio is not None:
-            return predicted.ratio
-        if predicted.low is None or predicted.high is None:
-            return 1.0
-        return math.sqrt(max(predicted.low, 1e-9) * max(predicted.high, 1e-9))
-
-    @property
-    def is_unknown(self) -> bool:
-        """Whether nothing could be predicted, not even an interval."""
-        return self.prediction.high is None
-
-    @property
-    def may_pay(self) -> bool:
-        """Whether a gain that matters is predicted; without a number, whether its interval has one.
-
-        Of what saves something: whether no loss is predicted.
-        """
-        least = KEEPS if self.saves else WORTH
-        if self.prediction.ratio is not None:
-            return self.prediction.ratio >= least
-        return self.is_unknown or (self.prediction.high or 0.0) >= least
-
-
-def candidates(loop: Loop, environment: Mapping[str, str], goal: Goal = "time") -> list[Candidate]:
+def candidates(
+    loop: Loop, environment: Mapping[str, str], goal: Goal = "time", known: Known | None = None
+) -> list[Candidate]:
     """Everything that could be tried on the loop, the most promising first; of equals the smaller change.
 
     `environment`: the variables that the training has; those that somebody set are left alone.
     """
-    return _faster(loop, environment) if goal == "time" else _cheaper(loop, environment, goal)
+    return _faster(loop, environment, known or Known()) if goal == "time" else _cheaper(loop, environment, goal)
 
 
-def _faster(loop: Loop, environment: Mapping[str, str]) -> list[Candidate]:
+def _faster(loop: Loop, environment: Mapping[str, str], known: Known) -> list[Candidate]:
     found = [
-        Candidate(_key(change), (change,), prediction=predict(loop, change))
+        Candidate(key_of(change), (change,), prediction=predict(loop, change))
         for stage in loop.stages
         for change in _changes(stage, loop)
     ]
     found += _together(loop)
     found += [one for stage in loop.stages for one in _reordered(stage, loop)]
+    found += [cached(point) for point in kept_rows(known.caches)]
+    found += beside(loop, known)
     if not limits_itself(loop) and (loop.has_no_core or loop.is_contended):
         found += _one_thread(environment)
     found = [one for one in found if not (one.is_unknown and limits_itself(loop))]
@@ -119,15 +82,15 @@ def _cheaper(loop: Loop, environment: Mapping[str, str], goal: Goal) -> list[Can
              for stage, number in fewer.items()]  # fmt: skip
     if len(fewer) > 1:
         changes = tuple(Change(stage.op_id, workers=number) for stage, number in fewer.items())
-        found.append(Candidate("+".join(map(_key, changes)), changes, prediction=Prediction(1.0, KEEPS, 1 + MARGIN)))
+        found.append(Candidate("+".join(map(key_of, changes)), changes, prediction=Prediction(1.0, KEEPS, 1 + MARGIN)))
     for stage in loop.stages:
         if stage.uses_processes and stage.op_type in (SOURCE, *SCALING):
-            found += [Candidate(_key(change), (change,), prediction=predict(loop, change))
+            found += [Candidate(key_of(change), (change,), prediction=predict(loop, change))
                       for change in (Change(stage.op_id, workers=fewer.get(stage), processes=False),)]  # fmt: skip
     first = next(iter(loop.stages), None)
     if goal == "memory" and first is not None and (first.capacity or PREFETCH) > SHALLOW:
         change = Change(first.op_id, prefetch=SHALLOW)
-        found.append(Candidate(_key(change), (change,)))
+        found.append(Candidate(key_of(change), (change,)))
     found += _one_thread(environment) if goal == "cores" else []
     return sorted((replace(one, saves=True) for one in found), key=_order_of_savings)
 
@@ -167,9 +130,13 @@ def _once(found: list[Candidate]) -> list[Candidate]:
 
 
 def _order(one: Candidate) -> tuple[Any, ...]:
-    """The most promising first; of unknown effect another order of calls: where it brings anything, it brings most."""
+    """The most promising first; of unknown effect another order of calls: where it brings anything, it brings most.
+
+    A cache takes memory and helps from the second epoch on: it comes behind what brings nearly as much.
+    """
     moves = any(change.maps_after for change in one.changes)
-    return one.is_unknown, -round(one.expected, 2), not moves, len(one.changes), _size(one)
+    promise = one.expected / (TIE if any(change.cache for change in one.changes) else 1.0)
+    return one.is_unknown, -round(promise, 2), not moves, len(one.changes), _size(one)
 
 
 def learned(found: list[Candidate], seen: Sequence[tuple[Candidate, float]]) -> list[Candidate]:
@@ -188,9 +155,8 @@ def learned(found: list[Candidate], seen: Sequence[tuple[Candidate, float]]) -> 
 
 
 def _kind(one: Candidate) -> frozenset[tuple[int, str]]:
-    names = ("workers", "prefetch", "processes", "maps_after")
     return frozenset(
-        (change.op_id, name) for change in one.changes for name in names if getattr(change, name) is not None
+        (change.op_id, name) for change in one.changes for name in SETTINGS if getattr(change, name) is not None
     )
 
 
@@ -278,7 +244,7 @@ def _together(loop: Loop) -> list[Candidate]:
         return []
     ratio = min(target, *(rate for rate, _ in found.values())) / before
     low = 1.0 if any(stage.computes for stage in slow) else ratio * (1 - MARGIN)
-    key = "+".join(_key(change) for change in changes)
+    key = "+".join(key_of(change) for change in changes)
     return [Candidate(key, changes, prediction=Prediction(ratio, min(low, ratio), ratio * (1 + MARGIN)))]
 
 
@@ -294,7 +260,7 @@ def _reordered(batch: Stage, loop: Loop) -> Iterator[Candidate]:
     for number in sorted({len(maps), python} - {0}):
         if any(_is_called_often(stage) for stage in maps[:number]):
             change = Change(batch.op_id, maps_after=number)
-            yield Candidate(_key(change), (change,))
+            yield Candidate(key_of(change), (change,))
 
 
 def _is_called_often(stage: Stage) -> bool:
@@ -313,15 +279,6 @@ def _enough(stage: Stage, target: float, loop: Loop) -> tuple[float, int]:
     return max(rates, key=lambda one: (one[0], -one[1]), default=(stage.rate or 0.0, stage.workers))
 
 
-def _key(change: Change) -> str:
-    parts = {name: getattr(change, name) for name in ("workers", "prefetch", "processes", "maps_after")}
-    return f"{change.op_id}:" + ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
-
-
 def _size(candidate: Candidate) -> tuple[int, int, str]:
-    settings = sum(
-        value is not None
-        for one in candidate.changes
-        for value in (one.workers, one.prefetch, one.processes, one.maps_after)
-    )
+    settings = sum(getattr(one, name) is not None for one in candidate.changes for name in SETTINGS)
     return settings, sum(one.workers or 0 for one in candidate.changes), candidate.key

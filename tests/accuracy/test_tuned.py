@@ -1,7 +1,9 @@
-"""What `tune` would try first, on the recordings whose changes were measured."""
+"""What `tune` would try first, on the recordings whose changes were measured; and how its bench counts."""
 
 from __future__ import annotations
 
+import pytest
+import tune_bench
 import tuned
 
 
@@ -12,3 +14,49 @@ def test_the_first_candidate_is_usually_the_change_that_was_measured_as_a_gain()
     assert found["losses_first"] <= 2, found  # tried, and then not accepted
     assert found["candidates_usual"] <= 3
     assert found["candidates_most"] <= 8
+
+
+LINE = {
+    "pipeline": "map_wait", "verdict": "proven", "accepted": 1, "tuned_over_original": 1.98, "best_over_original": 2.0,
+    "tuned_over_best": 0.99, "grid_run": 24, "grid": 24, "tune_s": 90.0, "grid_s": 1000.0,
+}  # fmt: skip
+
+
+def test_pipelines_that_are_done_are_not_run_again(tmp_path, monkeypatch):
+    made = []
+
+    def tune(name, folder):
+        made.append(name)
+        (folder / name).mkdir()
+        (folder / name / "tune.json").touch()
+
+    monkeypatch.setattr(tune_bench, "tune", tune)
+    monkeypatch.setattr(tune_bench, "against_grid", lambda name, *_: LINE | {"pipeline": name})
+    first = tune_bench.measured(["map_wait"], tmp_path, 2, 10)
+    both = tune_bench.measured(["map_wait", "map_np"], tmp_path, 2, 10)
+    assert made == ["map_wait", "map_np"]
+    assert both[0] == first[0]
+    assert tune_bench.drawn(3) == tune_bench.drawn(9)[:3]
+
+
+def test_a_tuning_without_an_answer_ends_the_bench_and_leaves_no_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(tune_bench, "tune", lambda _name, _folder: 5)
+    with pytest.raises(SystemExit, match="exit code 5"):
+        tune_bench.measured(["map_wait"], tmp_path, 2, 10)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_table_counts_what_is_asked_of_a_tuning():
+    slow = LINE | {"tuned_over_original": 0.9, "tuned_over_best": 0.8, "accepted": 4, "tune_s": 200.0}
+    text = tune_bench.table([LINE, slow, slow | {"verdict": "undecided"}])
+    assert "| map_wait | proven | 1 | 1.98, 2.00 | 0.99 | 24 of 24 | 0.09 |" in text
+    for line in ("of the best speed: 1 of 3", "accepted steps: 1 of 3", "grid's time: 1 of 3", "original: 1 of 3"):
+        assert line in text
+
+
+def test_the_grid_has_every_combination_once():
+    seen = {"site": "a.py:1", "operators": [{"op_type": "MapOp", "node": 1}, {"op_type": "GeneratorOp", "node": 2}]}
+    whole = tuned.grid(seen)
+    assert len({str(one) for one in whole}) == len(whole) == 4 * 3 * 2
+    assert tuned.some_of(whole, 5) == tuned.some_of(whole, 5)
+    assert len(tuned.some_of(whole, 5)) == 5

@@ -10,12 +10,13 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import random
 import subprocess
 import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 import msgspec
 from archive import unpack
@@ -24,8 +25,9 @@ from designed import find
 from pipelines import to_json
 from whatif import CHANGES, CORES, STORED
 
+from pipeprof.errors import MeasureError, WorkloadError
 from pipeprof.experiment.stages import training_pipelines
-from pipeprof.experiment.tune.bench import TuneBench
+from pipeprof.experiment.tune.bench import Ran, TuneBench
 from pipeprof.query.engine import Engine
 from pipeprof.record.run import load
 from pipeprof.record.settings_file import OperatorSetting, Settings
@@ -37,8 +39,11 @@ GAIN, LOSS = 1.05, 0.98
 CHANGED = ("MapOp", "GeneratorOp")
 
 
+PREFETCH = (2, 16)
+
+
 def grid(seen):
-    """Every combination of 1 or 2 workers and, for maps that run Python, of threads and processes."""
+    """Every combination of queues of 2 or 16, 1 or 2 workers and, for maps that run Python, of threads and processes."""
     ops = [op for op in seen["operators"] if op["op_type"] in CHANGED]
     choices = []
     for op in ops:
@@ -49,7 +54,16 @@ def grid(seen):
             OperatorSetting(node=op["node"], op_type=op["op_type"], workers=workers, processes=processes)
             for workers, processes in forms
         ])  # fmt: skip
-    return [Settings(site=seen["site"], operators=chosen) for chosen in itertools.product(*choices)]
+    return [
+        Settings(site=seen["site"], operators=chosen, prefetch=size)
+        for *chosen, size in itertools.product(*choices, PREFETCH)
+    ]
+
+
+def some_of(settings, most):
+    """So many of them, drawn the same way each time."""
+    drawn = random.Random(1).sample(settings, min(most, len(settings)))  # noqa: S311 - reproducible on purpose
+    return [one for one in settings if one in drawn]
 
 
 def first_tried(path, op_id):
@@ -108,16 +122,26 @@ def tune(name, folder):
 
 
 def against_grid(name, folder, rounds, most):
-    """What tuning found, and the speeds of the whole grid, each setting in turn."""
+    """What tuning found, and the speeds of the grid or as much of it as is to be run, each setting in turn.
+
+    `grid_s`: what the whole grid takes, one run of each setting.
+    """
     found = json.loads((folder / name / "tune.json").read_text(encoding="utf-8"))
     bench = TuneBench(command_of(name))
-    settings = [Settings(), *grid(found["seen"][0])[:most]]
+    whole = grid(found["seen"][0])
+    settings = [Settings(), *some_of(whole, most)]
     if found["settings"]:
         settings.append(msgspec.convert(found["settings"], Settings))
-    rates = [[] for _ in settings]
+    rates, seconds = [[] for _ in settings], []
     for number in range(rounds):
         for place, one in enumerate(settings):
-            rates[place].append(bench.run(one, folder / f"{name}-grid-{place}", ("a", number), None).rate)
+            try:
+                ran = bench.run(one, folder / f"{name}-grid-{place}", ("a", number), None)
+            except (MeasureError, WorkloadError) as error:  # a setting that cannot be run is none to be found
+                print(f"{name}, setting {place}: {error.message}", file=sys.stderr)
+                ran = Ran(0.0, 0.0)
+            rates[place].append(ran.rate)
+            seconds.append(ran.seconds)
     usual = [median(one) for one in rates]
     chosen = usual[-1] if found["settings"] else usual[0]
     return {
@@ -125,7 +149,9 @@ def against_grid(name, folder, rounds, most):
         "trials": [[one["key"], one["verdict"], one["ratio"], one["prediction"]["low"], one["prediction"]["high"],
                     one["predicted_wrong"]] for one in found["trials"]],
         "proven": found["final"] and [found["final"][key] for key in ("ratio", "low", "high")],
-        "tune_s": found["spent_s"], "grid": len(settings), "best_over_original": max(usual) / usual[0],
+        "tune_s": found["spent_s"], "grid": len(whole), "grid_run": len(settings),
+        "grid_s": len(whole) * mean(seconds), "accepted": sum(one["verdict"] == "accepted" for one in found["trials"]),
+        "best_over_original": max(usual) / usual[0],
         "tuned_over_original": chosen / usual[0], "tuned_over_best": chosen / max(usual),
     }  # fmt: skip
 

@@ -128,9 +128,10 @@ def test_what_a_run_needs_is_measured(pipeprof_in, monkeypatch, goal):
         assert 0 < plain.need < 2 / plain.rate
 
 
-SHORT = '''"""Two functions for each row, which take whole batches as well. Prints what the loop gets."""
+SHORT = '''"""Two functions for each row, which take whole batches as well. Prints what the loop gets, and how often it was read."""
 
 import hashlib
+import sys
 
 import numpy as np
 from mindspore import dataset as ds
@@ -141,29 +142,44 @@ class Rows:
         return 128
 
     def __getitem__(self, index):
+        read.append(index)
         return np.full((4, 4), index, np.uint8), np.array(index % 2, np.int32)
 
 
-data = ds.GeneratorDataset(Rows(), ["x", "y"], shuffle=False)
+read = []
+ds.config.set_seed(7)
+data = ds.GeneratorDataset(Rows(), ["x", "y"], shuffle=True)
 data = data.map(lambda x: x / 255, ["x"])
 data = data.map(lambda x: (x[..., ::-1] - 0.5).astype(np.float32), ["x"])
 data = data.batch(16)
 state = hashlib.sha256()
-for x, y in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
-    state.update(x.tobytes() + y.tobytes() + str((x.shape, x.dtype, y.shape)).encode())
+iterator = data.create_tuple_iterator(num_epochs=3, output_numpy=True)
+for _ in range(3):
+    for x, y in iterator:
+        state.update(x.tobytes() + y.tobytes() + str((x.shape, x.dtype, y.shape)).encode())
 print(state.hexdigest())
+print(len(read), "rows were read", file=sys.stderr)
 '''
 
 
-def test_a_batch_in_front_of_its_maps_hands_out_the_same(pipeprof_in):
+def test_batch_in_front_of_its_maps_and_kept_rows_hand_out_the_same(pipeprof_in):
     home = pipeprof_in("order")
     (home.folder / "train.py").write_text(SHORT, encoding="utf-8")
-    settings = {"schema_version": 1, "operators": [{"node": 0, "op_type": "BatchOp", "maps_after": 2}]}
-    (home.folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-    command = [home.python, "train.py"]
-    plain, moved = home.collect(command, "-q"), home.collect(command, "-q", "--apply", "settings.json")
-    assert moved.done.returncode == 0, moved.done.stderr
-    assert moved.done.stdout == plain.done.stdout != ""
-    order = "SELECT op_type FROM pipeline_op ORDER BY op_id"
+    runs = []
+    for one in (
+        None,
+        {"node": 0, "op_type": "BatchOp", "maps_after": 2},
+        {"node": 1, "op_type": "MapOp", "cache": 1 << 20},
+    ):
+        settings = {"schema_version": 1, "operators": [one] if one else []}
+        (home.folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+        runs.append(home.collect([home.python, "train.py"], "-q", "--apply", "settings.json"))
+        assert runs[-1].done.returncode == 0, runs[-1].done.stderr
+    plain, moved, kept = runs
+    assert kept.done.stdout == moved.done.stdout == plain.done.stdout != ""
+    order = "SELECT op_type FROM pipeline_op WHERE op_type <> 'EpochCtrlOp' ORDER BY op_id"
     assert [row["op_type"] for row in plain.sql(order)] == ["BatchOp", "MapOp", "MapOp", "GeneratorOp"]
     assert [row["op_type"] for row in moved.sql(order)] == ["MapOp", "MapOp", "BatchOp", "GeneratorOp"]
+    assert [row["op_type"] for row in kept.sql(order)] == ["BatchOp", "GeneratorOp"]
+    assert "384 rows were read" in plain.done.stderr
+    assert "128 rows were read" in kept.done.stderr

@@ -347,6 +347,8 @@ def _install_next(iterator):
             flag = recorder.ROW
         except StopIteration:
             flag = recorder.STOPPED
+            if tree.digest is not None:
+                tree.digest.epoch_ended()
             raise
         finally:
             end = now()

@@ -1,4 +1,4 @@
-"""Fingerprints of the first batches that the training gets: whether a changed pipeline hands out the same ones.
+"""Fingerprints of the first batches of two epochs: whether a changed pipeline hands out the same ones.
 
 A dataset without a seed of its own gets one, once for the process: else no two runs of it could be compared.
 """
@@ -16,12 +16,12 @@ _begun = []  # type: list[int]
 
 
 class Digests:
-    """The first batches of one iterator."""
+    """The first batches of one iterator, and of its second epoch: a cache hands out what it kept from then on."""
 
     def __init__(self, number, site, most):
         self.number = number
         self.site = site
-        self.left = most
+        self.left = self.most = most
         self.row = 0
         self.bytes = 0
 
@@ -36,6 +36,10 @@ class Digests:
         self.row += 1
         if self.bytes > MOST_BYTES:
             self.left = 0
+
+    def epoch_ended(self):
+        """The next epoch begins: once more so many batches."""
+        self.left, self.most, self.bytes = self.most, 0, 0
 
 
 def begin(number, site, hidden):

@@ -6,7 +6,7 @@ is executed is changed when it is parsed. The prefetch size is global in MindSpo
 
 import threading
 
-from . import describe, order, recorder, stand_in
+from . import describe, kept_rows, order, recorder, stand_in
 
 MARK = "_pipeprof_override"
 INSTEAD = "_pipeprof_instead"
@@ -39,7 +39,13 @@ class Wanted:
             copied.num_parallel_workers = int(self.spec["workers"])
         if self.spec.get("processes") is not None:
             copied.python_multiprocessing = bool(self.spec["processes"])
+        if self.spec.get("max_rowsize"):
+            most = int(self.spec["max_rowsize"])
+            copied.max_rowsize = [most, most] if isinstance(copied.max_rowsize, list) else most
         self.after = _settings(copied)
+        if self.spec.get("cache"):
+            self.before["cache"], self.after["cache"] = None, int(self.spec["cache"])
+            return kept_rows.instead(self.node, copied, dict(self.spec, node=self.number))
         if not self.spec.get("maps_after"):
             return None
         self.before["maps_after"], self.after["maps_after"] = 0, int(self.spec["maps_after"])
@@ -57,6 +63,8 @@ class Wanted:
             entry["processes"] = bool(self.spec["processes"] and entry.get("python") and not alone)
         if self.spec.get("maps_after"):
             order.redescribe(entry, int(self.spec["maps_after"]))
+        if self.spec.get("cache"):
+            kept_rows.redescribe(entry)
 
     def tell(self, number):
         """Record what was changed."""
@@ -142,16 +150,23 @@ def find(dataset, spec):
         return None, "operator %d is a %s, expected %s" % (number, found, kind)
     if spec.get("processes") is not None and not hasattr(nodes[number], "python_multiprocessing"):
         return None, "%s has no worker processes" % found
+    return nodes[number], _why_not_moved(dataset, nodes[number], number, spec)
+
+
+def _why_not_moved(dataset, node, number, spec):
+    """Why an operator cannot have another place, or a source in its place; "" when it can, or need not."""
+    if spec.get("cache"):
+        return kept_rows.why_not(dataset, node, number)
     if spec.get("maps_after"):
-        return nodes[number], order.why_not(nodes[number], int(spec["maps_after"]), describe._kind)
-    return nodes[number], ""
+        return order.why_not(node, int(spec["maps_after"]), describe._kind)
+    return ""
 
 
 def _settings_wanted(spec, dataset):
     """What is changed: one operator, or each of `changes`. All are looked for before anything is touched."""
     wishes = []
     places = {id(node): number for number, node in enumerate(_nodes(dataset))}
-    for one in spec.get("changes") or [spec]:
+    for one in spec.get("changes", [spec]):
         node, why = find(dataset, one)
         if why:
             raise stand_in.CannotError(why)
@@ -169,7 +184,17 @@ def _settings(node):
     return {
         "workers": getattr(node, "num_parallel_workers", None),
         "processes": getattr(node, "python_multiprocessing", None),
+        "max_rowsize": getattr(node, "max_rowsize", None),
     }
+
+
+def set_threads(mindspore):
+    """Give MindSpore's operators the threads that are wished for, once it is imported; the script's own wish wins."""
+    number = (recorder.REC.options.get("override") or {}).get("runtime_threads")
+    if number:
+        # Not `device_context.cpu.op_tuning.threads_num`: a script that calls it, too, would end with an error.
+        mindspore.set_context(runtime_num_threads=int(number))
+        recorder.REC.event("runtime_threads", number=int(number))
 
 
 def _hook(node):

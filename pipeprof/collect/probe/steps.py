@@ -81,6 +81,7 @@ def install_package(module):
     windows.WINDOWS.prepare()
     atexit.register(windows.WINDOWS.exit)
     _slow_down(rec)
+    _set_threads(rec, module)
     parts = version.split(".")
     number = tuple(int(part) for part in parts[:2] if part.isdigit())
     if len(number) == 2 and not SUPPORTED[0] <= number <= SUPPORTED[1]:
@@ -90,6 +91,16 @@ def install_package(module):
     if len(number) == 2:
         numpy_two.watch(number, version)
     _when_opened(rec)
+
+
+def _set_threads(rec, module):
+    try:
+        if rec.options.get("override"):
+            from . import override
+
+            override.set_threads(module)
+    except Exception:
+        rec.failed("threads")
 
 
 def _slow_down(rec):

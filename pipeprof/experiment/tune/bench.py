@@ -6,7 +6,8 @@ import os
 import shutil
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipeprof.collect.launch import ProbeOptions
@@ -15,12 +16,14 @@ from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
 from pipeprof.experiment.peak import watched_memory
 from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, last_words, output_to, run_once, signals_held
 from pipeprof.experiment.time_limit import time_limit
+from pipeprof.units import format_bytes
+from pipeprof.verdict.account import find_contention
+from pipeprof.verdict.candidate import Known
 from pipeprof.verdict.run_account import judge_run
-from pipeprof.verdict.storage import WORTH, storage_of
+from pipeprof.verdict.storage import storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from pipeprof.experiment.pairs.series import Side
     from pipeprof.record.settings_file import Settings
@@ -38,7 +41,8 @@ GRACE_S = 30.0
 class Seen:
     """A recording of the training: its loop, its operators (rows of diagnose/load), where its iterator is made.
 
-    `caches`: what a cache after each operator would bring; `outside`: large parts of the run that are no training step.
+    `known`: what else it says of candidates; `outside`: large parts of the run that are no training step; `epochs`: how
+    many it trained; `process`: one that takes CPU that the training needs.
     """
 
     loop: Loop
@@ -46,21 +50,25 @@ class Seen:
     site: str | None
     seconds: float
     others: frozenset[str] = frozenset()
-    caches: Sequence[Mapping[str, Any]] = ()
+    known: Known = field(default_factory=Known)
     outside: Sequence[Mapping[str, Any]] = ()
+    epochs: int = 1
+    process: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class Ran:
     """One short run: steps/s, seconds, and the fingerprints of the first batches of each iterator of the training.
 
-    `need`: what is to be saved: CPU s of a step, or the most bytes; None where the goal is time.
+    `need`: what is to be saved: CPU s of a step, or the most bytes; None where the goal is time. `later`: steps/s from
+    the second epoch on; None for too few of them.
     """
 
     rate: float
     seconds: float
     batches: tuple[str, ...] = ()
     need: float | None = None
+    later: float | None = None
 
 
 class Bench(Protocol):
@@ -116,11 +124,16 @@ class TuneBench:
             missed = done.events("override_missed")
             why = missed[0]["why"] if missed else "not every operator was found in the pipeline"
             raise MeasureError(f"the change was not applied in run `{done.path}`: {why}")
+        full = done.events("cache_full")
+        if full:
+            limit = format_bytes(full[0]["limit"])
+            raise MeasureError(f"the rows of an epoch take more than {limit}, so none were kept in run `{done.path}`")
         batches = [event for event in done.events("batch_digest") if event["site"] == (settings.site or event["site"])]
         batches.sort(key=lambda event: (event["number"], event["row"]))
         rate = done.rate.per_second
         need = peak.bytes if peak else cpu_seconds(done.path) / rate if self.goal == "cores" else None
-        return Ran(rate, self.now() - began, tuple(str(event["digest"]) for event in batches), need)
+        later = None if done.later_rate is None else done.later_rate.per_second
+        return Ran(rate, self.now() - began, tuple(str(event["digest"]) for event in batches), need, later)
 
     def _record(self, settings: Settings, path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
@@ -178,11 +191,13 @@ def _seen(path: Path, seconds: float) -> Seen | None:
         with Engine.open(run) as engine:
             pipelines = training_pipelines(engine)
             storage, account = engine.rows("diagnose/storage"), engine.rows("run/account")
+            process = find_contention(engine.rows("host/account"), engine.rows("host/room"))
         if not pipelines:
             return None
         pipeline = pipelines[0]
         made = store.read(run, "pipeline").to_pylist()
         keys = {row["pipeline_id"] for row in made if row["pipeline_key"] != pipeline.key}
+        epochs = {row["epoch"] for row in store.read(run, "step").to_pylist() if row["kind"] != "eval"}
         sites = {row["site"] for row in store.read(run, "pipeline_op").to_pylist() if row["pipeline_id"] in keys}
     duration = run.manifest.reps[0].dur_ns
     seconds = max(seconds, (duration or 0) / 1e9)
@@ -190,14 +205,34 @@ def _seen(path: Path, seconds: float) -> Seen | None:
     advice = storage_of(
         pipeline.load, [row for row in storage if _is_of(row, pipeline.load)], float(os.cpu_count() or 1)
     )
-    caches = [point for one in advice for point in one["points"] if point["ratio"] >= WORTH]
+    caches = [point for one in advice for point in one["points"]]
     others = frozenset(filter(None, sites))
-    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, caches, judge_run(account))
+    sizes = {point["op_id"]: point["row_bytes"] for point in caches if point["row_bytes"]}
+    known = Known(caches, sizes, numa_nodes())
+    outside = judge_run(account)
+    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, known, outside, len(epochs), process)
 
 
 def _is_of(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a row is of the same pipeline of the same rank."""
     return any(all(row[name] == one[name] for name in ("rep", "rank", "pipeline_key")) for one in load[:1])
+
+
+def numa_nodes(root: Path = Path("/sys/devices/system/node")) -> list[tuple[str, int]]:
+    """The cores of each NUMA node that this process may use, as ranges, and how many they are; [] where not known."""
+    allowed = os.sched_getaffinity(0)
+    found = []
+    for path in sorted(root.glob("node[0-9]*/cpulist")):
+        cores = [core for core in _cores(path.read_text(encoding="ascii").strip()) if core in allowed]
+        if cores:
+            found.append((",".join(map(str, cores)), len(cores)))
+    return found
+
+
+def _cores(text: str) -> list[int]:
+    """The numbers in `0-3,8`."""
+    parts = [part.partition("-") for part in text.split(",") if part]
+    return [core for first, _, last in parts for core in range(int(first), int(last or first) + 1)]
 
 
 def environment() -> Mapping[str, str]:

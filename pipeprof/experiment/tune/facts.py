@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.experiment.tune.bench import environment
-from pipeprof.units import NS_PER_S, format_count, format_ns
+from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns
+from pipeprof.verdict.candidate import WORTH, kept_rows
 from pipeprof.verdict.tuning import candidates
 
 if TYPE_CHECKING:
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
     from pipeprof.experiment.tune.bench import Seen
     from pipeprof.experiment.tune.state import Trial
-    from pipeprof.verdict.tuning import Candidate, Goal
+    from pipeprof.verdict.candidate import Candidate, Known
+    from pipeprof.verdict.tuning import Goal
 
 
 def words_of(what: Sequence[Mapping[str, Any]]) -> str:
@@ -24,6 +26,8 @@ def words_of(what: Sequence[Mapping[str, Any]]) -> str:
 
 def _one(item: Mapping[str, Any]) -> str:
     changes = ", ".join(f"{name} {_shown(old)} -> {_shown(new)}" for name, (old, new) in item["change"].items())
+    if "cache" in item["change"]:
+        changes = f"rows kept in memory, at most {format_bytes(item['change']['cache'][1])}"
     named = f" `{item['name']}`" if item.get("name") else ""
     return f"{item['op']}{named}: {changes}"
 
@@ -44,6 +48,8 @@ def what_of(found: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict
             "prefetch": row.get("capacity"),
             "processes": bool(row.get("uses_processes")),
             "maps_after": 0,
+            "cache": None,
+            "max_rowsize": None,
         }
         new = {name: getattr(change, name) for name in old}
         changed = {name: [old[name], value] for name, value in new.items() if value is not None}
@@ -54,7 +60,19 @@ def what_of(found: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict
     if found.environment:
         changed = {name: [None, value] for name, value in found.environment.items()}
         items.append({"op": "environment", "op_id": None, "name": None, "place": None, "change": changed})
+    if found.runtime_threads:
+        changed = {"threads of operators": [None, found.runtime_threads]}
+        items.append({"op": "MindSpore", "op_id": None, "name": None, "place": None, "change": changed})
+    if found.cpus:
+        items.append(
+            {"op": "command", "op_id": None, "name": None, "place": None, "change": {"cores": [None, found.cpus]}}
+        )
     return items
+
+
+def known_of(seen: Seen) -> Known:
+    """What candidates are made from; caches where a trial can show them: one that fills in one epoch helps the next."""
+    return seen.known if seen.epochs > 1 else replace(seen.known, caches=())
 
 
 def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
@@ -71,10 +89,16 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
         ],
         "not_worth": [
             {"what": what_of(one, {row["op_id"]: row for row in seen.ops}), "ratio": one.prediction.ratio}
-            for one in candidates(loop, environment(), goal)
+            for one in candidates(loop, environment(), goal, known_of(seen))
             if not one.may_pay
         ],
-        "caches": [dict(one) for one in seen.caches],
+        "epochs": seen.epochs,
+        "caches": [
+            dict(one) | {"tried": one in kept_rows(known_of(seen).caches)}
+            for one in seen.known.caches
+            if one["ratio"] >= WORTH
+        ],
+        "process": seen.process and dict(seen.process),
         "outside": [dict(one) for one in seen.outside],
     }
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import PipeprofError
-from pipeprof.units import format_count
+from pipeprof.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipeprof.record.settings_file import OperatorSetting, Settings
 
 MOST_BYTES = 4 << 20
-WORKERS, PROCESSES = "num_parallel_workers", "python_multiprocessing"
+WORKERS, PROCESSES, ROWSIZE = "num_parallel_workers", "python_multiprocessing", "max_rowsize"
 # Type of operator -> names of the calls that make it, and how many positional arguments come before those two.
 CALLS: dict[str, tuple[frozenset[str], int]] = {
     "MapOp": (frozenset({"map"}), 3),
@@ -72,12 +72,28 @@ def patch_of(settings: Settings, workdir: Path, other_sites: Collection[str] = (
         if one.maps_after is not None and not _moved_up(texts, workdir, one):
             what = f".batch() in front of {format_count(one.maps_after, 'map')}"
             by_hand.append(ByHand(one.place, what, "order"))
-    if settings.prefetch is not None:
-        what = f"mindspore.dataset.config.set_prefetch_size({settings.prefetch})"
-        by_hand.append(ByHand(settings.site or "", what, "global"))
-    by_hand += [ByHand("", f"{name}={value}", "environment") for name, value in sorted(settings.environment.items())]
+    by_hand += _around(settings)
     diffs = [_diff(name, _read(workdir / name), text) for name, text in sorted(texts.items())]
     return Patch("".join(diffs), tuple(by_hand), tuple(place for place in done if place in other_sites))
+
+
+def _around(settings: Settings) -> list[ByHand]:
+    """What is no argument of a call: caches, what holds for all datasets, and what the command runs in."""
+    found: list[ByHand] = []
+    for one in settings.operators:
+        if one.cache is not None:
+            what = f"keep the rows behind it in memory ({format_bytes(one.cache)} at most)"
+            found.append(ByHand(one.place, what, "cache"))
+    if settings.prefetch is not None:
+        what = f"mindspore.dataset.config.set_prefetch_size({settings.prefetch})"
+        found.append(ByHand(settings.site or "", what, "global"))
+    found += [ByHand("", f"{name}={value}", "environment") for name, value in sorted(settings.environment.items())]
+    if settings.runtime_threads is not None:
+        what = f"mindspore.set_context(runtime_num_threads={settings.runtime_threads})"
+        found.append(ByHand("", what, "context"))
+    if settings.cpus is not None:
+        found.append(ByHand("", f"taskset -c {settings.cpus}", "command"))
+    return found
 
 
 def _moved_up(texts: dict[str, str], workdir: Path, one: OperatorSetting) -> bool:
@@ -106,7 +122,7 @@ def _place(text: str) -> tuple[str, int]:
 
 
 def _arguments(one: OperatorSetting) -> list[str]:
-    given = {WORKERS: one.workers, PROCESSES: one.processes}
+    given = {WORKERS: one.workers, PROCESSES: one.processes, ROWSIZE: one.max_rowsize}
     return [f"{name}={value}" for name, value in given.items() if value is not None]
 
 
@@ -209,7 +225,7 @@ def _with_arguments(call: libcst.Call, one: OperatorSetting) -> libcst.Call:
     positional = sum(argument.keyword is None for argument in call.args)
     if positional > CALLS[one.op_type][1]:
         raise _UnclearError("positional")
-    for name, value in ((WORKERS, one.workers), (PROCESSES, one.processes)):
+    for name, value in ((WORKERS, one.workers), (PROCESSES, one.processes), (ROWSIZE, one.max_rowsize)):
         if value is not None:
             call = _with_argument(call, name, value)
     return call

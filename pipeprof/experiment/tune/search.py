@@ -10,14 +10,22 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment.pairs.series import Plan, ratio_of, sides
 from pipeprof.experiment.session import locked
 from pipeprof.experiment.tune.bench import GRACE_S, SLOWER, environment
-from pipeprof.experiment.tune.facts import outcome, promised, seen_facts, told_prediction, what_of, words_of
+from pipeprof.experiment.tune.facts import (
+    known_of,
+    outcome,
+    promised,
+    seen_facts,
+    told_prediction,
+    what_of,
+    words_of,
+)
 from pipeprof.experiment.tune.goal import LOOKS, decided_word, policy_of, sides_of, take_verdict
 from pipeprof.experiment.tune.state import Final, Trial, open_state, save_state, tune_hash
 from pipeprof.record.settings_file import CHANGEABLE, OperatorSetting, Settings, merged
@@ -30,7 +38,8 @@ if TYPE_CHECKING:
 
     from pipeprof.experiment.tune.bench import Bench, Ran, Seen
     from pipeprof.experiment.tune.state import Batches, Ended, TuneState, Word
-    from pipeprof.verdict.tuning import Candidate, Goal
+    from pipeprof.verdict.candidate import Candidate
+    from pipeprof.verdict.tuning import Goal
 
 TRIAL = Plan(2, 6)
 ENOUGH = 3  # pairs that a trial needs to decide anything but the clearest; without time for them none begins
@@ -139,7 +148,13 @@ class Tuning:
 
     def _candidates(self, seen: Seen) -> list[Candidate]:
         """What could be tried on what was recorded last, with what the trials since then taught."""
-        found = candidates(seen.loop, environment(), self.wish.goal)
+        kept = min((one.node for one in self.state.settings.operators if one.cache), default=None)
+        gone = {row["op_id"] for row in seen.ops if kept is not None and row["node"] >= kept}
+        found = [
+            one
+            for one in candidates(seen.loop, environment(), self.wish.goal, known_of(seen))
+            if not any(change.op_id in gone for change in one.changes)
+        ]
         if self.wish.goal != "time":
             return found
         known = {one.key: one for one in found}
@@ -157,6 +172,8 @@ class Tuning:
         if len(self.state.seen) <= number:
             self.say("recording the training" + (" with what was accepted" if number else ""))
         seen = self.bench.look(self.state.settings, self.folder / f"look-{number}")
+        if seen is not None and any(one.cache for one in self.state.settings.operators):
+            seen = replace(seen, known=replace(seen.known, caches=()))
         if seen is not None and len(self.state.seen) <= number:
             self.state.look_s = max(self.state.look_s, seen.seconds)
             self.state.seen.append(seen_facts(seen, self.wish.goal))
@@ -207,13 +224,16 @@ class Tuning:
         operators = [
             OperatorSetting(
                 node=row["node"], op_type=row["op_type"], name=row["name"] or "", place=row["site"] or "",
-                workers=change.workers, processes=change.processes, maps_after=change.maps_after,
+                **{name: getattr(change, name) for name in CHANGEABLE},
             )
             for change in found.changes
             if (row := ops.get(change.op_id)) and any(getattr(change, name) is not None for name in CHANGEABLE)
         ]  # fmt: skip
         prefetch = next((one.prefetch for one in found.changes if one.prefetch is not None), None)
-        change = {"operators": operators, "prefetch": prefetch, "environment": found.environment, "site": seen.site}
+        change = {
+            "operators": operators, "prefetch": prefetch, "environment": found.environment, "site": seen.site,
+            "runtime_threads": found.runtime_threads, "cpus": found.cpus,
+        }  # fmt: skip
         return Trial(
             key=found.key,
             what=what_of(found, ops),
@@ -236,8 +256,9 @@ class Tuning:
                 raise
             self.state.run_seconds.append(found[side].seconds)
         plain, changed = found["a"], found["b"]
-        of.a.append(plain.rate)
-        of.b.append(changed.rate)
+        rates = _rates(plain, changed, after)
+        of.a.append(rates[0])
+        of.b.append(rates[1])
         if plain.need is not None and changed.need is not None:
             of.need_a.append(plain.need)
             of.need_b.append(changed.need)
@@ -275,6 +296,15 @@ class Tuning:
         """Put the gate's verdict into the final; True when it is decided."""
         goal = self.wish.goal
         return bool(final.a) and take_verdict(final, judge_looks(*sides_of(final, goal), policy_of(goal)), goal)
+
+
+def _rates(plain: Ran, changed: Ran, after: Settings) -> tuple[float, float]:
+    """Steps/s of both; with a cache, which the first epoch fills, from the second epoch on."""
+    if not any(one.cache for one in after.operators):
+        return plain.rate, changed.rate
+    if plain.later is None or changed.later is None:
+        raise _ChangedSideError("too few steps after the first epoch, which fills the cache: train for more epochs")
+    return plain.later, changed.later
 
 
 class _ChangedSideError(Exception):

@@ -153,6 +153,22 @@ def test_prefetch_is_set_only_while_the_tree_is_built(override, wish, rec, monke
     assert events(rec, "override")[0]["after"]["prefetch"] == 64
 
 
+def test_shared_memory_and_threads_are_set_where_they_are_wished_for(override, wish, rec):
+    given = []
+    mindspore = SimpleNamespace(set_context=lambda **options: given.append(options))
+    wish(node=0, max_rowsize=5)
+    override.set_threads(mindspore)
+    assert given == []
+    for most, expected in (([-1, -1], [5, 5]), (-1, 5)):
+        dataset = MapDataset(GeneratorDataset(), max_rowsize=most)
+        assert build(override, dataset).max_rowsize == expected
+        assert dataset.max_rowsize == most
+    wish(changes=[], runtime_threads=2)
+    override.set_threads(mindspore)
+    assert given == [{"runtime_num_threads": 2}]
+    assert workers(build(override, chain())) == [1, 1, 1, 1]
+
+
 def test_a_build_that_fails_leaves_nothing_behind(override, wish, rec):
     wish(node=1, op_type="MapOp", workers=2)
     dataset = chain()

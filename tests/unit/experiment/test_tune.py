@@ -12,6 +12,7 @@ from tune_fake import FakeBench, by_workers, pipeline, workers_of
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.session import SESSION
+from pipeprof.experiment.tune.bench import numa_nodes
 from pipeprof.experiment.tune.result import content_of
 from pipeprof.experiment.tune.search import TuneWish, compared, is_proven, run_tune
 
@@ -94,6 +95,60 @@ def test_a_prediction_that_failed_corrects_those_of_the_same_settings(tune):
     corrected = [one.prediction for one in state.trials if one.prediction["learned"]]
     assert state.trials[0].predicted_wrong
     assert all(one["ratio"] < 2 for one in corrected)
+
+
+def with_a_cache(epochs):
+    """A slow map that workers do not help, and a cache behind it that makes all but the first epoch four times as fast."""
+    bench = FakeBench(pipeline(6, 40, 6, consumer=100.0, kinds=("cpu", "cpu", "cpu")), lambda _settings: 25.0)
+    point = {
+        "bytes": 1000,
+        "changes": None,
+        "name": None,
+        "site": None,
+        "disk_ratio": None,
+        "row_bytes": 10,
+        "rows": 100,
+    }
+    bench.caches = [
+        point | {"op_id": 2, "op_type": "GeneratorOp", "ratio": 1.0},
+        point | {"op_id": 1, "op_type": "MapOp", "ratio": 4.0},
+    ]
+    bench.epochs = epochs
+    bench.later = lambda rate, settings: rate * (4 if any(one.cache for one in settings.operators) else 1)
+    return bench
+
+
+def test_a_cache_is_judged_by_the_epochs_after_the_one_that_fills_it(tune, tmp_path):
+    state, _ = tune(with_a_cache(epochs=2))
+    assert [one.verdict for one in state.trials if "cache" in one.key] == ["accepted"]
+    assert state.final.ratio == pytest.approx(4.0, rel=0.05)
+    patch = content_of(state, tmp_path, allow_unchecked=False)["patch"]
+    assert [one["why"] for one in patch["by_hand"]] == ["cache"]
+    assert state.seen[0]["caches"][0]["tried"]
+    assert state.seen[1]["caches"] == []
+
+
+def test_a_cache_is_not_tried_where_no_epoch_follows(tune):
+    state, _ = tune(with_a_cache(epochs=1))
+    assert not any("cache" in one.key for one in state.trials)
+    assert not state.seen[0]["caches"][0]["tried"]
+
+
+def test_a_cache_whose_second_epoch_is_too_short_fails(tune):
+    bench = with_a_cache(epochs=2)
+    bench.later = lambda _rate, _settings: None
+    state, _ = tune(bench)
+    failed = next(one for one in state.trials if "cache" in one.key)
+    assert failed.verdict == "failed"
+    assert "more epochs" in failed.error
+
+
+def test_cores_are_listed_by_numa_node(tmp_path, monkeypatch):
+    for node, cores in enumerate(["0-2,8", "3-5", ""]):
+        (tmp_path / f"node{node}").mkdir()
+        (tmp_path / f"node{node}" / "cpulist").write_text(f"{cores}\n", encoding="ascii")
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {1, 2, 3, 8})
+    assert numa_nodes(tmp_path) == [("1,2,8", 3), ("3", 1)]
 
 
 def economy(loop):

@@ -127,6 +127,15 @@ def test_what_is_global_or_of_the_environment_is_named(tmp_path):
     ]  # fmt: skip
 
 
+def test_what_the_command_runs_in_is_named_and_shared_memory_is_an_argument(tmp_path):
+    (tmp_path / "train.py").write_text("data = data.map(f, ['x'])\n", encoding="utf-8")
+    one = OperatorSetting(node=1, op_type="MapOp", place=f"{tmp_path}/train.py:1", max_rowsize=5)
+    found = patch_of(Settings(operators=(one,), runtime_threads=2, cpus="0-3"), tmp_path)
+    assert "+data = data.map(f, ['x'], max_rowsize=5)" in found.diff
+    told = [(item.what, item.why) for item in found.by_hand]
+    assert told == [("mindspore.set_context(runtime_num_threads=2)", "context"), ("taskset -c 0-3", "command")]
+
+
 def test_a_line_that_other_pipelines_share_is_said(tmp_path):
     path = tmp_path / "train.py"
     path.write_text("data = data.map(f)\n")

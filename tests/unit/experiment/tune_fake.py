@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pipeprof.errors import WorkloadError
 from pipeprof.experiment.tune.bench import Ran, Seen
+from pipeprof.verdict.candidate import Known
 from pipeprof.verdict.capacity import Loop, Stage
 
 SITE = "train.py:30"
@@ -30,7 +31,7 @@ class FakeBench:
     """`truth(settings)` is the speed in steps/s; the recording shows `loop`, with the settings that were accepted.
 
     `noise`: relative spread of a run. `handed(settings, number)`: the fingerprints of the run of that number. `breaks`:
-    settings whose runs fail. `need(settings)`: what a run needs of what is to be saved. `stop_after`: a run after which the process is interrupted, as by Ctrl-C.
+    settings whose runs fail. `later(rate, settings)`: the speed from the second epoch on. `need(settings)`: what a run needs of what is to be saved. `stop_after`: a run after which the process is interrupted, as by Ctrl-C.
     """
 
     def __init__(self, loop, truth, noise=0.005, seed=1, run_s=5.0):
@@ -41,6 +42,8 @@ class FakeBench:
         self.breaks = lambda _settings: False
         self.stop_after = None
         self.need = lambda _settings: None
+        self.caches, self.epochs = (), 1
+        self.later = lambda rate, _settings: rate
 
     def now(self):
         return self.clock
@@ -63,7 +66,7 @@ class FakeBench:
         rate = self.truth(settings) * self.random.lognormvariate(0.0, self.noise)
         need = self.need(settings)
         need = None if need is None else need * self.random.lognormvariate(0.0, self.noise)
-        return Ran(rate, self.run_s, self.handed(settings, len(self.runs)), need)
+        return Ran(rate, self.run_s, self.handed(settings, len(self.runs)), need, self.later(rate, settings))
 
     def _seen(self, settings):
         new = {one.node: one for one in settings.operators}
@@ -80,7 +83,7 @@ class FakeBench:
              "workers": one.workers, "uses_processes": one.uses_processes, "capacity": one.capacity}
             for one in stages
         ]  # fmt: skip
-        return Seen(loop, ops, SITE, 2 * self.run_s)
+        return Seen(loop, ops, SITE, 2 * self.run_s, known=Known(self.caches), epochs=self.epochs)
 
 
 def workers_of(settings, node):

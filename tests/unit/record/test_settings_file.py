@@ -25,13 +25,32 @@ def test_the_probe_is_told_every_change_and_the_prefetch_size_once():
     assert told == {
         "site": "train.py:9",
         "changes": [
-            {"node": 1, "op_type": "MapOp", "workers": 2, "processes": None, "maps_after": None, "prefetch": 64}
+            {
+                "node": 1,
+                "op_type": "MapOp",
+                "workers": 2,
+                "processes": None,
+                "maps_after": None,
+                "cache": None,
+                "max_rowsize": None,
+                "prefetch": 64,
+            }
         ],
     }
     assert Settings(prefetch=8).override() == {"site": None, "changes": [{"node": 0, "prefetch": 8}]}
     assert Settings(environment={"A": "1"}).override() is None
     assert SETTINGS.command(["python", "x.py"]) == ["env", "OMP_NUM_THREADS=1", "python", "x.py"]
     assert Settings().command(["python"]) == ["python"]
+
+
+def test_threads_and_cores_are_for_the_command_and_the_probe():
+    settings = merged(SETTINGS, {"runtime_threads": 2, "cpus": "0-3"})
+    assert settings.override()["runtime_threads"] == 2
+    assert settings.command(["python"]) == ["taskset", "-c", "0-3", "env", "OMP_NUM_THREADS=1", "python"]
+    assert merged(settings, {}) == settings
+    assert Settings(runtime_threads=2).override() == {"site": None, "changes": [], "runtime_threads": 2}
+    assert not Settings(cpus="0").is_empty
+    assert Settings(site="train.py:9").is_empty
 
 
 def test_a_change_of_an_operator_keeps_its_other_settings():
@@ -41,6 +60,11 @@ def test_a_change_of_an_operator_keeps_its_other_settings():
     assert found.prefetch == 64
     assert found.environment == {"OMP_NUM_THREADS": "1", "B": "2"}
     assert found.site == "train.py:9"
+
+
+def test_behind_a_cache_nothing_is_set():
+    change = {"operators": [OperatorSetting(node=0, op_type="MapOp", cache=100)]}
+    assert [one.node for one in merged(SETTINGS, change).operators] == [0]
 
 
 @pytest.mark.parametrize(

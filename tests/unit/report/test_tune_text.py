@@ -130,5 +130,42 @@ def test_a_cache_that_changes_the_data_says_so():
     assert "changes the data: random" in " ".join(text.split())
 
 
+HELPER = {
+    "what": "spin",
+    "command": "",
+    "pid": 7,
+    "processes": 1,
+    "site": "train.py:3",
+    "cores": 0.9,
+    "training_cores": 1.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("waits", "told"), [(0.5, "at most x1.50 without it"), (2.0, "at most x1.90"), (None, "no prediction")]
+)
+def test_a_process_that_spins_is_named_with_the_most_that_its_end_brings(waits, told):
+    process = HELPER | {"wait_cores": waits}
+    text = " ".join(tune_text.text(content("nothing_to_gain", seen=seen(process=process))).split())
+    assert "the process `spin`, started at train.py:3, takes 0.9 cores" in text
+    assert told in text
+
+
+def test_a_cache_that_was_tried_is_not_listed_and_one_that_could_not_be_says_why():
+    text = tune_text.text(content("nothing_to_gain", seen=seen(caches=[CACHE | {"tried": True}], outside=[])))
+    assert "by hand" not in text
+    large = [CACHE | {"bytes": 3 * 2**30}]
+    text = " ".join(tune_text.text(content("nothing_to_gain", seen=seen(caches=large, epochs=1))).split())
+    assert "more than the 2.00 GiB that are tried" in text
+    assert "for two epochs or more" in text
+
+
+def test_a_proven_cache_says_from_which_epoch_on():
+    kept = trial("accepted", what=[WHAT[0] | {"change": {"cache": [None, 2**31]}}])
+    text = tune_text.text(content("proven", FINAL, [kept]))
+    assert text.startswith("proven: x1.90 (1.85 to 1.95) the speed of the original from the second epoch on")
+    assert "rows kept in memory, at most 2.00 GiB" in text
+
+
 def test_nothing_by_hand_where_something_is_to_be_saved():
     assert "by hand" not in tune_text.text(content("nothing_to_gain", seen=seen(), goal="memory"))

@@ -1,0 +1,231 @@
+"""Rows behind an operator are kept in memory, in the executed copy of a dataset: a cache that `tune` tries.
+
+A source in Python and the maps behind it become one source. The first epoch calls the same functions, each by at most
+as many threads as its operator had workers; later epochs hand out what they made. Rows of a source with a sampler are
+known by their number, so a source that is shuffled goes on to be. What draws random numbers is refused where it shows;
+where it does not, the fingerprints of two epochs differ.
+"""
+
+import collections
+import functools
+import itertools
+import re
+import threading
+import weakref
+
+from . import callables, describe, recorder, stand_in
+
+MOST_THREADS = 64
+ROW_BYTES = 200  # of Python's objects for a row with one array
+RANDOM = re.compile(r"(?:^|[^a-z])r(?:and|ng)|Rand|[Aa]ug|[Ss]huffle|permut|[Mm]ix[Uu]p|[Cc]ut[Mm]ix")
+
+# The user's operator -> the rows that are kept behind it: every epoch's iterator has the same.
+_made = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[object, Kept]
+
+
+class Kept:
+    """Rows that were made, up to a limit of bytes; beyond it none are kept, and all are made anew.
+
+    `steps`: functions of a row (a tuple), each with the number of threads that may be in it. `number`: of the operator.
+    `most`: rows of an epoch of a source that is iterated, where the script says so.
+    """
+
+    def __init__(self, source, steps, limit, number, most=None):
+        self.source = source
+        self.most = most
+        self.steps = [(step, threading.Semaphore(most)) for step, most in steps]
+        self.threads = min(sum(most for _, most in steps) or 1, MOST_THREADS)
+        self.limit = limit
+        self.number = number
+        self.rows = {}
+        self.bytes = 0
+        self.complete = self.full = self.told = False
+        self.lock = threading.Lock()
+
+    def picked(self, numbers):
+        """The rows of these numbers of a source that can be indexed, in their order."""
+        return self._in_order((int(number), functools.partial(self._read, number)) for number in numbers)
+
+    def streamed(self):
+        """The rows of an epoch of a source that can only be iterated."""
+        if self.complete:
+            yield from [self.rows[number] for number in range(len(self.rows))]
+            return
+        with self.lock:
+            self.rows.clear()
+            self.bytes = 0
+        source = self.source
+        read = enumerate(itertools.islice(iter(source) if hasattr(source, "__iter__") else source(), self.most))
+        given = 0
+        for row in self._in_order((number, lambda row=row: row) for number, row in read):
+            given += 1
+            if given == self.most:  # nobody asks for more
+                self.complete = self._has(given)
+            yield row
+        self.complete = self._has(given)
+
+    def _has(self, number):
+        return not self.full and len(self.rows) == number
+
+    def _in_order(self, wanted):
+        """Rows that are kept or made, in the order of `wanted`: their numbers, with what reads each."""
+        from concurrent.futures import Future, ThreadPoolExecutor
+
+        ahead = collections.deque()
+        pool = ThreadPoolExecutor(self.threads)
+        try:
+            for number, read in wanted:
+                row = self.rows.get(number)
+                ahead.append(pool.submit(self._make, number, read) if row is None else row)
+                if len(ahead) > self.threads:
+                    row = ahead.popleft()
+                    yield row.result() if isinstance(row, Future) else row
+            while ahead:
+                row = ahead.popleft()
+                yield row.result() if isinstance(row, Future) else row
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _read(self, number):
+        return self.source[number]
+
+    def _make(self, number, read):
+        """A row through all steps; the source is called as one more of them."""
+        row = None
+        for place, (step, most) in enumerate(self.steps):
+            with most:
+                row = step(_as_row(read()) if place == 0 else row)
+        row = stand_in._kept(row)
+        with self.lock:
+            self._keep(number, row)
+        return row
+
+    def _keep(self, number, row):
+        if self.full or number in self.rows:
+            return
+        self.bytes += ROW_BYTES + sum(getattr(part, "nbytes", 0) for part in row)
+        if self.bytes <= self.limit:
+            self.rows[number] = row
+            return
+        self.full = True
+        self.rows.clear()
+        recorder.REC.event("cache_full", node=self.number, limit=self.limit)
+        recorder.REC.warn(
+            "cache_full",
+            "the rows of an epoch take more than the %d MiB that a cache may have: none is kept, all are "
+            "made anew" % (self.limit >> 20),
+        )
+
+
+def why_not(dataset, node, number):
+    """Why the rows behind an operator cannot be kept; "" when they can."""
+    nodes = list(stand_in.nodes_of(dataset))
+    if any(len(getattr(one, "children", None) or []) > 1 for one in nodes):
+        return "the pipeline has several branches"
+    chain = nodes[number:]
+    kinds = [describe._kind(one) for one in chain]
+    if kinds[-1] != "GeneratorOp" or any(kind != "MapOp" for kind in kinds[:-1]):
+        return "only rows of a GeneratorDataset and the maps behind it can be kept, not those of %s" % kinds[0]
+    source = chain[-1]
+    if getattr(source, "has_batch_sampler", False) or not getattr(source, "column_names", None):
+        return "the source has a batch sampler, or no names of columns"
+    for one in chain[:-1]:
+        if len(one.output_columns or [0]) != len(one.input_columns or [0]) or getattr(one, "callbacks", None):
+            return "a map makes other columns, or has callbacks"
+    drawn = [name for one in chain for name in _random(one)]
+    return "`%s` draws random numbers, as far as can be seen" % drawn[0] if drawn else ""
+
+
+def instead(node, copied, spec):
+    """The source that is to be parsed instead of the copy of an operator."""
+    chain = list(stand_in.nodes_of(copied))
+    leaf = chain[-1]
+    columns, steps = list(leaf.column_names), [(_same, leaf.num_parallel_workers or 1)]
+    originals = list(stand_in.nodes_of(node))
+    for one, mine in reversed(list(zip(chain[:-1], originals))):
+        steps.append((_step(mine, columns), one.num_parallel_workers or 1))
+    if node not in _made:
+        most = getattr(leaf, "num_samples", 0) or None
+        _made[node] = Kept(leaf.source, steps, int(spec["cache"]), spec.get("node"), most)
+    kept = _made[node]
+    leaf.num_parallel_workers, leaf.python_multiprocessing = 1, False
+    leaf.column_names, leaf.column_types, leaf.schema = columns, [], None
+    if leaf.sampler is not None and hasattr(leaf.source, "__getitem__"):
+        leaf.prepare_multiprocessing = functools.partial(_prepare, leaf, kept)
+    else:
+        leaf.source = kept.streamed
+    if not kept.told:
+        kept.told = True
+        recorder.REC.closing.append(
+            lambda: recorder.REC.line("kept_rows", node=kept.number, rows=len(kept.rows), bytes=kept.bytes)
+        )
+    return None if leaf is copied else leaf
+
+
+def redescribe(entry):
+    """Let the description of an operator say that a source stands in its place."""
+    leaf = entry
+    while leaf.get("children"):
+        leaf = leaf["children"][0]
+    name = "cache after %s" % (entry.get("name") or entry["type"])
+    facts = dict(leaf, node=entry["node"], site=entry.get("site"), name=name, workers=1, processes=False, children=[])
+    entry.clear()
+    entry.update(facts)
+
+
+def _prepare(leaf, kept):
+    """What MindSpore's own does for a source with a sampler and one worker."""
+    leaf.sample_fn = None
+    leaf.prepared_source = functools.partial(kept.picked)
+    callables._guarded(callables._hang_source, leaf)
+
+
+def _same(row):
+    return row
+
+
+def _step(node, columns):
+    """A map as a function of a whole row; `columns` are those that it gets, and then those that it hands on."""
+    names = list(node.input_columns or columns[:1])
+    places = [columns.index(name) for name in names]
+    for place, name in zip(places, node.output_columns or names):
+        columns[place] = name
+    make = stand_in._real(node.operations)
+
+    def step(row):
+        made = _as_row(make(*(row[place] for place in places)))
+        row = list(row)
+        for place, value in zip(places, made):
+            row[place] = value
+        return tuple(row)
+
+    return step
+
+
+def _as_row(value):
+    """What a source or a map returned as a tuple of arrays."""
+    import numpy as np
+
+    parts = value if isinstance(value, (tuple, list)) else (value,)
+    return tuple(part if isinstance(part, dict) else np.asarray(_plain(part)) for part in parts)
+
+
+def _plain(part):
+    return part.asnumpy() if hasattr(part, "asnumpy") else part
+
+
+def _random(node):
+    """Names of functions of an operator that look as if they drew random numbers."""
+    operations = getattr(node, "operations", None) or [getattr(node, "source", None)]
+    return [describe.callable_name(one) for one in callables._leaves(operations) if _looks_random(one)]
+
+
+def _looks_random(operation):
+    function = getattr(operation, "transform", operation)
+    function = getattr(function, "func", function)
+    kind = function if isinstance(function, type) else type(function)
+    words = [describe.callable_name(operation)]
+    codes = [getattr(kind.__dict__.get(name), "__code__", None) for name in ("__call__", "__getitem__", "__iter__")]
+    for code in (getattr(getattr(function, "__func__", function), "__code__", None), *codes):
+        words += code.co_names if code is not None else ()
+    return any(RANDOM.search(word) for word in words)

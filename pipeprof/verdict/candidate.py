@@ -1,0 +1,124 @@
+"""One thing that `tune` could try, what it should bring, and the candidates that no operator's speed tells of. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.verdict.capacity import SOURCE, Change, Loop
+from pipeprof.verdict.predict import MARGIN, Prediction
+from pipeprof.verdict.storage import best_point
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Cache = Mapping[str, Any]  # a point of verdict/storage
+
+WORTH = 1.02  # a smaller gain is not worth a trial, nor a setting
+KEEPS = 0.98  # of its speed that a training has to keep by the prediction, where something is to be saved
+CACHE_BYTES = 2 << 30  # that a cache may take at most
+LARGE_ROW = 256 << 10  # bytes that a process hands over with a row: from here on memory that is kept may pay
+ROOM = 1.5  # times the mean row that has to fit into that memory
+MIB = 1 << 20
+SETTINGS = ("workers", "prefetch", "processes", "maps_after", "cache", "max_rowsize")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a recording says beside the loop.
+
+    `caches`: points of verdict/storage, the source first. `row_bytes`: of a row that an operator hands on, by op_id.
+    `nodes`: the cores of each NUMA node that the training may use, as ranges and how many they are.
+    """
+
+    caches: Sequence[Cache] = ()
+    row_bytes: Mapping[int, float] = field(default_factory=dict)
+    nodes: Sequence[tuple[str, int]] = ()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Changes that are tried together, and the speed that they should bring; `prediction` without a ratio: not known.
+
+    `saves`: it is tried for what the training needs less, not for its speed. `runtime_threads`: of MindSpore's
+    operators. `cpus`: the cores that the command is put on, as taskset writes them.
+    """
+
+    key: str
+    changes: tuple[Change, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    prediction: Prediction = field(default_factory=lambda: Prediction(None))
+    saves: bool = False
+    runtime_threads: int | None = None
+    cpus: str | None = None
+
+    @property
+    def expected(self) -> float:
+        """The speed-up by which candidates are put in order: the prediction, the middle of its interval, else 1."""
+        predicted = self.prediction
+        if predicted.ratio is not None:
+            return predicted.ratio
+        if predicted.low is None or predicted.high is None:
+            return 1.0
+        return math.sqrt(max(predicted.low, 1e-9) * max(predicted.high, 1e-9))
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing could be predicted, not even an interval."""
+        return self.prediction.high is None
+
+    @property
+    def may_pay(self) -> bool:
+        """Whether a gain that matters is predicted; without a number, whether its interval has one.
+
+        Of what saves something: whether no loss is predicted.
+        """
+        least = KEEPS if self.saves else WORTH
+        if self.prediction.ratio is not None:
+            return self.prediction.ratio >= least
+        return self.is_unknown or (self.prediction.high or 0.0) >= least
+
+
+def key_of(change: Change) -> str:
+    """The changes of one operator, as a candidate is known by."""
+    parts = {name: getattr(change, name) for name in SETTINGS}
+    return f"{change.op_id}:" + ",".join(f"{name}={value}" for name, value in parts.items() if value is not None)
+
+
+def kept_rows(caches: Sequence[Cache]) -> list[Cache]:
+    """Of the caches those that can be tried: behind a Python source and its maps, not known to be larger than allowed.
+
+    None of them is nearer to the loop than the best: that would only take more from what may still change.
+    """
+    chain = list(itertools.takewhile(lambda one: one["op_type"] in (SOURCE, "MapOp"), caches))
+    if not chain or chain[0]["op_type"] != SOURCE:
+        return []
+    fitting = [one for one in chain if one["changes"] is None and (one["bytes"] or 0) <= CACHE_BYTES]
+    best = best_point(fitting)
+    return [] if best is None else [one for one in fitting if one["op_id"] >= best["op_id"] and one["ratio"] >= WORTH]
+
+
+def cached(point: Cache) -> Candidate:
+    """A cache as a candidate."""
+    change = Change(point["op_id"], cache=CACHE_BYTES)
+    ratio = point["ratio"]
+    prediction = Prediction(ratio, ratio * (1 - MARGIN), ratio * (1 + MARGIN))
+    return Candidate(key_of(change), (change,), prediction=prediction)
+
+
+def beside(loop: Loop, known: Known) -> Iterator[Candidate]:
+    """What nothing predicts: memory that worker processes keep for large rows, MindSpore's threads, one NUMA node."""
+    for stage in loop.stages:
+        size = known.row_bytes.get(stage.op_id, 0.0)
+        if stage.uses_processes and size >= LARGE_ROW:
+            change = Change(stage.op_id, max_rowsize=math.ceil(ROOM * size / MIB))
+            yield Candidate(key_of(change), (change,))
+    if loop.has_no_core or loop.is_contended:
+        number = max(1, int(loop.room) // 2)
+        yield Candidate(f"runtime_threads={number}", runtime_threads=number)
+    fitting = [cpus for cpus, cores in known.nodes if (loop.process_cores or math.inf) <= cores]
+    if len(known.nodes) > 1 and fitting:
+        yield Candidate(f"cpus={fitting[0]}", cpus=fitting[0])

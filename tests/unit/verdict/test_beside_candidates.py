@@ -1,0 +1,52 @@
+"""Candidates that nothing predicts: large rows of worker processes, MindSpore's threads, one NUMA node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeprof.verdict.candidate import LARGE_ROW, Known, beside
+from pipeprof.verdict.capacity import Loop, Stage
+from pipeprof.verdict.tuning import candidates
+
+MAP = Stage(1, "MapOp", rate=100.0, uses_processes=True, is_python=True)
+IDLE = Loop((MAP,), consumer=500.0, rate=100.0, free_cores=6.0, process_cores=3.0, cpu_count=8)
+NODES = (("0,1,2,3", 4), ("4,5,6,7", 4))
+
+
+def keys(loop, **known):
+    return [one.key for one in beside(loop, Known(**known))]
+
+
+@pytest.mark.parametrize(
+    ("stage", "size", "expected"),
+    [
+        (MAP, 3_000_000, ["1:max_rowsize=5"]),  # 1.5 times 2.9 MiB
+        (MAP, LARGE_ROW - 1, []),
+        (replace(MAP, uses_processes=False), 3_000_000, []),
+    ],
+)
+def test_memory_is_kept_for_large_rows_of_processes(stage, size, expected):
+    assert keys(replace(IDLE, stages=(stage,)), row_bytes={1: size}) == expected
+
+
+@pytest.mark.parametrize(("free", "expected"), [(0.1, ["runtime_threads=4"]), (6.0, [])])
+def test_fewer_threads_of_mindspore_where_no_core_is_idle(free, expected):
+    assert keys(replace(IDLE, free_cores=free)) == expected
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cores", "expected"),
+    [(NODES, 3.0, ["cpus=0,1,2,3"]), (NODES, 5.0, []), (NODES, None, []), (NODES[:1], 3.0, [])],
+)
+def test_one_numa_node_where_the_training_fits_into_it(nodes, cores, expected):
+    assert keys(replace(IDLE, process_cores=cores), nodes=nodes) == expected
+
+
+def test_they_are_tried_behind_what_is_predicted_and_not_where_the_loop_limits():
+    known = Known(row_bytes={1: 3_000_000}, nodes=NODES)
+    found = [one.key for one in candidates(IDLE, {}, "time", known)]
+    assert found.index("1:workers=2") < found.index("cpus=0,1,2,3")
+    limited = replace(IDLE, stages=(replace(MAP, rate=900.0),), rate=490.0)
+    assert not [one for one in candidates(limited, {}, "time", known) if one.cpus or one.changes[0].max_rowsize]
