@@ -10,7 +10,7 @@ from itertools import chain, islice, pairwise, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.ascend.values import collective_kind
+from pipeprof.read.ascend.values import graph_collective
 from pipeprof.read.mindspore_ops import LINE, executions, launches, op_type
 from pipeprof.read.source.content import HINT, LONG_LINE
 from pipeprof.read.tables.operators import MOST as MOST_OPERATORS
@@ -84,9 +84,9 @@ def _add(execution: Execution, kind: str, shapes: str | None, step: int | None, 
         "op", op_id=out.operator(execution.name, kind, device, shapes), step=step, start_ns=start,
         dur_ns=execution.dur_ns, self_ns=execution.dur_ns, track=device,
     )  # fmt: skip
-    if collective_kind(kind):
+    if communication := graph_collective(kind):
         out.add(
-            "collective", step=step, name=execution.name, kind=collective_kind(kind), track=device, start_ns=start,
+            "collective", step=step, name=execution.name, kind=communication, track=device, start_ns=start,
             dur_ns=execution.dur_ns,
         )  # fmt: skip
 
@@ -140,7 +140,7 @@ def _add_steps(recorded: list[Execution], windows: list[tuple[int, int]], out: O
 def _is_forward(name: str) -> bool:
     if not name.startswith("Default/") or "optimizer" in name or "grad_reducer-" in name:
         return False
-    return collective_kind(op_type(name)) is None and not op_type(name).startswith(("Assign", "Apply"))
+    return graph_collective(op_type(name)) is None and not op_type(name).startswith(("Assign", "Apply"))
 
 
 def _launches(

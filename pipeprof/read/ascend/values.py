@@ -33,9 +33,16 @@ def collective_kind(name: str) -> str | None:
     return COLLECTIVES.get(match[1].lower()) if match else None
 
 
+def graph_collective(name: str) -> str | None:
+    """Kind of a communication operator of a graph by its type or full name; `Gather` and `Scatter` compute."""
+    match = _COLLECTIVE_NAME.match(name)
+    word = match[1].lower() if match else ""
+    return None if word in ("gather", "scatter") else COLLECTIVES.get(word.removeprefix("collective"))
+
+
 def phase_of(name: str, kind: str | None) -> str:
     """Phase of an operator of a graph by its full name, else `other`."""
-    if name.startswith("hcom_") or (kind or "").startswith("hcom") or collective_kind(kind or name):
+    if name.startswith("hcom_") or (kind or "").startswith("hcom") or graph_collective(kind or name):
         return "communication"
     if "/optimizer" in name:
         return "optimizer"
