@@ -128,6 +128,7 @@ def _read(chosen: Sequence[Reader], by_kind: dict[str, list[Path]], run: Run, pr
     for reader in chosen:
         part = Run(run.path / f".{reader.kind}", msgspec.structs.replace(run.manifest, source=f"import:{reader.kind}"))
         part.manifest = msgspec.convert(msgspec.to_builtins(part.manifest), Manifest)
+        part.path.mkdir()  # processes that read ranks work in it
         try:
             reader.add_files(by_kind[reader.kind], part, progress)
         except SourceError as error:

@@ -25,14 +25,16 @@ _COLUMNS = ("query", "asked", "place", "row_text")
 
 
 def stored(run: Run) -> Answers | None:
-    """The answers that were written with a run; None without any, and when they were made of something else.
+    """The answers that were written with a run; None without any, and for those of another form or of other tables.
 
     Raises RunError, naming the file, when it is damaged.
     """
     if not run.files(TABLE):
         return None
     rows, made_of = store.read(run, TABLE), _made_of(run)
-    if made_of is None or rows.column("made_of").unique().to_pylist() != [made_of]:
+    if made_of is None or not rows.schema.equals(compact.schema_of(TABLE)):
+        return None
+    if rows.column("made_of").unique().to_pylist() != [made_of]:
         return None
     answers = Answers()
     columns = [rows.column(name).to_pylist() for name in _COLUMNS]

@@ -58,9 +58,12 @@ class Amounts:
 
     def _call(self, item: Placed) -> Call | None:
         listed = _listed(item)
-        found = self._graphs.get(item.name) or self._numbered.get(item.name) or self._gradients.get(item.name)
+        found = self._graphs.get(item.name) or self._numbered.get(item.name)
         if found is not None:
             return found if listed is None or _agree(found, listed) else listed
+        found = self._gradients.get(item.name)
+        if found is not None and (listed is None or _agree(found, listed)):
+            return found
         return None if listed is None else self._completed(listed)
 
     def _completed(self, listed: Call) -> Call:

@@ -320,15 +320,19 @@ def match_point(wanted: str, names: Sequence[str], what: str) -> str | None:
 
 
 def step_points(placed: Sequence[Placed], points: Points) -> dict[int, tuple[int | None, int | None]]:
-    """FP start and BP end per step index, ns of the monotonic clock; the last execution of BP counts."""
+    """FP start and BP end per step index, ns of the monotonic clock; the last execution of BP counts.
+
+    A name without a number stands for all executions that MindSpore gives it, of whatever shapes.
+    """
     found: dict[int, tuple[int | None, int | None]] = {}
     for item in placed:
-        if item.step is None or item.name not in (points.fp, points.bp):
+        names = {item.name, item.execution.name}
+        if item.step is None or names.isdisjoint((points.fp, points.bp)):
             continue
         start, end = found.get(item.step, (None, None))
-        if item.name == points.fp:
+        if points.fp in names:
             start = item.execution.start_ns if start is None else min(start, item.execution.start_ns)
-        if item.name == points.bp:
+        if points.bp in names:
             end = _end(item) if end is None else max(end, _end(item))
         found[item.step] = (start, end)
     return found

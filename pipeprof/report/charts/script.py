@@ -81,13 +81,18 @@ const unlabelled = (place) => {
 };
 const reachable = (place) => {
   const marks = [...place.querySelectorAll("[aria-roledescription='frame']")];
+  const seen = (mark) => {
+    const [box, all] = [mark, place].map((one) => one.getBoundingClientRect());
+    return box.right > all.left + 1 && box.left < all.right - 1;
+  };
   const steps = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};
   marks.forEach((mark, at) => {
     mark.setAttribute("role", "button");
     mark.setAttribute("tabindex", at ? -1 : 0);
     mark.addEventListener("keydown", (event) => {
       const does = {Enter: "click", " ": "click", Escape: "dblclick"}[event.key];
-      const next = marks[at + steps[event.key]];
+      let next = marks[at + steps[event.key]];
+      while (next && !seen(next)) next = marks[marks.indexOf(next) + steps[event.key]];
       if (!does && !next) return;
       event.preventDefault();
       if (does) return mark.dispatchEvent(new MouseEvent(does, {bubbles: true}));

@@ -29,13 +29,18 @@ def amount(value: float | None, unit: str) -> str:
 def partly_known(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What stands below a table: of which rows the operations are those of only some of the executions."""
     partly = [row for row in rows if 0 < (row.get("computation_count") or 0) < row["count"]]
-    said = [
-        f"{row['computation_count']} of {row['count']} executions of {row['name'] or NOT_KNOWN}"
-        for row in partly[:MOST_PARTLY]
-    ]
+    several = len({(row["rep"], row["rank"]) for row in rows}) > 1
+    said = [_known_of(row, several=several) for row in partly[:MOST_PARTLY]]
     if len(partly) > MOST_PARTLY:
         said.append(f"some of {len(partly) - MOST_PARTLY} more rows (`computation_count` in --format json)")
-    return [line(f"FLOPs are known for {', '.join(said)}: computation and FLOPS count only these")] if said else []
+    counted = "computation counts only these, FLOPS divides it by the time of all"
+    return [line(f"FLOPs are known for {', '.join(said)}: {counted}")] if said else []
+
+
+def _known_of(row: Mapping[str, Any], *, several: bool) -> str:
+    of = "" if row["name"] == "all" else f" of {row['name'] or NOT_KNOWN}"
+    where = f" (rep {row['rep']}, rank {row['rank']})" if several else ""
+    return f"{row['computation_count']} of {row['count']} executions{of}{where}"
 
 
 def size(value: float | None, per: str = "") -> str:

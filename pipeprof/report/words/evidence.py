@@ -133,7 +133,7 @@ WHAT: dict[str, Callable[[Facts], str]] = {
 BASIS: dict[str, Callable[[Facts], str]] = {
     "steady_batches": lambda facts: f"{batches(facts['batches'])} of the steady state, after the first quarter",
     "batches": lambda facts: batches(facts["batches"]),
-    "all_steps": lambda _: "all steps but warm-up and those with recorded operators",
+    "all_steps": lambda _: "all steps but warm-up; those with recorded operators only if there are no others",
     "steps": lambda facts: format_count(facts["steps"], "step"),
     "steps_of_rank": lambda facts: f"{format_count(facts['steps'], 'step')}, rank {facts['rank']}",
     "without_data_wait": lambda _: "without its wait for data",

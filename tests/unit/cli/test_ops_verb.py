@@ -19,7 +19,7 @@ from pipeprof.cli.ops import ops
 from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read import foreign, imported
 from pipeprof.record.cache import cache_folder
-from pipeprof.report.ops import terminal
+from pipeprof.report.ops import cells, terminal
 from pipeprof.report.ops.columns import Order, parse_order
 from pipeprof.report.ops.groups import COLUMNS
 from pipeprof.report.ops.question import Question
@@ -177,11 +177,17 @@ def test_operators_are_added_up_by_type(call):
 
 
 def test_a_sum_of_some_of_the_executions_says_of_how_many(call):
-    said = "FLOPs are known for 2 of 4 executions of all: computation and FLOPS count only these"
+    said = "FLOPs are known for 2 of 4 executions: computation counts only these, FLOPS divides it by the time of all"
     assert said in " ".join(call("--aggregate", "sum").split())
     assert said in call("--aggregate", "sum", "--format", "markdown")
     assert rows(call, "--aggregate", "sum")[0]["computation_count"] == 2
     assert "FLOPs are known" not in call("--aggregate-by", "type", "--aggregate", "sum")
+
+
+def test_of_several_ranks_it_says_of_which():
+    row = {"name": "MatMul", "rep": 0, "computation_count": 1, "count": 3}
+    (said,) = cells.partly_known([row | {"rank": 0}, row | {"rank": 1, "computation_count": 2}])
+    assert "1 of 3 executions of MatMul (rep 0, rank 0), 2 of 3 executions of MatMul (rep 0, rank 1):" in said
 
 
 def test_copies_have_lines_of_their_own(call):

@@ -91,6 +91,15 @@ def test_gradients_of_a_convolution_are_those_of_its_layer(process):
     assert amounts(process, items, [LAYER, OTHER], [0, 1]) == [(OPERATIONS, MOVED)] * 2
 
 
+def test_branches_whose_gradients_come_in_another_order_are_told_apart_by_their_shapes(process):
+    items = [placed("Conv2D#1", kind="Conv2D"), placed("Conv2D#2", kind="Conv2D")]
+    items += [
+        placed(f"Default/{kind}-op0{number}", "backward", f"[1, 8, {size}, {size}]; [1, 3, 8, 8]; [4]", kind)
+        for kind, number, size in (("Conv2DBackpropFilter", "", 4), ("Conv2DBackpropFilter", "#2", 8))
+    ]
+    assert amounts(process, items, [LAYER, OTHER], [0, 1])[2:] == [(OPERATIONS, MOVED), (4 * OPERATIONS, 4 * 920)]
+
+
 def test_calls_are_those_launches_when_each_step_launched_as_many(process):
     items = [placed("MatMul#1"), placed("MatMul#2"), placed("Mul#1", "backward")]
     assert amounts(process, items, [PRODUCT], [0, 0]) == [(128, 4 * (16 + 64 + 4))] * 2 + [(None, None)]

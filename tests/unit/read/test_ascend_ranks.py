@@ -11,6 +11,7 @@ import time
 
 import pytest
 from ascend_files import write, write_cluster, write_graph, write_output
+from minddata_files import write_feed
 
 from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read.foreign import import_path
@@ -43,6 +44,16 @@ def several(monkeypatch):
         monkeypatch.setenv(workers.VARIABLE, str(count))
 
     return choose
+
+
+def test_several_processes_read_ranks_beside_files_of_another_kind(tmp_path, several):
+    source = tree(tmp_path / "job", 2)
+    write_feed(source / "host0_ascend_pt")
+    alone = import_path(source, tmp_path / "alone")
+    several(2)
+    run = import_path(source, tmp_path / "run")
+    assert run.manifest.source == "import:ascend+minddata"
+    assert parquet(run) == parquet(alone) != {}
 
 
 def test_cluster_files_give_what_the_ranks_own_files_do_not(tmp_path):

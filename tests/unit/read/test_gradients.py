@@ -121,6 +121,12 @@ def test_layers_in_another_order_by_their_shapes_are_not_known():
     assert not found(calls=CALLS | bias | right | {"BiasAddGrad#1": right["BiasAddGrad#2"]})
 
 
+def test_layers_of_which_no_shape_was_recorded_are_taken_by_their_order():
+    layers = {f"BiasAdd#{number}": Call("BiasAdd", ()) for number in (1, 2, 3)}
+    gradients = {f"BiasAddGrad#{number}": Call("BiasAddGrad", (Tensor((64, 10)),)) for number in (1, 2, 3)}
+    assert found(calls=CALLS | layers | gradients) == found()
+
+
 def test_products_of_a_batch_and_a_matrix_in_one_place_are_not_told_apart():
     forward, backward = ["MatMul", "BatchMatMul"], ["Ones", "BatchMatMul", "MatMul", "MatMul"]
     batch = Call("BatchMatMul", (Tensor((4, 8, 8)), Tensor((1, 8, 8))), (Tensor((4, 8, 8)),))

@@ -190,6 +190,13 @@ def test_of_a_point_that_runs_several_times_fp_is_the_first_start_and_bp_the_las
     assert step_points(placed, choose_points(placed, [step], GRAPH[1], GRAPH[1])) == {0: (10, 35)}
 
 
+def test_a_point_whose_name_several_shapes_share_is_all_of_them_unless_it_has_the_number_of_one():
+    step, name = Step("train", 0, 100), "Default/BiasAddGrad-op0"
+    placed = place([Execution(name, at, 5, None, shapes) for at, shapes in ((10, "[4, 2]"), (30, "[4, 16]"))], [step])
+    assert step_points(placed, choose_points(placed, [step], name, name)) == {0: (10, 35)}
+    assert step_points(placed, choose_points(placed, [step], f"{name}#2", "BiasAddGrad-op0")) == {0: (30, 35)}
+
+
 def test_a_point_matches_by_its_full_name():
     assert match_point("b", ["a/b", "b"], "FP_POINT") == "b"
 

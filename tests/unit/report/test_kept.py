@@ -92,6 +92,14 @@ def test_those_of_other_tables_or_other_queries_are_not_believed(run, monkeypatc
     assert kept.stored(changed) is None
 
 
+def test_answers_with_other_columns_are_not_believed(run):
+    found = run("long")
+    keep_answers(found)
+    path = found.path / kept.TABLE / compact.COMPACT
+    pq.write_table(pq.read_table(path).rename_columns({"asked": "other"}), path)
+    assert kept.stored(found) is None
+
+
 def test_answers_with_other_rows_than_the_queries_give_are_asked_anew(run):
     found = run("long")
     keep_answers(found)

@@ -245,3 +245,8 @@ def sentences(path):
 def test_the_room_of_verdicts_speaks_no_english():
     files = [path for path in VERDICT.rglob("*.py") if path.relative_to(VERDICT).as_posix() not in ERRORS_OF_INPUT]
     assert {text for path in files for text in sentences(path)} - UNITS == set()
+
+
+def test_all_steps_are_those_that_the_query_counts():
+    said = evidence.BASIS["all_steps"]({})  # step/data_wait, `steps`
+    assert said == "all steps but warm-up; those with recorded operators only if there are no others"
