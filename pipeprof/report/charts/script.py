@@ -82,7 +82,7 @@ const unlabelled = (place) => {
 const reachable = (place) => {
   const marks = [...place.querySelectorAll("[aria-roledescription='frame']")];
   const seen = (mark) => {
-    const [box, all] = [mark, place].map((one) => one.getBoundingClientRect());
+    const [box, all] = [mark, place.querySelector("path.background")].map((one) => one.getBoundingClientRect());
     return box.right > all.left + 1 && box.left < all.right - 1;
   };
   const steps = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};

@@ -99,6 +99,8 @@ def test_frames_are_reached_by_keyboard(make_run, opened):
     )
     page.keyboard.press("Enter")
     page.wait_for_function(f"(wide) => ({width})() > wide", arg=seen[0] * 0.8)
+    page.keyboard.press("ArrowRight")  # the next frame is beside what is shown
+    assert page.evaluate("document.activeElement.ariaLabel").startswith("conv: 60")
     page.keyboard.press("Escape")
     page.wait_for_function(f"(wide) => ({width})() < wide", arg=seen[0] * 0.8)
 
