@@ -169,10 +169,10 @@ def test_tensors_of_a_memory_flow(tmp_path):
     path.write_text(SVG, encoding="utf-8")
     out = read_memory_flow(path)
     assert out.tables.rows["allocation"] == [
-        (0x7F00, 3 * 2**20 + 12 * 1024 + 5, 1_002_003_004, 1_002_003_009, 0),
-        (1, 8, 7000, None, 1),
-        (None, None, 7000, None, 2),
-        (2, None, 8000, None, None),
+        (0x7F00, 3 * 2**20 + 12 * 1024 + 5, 1_002_003_004, 1_002_003_009, 0, None),
+        (1, 8, 7000, None, 1, None),
+        (None, None, 7000, None, 2, None),
+        (2, None, 8000, None, None, None),
     ]
     assert [row[1] for row in out.tables.rows["op_info"]] == ["a<b&c", "kept", "operator 12"]
     unknown = "sizes of no known unit, or too large: these tensors have none"

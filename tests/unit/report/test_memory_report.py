@@ -97,7 +97,7 @@ def test_the_chart_is_xml_with_time_and_address(ask, tmp_path):
 
 def test_the_reader_of_the_same_format_finds_the_blocks_again(ask, tmp_path):
     ask("--svg", str(tmp_path / "m.svg"))
-    rows = read_memory_flow(tmp_path / "m.svg").rows
+    rows = read_memory_flow(tmp_path / "m.svg").tables.rows
     names = {row[0]: row[1] for row in rows["op_info"]}
     found = sorted((*row[1:4], names.get(row[4])) for row in rows["allocation"])
     name = 'conv "<&>"'
