@@ -32,7 +32,9 @@ def stored(run: Run) -> Answers | None:
     if not run.files(TABLE):
         return None
     rows, made_of = store.read(run, TABLE), _made_of(run)
-    if made_of is None or rows.column("made_of").unique().to_pylist() != [made_of]:
+    if made_of is None or not rows.schema.equals(compact.schema_of(TABLE)):
+        return None
+    if rows.column("made_of").unique().to_pylist() != [made_of]:
         return None
     answers = Answers()
     columns = [rows.column(name).to_pylist() for name in _COLUMNS]

@@ -190,7 +190,7 @@ def instead(node, copied, spec):
 
 
 def _threads(node):
-    """How many threads may be in an operator's functions: as many as were, for in processes each had objects of its own."""
+    """How many threads may be in an operator's functions: one where processes were, each with objects of its own."""
     return 1 if getattr(node, "python_multiprocessing", False) else node.num_parallel_workers or 1
 
 

@@ -215,7 +215,7 @@ def test_two_iterators_at_once_of_a_source_with_another_order_each_time(kept_row
 
 
 def test_a_list_of_a_map_is_one_column_and_a_dict_is_not_kept(kept_rows, rec, compose):
-    node = mapped(source(), lambda x: [1, 2, 3])
+    node = mapped(source(), lambda _: [1, 2, 3])
     assert next(iter(built(kept_rows, node).prepared_source(np.arange(1))))[0].tolist() == [1, 2, 3]
     node = mapped(source(), lambda x: {"n": int(x[0])})
     leaf = built(kept_rows, node)
