@@ -23,6 +23,8 @@ RANDOM = re.compile(
     r"(?:^|[^a-z])r(?:and|ng)|Rand|[Aa]ug|[Ss]huffle|permut|[Mm]ix[Uu]p|[Cc]ut([Mm]ix|[Oo]ut)|[Mm]asking|IID|[Dd]ither"
     r"|^(choices?|gauss|normal|sample|secrets|standard_normal|uniform|urandom|uuid[14])$"
 )
+SHARE = 2  # a cache may take one part of so many of the memory that is free, and of the container's
+MEMORY, CONTAINER = "/proc/meminfo", "/sys/fs/cgroup/memory.max"
 DEEP = 3  # calls of a function's own functions that are looked into
 
 # The user's operator -> the rows that are kept behind it: every epoch's iterator has the same.
@@ -173,7 +175,7 @@ def instead(node, copied, spec):
         steps.append((_step(mine, columns), _threads(one)))
     if node not in _made:
         most = getattr(leaf, "num_samples", 0) or None
-        _made[node] = Kept(leaf.source, steps, int(spec["cache"]), spec.get("node"), most)
+        _made[node] = Kept(leaf.source, steps, min(int(spec["cache"]), _room()), spec.get("node"), most)
     kept = _made[node]
     leaf.num_parallel_workers, leaf.python_multiprocessing = 1, False
     leaf.column_names, leaf.column_types, leaf.schema = columns, [], None
@@ -192,6 +194,20 @@ def instead(node, copied, spec):
 def _threads(node):
     """How many threads may be in an operator's functions: one where processes were, each with objects of its own."""
     return 1 if getattr(node, "python_multiprocessing", False) else node.num_parallel_workers or 1
+
+
+def _room():
+    """Bytes that a cache may take here: a training that is ended for want of memory proves nothing."""
+    found = []
+    for path, number in ((MEMORY, r"MemAvailable:\s*(\d+) kB"), (CONTAINER, r"^(\d+)$")):
+        try:
+            with open(path, encoding="ascii") as file:
+                match = re.search(number, file.read().strip())
+        except OSError:
+            continue
+        if match is not None:
+            found.append(int(match.group(1)) * (1024 if path == MEMORY else 1) // SHARE)
+    return min(found, default=float("inf"))
 
 
 def redescribe(entry):

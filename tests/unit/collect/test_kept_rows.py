@@ -291,3 +291,15 @@ def test_the_description_has_a_source_in_the_place(kept_rows):
     kept_rows.redescribe(entry)
     assert (entry["type"], entry["node"], entry["name"], entry["rows"]) == ("GeneratorOp", 1, "cache after fetch", 20)
     assert (entry["site"], entry["children"]) == ("train.py:9", [])
+
+
+@pytest.mark.parametrize(("free", "container", "room"), [("800 kB", "max", 400 << 10), ("800 kB", "1000", 500)])
+def test_a_cache_takes_half_of_the_memory_that_is_free_at_most(
+    kept_rows, compose, monkeypatch, tmp_path, free, container, room
+):
+    for name, text in (("MEMORY", f"MemTotal: 9 kB\nMemAvailable:   {free}\n"), ("CONTAINER", f"{container}\n")):
+        tmp_path.joinpath(name).write_text(text, encoding="ascii")
+        monkeypatch.setattr(kept_rows, name, str(tmp_path / name))
+    node = mapped(source())
+    built(kept_rows, node, limit=1 << 30)
+    assert kept_rows._made[node].limit == room
