@@ -15,17 +15,12 @@ import sys
 import threading
 import weakref
 
-from . import callables, describe, recorder, stand_in
+from . import callables, chance, describe, recorder, stand_in
 
 MOST_THREADS = 64
 ROW_BYTES = 200  # of Python's objects for a row with one array
-RANDOM = re.compile(
-    r"(?:^|[^a-z])r(?:and|ng)|Rand|[Aa]ug|[Ss]huffle|permut|[Mm]ix[Uu]p|[Cc]ut([Mm]ix|[Oo]ut)|[Mm]asking|IID|[Dd]ither"
-    r"|^(choices?|gauss|normal|sample|secrets|standard_normal|uniform|urandom|uuid[14])$"
-)
 SHARE = 2  # a cache may take one part of so many of the memory that is free, and of the container's
 MEMORY, CONTAINER = "/proc/meminfo", "/sys/fs/cgroup/memory.max"
-DEEP = 3  # calls of a function's own functions that are looked into
 
 # The user's operator -> the rows that are kept behind it: every epoch's iterator has the same.
 _made = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[object, Kept]
@@ -155,7 +150,7 @@ def why_not(dataset, node, number):
             return "a map makes other columns, or has callbacks"
     if _skips_errors():
         return "rows that fail are skipped or replaced (set_error_samples_mode)"
-    drawn = [name for one in chain for name in _random(one)]
+    drawn = [name for one in chain for name in chance.drawn_by(one)]
     return "`%s` draws random numbers, as far as can be seen" % drawn[0] if drawn else ""
 
 
@@ -268,32 +263,3 @@ def _bytes(row):
 
 def _plain(part):
     return part.asnumpy() if hasattr(part, "asnumpy") else part
-
-
-def _random(node):
-    """Names of functions of an operator that look as if they drew random numbers."""
-    operations = getattr(node, "operations", None) or [getattr(node, "source", None)]
-    return [describe.callable_name(one) for one in callables._leaves(operations) if _looks_random(one)]
-
-
-def _looks_random(operation):
-    function = getattr(operation, "transform", operation)
-    function = getattr(function, "func", function)
-    kind = function if isinstance(function, type) else type(function)
-    methods = [kind.__dict__.get(name) for name in ("__call__", "__getitem__", "__iter__")]
-    if RANDOM.search(describe.callable_name(operation)):
-        return True
-    return any(_names_random(one, kind, DEEP) for one in (function, *methods))
-
-
-def _names_random(function, kind, deep):
-    """Whether a function in Python has a name in it that tells of random numbers, or one that it calls has."""
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None or deep == 0:
-        return False
-    if any(RANDOM.search(word) for word in code.co_names):
-        return True
-    known = getattr(function, "__globals__", {})
-    called = [known.get(name) or getattr(kind, name, None) for name in code.co_names]
-    return any(_names_random(one, kind, deep - 1) for one in called)

@@ -265,6 +265,25 @@ def by_a_helper(x):
     return jitter(x)
 
 
+class Jitter:
+    def __call__(self, x):
+        return jitter(x)
+
+
+a_helper = Jitter()
+
+
+def by_an_object(x):
+    return a_helper(x)
+
+
+def by_a_function_in_it(x):
+    def drawn():
+        return np.random.default_rng().normal()
+
+    return x + drawn()
+
+
 @pytest.mark.parametrize(
     ("node", "why"),
     [
@@ -273,6 +292,8 @@ def by_a_helper(x):
         (mapped(source(), RandomCrop()), "draws random numbers"),
         (mapped(source(), CutOut()), "draws random numbers"),
         (mapped(source(), by_a_helper), "draws random numbers"),
+        (mapped(source(), by_an_object), "draws random numbers"),
+        (mapped(source(), by_a_function_in_it), "draws random numbers"),
         (mapped(source(has_batch_sampler=True)), "batch sampler"),
         (mapped(source(), names=["x"], out=["x", "z"]), "other columns"),
         (mapped(BatchDataset(source())), "those of"),
