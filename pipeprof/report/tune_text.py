@@ -44,7 +44,7 @@ BATCHES = {
     "same": "the first batches are the same, in the same order",
     "other": "the first batches are not the same",
     "not_reproducible": "two unchanged runs hand out different batches, so changed ones cannot be compared",
-    "not_seen": "no batches were seen, so they cannot be compared",
+    "not_seen": "too few batches were seen, so they cannot be compared",
 }
 BY_HAND = {
     "same_line": "one line makes several operators",

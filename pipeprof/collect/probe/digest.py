@@ -9,10 +9,10 @@ from . import recorder
 
 SEED = 1
 UNSET = 5489  # MindSpore's seed where nobody set one
-MOST_TREES = 4
+MOST_TREES = 4  # of a place that makes iterators
 MOST_BYTES = 64 << 20  # of a tree's batches together
 
-_begun = []  # type: list[int]
+_begun = []  # type: list[str]
 
 
 class Digests:
@@ -22,7 +22,7 @@ class Digests:
         self.number = number
         self.site = site
         self.left = self.most = most
-        self.row = 0
+        self.row = self.epoch = 0
         self.bytes = 0
 
     def add(self, row):
@@ -32,7 +32,8 @@ class Digests:
         self.left -= 1
         state = hashlib.blake2b(digest_size=16)
         self.bytes += feed(state, row)
-        recorder.REC.event("batch_digest", number=self.number, site=self.site, row=self.row, digest=state.hexdigest())
+        place = {"number": self.number, "site": self.site, "row": self.row, "epoch": self.epoch}
+        recorder.REC.event("batch_digest", digest=state.hexdigest(), **place)
         self.row += 1
         if self.bytes > MOST_BYTES:
             self.left = 0
@@ -40,16 +41,17 @@ class Digests:
     def epoch_ended(self):
         """The next epoch begins: once more so many batches."""
         self.left, self.most, self.bytes = self.most, 0, 0
+        self.epoch += 1
 
 
 def begin(number, site, hidden):
     """The fingerprints of an iterator that is about to be built; None where none are wanted."""
     most = recorder.REC.options.get("digest")
-    if not most or hidden or len(_begun) >= MOST_TREES:
+    if not most or hidden or _begun.count(site) >= MOST_TREES:
         return None
     if not _begun:
         _seed()
-    _begun.append(number)
+    _begun.append(site)
     return Digests(number, site, int(most))
 
 

@@ -7,17 +7,20 @@ where it does not, the fingerprints of two epochs differ.
 """
 
 import collections
+import contextlib
 import functools
 import itertools
 import re
+import sys
 import threading
 import weakref
 
-from . import callables, describe, recorder, stand_in
+from . import callables, chance, describe, recorder, stand_in
 
 MOST_THREADS = 64
 ROW_BYTES = 200  # of Python's objects for a row with one array
-RANDOM = re.compile(r"(?:^|[^a-z])r(?:and|ng)|Rand|[Aa]ug|[Ss]huffle|permut|[Mm]ix[Uu]p|[Cc]ut[Mm]ix")
+SHARE = 2  # a cache may take one part of so many of the memory that is free, and of the container's
+MEMORY, CONTAINER = "/proc/meminfo", "/sys/fs/cgroup/memory.max"
 
 # The user's operator -> the rows that are kept behind it: every epoch's iterator has the same.
 _made = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[object, Kept]
@@ -44,76 +47,89 @@ class Kept:
 
     def picked(self, numbers):
         """The rows of these numbers of a source that can be indexed, in their order."""
-        return self._in_order((int(number), functools.partial(self._read, number)) for number in numbers)
+        wanted = ((int(number), functools.partial(self._read, number)) for number in numbers)
+        return self._in_order(wanted, self.rows)
 
     def streamed(self):
-        """The rows of an epoch of a source that can only be iterated."""
+        """The rows of an epoch of a source that can only be iterated.
+
+        Until an epoch was read to its end, each has rows of its own: another iterator may be in another order.
+        """
         if self.complete:
-            yield from [self.rows[number] for number in range(len(self.rows))]
+            yield from (_copied(self.rows[number]) for number in range(len(self.rows)))
             return
+        mine, source, given = {}, self.source, 0
+        rows = itertools.islice(iter(source) if hasattr(source, "__iter__") else source(), self.most)
+        # Copied before the source is asked for the next: it may fill the same memory again.
+        wanted = ((number, functools.partial(_same, _as_row(row))) for number, row in enumerate(rows))
+        try:
+            with contextlib.closing(self._in_order(wanted, mine)) as made:
+                for row in made:
+                    given += 1
+                    if given == self.most:  # nobody asks for more
+                        self._finish(mine, given)
+                    yield row
+            self._finish(mine, given)
+        finally:
+            with self.lock:
+                if mine is not self.rows:
+                    self.bytes -= sum(_bytes(row) for row in mine.values())
+
+    def _finish(self, mine, number):
         with self.lock:
-            self.rows.clear()
-            self.bytes = 0
-        source = self.source
-        read = enumerate(itertools.islice(iter(source) if hasattr(source, "__iter__") else source(), self.most))
-        given = 0
-        for row in self._in_order((number, lambda row=row: row) for number, row in read):
-            given += 1
-            if given == self.most:  # nobody asks for more
-                self.complete = self._has(given)
-            yield row
-        self.complete = self._has(given)
+            if not self.full and not self.complete and len(mine) == number:
+                self.rows, self.complete = mine, True
 
-    def _has(self, number):
-        return not self.full and len(self.rows) == number
+    def _in_order(self, wanted, rows):
+        """Rows that are kept in `rows` or made, in the order of `wanted`: their numbers, with what reads each.
 
-    def _in_order(self, wanted):
-        """Rows that are kept or made, in the order of `wanted`: their numbers, with what reads each."""
+        All are copies: MindSpore hands the memory of a row on to the training, which may change it in place.
+        """
         from concurrent.futures import Future, ThreadPoolExecutor
 
         ahead = collections.deque()
         pool = ThreadPoolExecutor(self.threads)
         try:
             for number, read in wanted:
-                row = self.rows.get(number)
-                ahead.append(pool.submit(self._make, number, read) if row is None else row)
+                row = rows.get(number)
+                ahead.append(pool.submit(self._make, number, read, rows) if row is None else row)
                 if len(ahead) > self.threads:
                     row = ahead.popleft()
-                    yield row.result() if isinstance(row, Future) else row
+                    yield _copied(row.result() if isinstance(row, Future) else row)
             while ahead:
                 row = ahead.popleft()
-                yield row.result() if isinstance(row, Future) else row
+                yield _copied(row.result() if isinstance(row, Future) else row)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _read(self, number):
-        return self.source[number]
+        return _as_row(self.source[number])
 
-    def _make(self, number, read):
+    def _make(self, number, read, rows):
         """A row through all steps; the source is called as one more of them."""
         row = None
         for place, (step, most) in enumerate(self.steps):
             with most:
-                row = step(_as_row(read()) if place == 0 else row)
-        row = stand_in._kept(row)
+                row = step(read() if place == 0 else row)
         with self.lock:
-            self._keep(number, row)
+            self._keep(number, row, rows)
         return row
 
-    def _keep(self, number, row):
-        if self.full or number in self.rows:
+    def _keep(self, number, row, rows):
+        if self.full or number in rows:
             return
-        self.bytes += ROW_BYTES + sum(getattr(part, "nbytes", 0) for part in row)
+        self.bytes += _bytes(row)
         if self.bytes <= self.limit:
-            self.rows[number] = row
+            rows[number] = row
             return
-        self.full = True
+        self.full, self.bytes = True, 0
         self.rows.clear()
+        rows.clear()
         recorder.REC.event("cache_full", node=self.number, limit=self.limit)
         recorder.REC.warn(
             "cache_full",
-            "the rows of an epoch take more than the %d MiB that a cache may have: none is kept, all are "
-            "made anew" % (self.limit >> 20),
+            "the rows of an epoch take more than the %d MiB that a cache may have, or hold dicts, whose size is not "
+            "known: none is kept, all are made anew" % (self.limit >> 20),
         )
 
 
@@ -132,21 +148,29 @@ def why_not(dataset, node, number):
     for one in chain[:-1]:
         if len(one.output_columns or [0]) != len(one.input_columns or [0]) or getattr(one, "callbacks", None):
             return "a map makes other columns, or has callbacks"
-    drawn = [name for one in chain for name in _random(one)]
+    if _skips_errors():
+        return "rows that fail are skipped or replaced (set_error_samples_mode)"
+    drawn = [name for one in chain for name in chance.drawn_by(one)]
     return "`%s` draws random numbers, as far as can be seen" % drawn[0] if drawn else ""
+
+
+def _skips_errors():
+    config = getattr(sys.modules.get("mindspore.dataset"), "config", None)
+    mode = getattr(config, "get_error_samples_mode", int)()
+    return int(mode) != 0  # 0: the error ends the training
 
 
 def instead(node, copied, spec):
     """The source that is to be parsed instead of the copy of an operator."""
     chain = list(stand_in.nodes_of(copied))
     leaf = chain[-1]
-    columns, steps = list(leaf.column_names), [(_same, leaf.num_parallel_workers or 1)]
+    columns, steps = list(leaf.column_names), [(_same, _threads(leaf))]
     originals = list(stand_in.nodes_of(node))
     for one, mine in reversed(list(zip(chain[:-1], originals))):
-        steps.append((_step(mine, columns), one.num_parallel_workers or 1))
+        steps.append((_step(mine, columns), _threads(one)))
     if node not in _made:
         most = getattr(leaf, "num_samples", 0) or None
-        _made[node] = Kept(leaf.source, steps, int(spec["cache"]), spec.get("node"), most)
+        _made[node] = Kept(leaf.source, steps, min(int(spec["cache"]), _room()), spec.get("node"), most)
     kept = _made[node]
     leaf.num_parallel_workers, leaf.python_multiprocessing = 1, False
     leaf.column_names, leaf.column_types, leaf.schema = columns, [], None
@@ -160,6 +184,25 @@ def instead(node, copied, spec):
             lambda: recorder.REC.line("kept_rows", node=kept.number, rows=len(kept.rows), bytes=kept.bytes)
         )
     return None if leaf is copied else leaf
+
+
+def _threads(node):
+    """How many threads may be in an operator's functions: one where processes were, each with objects of its own."""
+    return 1 if getattr(node, "python_multiprocessing", False) else node.num_parallel_workers or 1
+
+
+def _room():
+    """Bytes that a cache may take here: a training that is ended for want of memory proves nothing."""
+    found = []
+    for path, number in ((MEMORY, r"MemAvailable:\s*(\d+) kB"), (CONTAINER, r"^(\d+)$")):
+        try:
+            with open(path, encoding="ascii") as file:
+                match = re.search(number, file.read().strip())
+        except OSError:
+            continue
+        if match is not None:
+            found.append(int(match.group(1)) * (1024 if path == MEMORY else 1) // SHARE)
+    return min(found, default=float("inf"))
 
 
 def redescribe(entry):
@@ -193,7 +236,7 @@ def _step(node, columns):
     make = stand_in._real(node.operations)
 
     def step(row):
-        made = _as_row(make(*(row[place] for place in places)))
+        made = _as_row(make(*(row[place] for place in places)), tuple)  # a list is one column
         row = list(row)
         for place, value in zip(places, made):
             row[place] = value
@@ -202,30 +245,21 @@ def _step(node, columns):
     return step
 
 
-def _as_row(value):
-    """What a source or a map returned as a tuple of arrays."""
+def _as_row(value, several=(tuple, list)):
+    """What a source or a map returned as a tuple of arrays, none of which is the user's: the next map may change it."""
+    return _copied(value if isinstance(value, several) else (value,))
+
+
+def _copied(row):
     import numpy as np
 
-    parts = value if isinstance(value, (tuple, list)) else (value,)
-    return tuple(part if isinstance(part, dict) else np.asarray(_plain(part)) for part in parts)
+    return tuple(part if isinstance(part, dict) else np.array(_plain(part), order="C") for part in row)
+
+
+def _bytes(row):
+    """What a row takes; a dict, which cannot be copied as an array can, more than any cache has."""
+    return ROW_BYTES + sum(getattr(part, "nbytes", float("inf")) for part in row)
 
 
 def _plain(part):
     return part.asnumpy() if hasattr(part, "asnumpy") else part
-
-
-def _random(node):
-    """Names of functions of an operator that look as if they drew random numbers."""
-    operations = getattr(node, "operations", None) or [getattr(node, "source", None)]
-    return [describe.callable_name(one) for one in callables._leaves(operations) if _looks_random(one)]
-
-
-def _looks_random(operation):
-    function = getattr(operation, "transform", operation)
-    function = getattr(function, "func", function)
-    kind = function if isinstance(function, type) else type(function)
-    words = [describe.callable_name(operation)]
-    codes = [getattr(kind.__dict__.get(name), "__code__", None) for name in ("__call__", "__getitem__", "__iter__")]
-    for code in (getattr(getattr(function, "__func__", function), "__code__", None), *codes):
-        words += code.co_names if code is not None else ()
-    return any(RANDOM.search(word) for word in words)

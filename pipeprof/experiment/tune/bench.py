@@ -127,9 +127,13 @@ class TuneBench:
         full = done.events("cache_full")
         if full:
             limit = format_bytes(full[0]["limit"])
-            raise MeasureError(f"the rows of an epoch take more than {limit}, so none were kept in run `{done.path}`")
+            raise MeasureError(
+                f"the rows take more than {limit}, or hold dicts, so none were kept in run `{done.path}`"
+            )
         batches = [event for event in done.events("batch_digest") if event["site"] == (settings.site or event["site"])]
         batches.sort(key=lambda event: (event["number"], event["row"]))
+        if any(one.cache for one in settings.operators) and not _later_epoch(batches):
+            batches = []  # those of a first epoch are no proof that rows may be kept
         rate = done.rate.per_second
         need = peak.bytes if peak else cpu_seconds(done.path) / rate if self.goal == "cores" else None
         later = None if done.later_rate is None else done.later_rate.per_second
@@ -169,6 +173,11 @@ def cpu_seconds(path: Path) -> float:
 
 def _was_applied(applied: Sequence[Mapping[str, Any]], override: Mapping[str, Any]) -> bool:
     return len({event["node"] for event in applied}) >= len(override["changes"])
+
+
+def _later_epoch(digests: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether there are fingerprints of a second epoch, of the same iterator or of another one."""
+    return any(event["epoch"] for event in digests) or len({event["number"] for event in digests}) > 1
 
 
 def _is_complete(path: Path) -> bool:

@@ -110,7 +110,7 @@ class _Window:
     def __init__(self, samples: Sequence[PoolSample], owners: _Owners) -> None:
         self.samples, self.owners = samples, owners
         self.found: list[Block] = []
-        self.alive: dict[int, list[Block]] = defaultdict(list)  # by size, the newest last
+        self.alive: dict[int, list[Block]] = {}  # by size, the newest last; no size without a block, for all are tried
         self.held = samples[0].allocated  # of before the window, as far as it has not been seen to go
 
     def read(self) -> list[Block]:
@@ -137,7 +137,7 @@ class _Window:
         the same level.
         """
         chosen = self._choice(place, change)
-        if not self.alive[-change]:
+        if -change not in self.alive:
             return chosen is None or (chosen[0] < _LIKELY and -change <= self.held)
         if chosen is None or place + 2 >= len(self.samples):
             return True
@@ -163,7 +163,7 @@ class _Window:
         best = None
         for size, blocks in self.alive.items():
             then = size + change
-            if not blocks or then <= 0:
+            if then <= 0:
                 continue
             score = 3 * (then in self.owners.known) + (then in next_read)
             score += 2 * (size in read) + (blocks[-1].owner in (operator, operator - 1))
@@ -175,23 +175,23 @@ class _Window:
     def _allocate(self, place: int, size: int) -> None:
         at = self.samples[place].t_ns
         block = Block(size, at, None, self.owners.of(at))
-        self.alive[size].append(block)
+        self.alive.setdefault(size, []).append(block)
         self.found.append(block)
 
     def _release(self, place: int, size: int) -> None:
         """A release whose size is known: of a living block, else of one of before the window, else of the nearest."""
-        if self.alive[size]:
+        if size in self.alive:
             self._end(place, size, "matched")
         elif size <= self.held:
             self.held -= size
             self.found.append(Block(size, self.samples[0].t_ns, self.samples[place].t_ns, None, "earlier"))
-        else:
-            sizes = [known for known, blocks in self.alive.items() if blocks]
-            if sizes:
-                self._end(place, min(sizes, key=lambda known: abs(known - size)), "inferred")
+        elif self.alive:
+            self._end(place, min(self.alive, key=lambda known: (abs(known - size), known)), "inferred")
 
     def _end(self, place: int, size: int, evidence: str) -> None:
         block = self.alive[size].pop()
+        if not self.alive[size]:
+            del self.alive[size]
         block.released_ns, block.evidence = self.samples[place].t_ns, evidence
 
 

@@ -345,11 +345,12 @@ class Why(_Event):
 
 
 class BatchDigest(_Event):
-    """The fingerprint of one of the first batches that an iterator handed out."""
+    """The fingerprint of one of the first batches of an epoch that an iterator handed out."""
 
     number: Id
     site: str
     row: Count
+    epoch: Count
     digest: str
 
 

@@ -126,7 +126,8 @@ def nearly_equal(found: dict[str, Any]) -> float | None:
     busy = any(doubt["code"] == "other_load" for doubt in found["doubt_facts"])
     if found["rule"] != "shared_cpu" or freed is None or freed >= NEARLY_EQUAL or busy:
         return None
-    return next((item["gain_high"] for item in found["suggestions"] if item["code"] == "bound"), None)
+    most = next((item["gain_high"] for item in found["suggestions"] if item["code"] == "bound"), None)
+    return None if most is None else float(max(most, freed))  # the bound is that of one stage
 
 
 def _cause(found: dict[str, Any], for_what: str) -> str:
@@ -199,8 +200,8 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
         given.gain = f"{capital(at_most(1 / (1 - found['data_wait_share'])))}, if the training never waits"
     if best is not None and nearly_equal(found) is not None:
         given.action = (
-            f"Measure first (`headspace`). From 1.05 times on: {best['action']}. Below: make the step itself cheaper "
-            "(`--ops all`)."
+            f"Measure first (`headspace`). If that says 1.05 or more: {best['action']}. If less: make the step itself "
+            "cheaper (`--ops all`)."
         )
         given.then, best = "", None
     _propose(given, content, best["verify"] if best is not None else None)

@@ -81,6 +81,21 @@ def test_only_the_first_batches_of_the_users_iterators_are_looked_at(digest, rec
     assert told[0]["digest"] == told[1]["digest"] == of(digest, ROW)
 
 
+def test_a_second_epoch_is_looked_at_however_many_other_iterators_there_are(digest, rec, seeds):
+    """A cache hands out what it kept from the second epoch on, of this iterator or of another one."""
+    rec._options = {"digest": 1}
+    train = digest.begin(0, "train.py:7", False)
+    for number in range(1, 10):
+        digest.begin(number, "train.py:20", False)  # evaluations
+    for _ in range(3):
+        train.add(ROW)
+        train.epoch_ended()
+    assert digest.begin(10, "train.py:7", False) is not None
+    rec.flush()
+    lines = [json.loads(line) for line in (Path(rec.folder) / "events.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines if line["e"] == "batch_digest"] == [0, 1]
+
+
 def test_a_dataset_without_a_seed_gets_one_once(digest, rec, seeds):
     rec._options = {"digest": 2}
     for number in range(3):

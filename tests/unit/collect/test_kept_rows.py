@@ -152,6 +152,103 @@ def test_a_source_that_is_only_iterated_is_read_once_to_its_end(kept_rows, compo
     assert len(passes) == 2
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_the_training_changes_in_place_is_not_what_is_kept(kept_rows, compose, streamed):
+    """MindSpore hands the memory of a row on to the training where no batch is between."""
+    node = mapped(source())
+    if streamed:
+        given = [(np.full(3, one, np.float32), one % 2) for one in range(20)]
+        node.children[0].sampler, node.children[0].source = None, lambda: iter(given)
+    leaf = kept_rows.instead(node, node, {"cache": 1 << 20, "node": 1})
+    for _ in range(3):
+        if streamed:
+            rows = leaf.source()
+        else:
+            leaf.prepare_multiprocessing()
+            rows = leaf.prepared_source(np.arange(20))
+        seen = []
+        for row in rows:
+            seen.append(float(row[0][0]))
+            row[0][:] = -1
+        assert seen == [2 * one for one in range(20)]
+
+
+def test_a_map_that_changes_its_row_in_place_does_not_change_the_source(kept_rows, compose):
+    data = np.ones((4, 3), np.float32)
+
+    def add_one(x):
+        x += 1
+        return x
+
+    node = mapped(source(source=data), add_one, names=["x"])
+    node.children[0].column_names = ["x"]
+    assert [row[0][0] for row in built(kept_rows, node).prepared_source([0, 0, 1, 2])] == [2] * 4
+    assert (data == 1).all()
+
+
+def test_a_source_that_fills_one_array_again_and_again(kept_rows, compose):
+    def rows():
+        array = np.zeros(3, np.float32)
+        for value in range(30):
+            array[:] = value
+            yield array, value
+
+    node = mapped(source(source=rows, sampler=None), workers=4)
+    leaf = kept_rows.instead(node, node, {"cache": 1 << 20, "node": 1})
+    for _ in range(2):
+        assert [row[0][0] for row in leaf.source()] == [2 * one for one in range(30)]
+
+
+def test_two_iterators_at_once_of_a_source_with_another_order_each_time(kept_rows, compose):
+    order = iter([range(10), range(9, -1, -1)])
+
+    def rows():
+        for value in next(order):
+            yield np.full(2, value), value
+
+    node = mapped(source(source=rows, sampler=None))
+    leaf = kept_rows.instead(node, node, {"cache": 1 << 20, "node": 1})
+    train, evaluation = leaf.source(), leaf.source()
+    both = list(zip(train, evaluation, strict=True))
+    assert [one[1] for one, _ in both] == list(range(10))
+    assert [one[1] for _, one in both] == list(range(9, -1, -1))
+
+
+def test_a_list_of_a_map_is_one_column_and_a_dict_is_not_kept(kept_rows, rec, compose):
+    node = mapped(source(), lambda _: [1, 2, 3])
+    assert next(iter(built(kept_rows, node).prepared_source(np.arange(1))))[0].tolist() == [1, 2, 3]
+    node = mapped(source(), lambda x: {"n": int(x[0])})
+    leaf = built(kept_rows, node)
+    for _ in range(2):
+        rows = list(leaf.prepared_source(np.arange(20)))
+        assert [row[0] for row in rows] == [{"n": one} for one in range(20)]
+    assert len(node.children[0].source.calls) == 40
+
+
+def test_functions_that_ran_in_processes_are_called_by_one_thread(kept_rows, compose):
+    """In a process each worker has objects of its own, in threads all share them."""
+    buffer, inside = np.zeros(3, np.float32), []
+
+    def fill(x):
+        inside.append(1)
+        buffer[:] = x
+        threading.Event().wait(0.002)
+        assert len(inside) == 1
+        inside.pop()
+        return buffer
+
+    node = mapped(source(), fill, workers=4, python_multiprocessing=True)
+    rows = list(built(kept_rows, node).prepared_source(np.arange(20)))
+    assert [row[0][0] for row in rows] == list(range(20))
+
+
+def test_rows_that_fail_and_are_skipped_are_not_kept(kept_rows, monkeypatch):
+    config = SimpleNamespace(get_error_samples_mode=lambda: 2)
+    monkeypatch.setitem(sys.modules, "mindspore.dataset", SimpleNamespace(config=config))
+    node = mapped(source())
+    assert "set_error_samples_mode" in kept_rows.why_not(node, node, 0)
+
+
 def jitter(x):
     return x + np.random.default_rng().normal()
 
@@ -160,12 +257,43 @@ class RandomCrop:
     pass
 
 
+class CutOut:
+    pass
+
+
+def by_a_helper(x):
+    return jitter(x)
+
+
+class Jitter:
+    def __call__(self, x):
+        return jitter(x)
+
+
+a_helper = Jitter()
+
+
+def by_an_object(x):
+    return a_helper(x)
+
+
+def by_a_function_in_it(x):
+    def drawn():
+        return np.random.default_rng().normal()
+
+    return x + drawn()
+
+
 @pytest.mark.parametrize(
     ("node", "why"),
     [
         (mapped(source()), ""),
         (mapped(source(), jitter), "draws random numbers"),
         (mapped(source(), RandomCrop()), "draws random numbers"),
+        (mapped(source(), CutOut()), "draws random numbers"),
+        (mapped(source(), by_a_helper), "draws random numbers"),
+        (mapped(source(), by_an_object), "draws random numbers"),
+        (mapped(source(), by_a_function_in_it), "draws random numbers"),
         (mapped(source(has_batch_sampler=True)), "batch sampler"),
         (mapped(source(), names=["x"], out=["x", "z"]), "other columns"),
         (mapped(BatchDataset(source())), "those of"),
@@ -184,3 +312,15 @@ def test_the_description_has_a_source_in_the_place(kept_rows):
     kept_rows.redescribe(entry)
     assert (entry["type"], entry["node"], entry["name"], entry["rows"]) == ("GeneratorOp", 1, "cache after fetch", 20)
     assert (entry["site"], entry["children"]) == ("train.py:9", [])
+
+
+@pytest.mark.parametrize(("free", "container", "room"), [("800 kB", "max", 400 << 10), ("800 kB", "1000", 500)])
+def test_a_cache_takes_half_of_the_memory_that_is_free_at_most(
+    kept_rows, compose, monkeypatch, tmp_path, free, container, room
+):
+    for name, text in (("MEMORY", f"MemTotal: 9 kB\nMemAvailable:   {free}\n"), ("CONTAINER", f"{container}\n")):
+        tmp_path.joinpath(name).write_text(text, encoding="ascii")
+        monkeypatch.setattr(kept_rows, name, str(tmp_path / name))
+    node = mapped(source())
+    built(kept_rows, node, limit=1 << 30)
+    assert kept_rows._made[node].limit == room

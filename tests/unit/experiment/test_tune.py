@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,9 +13,11 @@ from tune_fake import FakeBench, by_workers, pipeline, workers_of
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.session import SESSION
+from pipeprof.experiment.tune import bench as real_bench
 from pipeprof.experiment.tune.bench import numa_nodes
 from pipeprof.experiment.tune.result import content_of
 from pipeprof.experiment.tune.search import TuneWish, compared, is_proven, run_tune
+from pipeprof.record.settings_file import OperatorSetting, Settings
 
 COMMAND = ("python", "train.py")
 
@@ -360,3 +363,18 @@ def test_it_never_recommends_a_slower_set_and_stays_in_its_budget(tmp_path_facto
     # A recording that was begun, and the runs of one pair, are not cut short.
     assert bench.clock <= budget_s + 4 * bench.run_s
     assert state.spent_s == pytest.approx(bench.clock)
+
+
+@pytest.mark.parametrize(
+    ("later", "batches"),
+    [([], ()), ([{"number": 0, "epoch": 1}], ("d", "d")), ([{"number": 3, "epoch": 0}], ("d", "d"))],
+)
+def test_batches_of_a_first_epoch_prove_no_cache(tmp_path, monkeypatch, later, batches):
+    """What draws random numbers where nobody sees it is the same in every first epoch."""
+    events = [{"row": 0, "site": "train.py:7", "digest": "d", **one} for one in [{"number": 0, "epoch": 0}, *later]]
+    found = {"batch_digest": events, "override": [{"node": 1}]}
+    rate = SimpleNamespace(per_second=1.0)
+    done = SimpleNamespace(path=tmp_path, rate=rate, later_rate=rate, events=lambda kind: found.get(kind, []))
+    monkeypatch.setattr(real_bench, "run_once", lambda *_args: done)
+    cached = Settings(operators=(OperatorSetting(node=1, op_type="MapOp", cache=1 << 20),))
+    assert real_bench.TuneBench(["true"]).run(cached, tmp_path, ("b", 0), None).batches == batches

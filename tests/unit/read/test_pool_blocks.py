@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeprof.read.mindspore_ops import Execution, PoolSample
+from pipeprof.read.spool import blocks as blocks_module
 from pipeprof.read.spool.blocks import reconstruct
 
 BEGIN = [(0, 1_000_000)]
@@ -57,3 +58,18 @@ def test_what_is_held_when_a_window_closes_ends_there_but_in_the_last():
 def test_a_level_that_never_changes_is_one_block_and_no_samples_are_none():
     assert blocks([(1, 512), (2, 512)]) == [(512, 1, None, None, "unseen")]
     assert blocks([]) == []
+
+
+def test_sizes_that_are_gone_are_not_tried_any_more(monkeypatch):
+    """Of rows of ever new lengths each block has a size of its own: what one sample costs must not grow with them."""
+    levels, base = [], 1 << 20
+    for number in range(400):
+        size = 512 * (number + 1)
+        levels += [(10 * number, base + size), (10 * number + 1, base + size)]
+    window = blocks_module._Window([PoolSample(at, level, 1 << 30, level) for at, level in levels], _owners())
+    window.read()
+    assert len(window.alive) < 10
+
+
+def _owners():
+    return blocks_module._Owners([])

@@ -182,6 +182,14 @@ def test_where_removing_the_pipeline_may_bring_nothing_the_first_sentence_gives_
     assert ("1.0 to 1.28 times as fast" in said) is equal
 
 
+def test_the_interval_holds_the_estimate():
+    """What is known to be the most is that of one operator, the estimate that of the whole pipeline."""
+    facts = [{"fact": "pipeline_share", "value": 0.14}, {"fact": "freed", "value": 1.18}]
+    found = sharing(facts)
+    found["suggestions"][0]["gain_high"] = 1.06
+    assert "it would be 1.0 to 1.18 times as fast" in _sentence({"diagnosis": found})
+
+
 @pytest.mark.parametrize(("stage", "hint"), [("consumer", True), ("MapOp", False)])
 def test_a_loop_that_may_lose_cores_to_its_pipeline_is_told_how_to_measure_it(stage, hint):
     doubt = {"code": "shares_cpu", "op": {"op_id": 0, "op_type": stage, "name": None}, "share": 0.05, "times": 1.07}
@@ -199,7 +207,7 @@ def test_where_it_may_bring_nothing_measuring_comes_before_either_action():
     _advise(
         given, {"diagnosis": found, "run": {"command": ["python", "train.py"], "source": "collect", "workdir": None}}
     )
-    assert given.action.startswith("Measure first (`headspace`). From 1.05 times on: make its rows cheaper.")
+    assert given.action.startswith("Measure first (`headspace`). If that says 1.05 or more: make its rows cheaper.")
     assert "make the step itself cheaper" in given.action
     assert given.gain == "1.0 to 1.28 times as fast without the pipeline (estimate: 1.12)"
     assert "headspace" in given.next_command
