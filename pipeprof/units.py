@@ -68,6 +68,12 @@ def format_bytes(count: float | None) -> str:
     return f"{value:.1f} TiB"
 
 
+def percent(share: float) -> str:
+    """A share in a sentence: `79 %`, `0.4 %`; a whole number where that is enough."""
+    value = share * 100
+    return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.1f} %"
+
+
 def format_ratio(ratio: float | None) -> str:
     """A share for people: 0.1234 is `12.3 %`; `-` for None."""
     return "-" if ratio is None else f"{_fixed(ratio * 100, 1)} %"

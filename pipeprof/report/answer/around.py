@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.answer import command
-from pipeprof.report.answer.shape import Answer, at_most, capital, faster, percent
+from pipeprof.report.answer.shape import Answer, at_most, capital, faster
 from pipeprof.report.words import drift, run_account
-from pipeprof.units import format_ns
+from pipeprof.units import format_ns, percent
 
 _CURES = {
     "memory_growth": "Look for what the loop keeps: losses or outputs that are collected as tensors.",

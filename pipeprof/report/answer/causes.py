@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.answer import command
-from pipeprof.report.answer.shape import Answer, at_most, percent
+from pipeprof.report.answer.shape import Answer, at_most
 from pipeprof.report.words import causes as words
-from pipeprof.units import format_count
+from pipeprof.units import format_count, percent
 
 
 def can_say(content: dict[str, Any]) -> bool:

@@ -12,12 +12,11 @@ from pipeprof.report.answer.shape import (
     faster,
     has_several_ranks,
     limit_label,
-    percent,
     unopposed,
     with_kind,
 )
 from pipeprof.report.words.data_wait import of_the_time
-from pipeprof.units import format_ns
+from pipeprof.units import format_ns, percent
 
 MINDSPORE = "/site-packages/mindspore/"  # code of its own sources: no place where a user could change something
 LATE = "data_transmission"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer.shape import joined, op_label, percent
+from pipeprof.report.answer.shape import op_label
+from pipeprof.report.words import joined
 from pipeprof.report.words.phases import PHASES
-from pipeprof.units import format_count, format_ns
+from pipeprof.units import format_count, format_ns, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

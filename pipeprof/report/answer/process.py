@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.answer import command, doubts
-from pipeprof.report.answer.shape import Answer, percent
-from pipeprof.units import format_ns
+from pipeprof.report.answer.shape import Answer
+from pipeprof.units import format_ns, percent
 
 SUMMARY = "mindspore/train/summary/"
 ADVICE = {

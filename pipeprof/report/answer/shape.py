@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeprof.units import format_ns
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 KINDS = {
     "GeneratorOp": "source", "MapOp": "map", "BatchOp": "batch", "ShuffleOp": "shuffle", "ConcatOp": "concat",
@@ -85,11 +82,6 @@ def limit_label(content: dict[str, Any], then: int | str | None) -> str:
     return op_label(ops[then]) if then in ops else f"operator {then}"
 
 
-def joined(parts: Sequence[str], last: str = " and ") -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return parts[0] if len(parts) == 1 else last.join((", ".join(parts[:-1]), parts[-1])) if parts else ""
-
-
 def capital(text: str) -> str:
     """The text with a large first letter, unless it begins with a name."""
     return text[:1].upper() + text[1:]
@@ -108,12 +100,6 @@ def faster(times: float) -> str:
 def at_most(times: float) -> str:
     """`at most 1.8 times as fast`; a part that takes nearly all of the time bounds nothing to a digit."""
     return f"at most {faster(times)}" if times < 100 else "possibly more than 100 times as fast"
-
-
-def percent(share: float) -> str:
-    """A share in a sentence: `79 %`, `0.4 %`; a whole number where that is enough."""
-    value = share * 100
-    return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.1f} %"
 
 
 def measured(content: dict[str, Any], rep: int | None = None) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.answer import command, doubts
-from pipeprof.report.answer.shape import Answer, at_most, joined, percent, sentence, unopposed
+from pipeprof.report.answer.shape import Answer, at_most, sentence, unopposed
+from pipeprof.report.words import joined
 from pipeprof.report.words.data_wait import of_the_time
 from pipeprof.report.words.passes import repeated
 from pipeprof.report.words.phases import PHASES
-from pipeprof.units import format_count, format_ns
+from pipeprof.units import format_count, format_ns, percent
 
 LIMITS = {
     "compute": "Compute-bound: operators of the forward and backward pass take {} of each step.",

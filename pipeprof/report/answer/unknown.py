@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pipeprof.report.answer import command, doubts
-from pipeprof.report.answer.shape import Answer, capital, measured, percent, sentence, unopposed
+from pipeprof.report.answer.shape import Answer, capital, measured, sentence, unopposed
 from pipeprof.report.words.data_wait import of_the_time
+from pipeprof.units import percent
 
 HIGH_WAIT = 0.2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeprof.report.answer.shape import percent
+from pipeprof.units import percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

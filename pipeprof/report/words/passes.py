@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer.shape import joined
+from pipeprof.report.words import joined
 from pipeprof.units import format_ns
 
 TIMES = {1: "once", 2: "twice"}

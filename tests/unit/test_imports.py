@@ -1,0 +1,28 @@
+"""Each module can be the first of the package that is imported: verbs import what they need when it is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+ONE_BY_ONE = """
+import importlib, pathlib, sys
+import pipeprof
+root = pathlib.Path(pipeprof.__file__).parent
+ROOMS = ("cli", "experiment", "inprocess", "report", "serve", "verdict")
+names = [".".join(("pipeprof", *path.relative_to(root).with_suffix("").parts)) for room in ROOMS for path in sorted((root / room).rglob("*.py"))]
+for name in names:
+    if ".probe." in name or name.endswith("__main__"):
+        continue  # entered by other ways
+    for known in [known for known in sys.modules if known.partition(".")[0] == "pipeprof"]:
+        del sys.modules[known]
+    try:
+        importlib.import_module(name.removesuffix(".__init__"))
+    except ImportError as error:
+        print(name, error)
+"""
+
+
+def test_no_module_needs_another_one_first():
+    done = subprocess.run([sys.executable, "-c", ONE_BY_ONE], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("", 0), done.stderr[-2000:]
