@@ -168,7 +168,8 @@ def test_processes_and_prefetch_reach_the_executed_copy(bound):
     assert done.returncode == 0, done.stderr
     sides = {side: json.loads((out / side / "run.json").read_text())["options"] for side in ("a0", "b0")}
     assert sides["a0"]["override"] is None
-    assert sides["b0"]["override_applied"][0]["after"] == {"workers": 2, "processes": True, "prefetch": 4}
+    after = sides["b0"]["override_applied"][0]["after"]
+    assert {"workers": 2, "processes": True, "prefetch": 4}.items() <= after.items()
 
 
 def test_errors_name_what_is_wrong(bound):
