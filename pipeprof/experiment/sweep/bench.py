@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 HOOK = Path(__file__).parent / "hook"
 HOST_INTERVAL_S = 1.0
 POLL_S = 0.02
+COUNTED_LATE_KIB = 4096  # of a process, at most: the kernel adds up its pages some at a time
 
 
 @dataclass(frozen=True)
@@ -148,13 +149,14 @@ def _started(order: Order) -> tuple[int, int, bool]:
     The system's own figure begins with what this process held when it started the other one. Where it is no more than
     that, what was seen while the command ran is taken, which may lack its last moment.
     """
-    inherited, seen, pause = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0, 0.001
+    seen, pause = 0, 0.001
     with working_in(order.workdir, order.env):
         path = command_path(order.command)
         with order.log.open("wb") as log:
             child = subprocess.Popen(
                 [path, *order.command[1:]], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
             )
+        inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + COUNTED_LATE_KIB
         note = _note_of(order.path)
         note.write_text(f"{child.pid} {psutil.Process(child.pid).create_time()}\n", encoding="utf-8")
         with time_limit(order.timeout_s) as expired:
