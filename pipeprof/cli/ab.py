@@ -13,7 +13,7 @@ import click
 
 from pipeprof.cli.compare import answer, comparison_format
 from pipeprof.cli.duration import seconds
-from pipeprof.cli.format_option import format_option
+from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.streams import StdoutClosed
@@ -133,7 +133,7 @@ def ab(
 )
 @click.option("--seed", type=click.IntRange(0), help="Random seed.  [default: a new one, recorded]")
 @redact_option
-@format_option("json")
+@format_option(*FORMS)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def qualify(
     sessions: int, slow_downs: tuple[float, ...], rounds: int, policy_file: Path | None, budget: float | None,
@@ -151,11 +151,10 @@ def qualify(
     1 more false alarms than the policy allows, 3 could not be measured, 5 the command failed.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
-    from pipeprof.experiment import runs
     from pipeprof.experiment.policy_file import load_policy
     from pipeprof.experiment.qualify.pool import Order
     from pipeprof.experiment.qualify.rates import exit_code, run_qualify
-    from pipeprof.report import qualify_text
+    from pipeprof.report import document, qualify_text
 
     if not command:
         raise UsageError("no command to run", "pipeprof qualify -- python train.py")
@@ -167,10 +166,7 @@ def qualify(
     where = (folder or default_name("pipeprof-qualify-")).absolute()
     content = run_qualify(order, sessions, policy, where, say_named)
     with contextlib.suppress(StdoutClosed):
-        if form == "json":
-            click.echo(runs.json_text(content), nl=False)
-        else:
-            qualify_text.show(content)
+        document.show(content, qualify_text.document, form)
     sys.exit(exit_code(content))
 
 

@@ -7,10 +7,9 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from pipeprof import escape
-from pipeprof.cli.format_option import format_option
+from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import say, say_named
 from pipeprof.cli.streams import StdoutClosed
 from pipeprof.errors import RunError, UsageError
@@ -23,7 +22,7 @@ _ROOT = click.option(
     "--root", metavar="FOLDER|URL", default="baselines", show_default=True, envvar="PIPEPROF_BASELINES",
     show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, file:// URL.",
 )  # fmt: skip
-_FORMAT = format_option("json")
+_FORMAT = format_option(*FORMS)
 
 
 @click.group()
@@ -58,7 +57,7 @@ def baseline() -> None:
     metavar="RUN",
     help="Run of the old code, measured in turn with RUN: their ratio is kept.",
 )
-@_FORMAT
+@format_option("json")
 def write(source: str, workload: str, root: str, form: str, **options: Any) -> None:
     """Save a run as the baseline of a workload for machines like this one.
 
@@ -71,7 +70,7 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
       pipeprof baseline write RUN --workload resnet --drop 'op/*'
     """  # noqa: D301
     from pipeprof.record.baseline import save
-    from pipeprof.report import baselines
+    from pipeprof.report import baselines, json_text
 
     if not options["append"] and (options["restart"] or options["keep_jobs"] or options["keep_days"]):
         raise UsageError("--restart, --keep-jobs and --keep-days belong to --append", "add --append")
@@ -85,7 +84,7 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
     for note in saved.notes:
         say_named(note)
     if form == "json":
-        _print_json(baselines.written(saved))
+        click.echo(json_text.text(baselines.written(saved)), nl=False)
         return
     about = saved.document
     jobs = format_count(about.jobs, "job") if about.jobs else "unknown jobs"
@@ -109,16 +108,14 @@ def list_all(root: str, form: str) -> None:
       pipeprof baseline list --root s3://bucket/baselines --format json
     """  # noqa: D301
     from pipeprof.record.baseline import refuse_missing
-    from pipeprof.report import baselines
+    from pipeprof.report import baselines, document
 
     refuse_missing(root)
-    rows = baselines.states(root)
-    if form == "json":
-        _print_json({"schema_version": baselines.LISTING_VERSION, "root": _shown(root), "baselines": rows})
-        return
-    baselines.show_states(rows)
-    if not rows:
-        say(f"no baselines in {_shown(root)}")
+    content = baselines.listing(root)
+    if content["baselines"] or form != "terminal":
+        document.show(content, baselines.listing_document, form)
+    else:
+        say(f"no baselines in {content['root']}")
 
 
 @baseline.command()
@@ -160,15 +157,13 @@ def check(root: str, form: str) -> None:
     \b
       pipeprof baseline check
     """  # noqa: D301
-    from pipeprof.report import baselines
+    from pipeprof.report import baselines, document
 
-    rows = baselines.states(root, histories=True)
+    content = baselines.listing(root, histories=True)
+    rows = content["baselines"]
     with contextlib.suppress(StdoutClosed):
-        if form == "json":
-            _print_json({"schema_version": baselines.LISTING_VERSION, "root": _shown(root), "baselines": rows})
-        else:
-            for row in rows:
-                click.echo(escape.line(f"{row['workload']}/{row['machine']}: {row['problem'] or row['state']}"))
+        if rows or form != "terminal":
+            document.show(content, baselines.checked_document, form)
     bad = [f"`{row['workload']}/{row['machine']}`" for row in rows if row["state"] != "ok"]
     if bad:
         raise RunError(f"{len(bad)} of {len(rows)} baselines in `{_shown(root)}` cannot be used: {', '.join(bad)}")
@@ -212,31 +207,25 @@ def _tag(git: dict[str, Any] | None) -> str | None:
 
 def _show_history(where: str | None, source: str, form: str) -> None:
     from pipeprof.record.baseline import parts_of
-    from pipeprof.report import baselines
+    from pipeprof.report import baselines, document
 
     if where is None:
         raise UsageError(f"`{source}` is no baseline, so it has no history", "leave --history out")
-    content = baselines.history(*parts_of(where))
-    if form == "json":
-        _print_json(content)
-    else:
-        baselines.show_history(content)
+    document.show(baselines.history(*parts_of(where)), baselines.history_document, form)
 
 
 def _show_one(where: str | None, source: str, form: str) -> None:
     from pipeprof.record.baseline import load_whole
     from pipeprof.record.baseline_files import described
-    from pipeprof.report import baselines
+    from pipeprof.report import baselines, document
 
     if where is None:
         measures = _measures(source)
         about = described(measures)
     else:
         about, measures = load_whole(where)
-    if form == "json":
-        _print_json(baselines.one(about, measures))
-    else:
-        baselines.show_one(about, measures, "Run" if where is None else "Baseline")
+    kind = "Run" if where is None else "Baseline"
+    document.show(baselines.one(about, measures), lambda _: baselines.one_document(about, measures, kind), form)
 
 
 def _baseline_at(source: str) -> str | None:
@@ -270,7 +259,3 @@ def _shown(root: str) -> str:
     from pipeprof.record.objects import without_secrets
 
     return without_secrets(root) if "://" in root else root
-
-
-def _print_json(content: dict[str, Any]) -> None:
-    click.echo(escape.json(msgspec.json.format(msgspec.json.encode(content), indent=2).decode()))

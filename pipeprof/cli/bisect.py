@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pipeprof.cli.duration import seconds
-from pipeprof.cli.format_option import format_option
+from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.streams import StdoutClosed
@@ -28,7 +28,7 @@ from pipeprof.cli.streams import StdoutClosed
     "-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-bisect-HASH]"
 )
 @redact_option
-@format_option("json")
+@format_option(*FORMS)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def bisect(
     good: str, bad: str, metric: str, budget: float | None, most_runs: int, folder: Path | None, form: str,
@@ -47,14 +47,10 @@ def bisect(
     commit was found, 3 there is no change or it could not be judged, 4 only a range is known, 5 the command failed at
     GOOD or BAD.
     """  # noqa: D301
-    from pipeprof.experiment import runs
     from pipeprof.experiment.bisect.search import BisectWish, run_bisect
-    from pipeprof.report import bisect_text
+    from pipeprof.report import bisect_text, document
 
     content = run_bisect(BisectWish(good, bad, command, metric, budget, most_runs, folder), say_named)
     with contextlib.suppress(StdoutClosed):
-        if form == "json":
-            click.echo(runs.json_text(content), nl=False)
-        else:
-            bisect_text.show(content)
+        document.show(content, bisect_text.document, form)
     sys.exit(content["exit_code"])

@@ -84,14 +84,9 @@ def _ask(rows: pa.Table, text: str, form: str) -> None:
 
 def _report(rows: pa.Table, roots: tuple[Path, ...], form: str, top: int, output: Path | None) -> None:
     from pipeprof.record.text import printable
-    from pipeprof.report import json_text
-    from pipeprof.report.fleet import text
+    from pipeprof.report import document
+    from pipeprof.report.fleet import sections
     from pipeprof.report.fleet.content import content_of
-    from pipeprof.report.output import write_text
 
     content = content_of(rows, [printable(str(root)) for root in roots], top)
-    if form == "terminal" and output is None:
-        text.show(content)
-        return
-    forms = {"terminal": text.plain, "html": text.as_page, "markdown": text.as_markdown, "json": json_text.text}
-    write_text(forms[form](content), output)
+    document.show(content, sections.document, form, output)

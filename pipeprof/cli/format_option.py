@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TERMINAL, TABLE = "terminal", "table"
+FORMS = ("html", "markdown", "json")  # that every report has beside it
 
 
 class Form(click.Choice[str]):

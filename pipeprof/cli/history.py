@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pipeprof.cli.format_option import format_option
+from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import progress_line
 from pipeprof.cli.output_option import keeps_files
 
@@ -18,7 +18,7 @@ from pipeprof.cli.output_option import keeps_files
     show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, file:// URL.",
 )  # fmt: skip
 @click.option("--metric", "names", metavar="NAME", multiple=True, help="Only this metric; may be repeated.")
-@format_option("html", "json")
+@format_option(*FORMS)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @keeps_files("output")
 def history(source: str, root: str, names: tuple[str, ...], form: str, output: Path | None) -> None:
@@ -34,16 +34,9 @@ def history(source: str, root: str, names: tuple[str, ...], form: str, output: P
     looked up in the git repository of the current folder. It informs and judges nothing: the exit code is 0.
     """  # noqa: D301
     from pipeprof.experiment.history import history_of
-    from pipeprof.report import json_text
-    from pipeprof.report.history import html as history_html
-    from pipeprof.report.history import terminal as history_terminal
-    from pipeprof.report.history.rows import only
-    from pipeprof.report.output import write_text
+    from pipeprof.report import document
+    from pipeprof.report.history import rows
 
     with progress_line("pipeprof: history", quiet=False) as progress:
-        content = only(history_of(source, root, progress), names)
-    if form == "terminal" and output is None:
-        history_terminal.show(content)
-        return
-    forms = {"terminal": history_terminal.text, "html": history_html.text, "json": json_text.text}
-    write_text(forms[form](content), output)
+        content = rows.only(history_of(source, root, progress), names)
+    document.show(content, rows.document, form, output)

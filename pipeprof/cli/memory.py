@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pipeprof.cli.format_option import format_option
+from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import opened
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN
@@ -20,7 +20,7 @@ _BLOCKS = 2000
 @click.command()
 @RUN
 @click.option("-t", "--top", type=click.IntRange(0), default=10, show_default=True, help="Rows of each table; 0: all.")
-@format_option("json")
+@format_option(*FORMS)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
 @click.option(
     "--svg",
@@ -49,7 +49,7 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
       pipeprof memory RUN --svg lifetimes.svg
       pipeprof memory RUN --format json | jq .growth
     """  # noqa: D301
-    from pipeprof.report import json_text
+    from pipeprof.report import document
     from pipeprof.report.memory import content as room
     from pipeprof.report.memory import text as memory_text
     from pipeprof.report.output import write_text
@@ -65,10 +65,7 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
     if svg is not None:
         check_stored("rank", () if rank is None else (rank,), room.ranks(source))
         write_text(_chart(content, rank), svg)
-    if form == "terminal" and output is None:
-        memory_text.show(content)
-        return
-    write_text(json_text.text(content) if form == "json" else memory_text.text(content), output)
+    document.show(content, memory_text.document, form, output)
 
 
 def _chart(content: dict[str, Any], rank: int | None) -> str:

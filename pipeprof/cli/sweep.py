@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,9 +11,6 @@ from pipeprof.cli.format_option import format_option
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EXPORTS = ("env", "args", "toml")
 
@@ -89,20 +86,14 @@ def sweep(
 
 def show(content: dict[str, Any], form: str, export: str | None = None) -> None:
     """Print a result in one of the formats, or its recommendation in one of EXPORTS."""
-    from pipeprof.report.compare import json as compare_json
+    from pipeprof.report import document
     from pipeprof.report.sweep import csv as sweep_csv
     from pipeprof.report.sweep import export as sweep_export
-    from pipeprof.report.sweep import html as sweep_html
-    from pipeprof.report.sweep import markdown as sweep_markdown
-    from pipeprof.report.sweep import terminal as sweep_terminal
+    from pipeprof.report.sweep import rows
 
     if export is not None:
         click.echo(sweep_export.export(content, export), nl=False)
-        return
-    texts: dict[str, Callable[[Any], str]] = {
-        "json": compare_json.text, "markdown": sweep_markdown.text, "csv": sweep_csv.text, "html": sweep_html.text,
-    }  # fmt: skip
-    if form == "terminal":
-        sweep_terminal.show(content)
-        return
-    click.echo(texts[form](content), nl=False)
+    elif form == "csv":
+        click.echo(sweep_csv.text(content), nl=False)
+    else:
+        document.show(content, rows.document, form)

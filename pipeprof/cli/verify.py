@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.format_option import format_option
+from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import opened
 from pipeprof.cli.run_argument import RUN
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @RUN
-@format_option("json")
+@format_option(*FORMS)
 def verify(run: Path, form: str) -> None:
     """Check that the files of a run are as they were written, by the checksums in its run.json.
 
@@ -29,16 +29,12 @@ def verify(run: Path, form: str) -> None:
     the run has no checksums because an older pipeprof made it.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.run import UNFINISHED, load
-    from pipeprof.report import json_text
+    from pipeprof.report import document
     from pipeprof.report import verify as room
-    from pipeprof.report.output import write_text
 
     source = load(run)
     if source.manifest.state == "running" or source.manifest.options.get(UNFINISHED):
         source = opened(run)
     content = room.build(source)
-    if form == "json":
-        write_text(json_text.text(content), None)
-    else:
-        room.show(content)
+    document.show(content, room.document, form)
     sys.exit(content["exit_code"])

@@ -1,4 +1,4 @@
-"""Baselines and their history as rows, tables and JSON: what `pipeprof baseline` prints."""
+"""Baselines and their history as rows and documents: what `pipeprof baseline` prints."""
 
 from __future__ import annotations
 
@@ -6,32 +6,27 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from rich.text import Text
 
-from pipeprof import escape
 from pipeprof.errors import PipeprofError
 from pipeprof.record.baseline import document, names, read_history
 from pipeprof.record.baseline_files import NewerBaselineError
 from pipeprof.record.baseline_summary import about_lines, flat, format_value, ordered, spread, unit_of
 from pipeprof.record.history import metrics, series
-from pipeprof.report.screen import print_drawn
-from pipeprof.report.sections import Block
-from pipeprof.report.table import print_block
+from pipeprof.record.objects import without_secrets
+from pipeprof.report.document import Document
+from pipeprof.report.sections import Block, Section
 from pipeprof.report.words.gate import sentence
-from pipeprof.units import format_change, format_ratio
+from pipeprof.units import format_change, format_count, format_ratio
 from pipeprof.verdict.gate.changes import Drift, Point, change_points, drift
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
-
+    from pipeprof.record import baseline_files
     from pipeprof.record.baseline import Saved
-    from pipeprof.record.baseline_files import Document
     from pipeprof.record.measures import Measures
 
 LISTING_VERSION = 1
-SHOWS_ALL = "--format json"
 
 
 def states(root: str, *, histories: bool = False) -> list[dict[str, Any]]:
@@ -41,7 +36,7 @@ def states(root: str, *, histories: bool = False) -> list[dict[str, Any]]:
     """
     rows = []
     for workload, machine in names(root):
-        found: Document | None = None
+        found: baseline_files.Document | None = None
         state, problem = "ok", None
         try:
             found = document(root, workload, machine)
@@ -58,14 +53,27 @@ def states(root: str, *, histories: bool = False) -> list[dict[str, Any]]:
     return rows
 
 
-def show_states(rows: Sequence[dict[str, Any]]) -> None:
-    """Print the rows of `states` for people; nothing for none."""
+def listing(root: str, *, histories: bool = False) -> dict[str, Any]:
+    """`{schema_version, root, baselines}`, with the rows of `states`; `root` is shown without its secrets."""
+    shown = without_secrets(root) if "://" in root else root
+    return {"schema_version": LISTING_VERSION, "root": shown, "baselines": states(root, histories=histories)}
+
+
+def listing_document(content: dict[str, Any]) -> Document:
+    """A table of the rows of `states`."""
+    rows = content["baselines"]
     head = ("workload", "machine class", "reps", "jobs", "metrics", "revision", "measured", "state")
     keys = ("workload", "machine", "reps", "jobs", "metrics", "revision", "created_at", "state")
     cells = [[_cell(row[key]) for key in keys] for row in rows]
     block = Block(head, cells, frozenset((2, 3, 4)), spare=(6, 4, 5, 3))
-    if rows:
-        print_drawn(lambda console: print_block(console, block, shows_all=SHOWS_ALL))
+    return Document(f"{format_count(len(rows), 'baseline')} in {content['root']}", [Section("", blocks=[block])])
+
+
+def checked_document(content: dict[str, Any]) -> Document:
+    """Each baseline with what is wrong with it."""
+    rows = content["baselines"]
+    notes = [f"{row['workload']}/{row['machine']}: {row['problem'] or row['state']}" for row in rows]
+    return Document(f"{format_count(len(rows), 'baseline')} in {content['root']}", [Section("", notes=notes)])
 
 
 def history(root: str, workload: str, machine: str) -> dict[str, Any]:
@@ -96,49 +104,36 @@ def _worded(past: Drift) -> dict[str, Any]:
     return found | {"note": sentence(past.note), "note_facts": past.note}
 
 
-def show_history(content: dict[str, Any]) -> None:
-    """Print what `history` gives, for people: a table of medians, then changes of level and drift."""
-    print_drawn(lambda console: _print_history(console, content))
-
-
-def _print_history(console: Console, content: dict[str, Any]) -> None:
+def history_document(content: dict[str, Any]) -> Document:
+    """What `history` gives: changes of level and drift, and a table of medians."""
     known = content["metrics"]
     head = ("measured", "revision", "tag", "reps", *(row["name"] for row in known))
     rows = [[_cell(entry[key]) for key in ("created_at", "revision", "tag", "reps")] for entry in content["entries"]]
     for cells, entry in zip(rows, content["entries"], strict=True):
         medians = entry["medians"]
         cells += [format_value(row["name"], medians[row["name"]]) if row["name"] in medians else "-" for row in known]
-    print_block(console, Block(head, rows, frozenset(range(3, len(head)))), shows_all=SHOWS_ALL)
-    console.print()
-    for line in _history_lines(known):
-        console.print(Text(escape.line(line)))
+    block = Block(head, rows, frozenset(range(3, len(head))))
+    title = f"History of {content['workload']} on {content['machine']}"
+    return Document(title, [Section("", notes=_history_lines(known), blocks=[block])])
 
 
-def show_one(about: Document, measures: Measures, kind: str) -> None:
-    """Print a baseline, or a run, for people: what it is of, its metrics, the primary ones first, and its machine."""
-    print_drawn(lambda console: _print_one(console, about, measures, kind))
-
-
-def _print_one(console: Console, about: Document, measures: Measures, kind: str) -> None:
-    console.print(Text(escape.line(f"{kind} of {about.workload}" if about.workload else kind), style="bold"))
-    for line in about_lines(measures, msgspec.to_builtins(about)):
-        console.print(Text(escape.line(line)))
+def one_document(about: baseline_files.Document, measures: Measures, kind: str) -> Document:
+    """A baseline, or a run: what it is of, its metrics, the primary ones first, and its machine."""
     rows = []
     for metric in ordered(measures):
         values = list(measures.values[metric].values())
         numbers = (format_value(metric, value) for value in (median(values), min(values), max(values)))
         rows.append([metric, *numbers, format_ratio(spread(values)), str(len(values))])
-    console.print()
     head = ("metric", "median", "lowest", "highest", "spread", "reps")
-    print_block(console, Block(head, rows, frozenset(range(1, 6))), shows_all=SHOWS_ALL)
-    console.print()
-    console.print("Spread: 1.4826 x median absolute deviation / median, over repetitions.")
-    console.print(Text("\nMachine", style="bold"))
-    for name, value in flat(measures.fingerprint):
-        console.print(Text(escape.line(f"{name}: {value}")))
+    caption = ["Spread: 1.4826 x median absolute deviation / median, over repetitions."]
+    metrics_block = Block(head, rows, frozenset(range(1, 6)), caption=caption)
+    return Document(f"{kind} of {about.workload}" if about.workload else kind, [
+        Section("", notes=about_lines(measures, msgspec.to_builtins(about)), blocks=[metrics_block]),
+        Section("Machine", notes=[f"{name}: {value}" for name, value in flat(measures.fingerprint)]),
+    ])  # fmt: skip
 
 
-def one(about: Document, measures: Measures) -> dict[str, Any]:
+def one(about: baseline_files.Document, measures: Measures) -> dict[str, Any]:
     """A baseline as JSON: what its `baseline.json` says, and `metrics` with median, range and spread of each."""
     rows = [
         {

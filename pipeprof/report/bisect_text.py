@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
-from pipeprof import escape
-from pipeprof.report.screen import print_drawn
-from pipeprof.report.sections import Block
-from pipeprof.report.table import print_block
+from pipeprof.report.document import Document
+from pipeprof.report.sections import Block, Section
 from pipeprof.report.words.comparison import METRICS
-from pipeprof.report.wrap import wrap_text
 from pipeprof.units import format_change, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from rich.console import Console
 
     Row = dict[str, Any]
 
@@ -26,19 +19,14 @@ MOST_ROWS = 5
 HEAD = ("commit", "probability", "runs", "subject")
 
 
-def show(content: Row) -> None:
-    """Print to stdout: the answer, then the likeliest commits."""
-    print_drawn(lambda console: _print(content, console))
-
-
-def _print(content: Row, console: Console) -> None:
-    for number, sentence in enumerate(_sentences(content)):
-        for part in wrap_text(escape.line(sentence), console.width):
-            console.print(Text(part, style="" if number else "bold"), soft_wrap=True)
+def document(content: Row) -> Document:
+    """The answer, then the likeliest commits."""
+    answer, *notes = _sentences(content)
+    section = Section("", notes=notes)
     if content["verdict"] != "no_change":
-        console.print()
         rows = [_row(one) for one in content["candidates"][:MOST_ROWS]]
-        print_block(console, Block(HEAD, rows, frozenset({1, 2}), spare=(2,)), shows_all="--format json")
+        section.blocks.append(Block(HEAD, rows, frozenset({1, 2}), spare=(2,)))
+    return Document(answer, [section])
 
 
 def _row(one: Row) -> list[str]:

@@ -51,7 +51,7 @@ def text(content: dict[str, Any], charts: Sequence[Chart] = (), note: str = "") 
     elif note:
         body.append(f"<p>{words(note)}</p>")
     for section in sections(content):
-        body += [f"<h2>{escape(section.title)}</h2>", *section_lines(section)]
+        body += section_lines(section)
         if section.title == "Steps":
             body += _pictures(content)
     return page(f"pipeprof report {content['run']['path']}", body, _STYLE, bundle() if charts else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import markdown as escaped
 from pipeprof.escape import markdown_block
@@ -11,18 +11,26 @@ from pipeprof.report.answer.command import pasted
 from pipeprof.report.answer.screen import labelled
 from pipeprof.report.sections import Block, Section, sections
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 def text(content: dict[str, Any]) -> str:
-    """The whole report; the first heading is of level 1."""
-    lines = _first(content)
-    for section in sections(content):
-        lines += section_lines(section)
+    """The whole report of a run."""
+    return page("pipeprof report", sections(content), _first(content))
+
+
+def page(title: str, parts: Iterable[Section], first: Iterable[str] = ()) -> str:
+    """Sections under a heading of level 1; `first` are lines of Markdown between."""
+    lines = [f"# {escaped(title)}", "", *first]
+    for section in parts:
+        lines += _section(section) if section.says_something else []
     return "\n".join(lines).rstrip() + "\n"
 
 
-def section_lines(section: Section) -> list[str]:
+def _section(section: Section) -> list[str]:
     """A section under a heading of level 2."""
-    lines = [f"## {escaped(section.title)}", ""]
+    lines = [f"## {escaped(section.title)}", ""] if section.title else []
     lines += [f"**{escaped(sentence)}**  " for sentence in section.strong]
     lines += [""] if section.strong else []
     lines += [f"- {escaped(sentence.strip())}" for sentence in section.notes]
@@ -36,7 +44,7 @@ def section_lines(section: Section) -> list[str]:
 def _first(content: dict[str, Any]) -> list[str]:
     """The first screen's answer."""
     answer = answer_of(content)
-    lines = ["# pipeprof report", "", f"**{escaped(answer.sentence)}**", ""]
+    lines = [f"**{escaped(answer.sentence)}**", ""]
     lines += [f"- **{label}:** {escaped(words)}" for label, words in labelled(answer)]
     if answer.extra:
         lines += ["", *markdown_block(answer.extra)]

@@ -7,6 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from pipeprof.escape import html as escape
+from pipeprof.escape import html_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,7 +60,7 @@ def page(title: str, body: Iterable[str], style: str = "", script: str = "", ref
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         *([f'<meta http-equiv="refresh" content="{refresh_s}">'] if refresh_s else []),
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{name}</title>\n<style>{css}</style>\n</head>\n<body>\n<main>\n<h1>{name}</h1>",
+        f"<title>{name}</title>\n<style>{css}</style>\n</head>\n<body>\n<main>\n<h1>{html_words(title)}</h1>",
         *body,
         "</main>",
         *([f"<script>{script}</script>"] if script else []),

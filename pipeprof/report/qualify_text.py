@@ -4,61 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
-from pipeprof import escape
-from pipeprof.report.screen import plain_text, print_drawn
-from pipeprof.report.sections import Block
-from pipeprof.report.table import print_block
+from pipeprof.report.document import Document
+from pipeprof.report.sections import Block, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rich.console import Console
 
-
-def show(content: Mapping[str, Any]) -> None:
-    """Print it to stdout."""
-    print_drawn(lambda console: _print(console, content))
-
-
-def text(content: Mapping[str, Any]) -> str:
-    """The same as plain text, 120 columns wide."""
-    return plain_text(lambda console: _print(console, content))
-
-
-def _print(console: Console, content: Mapping[str, Any]) -> None:
+def document(content: Mapping[str, Any]) -> Document:
     """False alarms, what was found, what can be found here and what it costs."""
-    for line in _lines(content):
-        console.print(Text(escape.line(line)))
-    console.print()
-    console.print(Text("What can be found on this machine", style="bold"))
     block = Block(("change", "runs per side", "minutes"), [_sees(row) for row in content["sees"]], frozenset(range(3)))
-    print_block(console, block, shows_all="--format json")
-    if content.get("within"):
-        console.print(Text(_within(content["within"])))
-    for note in content["notes"]:
-        console.print(Text(escape.line(f"note: {note}")))
+    within = [_within(content["within"])] if content.get("within") else []
+    false = content["false_alarms"]
+    rate = f"{_rate(false)} of {false['sessions']} simulated comparisons of identical code were called regressed"
+    slow_downs = [line for one in content["slow_downs"] for line in _slow_down(one)]
+    return Document(f"False alarms: {rate} (allowed: {content['alpha'] * 100:g} %)", [
+        Section("", notes=[f"  {_details(false)}", *slow_downs]),
+        Section("Measured", notes=_measured(content["pool"])),
+        Section("What can be found on this machine", notes=within + content["notes"], blocks=[block]),
+    ])  # fmt: skip
 
 
-def _lines(content: Mapping[str, Any]) -> list[str]:
-    pool, false = content["pool"], content["false_alarms"]
+def _measured(pool: Mapping[str, Any]) -> list[str]:
     spread = ", ".join(f"{name} {value * 100:.1f} %" for name, value in pool["spread"].items())
     each = f"{pool['repetitions']} runs in {pool['rounds']} rounds, {pool['seconds'] / 60:.1f} minutes"
-    rate = f"{_rate(false)} of {false['sessions']} simulated comparisons of identical code were called regressed"
-    lines = [f"measured      {each} ({pool['seconds_per_repetition']:.1f} s each)"]
-    lines += [f"noise         {spread} between runs", ""]
-    lines += [f"false alarms  {rate} (allowed: {content['alpha'] * 100:g} %)", f"  {_details(false)}"]
-    for slow in content["slow_downs"]:
-        lines += _slow_down(slow)
-    return lines
+    return [f"{each} ({pool['seconds_per_repetition']:.1f} s each)", f"noise: {spread} between runs"]
 
 
 def _slow_down(slow: Mapping[str, Any]) -> list[str]:
     measured, low, high = (slow[name] * 100 for name in ("measured", "measured_low", "measured_high"))
     found = f"found in {_rate(slow)} of {slow['sessions']} simulated comparisons"
     lines = [
-        f"slow-down     {slow['injected'] * 100:g} %: {found}",
+        f"Slow-down of {slow['injected'] * 100:g} %: {found}",
         f"  measured {measured:+.1f} % [{low:.1f}, {high:.1f}]; {_details(slow)}",
     ]
     if slow["how"] == "arithmetic":

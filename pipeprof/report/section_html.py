@@ -1,4 +1,4 @@
-"""A section of any report as HTML."""
+"""Sections of any report as HTML, and a page of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from pipeprof.escape import html as escape
 from pipeprof.escape import html_words as words
-from pipeprof.report.page import SORTABLE, table
+from pipeprof.report.charts import MISSING, can_draw
+from pipeprof.report.charts.script import bundle, figure
+from pipeprof.report.page import CHARTS, SORTABLE, page, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pipeprof.report.sections import Block, Section
 
@@ -22,14 +24,27 @@ td.tree { white-space: pre; }
 )
 
 
+def page_of(title: str, sections: Iterable[Section]) -> str:
+    """The page; every name and sentence in it is escaped."""
+    shown = [one for one in sections if one.says_something or one.charts]
+    drawn = any(one.charts for one in shown) and can_draw()
+    body = [line for one in shown for line in section_lines(one)]
+    return page(title, body, CHARTS + STYLE, bundle() if drawn else "")
+
+
 def section_lines(section: Section) -> list[str]:
-    """What stands below its title."""
-    lines = [f'<p class="strong">{words(sentence)}</p>' for sentence in section.strong]
+    """A section with its title."""
+    lines = [f"<h2>{escape(section.title)}</h2>"] if section.title else []
+    lines += [f'<p class="strong">{words(sentence)}</p>' for sentence in section.strong]
     if section.notes:
         lines += ["<ul>", *(f"<li>{words(sentence.strip())}</li>" for sentence in section.notes), "</ul>"]
     for block in section.blocks:
         lines += [f"<p>{words(' '.join(block.caption))}</p>"] if block.caption else []
         lines += _block(block)
+    if section.charts and can_draw():
+        lines += [line for chart in section.charts() for line in figure(chart)]
+    elif section.charts:
+        lines.append(f"<p>{MISSING}</p>")
     return lines
 
 

@@ -34,7 +34,7 @@ def print_section(console: Console, section: Section) -> None:
     title = Text(escape.line(section.title), style="bold")
     if title.cell_len + RULE > console.width:
         console.print(title)  # a rule would cut it off
-    else:
+    elif section.title:
         console.rule(title, align="left")
     for sentence in section.strong:
         console.print(Text(escape.line(sentence), style="bold"))

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
-from pipeprof import escape
 from pipeprof.record import checksums
-from pipeprof.report.screen import print_drawn
+from pipeprof.report.document import Document
+from pipeprof.report.sections import Section
 from pipeprof.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from pipeprof.record.run import Run
 
 VERIFY_VERSION = 1
@@ -41,16 +37,13 @@ def build(run: Run) -> dict[str, Any]:
     }
 
 
-def show(content: dict[str, Any]) -> None:
-    """Print it to stdout."""
-    print_drawn(lambda console: _draw(console, content))
-
-
-def _draw(console: Console, content: dict[str, Any]) -> None:
-    for change in content["changes"]:
-        line = f"{change['file']}: {WORDS[change['code']]}: found {change['found']}, expected {change['expected']}"
-        console.print(Text(escape.line(line)), soft_wrap=True)
-    console.print(Text(escape.line(_sentence(content))), soft_wrap=True)
+def document(content: dict[str, Any]) -> Document:
+    """The verdict in a sentence, and each change."""
+    changes = [
+        f"{change['file']}: {WORDS[change['code']]}: found {change['found']}, expected {change['expected']}"
+        for change in content["changes"]
+    ]
+    return Document(_sentence(content), [Section("", notes=changes)])
 
 
 def _sentence(content: dict[str, Any]) -> str:

@@ -16,10 +16,11 @@ from pipeprof.record.text import printable
 from pipeprof.report import html, runs
 from pipeprof.report.build import build
 from pipeprof.report.compare import html as compare_html
-from pipeprof.report.fleet import text as fleet_text
+from pipeprof.report.document import text
+from pipeprof.report.fleet import sections as fleet_sections
 from pipeprof.report.fleet.content import content_of
 from pipeprof.report.fleet.gather import gather
-from pipeprof.report.history import html as history_html
+from pipeprof.report.history import rows as history_rows
 from pipeprof.report.top import Watch
 from pipeprof.serve import pages
 
@@ -78,14 +79,17 @@ class Site:
     def history(self) -> str:
         """All runs of the folder as series."""
         made = runs_in(self.folder)
-        return self._page("history", made, lambda: history_html.text(history_of(str(self.folder), "", _nobody)))
+        return self._page("history", made, self._history_page)
+
+    def _history_page(self) -> str:
+        return text(history_rows.document(history_of(str(self.folder), "", _nobody)), "html")
 
     def fleet(self) -> str:
         """What all runs below the folder lose, and because of what."""
         with self._one:
             rows = gather((self.folder,), _nobody)
             content = content_of(rows, [printable(str(self.folder))], MOST_ROWS)
-        return pages.with_way_home(fleet_text.as_page(content))
+        return pages.with_way_home(text(fleet_sections.document(content), "html"))
 
     def _listed(self, name: str) -> Listed:
         for one in runs_in(self.folder):

@@ -28,6 +28,7 @@ from pipeprof.inprocess import table as averages_table
 from pipeprof.read.spool.finish import open_run
 from pipeprof.report import bisect_text, qualify_text, screen, table
 from pipeprof.report.compare import terminal as compare_terminal
+from pipeprof.report.document import draw as draw_document
 from pipeprof.report.sections import Block
 
 WIDTHS = (60, 80, 100, 120, 200)
@@ -155,7 +156,7 @@ def test_each_cell_of_a_qualification_is_whole(blocks, width):
         "slow_downs": [rate | {"injected": 0.05, "measured": 4.9, "measured_low": 4.0, "measured_high": 6.0, "how": "sleep"}],
         "sees": [{"change": n / 100, "repetitions": n, "counts": n > 2, "minutes": 1234.5 * n} for n in range(1, 6)],
     }  # fmt: skip
-    screen.plain_text(lambda console: qualify_text._print(console, content), width)
+    screen.plain_text(lambda console: draw_document(console, qualify_text.document(content)), width)
     ((block, drawn, _),) = blocks
     check(block, drawn, width)
 
@@ -173,7 +174,7 @@ def test_each_cell_of_a_bisection_is_whole(blocks, width):
         "headline": "", "because": "because work of `decode` per batch grew 2.1x", "runs": 44, "commits": 64, "cannot_be_measured": commits,
         "session": {"seconds": 1234.5, "folder": "pipeprof-bisect-0123456789ab"},
     }  # fmt: skip
-    screen.plain_text(lambda console: bisect_text._print(content, console), width)
+    screen.plain_text(lambda console: draw_document(console, bisect_text.document(content)), width)
     ((block, drawn, _),) = blocks
     check(block, drawn, width)
 

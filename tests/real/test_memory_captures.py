@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pipeprof.report.document import text
 from pipeprof.report.memory.content import build
 from pipeprof.report.memory.svg import svg
-from pipeprof.report.memory.text import text
+from pipeprof.report.memory.text import document
 
 CAPTURES = sorted(path.name for path in Path(__file__).parent.joinpath("captures").iterdir())
 
@@ -26,9 +27,9 @@ def test_a_capture_has_curves_of_the_pool_and_the_trainer(name, converted):
     most = max(curve["peak_bytes"] for curve in content["curves"] if curve["name"] == "pool")
     assert 0 < content["peaks"][0]["peak_bytes"] <= most
     assert any(row["name"] for row in content["alive_at_peak"])
-    assert "Lifetimes are reconstructed from the changes of MindSpore's pool" in text(content)
+    assert "Lifetimes are reconstructed from the changes of MindSpore's pool" in text(document(content))
     assert len(svg(content["lifetimes"], content["peaks"][0], "rank 0").split("<title>")) > 5
-    assert text(content).count("not measured: ") == len(content["not_measured"])
+    assert text(document(content)).count("not measured: ") == len(content["not_measured"])
 
 
 @pytest.mark.parametrize("name", CAPTURES)

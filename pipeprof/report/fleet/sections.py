@@ -1,9 +1,10 @@
-"""The content of a report on many runs as sections: what the terminal, Markdown and HTML have in common."""
+"""The content of a report on many runs as sections."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.document import Document
 from pipeprof.report.sections.block import Block, Section
 from pipeprof.report.sections.diagnosis import KINDS
 from pipeprof.units import format_change, format_count, format_ns, format_ratio
@@ -22,19 +23,14 @@ ADVICE = {
 }  # fmt: skip
 
 
-def title(content: Row) -> str:
-    """What it is of."""
-    return f"{format_count(content['runs'], 'run')} in {', '.join(content['roots'])}"
-
-
-def sections(content: Row) -> list[Section]:
-    """All sections that have something to say."""
+def document(content: Row) -> Document:
+    """What it is of, and all that there is to say."""
     top = int(content["top"])
-    found = [
+    title = f"{format_count(content['runs'], 'run')} in {', '.join(content['roots'])}"
+    return Document(title, [
         _runs(content), _waits(content), _causes(content), _fixes(content), _regressions(content, top),
         _versions(content, top), _machines(content, top), _left_out(content),
-    ]  # fmt: skip
-    return [one for one in found if one.strong or one.notes or one.blocks]
+    ])  # fmt: skip
 
 
 def hours(number: float | None) -> str:

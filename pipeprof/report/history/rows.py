@@ -1,4 +1,4 @@
-"""The sentences and rows of a history, the same on a terminal and on a page."""
+"""The sentences and rows of a history."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError, did_you_mean
 from pipeprof.record.baseline_summary import format_value
+from pipeprof.report.document import Document
+from pipeprof.report.sections import Block, Section
 from pipeprof.report.words.comparison import METRICS
 from pipeprof.units import format_change, format_count
 
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 HEAD = ("metric", "machine", "measured", "from", "to", "level first", "level now", "changes")
-NUMBERS = frozenset({2, 5, 6})
-SPARE = (1, 3, 4)
 SHORT = 10  # digits of a revision
 MOST_COMMITS = 5
 MOST_DIFFERENCES = 3
@@ -32,9 +32,18 @@ def only(content: Row, names: Sequence[str]) -> Row:
     return content | {"series": kept}
 
 
-def title(content: Row) -> str:
-    """What it is of, and how much."""
-    return f"History of {content['source']}: {format_count(content['measurements'], 'measurement')}"
+def document(content: Row) -> Document:
+    """The changes with their commits and causes, then a row for each series."""
+    from pipeprof.report.charts import history  # noqa: PLC0415 - they need what is below
+
+    series = Block(HEAD, [_row(one) for one in content["series"]], frozenset({2, 5, 6}), spare=(1, 3, 4))
+    title = f"History of {content['source']}: {format_count(content['measurements'], 'measurement')}"
+    return Document(title, [
+        *(Section("", [sentence], below) for sentence, below in _changes(content)),
+        Section("", notes=_notes(content)),
+        Section("Series", blocks=[series]),
+        Section("Charts", charts=(lambda: history.charts_of(content)) if content["series"] else None),
+    ])  # fmt: skip
 
 
 def name_of(series: Row) -> str:
@@ -47,28 +56,23 @@ def value(series: Row, number: float) -> str:
     return f"{number:.3f}" if series["anchor"] else format_value(series["metric"], number)
 
 
-def rows(content: Row) -> list[list[str]]:
-    """A row with HEAD for each series."""
-    return [_row(one) for one in content["series"]]
-
-
 def _row(one: Row) -> list[str]:
     points, changes = one["points"], one["changes"]
     first = changes[0]["before"] if changes else one["median"]
     last = changes[-1]["after"] if changes else one["median"]
     told = str(len(changes)) if one["enough"] else "too few"
     return [
-        name_of(one), one["machine"], str(len(points)), day(points[0]["at"]), day(points[-1]["at"]), value(one, first),
-        value(one, last), told,
+        name_of(one), one["machine"], str(len(points)), _day(points[0]["at"]), _day(points[-1]["at"]),
+        value(one, first), value(one, last), told,
     ]  # fmt: skip
 
 
-def day(at: str | None) -> str:
+def _day(at: str | None) -> str:
     """The date of a time."""
     return at[:10] if at else "-"
 
 
-def changes(content: Row) -> Iterator[tuple[str, list[str]]]:
+def _changes(content: Row) -> Iterator[tuple[str, list[str]]]:
     """Each change as a sentence and the lines below it, the latest first."""
     found = [(change, one) for one in content["series"] for change in one["changes"]]
     for change, one in sorted(found, key=lambda pair: pair[0]["at"] or "", reverse=True):
@@ -88,7 +92,7 @@ def _range(found: Row) -> Iterator[str]:
         yield f"{bad} was measured on both sides: no commit, but the data, the machine or its load changed"
         return
     if found["commits"] is None:
-        yield f"after {good} ({day(found['good_at'])}), at latest {bad} ({day(found['bad_at'])})"
+        yield f"after {good} ({_day(found['good_at'])}), at latest {bad} ({_day(found['bad_at'])})"
         return
     if found["count"] == 0:
         yield f"after {good}, at latest {bad}: no commit lies between them, was the branch changed?"
@@ -102,7 +106,7 @@ def _range(found: Row) -> Iterator[str]:
         yield f"pipeprof bisect {good} {bad} -- COMMAND finds the one"
 
 
-def notes(content: Row) -> list[str]:
+def _notes(content: Row) -> list[str]:
     """What else to know: where conditions changed, series that are too short, runs that could not be read."""
     found = [_conditions(one) for one in content["conditions"]]
     if any(not one["enough"] for one in content["series"]):
@@ -119,7 +123,7 @@ def _conditions(one: Row) -> str:
     ]
     more = len(one["differences"]) - MOST_DIFFERENCES
     what = ": " + ", ".join(told) + (f" and {more} more" if more > 0 else "") if told else ""
-    return f"{day(one['at'])}: another machine or other versions, so another series{what}"
+    return f"{_day(one['at'])}: another machine or other versions, so another series{what}"
 
 
 def _known(told: object) -> object:

@@ -1,15 +1,11 @@
-"""The memory report for a terminal."""
+"""The memory report as sentences and tables of text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
-from pipeprof import escape
-from pipeprof.report.screen import plain_text, print_drawn
-from pipeprof.report.sections import Block
-from pipeprof.report.table import print_block
+from pipeprof.report.document import Document
+from pipeprof.report.sections import Block, Section
 from pipeprof.report.words import memory as words
 from pipeprof.units import format_bytes, format_ns, format_ratio
 from pipeprof.verdict.memory import GROWING, is_own
@@ -17,9 +13,6 @@ from pipeprof.verdict.memory import GROWING, is_own
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
-
-SHOWS_ALL = "--format json"
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 32
 _GROWTH = {
@@ -30,37 +23,21 @@ _GROWTH = {
     "not_measured": "Not measured: whether memory grows from step to step",
 }
 _OPERATORS = {
-    None: "operators", "source": "operators",
-    "pool": "operators: the change of MindSpore's pool around them, in the steps with recorded operators",
+    None: "Operators", "source": "Operators",
+    "pool": "Operators: the change of MindSpore's pool around them, in the steps with recorded operators",
 }  # fmt: skip
 _MEMORY = ("self_memory_bytes", "memory_bytes", "self_device_memory_bytes", "device_memory_bytes")
 
 
-def show(content: dict[str, Any]) -> None:
-    """Print the content of `memory.build` to stdout."""
-    print_drawn(lambda console: _print(console, content))
-
-
-def text(content: dict[str, Any]) -> str:
-    """The same as plain text, 120 columns wide."""
-    return plain_text(lambda console: _print(console, content))
-
-
-def _print(console: Console, content: dict[str, Any]) -> None:
-    """Ranks are named where there is more than one."""
-    console.print(Text(_GROWTH[content["growth_verdict"]], style="bold"))
+def document(content: dict[str, Any]) -> Document:
+    """The content of `memory.build`. Ranks are named where there is more than one."""
     several = len({(row["rep"], row["rank"]) for row in content["curves"]}) > 1
     blocks = (_curves(content, several=several), _growth(content, several=several), _peaks(content, several=several))
-    for title, block in (*blocks, _alive(content, several=several), _ops(content, several=several)):
-        if block.rows:
-            console.print()
-            console.print(Text(title, style="bold"))
-            print_block(console, block, shows_all=SHOWS_ALL)
-    if content["evidence"]:
-        console.print()
-        console.print(Text(words.reconstructed(content["evidence"])))
-    for item in content["not_measured"]:
-        console.print(Text(escape.line(f"not measured: {item['what']}: {item['why']}")))
+    titled = (*blocks, _alive(content, several=several), _ops(content, several=several))
+    sections = [Section(title, blocks=[block]) for title, block in titled if block.rows]
+    notes = [words.reconstructed(content["evidence"])] if content["evidence"] else []
+    notes += [f"not measured: {item['what']}: {item['why']}" for item in content["not_measured"]]
+    return Document(_GROWTH[content["growth_verdict"]], [*sections, Section("", notes=notes)])
 
 
 def sparkline(values: Sequence[float], width: int = _WIDTH) -> str:
@@ -101,7 +78,7 @@ def _curves(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
                 sparkline([point["high_bytes"] for point in points]),
             ]
         )
-    return "over time", Block(head, rows, frozenset(range(first + 1, len(head))))
+    return "Over time", Block(head, rows, frozenset(range(first + 1, len(head))))
 
 
 def _growth(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
@@ -119,7 +96,7 @@ def _growth(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
         for row in content["growth"]
         if is_own(row) or row["verdict"] == GROWING
     ]
-    return "growth over the training steps", Block(
+    return "Growth over the training steps", Block(
         head, rows, frozenset(range(first + 2, first + 5)), spare=(first + 2, first + 3, first + 4)
     )
 
@@ -137,7 +114,7 @@ def _peaks(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
         ]
         for row in content["peaks"]
     ]
-    return "peak of tensors and blocks", Block(head, rows, frozenset(range(first, first + 5)))
+    return "Peak of tensors and blocks", Block(head, rows, frozenset(range(first, first + 5)))
 
 
 def _alive(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
@@ -153,7 +130,7 @@ def _alive(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:
         ]
         for row in content["alive_at_peak"]
     ]
-    return "what was alive at the peak", Block(head, rows, frozenset(range(first + 1, first + 5)))
+    return "What was alive at the peak", Block(head, rows, frozenset(range(first + 1, first + 5)))
 
 
 def _ops(content: dict[str, Any], *, several: bool) -> tuple[str, Block]:

@@ -76,7 +76,7 @@ def chosen(content: dict[str, Any], names: Collection[str]) -> list[Section]:
             section.strong = _new(section.strong, said)
             section.notes = _new(section.notes, said)
             found.append(section)
-    return [section for section in found if section.strong or section.notes or section.blocks]
+    return [section for section in found if section.says_something]
 
 
 def _new(sentences: list[str], said: set[str]) -> list[str]:

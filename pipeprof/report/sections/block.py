@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pipeprof.report.charts.chart import Chart
 
 PHASES = {
     "data_wait": "before the forward pass",
@@ -44,13 +46,22 @@ class Block:
 
 @dataclass
 class Section:
-    """A title, sentences, and tables. `strong` sentences are the ones to read first; `name` is for `--section`."""
+    """A title, sentences, and tables. `strong` sentences are the ones to read first; `name` is for `--section`.
+
+    `charts` are drawn on a page, and only there.
+    """
 
     title: str
     strong: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     name: str = ""
+    charts: Callable[[], Sequence[Chart]] | None = None
+
+    @property
+    def says_something(self) -> bool:
+        """Whether there is more than a title, and charts."""
+        return bool(self.strong or self.notes or self.blocks)
 
 
 def focus_of(content: dict[str, Any]) -> tuple[int, int]:

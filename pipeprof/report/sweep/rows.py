@@ -1,10 +1,11 @@
-"""The result of a sweep as sentences and tables of text: what the terminal and Markdown formats have in common."""
+"""The result of a sweep as sentences and tables of text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import shell_word
+from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.sweep.export import sentences as option_sentences
 from pipeprof.units import format_bytes, format_count, format_ns
@@ -28,16 +29,21 @@ TITLES = {
 DETAILS = ("configure", "warmup_first", "warmup_second", "throughput", "peak_memory")
 
 
-def sections(content: Mapping[str, Any]) -> list[Section]:
-    """One section per table, after one that says what to take."""
-    found = [Section(content["title"] or "Sweep", strong=_lead(content), notes=list(content["notes"]))]
+def document(content: Mapping[str, Any]) -> Document:
+    """What to take, then a section for each table."""
+    from pipeprof.report.charts import variants  # noqa: PLC0415 - they need what is below
+
+    sections = [
+        Section("", strong=_lead(content), notes=list(content["notes"])),
+        Section("Charts", charts=lambda: variants.charts_of(content)),
+    ]
     for table in content["tables"]:
         blocks = [Block(*_main(table, content["judge"]))]
         details = _details(table)
         blocks += [details] if details else []
         about = ", ".join(part for part in (table["name"], table.get("about", "")) if part)
-        found.append(Section(about or "Variants", notes=_notes(table, content), blocks=blocks))
-    return found
+        sections.append(Section(about or "Variants", notes=_notes(table, content), blocks=blocks))
+    return Document(content["title"] or "Sweep", sections)
 
 
 def _lead(content: Mapping[str, Any]) -> list[str]:

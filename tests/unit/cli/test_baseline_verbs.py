@@ -65,11 +65,12 @@ def test_written_listed_shown_checked_and_dropped(call, given, tmp_path):
     assert out.startswith("baselines/demo/test-2c-8g-cpu-")
     assert "wrote 3 repetitions of 1 job, 2 metrics" in err
     machine = out.strip().rpartition("/")[2]
-    listing = call("list")[1].splitlines()
+    title, _, *listing = call("list")[1].splitlines()
+    assert title == "1 baseline in baselines"
     assert listing[0].split()[:2] == ["workload", "machine"]
     assert listing[2].split() == ["demo", machine, "3", "1", "2", "000000000000", "2026-11-01T10:00:00+00:00", "ok"]
     assert ["step_time_median", "10.0", "ms"] in [line.split()[:3] for line in call("show")[1].splitlines()]
-    assert call("check") == (0, f"demo/{machine}: ok\n", "")
+    assert call("check") == (0, f"1 baseline in baselines\ndemo/{machine}: ok\n", "")
     assert call("drop", "--workload", "demo")[0] == 0
     assert call("list")[:2] == (0, "")
 
@@ -100,7 +101,7 @@ def test_a_damaged_baseline_fails_the_check_by_name_and_is_still_listed(call, gi
     assert status == 3
     assert "facts.json` is damaged" in out
     assert message.startswith("1 of 2 baselines in `baselines` cannot be used: `demo/test-2c")
-    assert [line.split()[-1] for line in call("list")[1].splitlines()[2:]] == ["damaged", "ok"]
+    assert [line.split()[-1] for line in call("list")[1].splitlines()[4:]] == ["damaged", "ok"]
     assert call("show", "--workload", "demo")[0] == 3
 
 

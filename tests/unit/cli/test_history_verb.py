@@ -14,7 +14,7 @@ from pipeprof.cli import cli
 from pipeprof.errors import PipeprofError
 from pipeprof.record.baseline import save
 from pipeprof.record.measures import Measures, Repetition
-from pipeprof.report.history import html as history_html
+from pipeprof.report import section_html
 
 MS = 1e6
 FINGERPRINT = {"cpu_model": "Test CPU", "cpu_cores": 2, "memory_bytes": 8 << 30, "device": "CPU", "mindspore": "2.9"}
@@ -127,7 +127,7 @@ def test_the_page_has_a_chart_of_each_series(repository, call, tmp_path, monkeyp
         assert len(points) == MANY
         assert {level["from"] for level in levels} <= set(range(MANY))
     assert "work of <code>decode</code> per batch grew" in page
-    monkeypatch.setattr(history_html, "can_draw", lambda: False)
+    monkeypatch.setattr(section_html, "can_draw", lambda: False)
     assert call("net", "--format", "html", "-o", str(tmp_path / "plain.html"))[0] == 0
     plain = (tmp_path / "plain.html").read_text()
     assert "<script" not in plain

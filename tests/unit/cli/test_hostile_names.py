@@ -29,6 +29,7 @@ CHECKS = {
     "github-annotations": hostile.check_annotations, "trace": hostile.check_shown_json,
     "env": hostile.check_log, "args": hostile.check_log, "toml": hostile.check_log, "names": hostile.check_log,
 }  # fmt: skip
+FORMS = ("terminal", "html", "markdown", "json")
 # Verb, format, and the words that ask for it: `{run}` and others are made below.
 CASES = [
     ("report", "terminal", "report {run}"),
@@ -43,18 +44,18 @@ CASES = [
     ("ops", "wiki", "ops {run} --top 0 --print-only host --confluence"),
     ("ops", "names", "ops {run} --top 0 --print-only host --dump-only-opr"),
     ("ops", "parquet", "ops {run} --top 0 --format parquet -o {out}"),
-    *(("memory", form, f"memory {{run}} --top 0 --format {form}") for form in ("terminal", "json")),
+    *(("memory", form, f"memory {{run}} --top 0 --format {form}") for form in FORMS),
     ("memory", "svg", "memory {run} --blocks 0 --svg {out}"),
     ("timeline", "trace", "timeline {run} -o {out}.json"),
     *(("stacks", "trace", f"stacks {{run}} -o {{out}}.json --by {by}") for by in ("stack", "scope")),
     *(("stacks", "folded", f"stacks {{run}} -o {{out}} --by {by}") for by in ("stack", "scope")),
     *(("sql", form, f"sql {{run}} {{select}} --format {form}") for form in ("terminal", "csv", "json")),
     *(("runs", form, f"runs {{folder}} --format {form}") for form in ("terminal", "csv", "json")),
-    *(("fleet", form, f"fleet {{folder}} --format {form}") for form in ("terminal", "html", "markdown", "json")),
+    *(("fleet", form, f"fleet {{folder}} --format {form}") for form in FORMS),
     *(("fleet", form, f"fleet {{folder}} --sql {{runs}} --format {form}") for form in ("terminal", "csv", "json")),
     *(("status", form, f"status {{run}} --stacks --format {form}") for form in ("terminal", "json")),
     *(("top", form, f"top {{run}} --once --format {form}") for form in ("terminal", "json")),
-    *(("verify", form, f"verify {{run}} --format {form}") for form in ("terminal", "json")),
+    *(("verify", form, f"verify {{run}} --format {form}") for form in FORMS),
     *(("compare", form, f"compare {{run}} {{other}} --format {form}") for form in ("terminal", "json", "markdown", "html", "junit")),
     *(("render", form, f"render {{comparison}} --to {form}") for form in
       ("markdown", "html", "junit", "github-summary", "github-comment", "github-annotations")),
@@ -62,8 +63,8 @@ CASES = [
     *(("sweep", form, f"sweep --table {{table}} --export {form}") for form in ("env", "args", "toml")),
     *(("baseline write", form, f"baseline write {{run}} --workload w --root {{out}} --format {form}") for form in ("terminal", "json")),
     *((f"baseline {verb}", form, f"baseline {verb} --root {{baselines}} --format {form}")
-      for verb in ("list", "show", "check") for form in ("terminal", "json")),
-    *(("baseline show", form, f"baseline show --history --root {{baselines}} --format {form}") for form in ("terminal", "json")),
+      for verb in ("list", "show", "check") for form in FORMS),
+    *(("baseline show", form, f"baseline show --history --root {{baselines}} --format {form}") for form in FORMS),
     ("baseline drop", "", "baseline drop --workload w --root {baselines}"),
     ("import", "", "import {trace} -o {out}"),
     ("collect", "", "collect -o {out} -- true {names}"),
@@ -71,10 +72,10 @@ CASES = [
     *(("whatif", form, f"whatif {{run}} --op 1 --workers 2 --format {form} -- true") for form in ("terminal", "json")),
     *(("headspace", form, f"headspace --format {form} -- true") for form in ("terminal", "json")),
     *(("history", form, f"history w --root {{baselines}} --format {form}") for form in ("html", "json")),
-    *(("history", form, f"history {{changed}} --format {form}") for form in ("terminal", "html", "json")),
-    *(("bisect", form, f"bisect a b --format {form} -- true") for form in ("terminal", "json")),
+    *(("history", form, f"history {{changed}} --format {form}") for form in FORMS),
+    *(("bisect", form, f"bisect a b --format {form} -- true") for form in FORMS),
     *(("tune", form, f"tune -o {{out}} --format {form} -- true") for form in ("terminal", "json")),
-    *(("qualify", form, f"qualify --format {form} -- true") for form in ("terminal", "json")),
+    *(("qualify", form, f"qualify --format {form} -- true") for form in FORMS),
 ]  # fmt: skip
 SAYS_NO_NAME = (
     "baseline write",

@@ -17,7 +17,7 @@ from pipeprof.experiment.draws import Draws
 from pipeprof.experiment.qualify import state as pool_state
 from pipeprof.experiment.qualify.pool import Order, Pool, collect_pool
 from pipeprof.experiment.qualify.rates import evaluate, exit_code, run_qualify, sees, wilson, within
-from pipeprof.report import qualify_text
+from pipeprof.report import document, qualify_text
 from pipeprof.verdict.gate.policy import Policy, Rule
 
 POLICY = Policy(looks=(3, 5), metrics={STEP: Rule(unit="ns")})
@@ -139,7 +139,7 @@ def test_a_hidden_sleep_is_replaced_by_arithmetic_and_said():
     assert {row["how"] for row in content["slow_downs"]} == {"arithmetic"}
     assert abs(content["slow_downs"][1]["measured"]) < 0.02
     assert content["slow_downs"][1]["rate"] == 1.0
-    assert "most of the added time was hidden" in qualify_text.text(content)
+    assert "most of the added time was hidden" in document.text(qualify_text.document(content))
 
 
 def drawn(pool, length, condition=None, share=0.0, sessions=200):
@@ -232,8 +232,8 @@ def test_the_result_is_written_and_says_what_the_intervals_leave_out(tmp_path):
     content = run_qualify(order(), 20, POLICY, tmp_path / "q", lambda _line: None, FakeBench())
     assert json.loads((tmp_path / "q" / "qualify.json").read_text()) == content
     assert next(iter(content)) == "schema_version"
-    text = qualify_text.text(content)
-    assert "false alarms" in text
+    text = document.text(qualify_text.document(content))
+    assert "False alarms" in text
     assert "how typical these runs were" in " ".join(text.split())
     assert "What can be found on this machine" in text
 
@@ -252,6 +252,6 @@ def test_more_minutes_find_smaller_changes_until_the_last_look_ends_it():
 def test_what_is_found_in_so_many_minutes_is_one_sentence():
     content = evaluate(order(), pool_of(0.01), 5, POLICY)
     content["within"] = [{"minutes": 5, "change": None}, {"minutes": 10, "change": 0.06}]
-    said = " ".join(qualify_text.text(content).split())
+    said = " ".join(document.text(qualify_text.document(content)).split())
     assert "find in 5 minutes no slow-down up to 50 %, in 10 minutes slow-downs of 6 % or more." in said
     assert [row["minutes"] for row in evaluate(order(), pool_of(0.01), 5, POLICY)["within"]] == [5, 10, 30]

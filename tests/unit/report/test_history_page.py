@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipeprof.report.history import html as history_html
+from pipeprof.report.document import text
+from pipeprof.report.history.rows import document
 
 NOISE = [0.0, 0.2, -0.1, 0.3, -0.2] * 4
 
@@ -27,7 +28,7 @@ CONTENT = {"source": "net", "measurements": 20, "series": [STEPS], "conditions":
 
 
 def test_a_measurement_that_is_pointed_at_says_its_revision(opened):
-    page = opened(history_html.text(CONTENT))
+    page = opened(text(document(CONTENT), "html"))
     dots = page.locator(".mark-symbol path")
     assert dots.count() == len(NOISE)
     assert page.locator("line[aria-roledescription='rule mark']").count() == 2

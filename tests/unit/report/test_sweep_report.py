@@ -5,10 +5,9 @@ import subprocess
 import msgspec
 import pytest
 
-from pipeprof.report.sweep import markdown as sweep_markdown
-from pipeprof.report.sweep import terminal as sweep_terminal
+from pipeprof.report.document import text as text_of
 from pipeprof.report.sweep.export import export
-from pipeprof.report.sweep.rows import ahead, plain_rows, ratio, span, words
+from pipeprof.report.sweep.rows import ahead, document, plain_rows, ratio, span, words
 
 OPTIONS = {
     "env": {"OMP_NUM_THREADS": 2},
@@ -53,7 +52,7 @@ def content():
 
 
 def test_the_terminal_says_what_to_take_and_why(content):
-    text = sweep_terminal.text(content)
+    text = text_of(document(content))
     assert "Recommended: `fast` (best steady step)" in text
     assert "in the script: Map number 1: num_parallel_workers = 2, python_multiprocessing = True" in text
     assert "3 variants share alpha 0.01 over looks at 5, 8 rounds" in text
@@ -64,7 +63,7 @@ def test_the_terminal_says_what_to_take_and_why(content):
 
 
 def test_markdown_has_the_same_rows_and_escapes_names(content):
-    text = sweep_markdown.text(content)
+    text = text_of(document(content), "markdown")
     assert text.startswith("# Loader\n")
     assert "| fast | better | 50.0 ms | x0.500 (0.4 to 0.6) |" in text
     assert "broken \\| odd" in text
