@@ -52,6 +52,7 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
     from pipeprof.report import document
     from pipeprof.report.memory import content as room
     from pipeprof.report.memory import text as memory_text
+    from pipeprof.report.memory.svg import chart_of
     from pipeprof.report.output import write_text
     from pipeprof.report.timeline.clock import check_stored
 
@@ -64,17 +65,5 @@ def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: in
     content = room.build(source, top=asked["top"] or _ALL, lifetimes=blocks, skip_steps=asked["skip_steps"])
     if svg is not None:
         check_stored("rank", () if rank is None else (rank,), room.ranks(source))
-        write_text(_chart(content, rank), svg)
+        write_text(chart_of(content, rank), svg)
     document.show(content, memory_text.document, form, output)
-
-
-def _chart(content: dict[str, Any], rank: int | None) -> str:
-    from pipeprof.report.memory.svg import svg as chart
-    from pipeprof.report.words.memory import reconstructed
-
-    rows = [row for row in content["lifetimes"] if rank in (None, row["rank"])]
-    first = min(((row["rep"], row["rank"]) for row in rows), default=(0, rank or 0))
-    chosen = [row for row in rows if (row["rep"], row["rank"]) == first]
-    peak = next((row for row in content["peaks"] if (row["rep"], row["rank"]) == first), None)
-    evidence = [row for row in content["evidence"] if (row["rep"], row["rank"]) == first]
-    return chart(chosen, peak, f"repetition {first[0]}, rank {first[1]}", reconstructed(evidence))

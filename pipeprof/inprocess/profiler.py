@@ -14,6 +14,7 @@ from pipeprof.inprocess import owner
 from pipeprof.inprocess.actions import ProfilerAction, Schedule, action_of
 from pipeprof.inprocess.decorate import around
 from pipeprof.inprocess.endings import ends_well, reason, say, told
+from pipeprof.inprocess.formats import MEMORY
 from pipeprof.inprocess.hooks import probe
 from pipeprof.inprocess.place import check_cycles
 from pipeprof.inprocess.plan import always, folder_of, plan_of
@@ -44,6 +45,8 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
     schedule        from `pipeprof.schedule`, or any function of the step's number to a ProfilerAction
     on_trace_ready  called with this object after each cycle (without a schedule: once, after the block), when its run
                     can be opened: `run`, `path`, `key_averages()`, `export_chrome_trace()` are about that cycle
+    formats         files that are written beside each run (`RUN.FORMAT`) before on_trace_ready: `chrome_timeline.json`
+                    (also with `.gz`), `memory_flow.svg` (switches profile_memory on), `report.html`, `.md` or `.json`
     queue_interval_ms   time between two samples of the dataset's queues
     force           replace existing runs
     add             add a repetition, this execution of the program, to an existing run
@@ -63,20 +66,22 @@ class profile(Results):  # noqa: N801 - the name that users of other profilers k
         with_stack: bool = False,
         schedule: Callable[[int], ProfilerAction] | None = None,
         on_trace_ready: Callable[[Any], Any] | None = None,
+        formats: str | Iterable[str] = (),
         queue_interval_ms: int = 100,
         force: bool = False,
         add: bool = False,
         use_cuda: bool = False,
         experimental_config: object = None,
     ) -> None:
-        super().__init__()
+        super().__init__(formats)
         del experimental_config
         if wrong:
             hint = "as a decorator, with brackets: @pipeprof.profile()"
             raise UsageError(f"profile takes settings by name, found a {type(wrong[0]).__name__}", hint)
         self.step_num = 0
+        memory = profile_memory or MEMORY in self._formats
         self._plan = plan_of(
-            activities, schedule, memory=profile_memory, queue_interval_ms=queue_interval_ms, shapes=record_shapes,
+            activities, schedule, memory=memory, queue_interval_ms=queue_interval_ms, shapes=record_shapes,
             stacks=with_stack, device=use_cuda,
         )  # fmt: skip
         self._stacks = with_stack

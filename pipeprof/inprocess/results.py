@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.inprocess.endings import say, told
+from pipeprof.inprocess.formats import chosen_formats, write_formats
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pipeprof.api import OpenRun
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
 class Results:
     """The runs of a profile, each opened when it is first asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, formats: str | Iterable[str] = ()) -> None:
+        self._formats = chosen_formats(formats)
         self._recordings: list[Recording] = []
+        self._written: set[Path] = set()
         self._opened: tuple[Path, OpenRun] | None = None
 
     def __repr__(self) -> str:
@@ -38,11 +42,22 @@ class Results:
     def _finished(self, recording: Recording) -> bool:
         """Whether a run has its tables; why not, is said: what goes wrong in recording ends no training."""
         try:
-            recording.finish()
+            path = recording.finish()
         except (PipeprofError, OSError) as error:
             say(f"{told(error)}; the program goes on, `pipeprof report {recording.path}` tries again")
             return False
+        if path not in self._written:
+            self._written.add(path)
+            self._write_formats(path)
         return True
+
+    def _write_formats(self, path: Path) -> None:
+        """Write the wanted files of a run; why one is missing, is said."""
+        for name in self._formats:
+            try:
+                write_formats(path, [name])
+            except (PipeprofError, OSError) as error:
+                say(f"no `{path.name}.{name}`: {told(error)}")
 
     def _why_nothing(self) -> str:
         """Why there is no run."""
@@ -89,6 +104,14 @@ class Results:
         if not self._recordings and self._left_to_another():
             return KeyAverages([], note=self._why_nothing())
         return key_averages(self.path, shapes=group_by_input_shape, stack_depth=group_by_stack_n)
+
+    def export(self, formats: str | Iterable[str]) -> list[Path]:
+        """Write files of the newest run beside it, as the setting `formats` does of each run; returns their paths.
+
+        Raises as `path` does, and UsageError for a format that is unknown or cannot be written, such as
+        `memory_flow.svg` without memory.
+        """
+        return write_formats(self.path, chosen_formats(formats))
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the newest run as a timeline for Perfetto or chrome://tracing. Raises as `path` does.

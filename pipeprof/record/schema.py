@@ -185,6 +185,12 @@ TABLES: tuple[Table, ...] = (
         ("params", "varchar", "", "parameters such as stride, padding and mode as JSON; null when it has none"),
         ("waits_for", "varchar", "", "what it waits for on other devices, as JSON; null when the source does not say"),
         ("out_flags", "varchar", "", "flags of each of its output variables, as JSON; null when none has any"),
+        (
+            "out_previous_ends",
+            "varchar",
+            "",
+            "where the memory that each of its output variables had before ends, as JSON; null when not known",
+        ),
     ),
     _table(
         "collective",
@@ -420,6 +426,7 @@ TABLES: tuple[Table, ...] = (
         ("stack_id", "bigint", "", "identity within the rank"),
         ("parent_id", "bigint", "", "stack_id of the caller; null for the outermost frame"),
         ("frame", "varchar", "", "such as `file.py(12): function`"),
+        ("site", "varchar", "", "the nearest frame that is not in a module of MindSpore's; null when there is none"),
     ),
     _table(
         "flow",

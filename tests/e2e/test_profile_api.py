@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -128,6 +129,7 @@ def test_operators_have_the_lines_that_launched_them_and_no_line_of_the_profiler
     assert "trainer.<locals>.<lambda>" in sites["Conv2D"]
     assert sites["Conv2DBackpropFilter"].split("\n")[0].endswith("trainer.<locals>.train")
     assert not any("pipeprof/inprocess" in stack or "site-packages/mindspore" in stack for stack in sites.values())
+    assert re.match(r"mindspore/nn/layer/conv.py\(\d+\): Conv2d.construct\n", sites["Conv2D"])
 
 
 def test_operators_without_shapes_in_the_launch_list_have_those_of_their_call(profiled):
@@ -140,6 +142,14 @@ def test_the_table_has_memory_and_is_sorted_by_it(profiled):
     assert "not recorded" not in text
     assert profiled("forms")["memory_of_spans"]["named"] != 0  # of the operators in it
     assert profiled("forms")["memory_of_spans"]["thread 0"] == 0
+
+
+def test_formats_of_one_recording_are_files_beside_it(profiled):
+    written = profiled("forms")["formats"]
+    assert {"Conv2D", "3-Dense"} <= {
+        event["name"].split("#")[0] for event in json.loads(written["chrome_timeline.json"])["traceEvents"]
+    }
+    assert written["memory_flow.svg"].count("tag:") > 10
 
 
 def test_cells_of_a_step_are_blocks_within_each_other(profiled):

@@ -66,16 +66,16 @@ def called(original, cell, args, kwargs):
 
 
 def frame_of(cell):
-    """Where the `construct` of a cell stands: `file.py(12): Network.construct`; empty when it has no Python code."""
+    """Where the `construct` of a cell stands: `file.py(12): Network.construct`; empty when it has no Python code.
+
+    The file of a cell of MindSpore's is given from its package on.
+    """
     function = getattr(type(cell), "construct", None)
     function = getattr(function, "__wrapped__", function)
     code = getattr(function, "__code__", None)
-    return "" if code is None else "%s(%d): %s.construct" % (code.co_filename, code.co_firstlineno, type(cell).__name__)
-
-
-def is_own(frame):
-    """Whether a frame of `frame_of` is the program's."""
-    return bool(frame) and not frame.startswith(where.package_folder())
+    if code is None:
+        return ""
+    return "%s(%d): %s.construct" % (where.short(code.co_filename), code.co_firstlineno, type(cell).__name__)
 
 
 def _described(calls):

@@ -47,6 +47,5 @@ def tell_modules(executor, args):
             if code is None
             else "%s(%d): %s" % (code.co_filename, code.co_firstlineno, getattr(code, "co_qualname", code.co_name))
         )
-    found = [(name, own if cells.is_own(own) else "") for name, own in found]
-    if cells.is_own(frame) or any(own for _, own in found):
-        recorder.REC.line("modules", frame=frame if cells.is_own(frame) else "", cells=found)
+    if frame or any(own for _, own in found):
+        recorder.REC.line("modules", frame=frame, cells=found)

@@ -1,5 +1,7 @@
 """From which lines of the program each operator of a PyNative step is launched: one step is run line by line.
 
+Those of the modules of MindSpore's that the program calls (`nn.Conv2d`) are lines as well.
+
 Each line waits for what it launched, so an operator belongs to the line during which it started. That is slow: it is
 done in the warm-up step of the first op window, whose executions count for nothing else, or where the program asks.
 """
@@ -40,7 +42,7 @@ class Lines:
         frame = sys._getframe(1)
         first = None
         while frame is not None:
-            if self._is_own(frame.f_code):
+            if self._is_shown(frame.f_code):
                 first = first or frame
                 frame.f_trace = self._line
                 self._frames.append(frame)
@@ -75,7 +77,7 @@ class Lines:
             self._hook = None
 
     def _called(self, frame, _event, _argument):
-        return self._line if self._hook is not None and self._is_own(frame.f_code) else None
+        return self._line if self._hook is not None and self._is_shown(frame.f_code) else None
 
     def _line(self, frame, event, _argument):
         if self._hook is None:
@@ -109,15 +111,19 @@ class Lines:
         number = -1
         for one in reversed(frames):
             code = one.f_code
-            site = "%s(%d): %s" % (code.co_filename, one.f_lineno, getattr(code, "co_qualname", code.co_name))
+            name = getattr(code, "co_qualname", code.co_name)
+            site = "%s(%d): %s" % (where.short(code.co_filename), one.f_lineno, name)
             number = self._sites.setdefault((number, site), len(self._sites))
         return number
 
     def _caller(self, frame):
         frame = frame.f_back
-        while frame is not None and not self._is_own(frame.f_code):
+        while frame is not None and not self._is_shown(frame.f_code):
             frame = frame.f_back
         return frame
+
+    def _is_shown(self, code):
+        return self._is_own(code) or where.is_module(code)
 
     def _is_own(self, code):
         """Whether code is the program's: neither MindSpore's nor Python's own, nor the probe's."""

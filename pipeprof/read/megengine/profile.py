@@ -8,6 +8,7 @@ The file has two objects: `profiler` (device, host: operator -> place -> start, 
 from __future__ import annotations
 
 import math
+from array import array
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,6 @@ from pipeprof.read.source.json_stream import Scan
 from pipeprof.record.document import BAD_JSON
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
@@ -84,6 +84,7 @@ class _Plan(msgspec.Struct, gc=False):
 class _Var(msgspec.Struct, gc=False):
     mem_plan: _Plan | None = None
     flag: msgspec.Raw = _NO_SHAPES
+    prev_dev_ptr_end: int | float | str | None = None
 
 
 class _Chunk(msgspec.Struct, gc=False):
@@ -219,7 +220,7 @@ def _var_id(value: float | str | None) -> int:
 
 def _read_vars(scan: Scan, profile: Profile) -> None:
     profile.compat = scan.peek() == b"["
-    profile.dtypes, profile.flags = VariableWords(), VariableWords()
+    profile.dtypes, profile.flags, profile.ended = VariableWords(), VariableWords(), (array("q"), array("q"))
     position = 0
     for batch in scan.entries(*(_VAR_LIST if profile.compat else _VAR)):
         items = list(enumerate(batch, position) if isinstance(batch, list) else batch.items())
@@ -232,6 +233,9 @@ def _read_vars(scan: Scan, profile: Profile) -> None:
         flagged = [
             (key, text.decode()) for key, one in items if _NO_FLAGS < len(text := bytes(one.flag)) <= _LONGEST_FLAGS
         ]
+        ended = [(key, end) for key, one in items if (end := _count(one.prev_dev_ptr_end)) != UNKNOWN]
+        profile.ended[0].extend([_var_id(key) for key, _ in ended])
+        profile.ended[1].extend([end for _, end in ended])
         for column, words in ((profile.dtypes, typed), (profile.flags, flagged)):
             column.add(
                 np.array([_var_id(key) for key, _ in words], np.int64),

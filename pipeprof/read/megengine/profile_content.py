@@ -78,6 +78,7 @@ class Profile:
         self.operators = Operators()
         self.dtypes = VariableWords()
         self.flags = VariableWords()  # each a list as JSON
+        self.ended = (array("q"), array("q"))  # variables, and where the memory that each had before ends
         self.texts: dict[bytes, int] = {}
         self.footprint_op = array("q")
         # computation, memory; texts: in_shapes, out_shapes, in_layouts; object

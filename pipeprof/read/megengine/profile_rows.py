@@ -102,17 +102,12 @@ class Tables:
         """Number of the operator whose output lies in each planned block; UNKNOWN where the file does not tell."""
         operators, blocks = self._profile.operators, np.asarray(self._profile.chunk_owner, dtype=np.int64)
         outputs = _numbers(operators.outputs)
-        owners = np.full(len(blocks), UNKNOWN, dtype=np.int64)
-        if outputs is None or not len(outputs):
-            return owners
+        if outputs is None:
+            return np.full(len(blocks), UNKNOWN, dtype=np.int64)
         makers = np.repeat(
             np.asarray(operators.op, dtype=np.int64), np.asarray(operators.outputs_count, dtype=np.int64)
         )
-        order = np.argsort(outputs, kind="stable")
-        at = np.minimum(np.searchsorted(outputs[order], blocks), len(outputs) - 1)
-        made = outputs[order][at] == blocks
-        owners[made] = makers[order][at[made]]
-        return owners
+        return _values_of(blocks, outputs, makers)
 
     def op_info(self) -> Iterator[Columns]:
         """Operators that were executed or own a planned block, in the order of execution, in pieces."""
@@ -145,6 +140,7 @@ class Tables:
         flags = [_flags(text) for text in self._profile.flags.codes]
         types = self._of_variables("inputs", self._profile.dtypes, dtypes)
         flagged = self._of_variables("outputs", self._profile.flags, flags)
+        ends = self._previous_ends()
         spec = np.asarray(operators.waiting, dtype=np.int64)
 
         def columns(numbers: Any) -> Columns:
@@ -157,6 +153,7 @@ class Tables:
                 "type": pick(kinds, _picked(kind, here, described)),
                 "in_types": pick(types[0], _picked(types[1], here, described)),
                 "out_flags": pick(flagged[0], _picked(flagged[1], here, described)),
+                "out_previous_ends": pick(ends, at),
                 "waits_for": pick(self._objects, integers(waiting, waiting != UNKNOWN)),
             }
 
@@ -184,6 +181,20 @@ class Tables:
             begin = end
         shown = [msgspec.json.encode([values[code] for code in text]).decode() if any(text) else None for text in seen]
         return texts(shown), np.asarray(which, dtype=np.int64)
+
+    def _previous_ends(self) -> pa.Array:
+        """Of each operator the addresses at which the memory that its outputs had before ends; null without any."""
+        operators = self._profile.operators
+        outputs, (variables, ends) = _numbers(operators.outputs), self._profile.ended
+        if outputs is None or not len(ends):
+            return pa.nulls(len(operators.op), pa.string())
+        found = _values_of(outputs, np.asarray(variables, np.int64), np.asarray(ends, np.int64)).tolist()
+        known, begin = [None if end == UNKNOWN else end for end in found], 0
+        shown: list[str | None] = []
+        for count in operators.outputs_count:
+            mine, begin = known[begin : begin + count], begin + count
+            shown.append(msgspec.json.encode(mine).decode() if any(end is not None for end in mine) else None)
+        return texts(shown)
 
     def _footprints(self) -> Callable[[Any], Columns]:
         profile = self._profile
@@ -240,6 +251,17 @@ def _numbers(text: bytearray) -> Any:
     if text.translate(None, b"0123456789,") or _NO_ID.search(text):
         return None
     return np.fromstring(text[:-1].decode("ascii"), dtype=np.int64, sep=",") if text else np.zeros(0, dtype=np.int64)
+
+
+def _values_of(wanted: Any, keys: Any, values: Any) -> Any:
+    """The value of each wanted number, of several the first; UNKNOWN where no key is equal to it."""
+    found = np.full(len(wanted), UNKNOWN, dtype=np.int64)
+    if len(keys):
+        order = np.argsort(keys, kind="stable")
+        at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
+        equal = keys[order][at] == wanted
+        found[equal] = values[order][at[equal]]
+    return found
 
 
 def _last_of_equals(op: Any, place: Any) -> Any:

@@ -1,6 +1,7 @@
 """Where operators come from: from the PyNative step that was run line by line, or from the cells in their names.
 
-Frames are the program's own (`file.py(12): function`), innermost first: neither MindSpore's nor Python's.
+Frames (`file.py(12): function`) are the program's own and those of MindSpore's modules that it calls
+(`mindspore/nn/layer/conv.py(390): Conv2d.construct`), innermost first.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ from pipeprof.record.schema import BY_NAME
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+MODULES = "mindspore/"  # begins the frames of modules that are not the program's own
+
 
 class Rows:
     """Rows per table, in schema order. Operators are numbered from `first_op` on; a table has `most` rows at most."""
@@ -71,6 +73,7 @@ class RankRows(Rows):
         self.pipelines = 0
         self.workers: dict[int, tuple[int, int]] = {}
         self._stacks: dict[tuple[int | None, str], int] = {}
+        self._sites: list[str | None] = []  # by the number of a source location
 
     def at(self, monotonic_ns: int) -> int:
         """A time of the monotonic clock as ns since the repetition's zero."""
@@ -83,6 +86,8 @@ class RankRows(Rows):
             key = (parent, frame)
             if key not in self._stacks:
                 self._stacks[key] = len(self._stacks)
-                self.add("stack", stack_id=self._stacks[key], parent_id=parent, frame=frame)
+                outer = None if parent is None else self._sites[parent]
+                self._sites.append(outer if frame.startswith(MODULES) else frame)
+                self.add("stack", stack_id=self._stacks[key], parent_id=parent, frame=frame, site=self._sites[-1])
             parent = self._stacks[key]
         return parent

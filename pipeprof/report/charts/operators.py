@@ -1,4 +1,4 @@
-"""The types of operator that took most time, as bars."""
+"""The types of operator that took most time, as bars, and the share of each as a ring."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST = 20
+SLICES = len(COLOURS) - 1  # of the ring; the last colour is for all other types
 UNKNOWN = "not known"
 OTHERS = {"mixed": "#8fb8a9", "communication": COLOURS[3]}
 
@@ -30,7 +31,7 @@ def chart(rows: Sequence[dict[str, Any]], instances: Sequence[dict[str, Any]] = 
     more = f" The first {MOST} of {len(timed)} types are drawn." if len(timed) > MOST else ""
     if len(timed) < len(rows):
         more += f" The time of {format_count(len(rows) - len(timed), 'type')} is not known."
-    return Chart("chart-operators", title, sentence(said) + more, said, _drawn(first), table_of(instances))
+    return Chart("chart-operators", title, sentence(said) + more, said, _drawn(first, timed), table_of(instances))
 
 
 def _name(row: dict[str, Any]) -> str:
@@ -42,7 +43,41 @@ def _colour(phase: str) -> str:
     return PHASES[phase][1] if phase in PHASES else OTHERS.get(phase, COLOURS[7])
 
 
-def _drawn(rows: Sequence[dict[str, Any]]) -> Any:
+def slices(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The ring: label and share (0..1) of the first SLICES of rows with a time, then of all others; no time, none."""
+    parts = [(_name(row), row["self_ns"]) for row in rows[:SLICES]]
+    rest = rows[SLICES:]
+    if rest:
+        parts.append((format_count(len(rest), "other type"), sum(row["self_ns"] for row in rest)))
+    whole = sum(own for _, own in parts)
+    return [
+        {"place": place, "label": f"{name} {format_ratio(own / whole)}", "share": round(own / whole, 6)}
+        for place, (name, own) in enumerate(parts)
+        if whole
+    ]
+
+
+def _drawn(rows: Sequence[dict[str, Any]], timed: Sequence[dict[str, Any]]) -> Any:
+    import altair as alt
+
+    ring = slices(timed)
+    return alt.vconcat(_bars(rows), _ring(ring)).resolve_scale(color="independent") if ring else _bars(rows)
+
+
+def _ring(parts: Sequence[dict[str, Any]]) -> Any:
+    import altair as alt
+
+    labels = [part["label"] for part in parts]
+    colours = [*COLOURS[: len(parts) - 1], COLOURS[-1]] if len(parts) > SLICES else list(COLOURS[: len(parts)])
+    return alt.Chart(inline(parts), width=WIDTH, height=180).mark_arc(innerRadius=45, outerRadius=85).encode(
+        theta=alt.Theta("share:Q", stack=True),
+        order="place:Q",
+        color=alt.Color("label:N", title="share of all own time", scale=alt.Scale(domain=labels, range=colours)),
+        description="label:N",
+    )  # fmt: skip
+
+
+def _bars(rows: Sequence[dict[str, Any]]) -> Any:
     import altair as alt
 
     bars = [

@@ -38,7 +38,7 @@ class Plots:
         return self._drawn("chart-run")
 
     def operators(self) -> alt.TopLevelMixin:
-        """Operators by type, most own time first."""
+        """Operators by type, most own time first, and the share of each type as a ring."""
         return self._drawn("chart-operators")
 
     def flame(self) -> alt.TopLevelMixin:

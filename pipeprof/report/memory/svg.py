@@ -44,6 +44,16 @@ class _Scale(NamedTuple):
         return HEIGHT - MARGIN - place_of(address, self.addresses) / self.height * (HEIGHT - 2 * MARGIN)
 
 
+def chart_of(content: dict[str, Any], rank: int | None = None) -> str:
+    """The chart of memory's `content`: of the first repetition of a rank, else of the first rank."""
+    rows = [row for row in content["lifetimes"] if rank in (None, row["rank"])]
+    first = min(((row["rep"], row["rank"]) for row in rows), default=(0, rank or 0))
+    chosen = [row for row in rows if (row["rep"], row["rank"]) == first]
+    peak = next((row for row in content["peaks"] if (row["rep"], row["rank"]) == first), None)
+    evidence = [row for row in content["evidence"] if (row["rep"], row["rank"]) == first]
+    return svg(chosen, peak, f"repetition {first[0]}, rank {first[1]}", words.reconstructed(evidence))
+
+
 def svg(rows: Sequence[dict[str, Any]], peak: dict[str, Any] | None, title: str, note: str = "") -> str:
     """The chart of one rank's blocks (rows of the query memory/lifetime). Long empty ranges of addresses are shortened.
 

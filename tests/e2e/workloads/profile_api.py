@@ -136,7 +136,8 @@ def forms():
     some(3)
     some(2)
     FACTS["called"] = [[str(path), len(pipeprof.open(path).step)] for path in some.profile.paths]
-    with pipeprof.profile(out=OUT / "outer", with_stack=True, record_shapes=True, profile_memory=True) as outer:
+    formats = ["chrome_timeline.json", "memory_flow.svg"]
+    with pipeprof.profile(out=OUT / "outer", with_stack=True, record_shapes=True, formats=formats) as outer:
         with pipeprof.profile(out=OUT / "inner") as inner, pipeprof.record_function("named"):
             train(*next(iterator))
             inner.step()
@@ -146,6 +147,7 @@ def forms():
         for thread in others:
             thread.join()
     FACTS["outer"] = outer.run.span[["track", "category", "name"]].to_numpy().tolist()
+    FACTS["formats"] = {name: (OUT / f"outer.{name}").read_text() for name in formats}
     FACTS["warned"] = [warning.code for warning in outer.run.manifest.warnings]
     FACTS["stacks"] = outer.key_averages(group_by_stack_n=2).table()
     FACTS["sites"] = {row.name: row.stack for row in outer.key_averages(group_by_stack_n=9) if row.category == "op"}

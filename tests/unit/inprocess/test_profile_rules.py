@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -212,11 +214,40 @@ def test_steps_may_come_from_another_thread(folder):
         ({"activities": []}, "no activity is left"),
         ({"queue_interval_ms": 0}, "at least 1 ms"),
         ({"schedule": 3}, "schedule is not a function"),
+        ({"formats": ["chrome_timeline.jsn"]}, "unknown format `chrome_timeline.jsn`"),
     ],
 )
 def test_impossible_settings_are_refused(settings, words):
     with pytest.raises(UsageError, match=words):
         pipeprof.profile(**settings)
+
+
+def test_each_wanted_format_is_written_beside_each_run_and_what_cannot_be_is_said(folder, capfd):
+    plan = pipeprof.schedule(active=1, repeat=2)
+    wanted = ["report.html", "memory_flow.svg", "report.json", "report.json"]
+    with pipeprof.profile(out="runs", schedule=plan, formats=wanted) as profile:
+        for _ in range(2):
+            profile.step()
+    written = {str(path.relative_to(folder)) for path in folder.glob("runs/*.*.*")}
+    assert written == {f"runs/cycle-{cycle}.report.{form}" for cycle in range(2) for form in ("html", "json")}
+    assert json.loads((folder / "runs/cycle-1.report.json").read_text())["run"]["path"].endswith("cycle-1")
+    said = capfd.readouterr().err
+    assert said.count("no `cycle-0.memory_flow.svg`: no lifetime chart") == 1
+    assert load("runs/cycle-0").manifest.options["memory"]
+
+
+def test_a_callback_finds_the_formats_and_can_ask_for_more(folder):
+    seen = []
+
+    def ready(profile):
+        assert Path("run.report.md").is_file()
+        seen.extend(profile.export("report.json"))
+
+    with pipeprof.profile(out="run", formats="report.md", on_trace_ready=ready) as profile:
+        pass
+    assert [path.name for path in seen] == ["run.report.json"]
+    with pytest.raises(UsageError, match="no lifetime chart"):
+        profile.export(["memory_flow.svg"])
 
 
 def test_a_device_that_is_not_recorded_here_is_said(folder):

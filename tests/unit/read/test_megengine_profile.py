@@ -311,6 +311,18 @@ def test_parameters_and_what_an_operator_waits_for_are_kept_as_json(imported):
     assert [json.loads(row["waits_for"]) if row["waits_for"] else None for row in rows[:3]] == [None, waits, None]
 
 
+def test_the_end_of_the_memory_that_output_variables_had_before_is_kept(imported):
+    content = profile()
+    variables = content["graph_exec"]["var"]
+    ends = {"2": 94106063605644, "6": None, "8": "94106063605644", "100": 1 << 70}
+    for number, end in ends.items():
+        content["graph_exec"]["operator"][number]["output"] = [1, f"1{number}"]
+        variables[f"1{number}"] = var(int(f"1{number}"), "Float32") | {"prev_dev_ptr_end": end}
+    rows = {row["source_id"]: row["out_previous_ends"] for row in imported(content)[1]["op_info"]}
+    assert json.loads(rows["2"]) == [None, 94106063605644]
+    assert [rows[number] for number in ("4", "6", "8")] == [None, None, None]
+
+
 def test_flags_of_output_variables_are_kept(imported):
     content = profile()
     variables = content["graph_exec"]["var"]

@@ -6,8 +6,9 @@ import pytest
 
 from pipeprof.report import charts, html
 from pipeprof.report.build import build
-from pipeprof.report.charts import flame, steps
+from pipeprof.report.charts import flame, operators, steps
 from pipeprof.report.stacks.folded import Stack
+from pipeprof.units import format_ratio
 
 MB, MIB = 1_000_000, 1 << 20
 STEP = {"step": 0, "kind_step": 0, "kind": "train", "start_ns": 0, "end_ns": 100 * MB}
@@ -112,6 +113,17 @@ def test_communication_is_taken_out_of_the_phases_so_that_a_step_keeps_its_heigh
     bars = {bar["phase"]: bar["high"] - bar["low"] for bar in steps.bars([row], found)}
     assert list(bars.values()) == [1, 2, 2, 5]  # waiting, behind the backward pass, both kinds of communication
     assert list(bars)[2:] == [name for name, _ in list(steps.COMMUNICATION.values())[:2]]
+
+
+def test_the_ring_has_the_share_of_each_type_and_one_part_for_the_rest():
+    rows = [{"type": f"T{place}", "self_ns": 100 - place} for place in range(operators.SLICES + 2)]
+    whole = sum(row["self_ns"] for row in rows)
+    ring = operators.slices(rows)
+    assert [part["label"].partition(" ")[0] for part in ring] == [*(f"T{n}" for n in range(operators.SLICES)), "2"]
+    assert ring[0]["label"] == f"T0 {format_ratio(100 / whole)}"
+    assert ring[-1]["share"] == pytest.approx((rows[-1]["self_ns"] + rows[-2]["self_ns"]) / whole, abs=1e-6)
+    assert sum(part["share"] for part in ring) == pytest.approx(1, abs=1e-5)
+    assert operators.slices([{"type": "Add", "self_ns": 0}]) == []
 
 
 def test_an_operator_without_a_time_is_no_bar_and_no_failure(make_run):

@@ -54,6 +54,19 @@ def test_every_phase_of_every_step_and_every_operator_of_the_pipeline_is_a_mark(
     assert page.locator(".chart[role=graphics-document][aria-label]").count() == 3
 
 
+def test_types_of_operators_are_bars_and_parts_of_a_ring_that_are_read_out(normal, show):
+    page = show(normal)
+    parts = page.locator("#chart-operators g.mark-arc.role-mark path")
+    types = marks(page, "chart-operators", "rect")[0]
+    assert parts.count() == types > 0
+    said = [parts.nth(place).get_attribute("aria-label") for place in range(types)]
+    legends = page.eval_on_selector_all(
+        "#chart-operators g.role-legend-label text", "all => all.map((t) => t.textContent)"
+    )
+    assert set(said) <= set(legends)
+    assert all(text.endswith("%") for text in said)
+
+
 def test_one_cell_for_each_step_of_each_rank(ranks, show):
     page = show(ranks)
     assert marks(page, "chart-ranks", "rect") == [20]

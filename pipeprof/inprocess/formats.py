@@ -1,0 +1,90 @@
+"""The files that a profile writes beside each of its runs: a format is what stands behind the run's name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeprof.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+MEMORY = "memory_flow.svg"
+_BLOCKS = 2000  # as many as the verb draws
+
+
+def chosen_formats(formats: str | Iterable[str]) -> tuple[str, ...]:
+    """The formats, each once, in the order given. Raises UsageError for one that is not written."""
+    wanted = (formats,) if isinstance(formats, str) else tuple(dict.fromkeys(formats))
+    for name in wanted:
+        if name not in FORMATS:
+            raise UsageError(f"unknown format `{name}`", did_you_mean(str(name), FORMATS))
+    return wanted
+
+
+def write_formats(run: Path, formats: Iterable[str]) -> list[Path]:
+    """Write each format of a run beside it, `RUN.FORMAT`; a file of that name is replaced.
+
+    Raises UsageError for one that cannot be written; those before it are there then.
+    """
+    written = []
+    for name in formats:
+        place = run.with_name(f"{run.name}.{name}")
+        FORMATS[name](run, place)
+        written.append(place)
+    return written
+
+
+def _timeline(run: Path, place: Path) -> None:
+    from pipeprof.inprocess.trace import write_trace  # noqa: PLC0415 - what writes is loaded when it is wanted
+
+    write_trace(run, place)
+
+
+def _memory(run: Path, place: Path) -> None:
+    from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
+    from pipeprof.report.memory import content, svg  # noqa: PLC0415
+    from pipeprof.report.output import write_text  # noqa: PLC0415
+
+    write_text(svg.chart_of(content.build(open_run(run), top=1, lifetimes=_BLOCKS)), place)
+
+
+def _report(form: Callable[[Any, dict[str, Any]], str]) -> Callable[[Path, Path], None]:
+    def write(run: Path, place: Path) -> None:
+        from pipeprof.read.spool.finish import open_run  # noqa: PLC0415
+        from pipeprof.report.build import build  # noqa: PLC0415
+        from pipeprof.report.output import write_text  # noqa: PLC0415
+
+        source = open_run(run)
+        write_text(form(source, build(source)), place)
+
+    return write
+
+
+def _html(source: Any, content: dict[str, Any]) -> str:
+    from pipeprof.report import html  # noqa: PLC0415
+
+    return html.of_run(source, content)
+
+
+def _json(_source: Any, content: dict[str, Any]) -> str:
+    from pipeprof.report import json_text  # noqa: PLC0415
+
+    return json_text.text(content)
+
+
+def _markdown(_source: Any, content: dict[str, Any]) -> str:
+    from pipeprof.report import markdown  # noqa: PLC0415
+
+    return markdown.text(content)
+
+
+FORMATS: dict[str, Callable[[Path, Path], None]] = {
+    "chrome_timeline.json": _timeline,
+    "chrome_timeline.json.gz": _timeline,
+    MEMORY: _memory,
+    "report.html": _report(_html),
+    "report.md": _report(_markdown),
+    "report.json": _report(_json),
+}
