@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Row = dict[str, Any]
+Question = tuple[str, dict[str, Any]]
 
 _TYPES = {"bigint": int, "integer": int, "double": float, "varchar": str, "boolean": bool}
 
@@ -50,6 +51,17 @@ class Answers:
         if self.find(name, params) != list(rows):
             del self._texts[place]
 
+    def questions(self) -> list[Question]:
+        """What is known, as query and parameters."""
+        return [(name, msgspec.json.decode(params)) for name, params in self._texts]
+
+    def join(self, parts: Sequence[Answers]) -> None:
+        """Take the answers of parts of a run, in their order, as those of the whole; none that a part does not have."""
+        held = [part._texts for part in parts]  # noqa: SLF001 - of the same class
+        for place in held[0]:
+            if all(place in one for one in held):
+                self._texts[place] = _in_order(place[0], [text for one in held for text in one[place]])
+
     def written(self) -> Iterator[tuple[str, str, int, str]]:
         """Query, parameters, place and text of all rows; place 0 says how many rows there are."""
         for (name, params), texts in sorted(self._texts.items()):
@@ -66,6 +78,19 @@ class Answers:
                 self._texts.setdefault((name, params), []).append(text)
         found = {question: self._texts.get(question, []) for question in numbers}
         self._texts = {place: texts for place, texts in found.items() if numbers[place] == str(len(texts))}
+
+
+def _in_order(name: str, texts: list[str]) -> list[str]:
+    """Rows of one part after the other in the order of the whole: by the columns up to the rank, if there is one."""
+    key = catalog.find(name).key
+    columns, decoder = _form(name)
+    places = [columns.index(column) for column in (key[: key.index("rank") + 1] if "rank" in key else key)]
+
+    def place_of(text: str) -> list[Any]:
+        row = decoder.decode(text)
+        return [row[place] for place in places]
+
+    return sorted(texts, key=place_of)
 
 
 def asked(params: Mapping[str, Any]) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from pipeprof.query.answers import Answers
     from pipeprof.query.header import Parameter, Query
+    from pipeprof.query.part import Part
     from pipeprof.record.run import Run
 
 MAX_THREADS = 8
@@ -71,17 +72,21 @@ class Engine:
     user's is asked on a connection of its own that can open no file at all.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, run: Run | None, *, files: bool = True) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, run: Run | None, *, files: bool = True, part: Part | None = None
+    ) -> None:
         self._connection = connection
         self._run = run
         self._files = files
+        self._part = part
         self._defined: set[str] = set()
         self._made: set[str] = set()  # tables
+        self._given: set[str] = set()  # views
         self.answers: Answers | None = None  # which `rows` need not ask for, or notes
 
     @classmethod
-    def open(cls, run: Run, *, lazily: bool = False, files: bool = True) -> Engine:
-        """Make the tables and views of a run readable; `lazily`, each table when it is first read.
+    def open(cls, run: Run, *, lazily: bool = False, files: bool = True, part: Part | None = None) -> Engine:
+        """Make the tables and views of a run readable; `lazily`, each table when it is first read. `part`: only that.
 
         Without `files` no file can be opened from SQL, for reading or for writing, whatever it says.
 
@@ -91,7 +96,7 @@ class Engine:
         stored = sum(path.stat().st_size for path in run.files("step")) if files else 0  # of the user's SQL: the least
         steps = run.manifest.tables.get("step", 0)
         connection = duckdb.connect(":memory:", config=_config(rows, stored, steps))
-        engine = cls(connection, run, files=files)
+        engine = cls(connection, run, files=files, part=part)
         try:
             if not lazily:
                 engine._make_tables(BY_NAME)
@@ -199,6 +204,17 @@ class Engine:
         self._connection.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM given')  # noqa: S608 - our name
         self._connection.unregister("given")
 
+    def give_views(self, tables: Mapping[str, pa.Table]) -> None:
+        """Let views hold these rows, which were made before, in place of those that they would make."""
+        for name, rows in tables.items():
+            self.give(name, rows)
+            self._given.add(name)
+
+    def view(self, name: str) -> pa.Table:
+        """All rows of a view, in no order."""
+        self._define([name])
+        return self._fetch(f'SELECT * FROM "{name}"', None)  # noqa: S608 - our name
+
     def take_step(self, step: int) -> None:
         """Let `op` hold what ran in one training step, counted from 0. Nothing may have been asked of it before."""
         self._make_tables({"op", "step"})
@@ -259,6 +275,8 @@ class Engine:
         waiting = list(reads)
         while waiting:
             name = waiting.pop()
+            if name in self._given:
+                continue
             if name in views and name not in needed:
                 needed.add(name)
                 waiting += views[name].reads
@@ -277,19 +295,20 @@ class Engine:
         """Make those tables that are not there yet."""
         if self._run is not None:
             missing = [table for table in TABLES if table.name in names and table.name not in self._made]
-            make_tables(self._connection, self._run, missing, files=self._files)
+            make_tables(self._connection, self._run, missing, files=self._files, part=self._part)
             self._made.update(names)
 
     def _create(self, name: str, view: Query, *, kept: bool) -> None:
         table = f"{name} kept"
-        if kept and table not in self._defined:
+        sql = view.sql if self._part is None else self._part.narrowed(name, view.sql)
+        if kept and sql == view.sql and table not in self._defined:
             if name in self._defined:
                 self._connection.execute(f'DROP VIEW "{name}"')
-            self._connection.execute(f'CREATE TABLE "{table}" AS {view.sql}')
+            self._connection.execute(f'CREATE TABLE "{table}" AS {sql}')
             self._connection.execute(f'ALTER TABLE "{table}" RENAME TO "{name}"')
             self._defined |= {name, table}
         elif name not in self._defined:
-            self._connection.execute(f'CREATE VIEW "{name}" AS {view.sql}')
+            self._connection.execute(f'CREATE VIEW "{name}" AS {sql}')
             self._defined.add(name)
 
     def _fetch(self, text: str, params: Mapping[str, Any] | None, *, own: bool = True) -> pa.Table:

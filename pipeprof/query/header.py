@@ -4,6 +4,7 @@
     --
     -- Reads: step_phase
     -- Kept: yes
+    -- Ranks: apart
     -- Takes:
     --   $skip_steps  bigint   steps left out at the start
     -- Gives, one row per (rep, rank), in that order:
@@ -12,7 +13,8 @@
 
 Fields are two or more spaces apart; a unit stands between type and description. A deeper line continues the
 description above it. `Takes:` is left out when there are no parameters, `, in that order` in a view. `Kept: yes` is
-for views that have few rows and are read often: an engine computes them once.
+for views that have few rows and are read often: an engine computes them once. `Ranks: apart` is for queries whose rows
+of a rank are made of this rank's alone: ranks can be asked one after the other.
 """
 
 from __future__ import annotations
@@ -58,8 +60,8 @@ class Query:
     """One .sql file.
 
     `name` is "family/file". `reads` are tables and views. `key` are the columns that tell the rows apart; the rows
-    come sorted by them when `ordered`. The rows of a `kept` view are computed once. `sql`
-    is the whole text, header included.
+    come sorted by them when `ordered`. The rows of a `kept` view are computed once. Those of an `apart` query are the
+    rows that it gives of each rank. `sql` is the whole text, header included.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Query:
     key: tuple[str, ...]
     ordered: bool
     kept: bool
+    apart: bool
     sql: str
     path: Path
 
@@ -97,11 +100,13 @@ class _Parser:
         gives_at = self._required_section("Gives")
         takes_at = self._section("Takes")
         kept_at = self._section("Kept")
-        starts = [at for at in (reads_at, kept_at, takes_at, gives_at) if at is not None]
+        apart_at = self._section("Ranks")
+        starts = [at for at in (reads_at, kept_at, apart_at, takes_at, gives_at) if at is not None]
         if starts != sorted(starts):
-            self._fail(gives_at, "found sections out of order, expected Reads, Kept, Takes, Gives")
-        if kept_at is not None and self.lines[kept_at] != "Kept: yes":
-            self._fail(kept_at, "expected `Kept: yes`")
+            self._fail(gives_at, "found sections out of order, expected Reads, Kept, Ranks, Takes, Gives")
+        for at, line in ((kept_at, "Kept: yes"), (apart_at, "Ranks: apart")):
+            if at is not None and self.lines[at] != line:
+                self._fail(at, f"expected `{line}`")
         gives = _GIVES.fullmatch(self.lines[gives_at])
         if gives is None:
             self._fail(gives_at, "expected `Gives, one row per (column, ...), in that order:`")
@@ -121,6 +126,7 @@ class _Parser:
             key=key,
             ordered=gives["ordered"] is not None,
             kept=kept_at is not None,
+            apart=apart_at is not None,
             sql=self.text,
             path=self.path,
         )

@@ -17,6 +17,7 @@ from pipeprof.record.text import reachable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipeprof.query.part import Part
     from pipeprof.record.run import Run
 
 READ_AHEAD = 1 << 21  # rows that Arrow reads before they are asked for: 16 batches of 2**17
@@ -29,13 +30,19 @@ MEMORY_BYTES = 1 << 20  # of Parquet: a table of at most so many is read once, f
 
 
 def make_tables(
-    connection: duckdb.DuckDBPyConnection, run: Run, tables: Sequence[Table] = TABLES, *, files: bool = True
+    connection: duckdb.DuckDBPyConnection,
+    run: Run,
+    tables: Sequence[Table] = TABLES,
+    *,
+    files: bool = True,
+    part: Part | None = None,
 ) -> None:
-    """Tables of the schema: empty, in memory when it is small, else a view of its files.
+    """Tables of the schema: empty, in memory when it is small, else a view of its files. `part`: its rows alone.
 
     Without `files`, of an Arrow dataset: DuckDB can read that when it may not open any file.
     """
-    stored_in = {table.name: run.files(table.name) for table in tables}
+    stored_in = {table.name: _stored(run, table.name, part) for table in tables}
+    where = part.of_tables if part else ""
     _refuse_many_rows(connection, run, stored_in)
     connection.execute(";".join(_empty_sql(table) for table in tables if not stored_in[table.name]))
     for table in tables:
@@ -45,16 +52,23 @@ def make_tables(
         if not files and not _are_small(paths):
             _make_arrow_view(connection, run, table, paths)
             continue
-        kind = "TABLE" if _are_small(paths) else "VIEW"
+        kind = "TABLE" if where or _are_small(paths) else "VIEW"
         source, keys = _source(paths), _keys_sql(paths)
         try:
-            connection.execute(f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, keys, table.column_names)}')
+            connection.execute(
+                f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, keys, table.column_names) + where}'
+            )
         except duckdb.BinderException:  # an older pipeprof wrote the files: they do not have all columns
             stored = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]  # noqa: S608
-            connection.execute(f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, keys, stored)}')
+            connection.execute(f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, keys, stored) + where}')
     for table in tables:
         if table.name in _ONCE and stored_in[table.name]:
             _refuse_again(connection, run, table.name)
+
+
+def _stored(run: Run, table: str, part: Part | None) -> list[Path]:
+    found = run.files(table)
+    return found if part is None else [path for path in found if part.has(path)]
 
 
 def _refuse_again(connection: duckdb.DuckDBPyConnection, run: Run, name: str) -> None:

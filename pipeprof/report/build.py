@@ -10,9 +10,11 @@ import msgspec
 from pipeprof.errors import PipeprofError, UsageError
 from pipeprof.query.answers import Answers
 from pipeprof.query.engine import Engine
+from pipeprof.query.part import Part
 from pipeprof.report import kept
 from pipeprof.report.account import account_of
 from pipeprof.report.answer import answer_of
+from pipeprof.report.by_parts import answered
 from pipeprof.report.diagnosis import complete_commands, diagnosis_of
 from pipeprof.report.one_step import operators_of
 from pipeprof.report.ranks import ranks_of
@@ -28,19 +30,22 @@ if TYPE_CHECKING:
 REPORT_VERSION = 1
 CURVE_POINTS = 1500
 MANY_STEPS = 100_000  # of all ranks: a report on fewer takes a few CPU seconds
+PARTED_STEPS = 1_000_000  # of all ranks: a report on them takes some 1 GiB, and as much again for each so many
 SINK_POINTS = 10  # rows of the table of queue depths over time
 _OF_THE_PIPELINE = ("rep", "rank", "pipeline_key", "pipeline_id", "role")
 
 
-def build(run: Run, *, top: int = 10, step: int | None = None, answers: Answers | None = None) -> dict[str, Any]:
+def build(
+    run: Run, *, top: int = 10, step: int | None = None, answers: Answers | None = None, part: Part | None = None
+) -> dict[str, Any]:
     """The report of a run. `top` bounds the slowest steps and the operator instances; `step`: a training step to show.
 
-    Tables are asked for what the answers kept with the run do not say, or those that are given.
+    Tables are asked for what the answers kept with the run do not say, or those that are given; `part`: only that.
 
     Raises UsageError for a step that no rank has.
     """
     answers = kept.stored(run) if answers is None else answers
-    with Engine.open(run, lazily=bool(answers)) as engine:
+    with Engine.open(run, lazily=bool(answers), part=part) as engine:
         engine.answers = answers
         waits = engine.rows("step/data_wait")
         account = account_of(engine)
@@ -116,12 +121,21 @@ def keep_answers(run: Run, answers: Answers | None = None) -> bool:
     try:
         if kept.stored(run) is None:
             if not answers:
-                answers = Answers(filling=True)
+                answers = _answers_of(run)
                 build(run, answers=answers)
             kept.put(run, answers)
     except (PipeprofError, OSError):
         return False
     return True
+
+
+def _answers_of(run: Run) -> Answers:
+    """What a report of a very large run asks, answered in parts; of another one nothing, for it is asked as a whole."""
+    found = Answers(filling=True)
+    if run.manifest.tables["step"] < PARTED_STEPS:
+        return found
+    build(run, answers=found, part=Part(ranks=(0, 1)))  # which tells the questions
+    return answered(run, found.questions())
 
 
 def _chosen(engine: Engine, step: int | None) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@
 -- the group that it names for their operator, when that is one only: events may carry its last digits.
 --
 -- Reads: collective, collective_cost, step, train_step
+-- Ranks: apart
 -- Takes:
 --   $top  bigint  how many of each rank
 -- Gives, one row per (rep, rank, place), in that order:

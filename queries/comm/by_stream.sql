@@ -1,6 +1,7 @@
 -- Communication of the training steps by stream.
 --
 -- Reads: collective, train_step
+-- Ranks: apart
 -- Gives, one row per (rep, rank, track), in that order:
 --   rep              bigint   repetition
 --   rank             bigint   process rank

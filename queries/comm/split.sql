@@ -5,6 +5,7 @@
 -- not. split: the profiler's own division, see step_split. A source has a row when it has the rank.
 --
 -- Reads: comm_part, rank_split, step_part
+-- Ranks: apart
 -- Gives, one row per (rep, rank, source), in that order:
 --   rep                  bigint   repetition
 --   rank                 bigint   process rank

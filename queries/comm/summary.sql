@@ -4,6 +4,7 @@
 -- event has one. Overlapping events of a kind count once in the tail.
 --
 -- Reads: collective, step
+-- Ranks: apart
 -- Gives, one row per (rep, rank, kind), in that order:
 --   rep              bigint   repetition
 --   rank             bigint   process rank

@@ -5,6 +5,7 @@
 -- and is left out then.
 --
 -- Reads: rank_link
+-- Ranks: apart
 -- Gives, one row per (rep, rank, transport), in that order:
 --   rep          bigint   repetition
 --   rank         bigint   process rank that recorded it

@@ -10,6 +10,7 @@
 -- root gets none.
 --
 -- Reads: pipeline_usage, queue_link, train_batch, train_pipeline
+-- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key, position), in that order:
 --   rep            bigint   repetition
 --   rank           bigint   process rank

@@ -6,6 +6,7 @@
 -- and finds each host busy; here the true values count.
 --
 -- Reads: cpu, step, train_batch
+-- Ranks: apart
 -- Gives, one row per (rep, rank, rule), in that order:
 --   rep      bigint   repetition
 --   rank     bigint   process rank

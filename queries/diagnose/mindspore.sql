@@ -7,6 +7,7 @@
 -- operator are there: then `missing` is null.
 --
 -- Reads: pipeline_usage, train_batch
+-- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep                     bigint   repetition
 --   rank                    bigint   process rank

@@ -4,6 +4,7 @@
 -- operators has no rows. See the view step_part for the parts.
 --
 -- Reads: step_part, train_step
+-- Ranks: apart
 -- Gives, one row per (rep, rank, part), in that order:
 --   rep              bigint   repetition
 --   rank             bigint   process rank

@@ -3,6 +3,7 @@
 -- Operators that run side by side have shares that may exceed 1 together.
 --
 -- Reads: op, op_info, step_part
+-- Ranks: apart
 -- Takes:
 --   $top  bigint  how many of each rank
 -- Gives, one row per (rep, rank, position), in that order:

@@ -3,6 +3,7 @@
 -- Batches after the first quarter count.
 --
 -- Reads: fetch, pipeline_window
+-- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key), in that order:
 --   rep                 bigint   repetition
 --   rank                bigint   process rank

@@ -5,6 +5,7 @@
 -- the steady state counts only where nothing else was.
 --
 -- Reads: fetch, load_op, load_service, op_service, pipeline, pipeline_op, pipeline_tree, pipeline_window
+-- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep             bigint   repetition
 --   rank            bigint   process rank

@@ -2,6 +2,7 @@
 -- busy. Processes that the same line made are one row.
 --
 -- Reads: cpu_use, phase_sample, process
+-- Ranks: apart
 -- Gives, one row per (rep, rank, phase, part, what, site, library, command), in that order:
 --   rep         bigint   repetition
 --   rank        bigint   process rank, whose view this is

@@ -1,6 +1,7 @@
 -- How busy the host was, and how many cores each kind of process used.
 --
 -- Reads: cpu
+-- Ranks: apart
 -- Gives, one row per (rep, rank, scope, name), in that order:
 --   rep              bigint   repetition
 --   rank             bigint   process rank

@@ -1,6 +1,7 @@
 -- Largest memory of the host, of each kind of process, and of the framework's pools.
 --
 -- Reads: memory
+-- Ranks: apart
 -- Gives, one row per (rep, rank, device, name), in that order:
 --   rep                   bigint   repetition
 --   rank                  bigint   process rank

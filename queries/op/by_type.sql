@@ -3,6 +3,7 @@
 -- Counts operators of training steps; of warm-up steps when no others were recorded.
 --
 -- Reads: train_op
+-- Ranks: apart
 -- Gives, one row per (rep, rank, position), in that order:
 --   rep               bigint   repetition
 --   rank              bigint   process rank

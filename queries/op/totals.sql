@@ -4,6 +4,7 @@
 -- added up over devices: AI Core, AI CPU and host run side by side.
 --
 -- Reads: op, op_info, op_total
+-- Ranks: apart
 -- Takes:
 --   $group_by  varchar  name | type
 --   $top       bigint   how many of each rank and device

@@ -1,6 +1,7 @@
 -- Who hands on to whom in each dataset graph.
 --
 -- Reads: pipeline_edge
+-- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_id, producer_id, consumer_id), in that order:
 --   rep          bigint  repetition
 --   rank         bigint  process rank

@@ -4,6 +4,7 @@
 -- the diagnosis, to which the timed calls of its Python add what the samples miss; elsewhere that of the samples.
 --
 -- Reads: load_cpu, pipeline_load, pipeline_tree
+-- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep           bigint   repetition
 --   rank          bigint   process rank

@@ -1,6 +1,7 @@
 -- Data sink mode: depth of the queues on the host and on the device over time, in equal parts of a rank's batches.
 --
 -- Reads: fetch
+-- Ranks: apart
 -- Takes:
 --   $points  bigint  parts that the batches of each side are divided into; fewer where there are fewer batches
 -- Gives, one row per (rep, rank, side, part), in that order:

@@ -1,6 +1,7 @@
 -- The operators of each dataset pipeline, once per key.
 --
 -- Reads: pipeline_tree
+-- Ranks: apart
 -- Gives, one row per (rep, rank, pipeline_key, op_id), in that order:
 --   rep             bigint   repetition
 --   rank            bigint   process rank

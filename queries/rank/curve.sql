@@ -3,7 +3,7 @@
 --
 -- With more steps than points, a point stands for several steps in a row, by their mean on each rank.
 --
--- Reads: rank_phase
+-- Reads: phase_turn, rank_phase
 -- Takes:
 --   $points  bigint  most points
 -- Gives, one row per (rep, peers, phase, point), in that order:
@@ -18,26 +18,11 @@
 --   min_ns          double   ns    of the fastest rank
 --   max_ns          double   ns    of the slowest rank
 --   slowest_rank    bigint   that rank; of equals the lowest
-WITH step_number AS (
-  SELECT
-    rep, peers, position
-  FROM rank_phase
-  GROUP BY ALL
-),
-
-turned AS (
-  SELECT
-    *,
-    row_number() OVER (PARTITION BY rep, peers ORDER BY position ASC) - 1 AS turn,
-    count(*) OVER (PARTITION BY rep, peers) AS turns
-  FROM step_number
-),
-
-pointed AS (
+WITH pointed AS (
   SELECT
     *,
     CASE WHEN turns <= $points THEN turn ELSE CAST(floor(turn * $points / nullif(turns, 0)) AS BIGINT) END AS point
-  FROM turned
+  FROM phase_turn
 ),
 
 rank_mean AS (

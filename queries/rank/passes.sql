@@ -1,6 +1,7 @@
 -- Ranks that recorded whole passes: microbatches forward or backward through the part of the model that a rank holds.
 --
 -- Reads: op_info
+-- Ranks: apart
 -- Gives, one row per (rep, rank), in that order:
 --   rep    bigint   repetition
 --   rank   bigint   process rank

@@ -3,7 +3,7 @@
 -- Differences are taken within a step, against the median of the other ranks, so that what all have in common cancels
 -- and one odd rank does not make the others look odd. Steps that at least half of the ranks have count.
 --
--- Reads: rank_phase
+-- Reads: phase_middle, rank_phase
 -- Gives, one row per (rep, peers, rank, phase), in that order:
 --   rep            bigint   repetition
 --   peers          bigint   group of ranks that are compared, see rank_peer
@@ -25,39 +25,9 @@
 --   held_up        bigint   steps in which the difference is over a tenth of the step
 --   episodes       bigint   runs of such steps
 --   held_up_ns     double   ns    its sum in those steps
-WITH group_size AS (
-  SELECT
-    rep, peers,
-    count(DISTINCT rank) AS ranks
-  FROM rank_phase
-  GROUP BY ALL
-),
-
-met AS (
-  SELECT
-    rep, peers, position, phase,
-    count(*) AS met,
-    list_sort(list(phase_ns)) AS sorted_ns
-  FROM rank_phase
-  GROUP BY ALL
-),
-
--- The three values among which the median of the others lies, whichever rank is left out.
-middle AS (
-  SELECT
-    rep, peers, met.position, met.phase, group_size.ranks,
-    met.met % 2 = 0 AS is_even,
-    met.sorted_ns[met.met // 2] AS first_ns,
-    met.sorted_ns[met.met // 2 + 1] AS second_ns,
-    met.sorted_ns[met.met // 2 + 2] AS third_ns
-  FROM met
-  INNER JOIN group_size USING (rep, peers)
-  WHERE met.met > 1 AND 2 * met.met >= group_size.ranks
-),
-
--- Of an even number of ranks the others have one middle value, of an odd number two. Of equal ranks it is all the same
--- which is left out.
-compared AS (
+WITH compared AS (
+  -- Of an even number of ranks the others have one middle value, of an odd number two. Of equal ranks it is all the
+  -- same which is left out.
   SELECT
     rep, peers, rank_phase.rank, position, rank_phase.source, phase, middle.ranks, rank_phase.phase_ns,
     rank_phase.step_ns,
@@ -71,7 +41,7 @@ compared AS (
       END
     ) / 2 AS diff_ns
   FROM rank_phase
-  INNER JOIN middle USING (rep, peers, position, phase)
+  INNER JOIN phase_middle AS middle USING (rep, peers, position, phase)
 ),
 
 -- Lists in the order of the steps take a third of the time that windows over all rows do.

@@ -1,6 +1,7 @@
 -- The whole run of each rank in parts that exclude each other and add up to its wall time.
 --
 -- Reads: run_part
+-- Ranks: apart
 -- Gives, one row per (rep, rank, part, detail, cause), in that order:
 --   rep       bigint   repetition
 --   rank      bigint   process rank

@@ -3,6 +3,7 @@
 -- Steps whose time counts, warm-up left out.
 --
 -- Reads: cpu_room, cpu_use, memory_level, stage, train_step
+-- Ranks: apart
 -- Takes:
 --   $blocks  bigint  blocks
 -- Gives, one row per (rep, rank, block), in that order:

@@ -1,6 +1,7 @@
 -- Share of the training time that the loop spent waiting for its next batch.
 --
 -- Reads: train_step
+-- Ranks: apart
 -- Gives, one row per (rep, rank), in that order:
 --   rep                   bigint   repetition
 --   rank                  bigint   process rank

@@ -4,6 +4,7 @@
 -- where operators were seen: shares of different phases need not add up to 1.
 --
 -- Reads: train_phase
+-- Ranks: apart
 -- Gives, one row per (rep, rank, phase), in that order:
 --   rep          bigint   repetition
 --   rank         bigint   process rank

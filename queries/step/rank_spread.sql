@@ -2,7 +2,7 @@
 --
 -- A rank that others wait for has long phases of its own, while the step of all ranks is equally long.
 --
--- Reads: train_phase, train_step
+-- Reads: rank_median
 -- Gives, one row per (rep, phase), in that order:
 --   rep                bigint   repetition
 --   phase              varchar  compute | data_wait | forward_backward | step | tail | whole
@@ -12,34 +12,12 @@
 --   fastest_rank       bigint   smallest median; of equals the lowest rank
 --   fastest_median_ns  double   ns  its median
 --   spread_ratio       double   1..  slowest / fastest median; null when the fastest is 0
-WITH sample AS (
-  SELECT
-    rep, rank, phase, total_ns
-  FROM train_phase
-  UNION ALL
-  SELECT
-    rep, rank,
-    'step' AS phase,
-    dur_ns AS total_ns
-  FROM train_step
-  WHERE timed
-),
-
-middle AS (
-  SELECT
-    rep, rank, phase,
-    median(total_ns) AS median_ns
-  FROM sample
-  WHERE total_ns IS NOT NULL
-  GROUP BY ALL
-),
-
-ranked AS (
+WITH ranked AS (
   SELECT
     rep, rank, phase, median_ns,
     row_number() OVER (PARTITION BY rep, phase ORDER BY median_ns DESC, rank ASC) AS from_slowest,
     row_number() OVER (PARTITION BY rep, phase ORDER BY median_ns ASC, rank ASC) AS from_fastest
-  FROM middle
+  FROM rank_median
 )
 
 SELECT

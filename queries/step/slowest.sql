@@ -1,6 +1,7 @@
 -- The slowest training steps of each rank.
 --
 -- Reads: train_step
+-- Ranks: apart
 -- Takes:
 --   $top  bigint  how many of each rank
 -- Gives, one row per (rep, rank, position), in that order:

@@ -5,6 +5,7 @@
 -- pipeline stages, bubble that waiting; preparing is host time before the first device task, outside the others.
 --
 -- Reads: rank_split
+-- Ranks: apart
 -- Gives, one row per (rep, rank), in that order:
 --   rep               bigint   repetition
 --   rank              bigint   process rank

@@ -3,6 +3,7 @@
 -- Times count outside op windows, where nothing inflates them; when every step of the kind is in a window, all count.
 --
 -- Reads: step
+-- Ranks: apart
 -- Gives, one row per (rep, rank, kind), in that order:
 --   rep           bigint   repetition
 --   rank          bigint   process rank

@@ -4,6 +4,7 @@
 -- it, so its time is not all its own: without the call, the next one that waits takes part of it.
 --
 -- Reads: sync, train_step
+-- Ranks: apart
 -- Gives, one row per (rep, rank, position), in that order:
 --   rep       bigint   repetition
 --   rank      bigint   process rank

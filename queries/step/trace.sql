@@ -6,6 +6,7 @@
 -- fetched batches whole.
 --
 -- Reads: step, train_step
+-- Ranks: apart
 -- Gives, one row per (rep, rank, position), in that order:
 --   rep           bigint   repetition
 --   rank          bigint   process rank

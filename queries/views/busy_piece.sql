@@ -2,7 +2,7 @@
 --
 -- A step counts when an operator of the device began in it and in no later one; without any such step there is one row.
 --
--- Reads: busy_span, train_step
+-- Reads: busy_span, op, train_step
 -- Gives, one row per (rep, rank, device, start_ns):
 --   rep        bigint   repetition
 --   rank       bigint   process rank
@@ -16,6 +16,7 @@ WITH begun AS (
     end_ns - dur_ns AS start_ns,
     end_ns
   FROM train_step
+  SEMI JOIN op USING (rep, rank)
   QUALIFY row_number() OVER (PARTITION BY rep, rank, end_ns - dur_ns ORDER BY end_ns DESC, kind_step ASC) = 1
 ),
 

@@ -18,7 +18,7 @@ from pipeprof.read.spool.finish import open_run
 from pipeprof.record import checksums, compact
 from pipeprof.record.run import load
 from pipeprof.report import build as report
-from pipeprof.report import kept
+from pipeprof.report import by_parts, kept
 from pipeprof.report.build import build, keep_answers
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
@@ -75,6 +75,36 @@ def test_a_report_from_the_answers_is_equal_to_one_from_the_tables(run, monkeypa
     assert msgspec.json.encode(found) == msgspec.json.encode(expected)  # 5 is not 5.0
     assert expected["steps"]["summary"]
     assert name != "many-ranks" or [one["rank"] for one in expected["ranks"]["straggler"]["found"]] == [3]
+
+
+@pytest.mark.parametrize("name", ["2.10-ranks", "many-ranks", "long"])
+def test_answers_of_parts_of_a_run_are_those_of_the_whole(run, monkeypatch, name):
+    found = run(name)
+    whole = Answers(filling=True)
+    expected = build(found, answers=whole)
+    monkeypatch.setattr(report, "PARTED_STEPS", 1)
+    monkeypatch.setattr(by_parts, "RANK_ROWS", 200)
+    monkeypatch.setattr(by_parts, "STEP_ROWS", 50)
+    parted = report._answers_of(found)
+    assert len(parted) > 40
+    assert len(parted) < len(whole)
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "_asked", refuse(Engine._asked, ("rank/phase_diff", "rank/curve", "step/variation")))
+        assert build(found, answers=parted) == expected
+    assert list(parted.written()) == list(whole.written())
+
+
+def refuse(ask, names):
+    """Asking, but for these queries."""
+    return lambda engine, name, params: pytest.fail(f"{name} was asked") if name in names else ask(engine, name, params)
+
+
+def test_steps_are_parted_where_a_point_of_the_curve_ends_for_all_ranks():
+    turns = [{"rep": 0, "peers": 0, "position": turn, "turn": turn, "turns": 6} for turn in range(6)]
+    later = [{"rep": 0, "peers": 1, "position": turn + 1, "turn": turn, "turns": 6} for turn in range(6)]
+    assert by_parts._ends_of_points(pa.Table.from_pylist(turns), 3) == [1, 3, 5]
+    assert by_parts._ends_of_points(pa.Table.from_pylist(turns), 6) == [0, 1, 2, 3, 4, 5]
+    assert by_parts._ends_of_points(pa.Table.from_pylist(turns + later), 3) == []
 
 
 def test_what_they_do_not_say_is_asked_of_the_tables(run):
