@@ -19,7 +19,7 @@ from pipeprof.query.process_memory import at_most
 from pipeprof.query.tables import absolute, damaged, make_tables, quoted
 from pipeprof.query.time_limit import in_time
 from pipeprof.record import limits
-from pipeprof.record.schema import BY_NAME, TABLES
+from pipeprof.record.schema import BY_NAME, PARTITIONS, TABLES
 from pipeprof.record.text import reachable
 
 if TYPE_CHECKING:
@@ -71,19 +71,28 @@ class Engine:
     user's is asked on a connection of its own that can open no file at all.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, run: Run | None, *, files: bool = True) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        run: Run | None,
+        *,
+        files: bool = True,
+        only: tuple[int, int] | None = None,
+    ) -> None:
         self._connection = connection
         self._run = run
         self._files = files
+        self._only = only
         self._defined: set[str] = set()
         self._made: set[str] = set()  # tables
         self.answers: Answers | None = None  # which `rows` need not ask for, or notes
 
     @classmethod
-    def open(cls, run: Run, *, lazily: bool = False, files: bool = True) -> Engine:
+    def open(cls, run: Run, *, lazily: bool = False, files: bool = True, only: tuple[int, int] | None = None) -> Engine:
         """Make the tables and views of a run readable; `lazily`, each table when it is first read.
 
-        Without `files` no file can be opened from SQL, for reading or for writing, whatever it says.
+        Without `files` no file can be opened from SQL, for reading or for writing, whatever it says. `only` the rows
+        of one (rep, rank) are there, as if no other had been recorded.
 
         Raises RunError, naming the file, when one of its Parquet files is damaged; lazily, what reads it does.
         """
@@ -91,7 +100,7 @@ class Engine:
         stored = sum(path.stat().st_size for path in run.files("step")) if files else 0  # of the user's SQL: the least
         steps = run.manifest.tables.get("step", 0)
         connection = duckdb.connect(":memory:", config=_config(rows, stored, steps))
-        engine = cls(connection, run, files=files)
+        engine = cls(connection, run, files=files, only=only)
         try:
             if not lazily:
                 engine._make_tables(BY_NAME)
@@ -138,12 +147,13 @@ class Engine:
 
     def rows(self, name: str, **params: Any) -> list[dict[str, Any]]:
         """As `ask`, one dict per row, without the time that it takes to import Arrow."""
-        known = None if self.answers is None else self.answers.find(name, params)
+        asked = params if self._only is None else params | dict(zip(PARTITIONS, self._only, strict=True))
+        known = None if self.answers is None else self.answers.find(name, asked)
         if known is not None:
             return known
         found = self._asked(name, params)
         if self.answers is not None:
-            self.answers.note(name, params, found)
+            self.answers.note(name, asked, found)
         return found
 
     def _asked(self, name: str, params: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -277,7 +287,7 @@ class Engine:
         """Make those tables that are not there yet."""
         if self._run is not None:
             missing = [table for table in TABLES if table.name in names and table.name not in self._made]
-            make_tables(self._connection, self._run, missing, files=self._files)
+            make_tables(self._connection, self._run, missing, files=self._files, only=self._only)
             self._made.update(names)
 
     def _create(self, name: str, view: Query, *, kept: bool) -> None:

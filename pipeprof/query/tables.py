@@ -29,13 +29,19 @@ MEMORY_BYTES = 1 << 20  # of Parquet: a table of at most so many is read once, f
 
 
 def make_tables(
-    connection: duckdb.DuckDBPyConnection, run: Run, tables: Sequence[Table] = TABLES, *, files: bool = True
+    connection: duckdb.DuckDBPyConnection,
+    run: Run,
+    tables: Sequence[Table] = TABLES,
+    *,
+    files: bool = True,
+    only: tuple[int, int] | None = None,
 ) -> None:
     """Tables of the schema: empty, in memory when it is small, else a view of its files.
 
-    Without `files`, of an Arrow dataset: DuckDB can read that when it may not open any file.
+    Without `files`, of an Arrow dataset: DuckDB can read that when it may not open any file. `only` the rows of one
+    (rep, rank).
     """
-    stored_in = {table.name: run.files(table.name) for table in tables}
+    stored_in = {table.name: _files(run, table.name, only) for table in tables}
     _refuse_many_rows(connection, run, stored_in)
     connection.execute(";".join(_empty_sql(table) for table in tables if not stored_in[table.name]))
     for table in tables:
@@ -46,7 +52,7 @@ def make_tables(
             _make_arrow_view(connection, run, table, paths)
             continue
         kind = "TABLE" if _are_small(paths) else "VIEW"
-        source, keys = _source(paths), _keys_sql(paths)
+        source, keys = _source(paths, only), _keys_sql(paths)
         try:
             connection.execute(f'CREATE {kind} "{table.name}" AS {_table_sql(table, source, keys, table.column_names)}')
         except duckdb.BinderException:  # an older pipeprof wrote the files: they do not have all columns
@@ -142,9 +148,16 @@ def _empty_sql(table: Table) -> str:
     return f'CREATE TABLE "{table.name}" ({", ".join(columns)})'
 
 
-def _source(files: Sequence[Path]) -> str:
+def _files(run: Run, table: str, only: tuple[int, int] | None) -> list[Path]:
+    return run.files(table) if only is None else [share.path for share in run.shares(table, *only)]
+
+
+def _source(files: Sequence[Path], only: tuple[int, int] | None) -> str:
     names = ", ".join(quoted(reachable(absolute(path))) for path in files)
-    return f"read_parquet([{names}], filename = true, hive_partitioning = false, union_by_name = true)"
+    found = f"read_parquet([{names}], filename = true, hive_partitioning = false, union_by_name = true)"
+    if only is None or not any(is_compact(path) for path in files):  # its files are those of the rank
+        return found
+    return f"{found} WHERE rep = {only[0]} AND rank = {only[1]}"
 
 
 def _keys_sql(files: Sequence[Path]) -> list[str]:

@@ -18,7 +18,7 @@ from pipeprof.read.spool.finish import open_run
 from pipeprof.record import checksums, compact
 from pipeprof.record.run import load
 from pipeprof.report import build as report
-from pipeprof.report import kept
+from pipeprof.report import html, kept
 from pipeprof.report.build import build, keep_answers
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
@@ -62,6 +62,14 @@ def by_answers(run, monkeypatch):
         return build(run)
 
 
+def page(run, content, monkeypatch):
+    """The page, and which tables were asked for it."""
+    asked, ask = [], Engine._asked
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "_asked", lambda engine, name, params: asked.append(name) or ask(engine, name, params))
+        return html.of_run(run, content), asked
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_report_from_the_answers_is_equal_to_one_from_the_tables(run, monkeypatch, name):
     found = run(name)
@@ -75,6 +83,20 @@ def test_a_report_from_the_answers_is_equal_to_one_from_the_tables(run, monkeypa
     assert msgspec.json.encode(found) == msgspec.json.encode(expected)  # 5 is not 5.0
     assert expected["steps"]["summary"]
     assert name != "many-ranks" or [one["rank"] for one in expected["ranks"]["straggler"]["found"]] == [3]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_so_is_a_page_whose_charts_ask_nothing_but_stacks(run, monkeypatch, name):
+    found = run(name)
+    found.manifest.state = "complete"
+    found.save()
+    content = by_tables(found)
+    expected, asked = page(found, content, monkeypatch)
+    assert "step/trace_curve" in asked
+    assert keep_answers(found)
+    found, asked = page(load(found.path), content, monkeypatch)
+    assert found == expected
+    assert {one.partition("/")[0] for one in asked} <= {"stack", "timeline"}
 
 
 def test_what_they_do_not_say_is_asked_of_the_tables(run):
