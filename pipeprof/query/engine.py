@@ -86,9 +86,10 @@ class Engine:
 
     @classmethod
     def open(cls, run: Run, *, lazily: bool = False, files: bool = True, part: Part | None = None) -> Engine:
-        """Make the tables and views of a run readable; `lazily`, each table when it is first read. `part`: only that.
+        """Make the tables and views of a run readable; `lazily`, each table when it is first read.
 
-        Without `files` no file can be opened from SQL, for reading or for writing, whatever it says.
+        Without `files` no file can be opened from SQL, for reading or for writing, whatever it says. With
+        a `part` its rows are there, as if no others had been recorded.
 
         Raises RunError, naming the file, when one of its Parquet files is damaged; lazily, what reads it does.
         """
@@ -143,12 +144,13 @@ class Engine:
 
     def rows(self, name: str, **params: Any) -> list[dict[str, Any]]:
         """As `ask`, one dict per row, without the time that it takes to import Arrow."""
-        known = None if self.answers is None else self.answers.find(name, params)
+        asked = params if self._part is None else params | self._part.key
+        known = None if self.answers is None else self.answers.find(name, asked)
         if known is not None:
             return known
         found = self._asked(name, params)
         if self.answers is not None:
-            self.answers.note(name, params, found)
+            self.answers.note(name, asked, found)
         return found
 
     def _asked(self, name: str, params: Mapping[str, Any]) -> list[dict[str, Any]]:

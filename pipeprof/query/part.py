@@ -18,17 +18,37 @@ class Part(NamedTuple):
 
     ranks: tuple[int, int] | None = None
     steps: tuple[int, int] | None = None
+    rep: int | None = None  # one repetition of the ranks, else all
+
+    @classmethod
+    def of_rank(cls, rep: int, rank: int) -> Part:
+        """One rank in one repetition."""
+        return cls(ranks=(rank, rank), rep=rep)
 
     def has(self, path: Path) -> bool:
         """Whether a file of a table can hold rows of it."""
         if self.ranks is None or is_compact(path):
             return True
-        return self.ranks[0] <= int(path.parts[-2].partition("=")[2]) <= self.ranks[1]
+        rep, rank = (int(part.partition("=")[2]) for part in path.parts[-3:-1])
+        return self.rep in (None, rep) and self.ranks[0] <= rank <= self.ranks[1]
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether tables are read once into memory. One rank may have millions of rows, and is asked little."""
+        return self.ranks is not None and self.rep is None
+
+    @property
+    def key(self) -> dict[str, int]:
+        """What tells answers about it from those about all of the run, in a report of which both are part."""
+        return {} if self.rep is None or self.ranks is None else {"rep": self.rep, "rank": self.ranks[0]}
 
     @property
     def of_tables(self) -> str:
         """What SQL adds to the rows of a table."""
-        return "" if self.ranks is None else " WHERE rank BETWEEN {} AND {}".format(*self.ranks)
+        if self.ranks is None:
+            return ""
+        of_rep = "" if self.rep is None else f" AND rep = {self.rep}"
+        return " WHERE rank BETWEEN {} AND {}".format(*self.ranks) + of_rep
 
     def narrowed(self, view: str, sql: str) -> str:
         """The text of a view, of which only the steps of the part are looked at."""

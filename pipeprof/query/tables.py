@@ -52,7 +52,7 @@ def make_tables(
         if not files and not _are_small(paths):
             _make_arrow_view(connection, run, table, paths)
             continue
-        kind = "TABLE" if where or _are_small(paths) else "VIEW"
+        kind = "TABLE" if (part and part.is_copied) or _are_small(paths) else "VIEW"
         source, keys = _source(paths), _keys_sql(paths)
         try:
             connection.execute(

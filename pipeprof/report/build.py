@@ -111,10 +111,12 @@ def build(
 
 
 def keep_answers(run: Run, answers: Answers | None = None) -> bool:
-    """Write what a report asks of a complete run with many steps into it, if it is not there; whether it is there now.
+    """Write what the page of a complete run with many steps asks into it, if it is not there; whether it is there now.
 
     `answers`: what they are, where that is known. A run that cannot be asked, or may not be written to, is left alone.
     """
+    from pipeprof.report.charts.facts import facts_of  # noqa: PLC0415 - of many modules, for a page alone
+
     manifest = run.manifest
     if manifest.parts is None or manifest.state != "complete" or manifest.tables.get("step", 0) < MANY_STEPS:
         return False
@@ -122,7 +124,7 @@ def keep_answers(run: Run, answers: Answers | None = None) -> bool:
         if kept.stored(run) is None:
             if not answers:
                 answers = _answers_of(run)
-                build(run, answers=answers)
+                facts_of(run, build(run, answers=answers), answers)
             kept.put(run, answers)
     except (PipeprofError, OSError):
         return False

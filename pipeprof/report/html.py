@@ -12,6 +12,7 @@ from pipeprof.report.answer.screen import labelled
 from pipeprof.report.answer.shape import capital
 from pipeprof.report.charts import INSTALL, can_draw, charts_of
 from pipeprof.report.charts.script import bundle, figure
+from pipeprof.report.kept import stored
 from pipeprof.report.page import CHARTS, page
 from pipeprof.report.section_html import STYLE, section_lines
 from pipeprof.report.sections import sections
@@ -61,7 +62,7 @@ def of_run(run: Run, content: dict[str, Any]) -> str:
     """The page with the charts of a run; without their extra it says how to install them."""
     if not can_draw():
         return text(content, note=f"The charts are left out: install them with `{INSTALL}`.")
-    charts = charts_of(run, content)
+    charts = charts_of(run, content, stored(run))
     return text(content, charts, "" if charts else "Nothing was measured that a chart could show.")
 
 

@@ -2,7 +2,8 @@
 
 python tests/benchmarks/page_cost.py --steps 100000 --ranks 64
 
-The page is made in a process of its own and loaded in Chromium. `--keep FOLDER` keeps the run and its page there.
+The page is made in a process of its own, from the tables and from the answers that are kept with a long run (`pipeprof compact` writes
+them here), and loaded in Chromium. `--compacted` leaves the first out, `--keep FOLDER` keeps the run and its page there.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _write_samples(run, rank, end, samples):
 
 def cost(*words):
     """CPU seconds, and peak MiB, of a pipeprof command."""
-    child = subprocess.Popen([sys.executable, "-m", "pipeprof", *map(str, words)])
+    child = subprocess.Popen([sys.executable, "-m", "pipeprof", *map(str, words)], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
@@ -91,9 +92,10 @@ def cost(*words):
 
 
 def load(page, times=5):
-    """Seconds until all charts of a page are drawn, in Chromium: the least of several loads."""
+    """Seconds until a page is first painted, and until all its charts are drawn, in Chromium: each the least of several loads."""
     from playwright.sync_api import sync_playwright
 
+    painted = "performance.getEntriesByName('first-contentful-paint')[0].startTime / 1000"
     drawn = "[...document.querySelectorAll('.chart')].every((one) => one.dataset.drawn)"
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
@@ -103,10 +105,10 @@ def load(page, times=5):
             began = time.monotonic()
             tab.goto(page.as_uri())
             tab.wait_for_function(drawn)
-            found.append(time.monotonic() - began)
+            found.append((tab.evaluate(painted), time.monotonic() - began))
             tab.close()
         browser.close()
-    return min(found)
+    return tuple(map(min, zip(*found, strict=True)))
 
 
 def main():
@@ -114,6 +116,7 @@ def main():
     asked = argparse.ArgumentParser()
     asked.add_argument("--steps", type=int, default=100_000)
     asked.add_argument("--ranks", type=int, default=64)
+    asked.add_argument("--compacted", action="store_true")
     asked.add_argument("--keep", type=Path)
     given = asked.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -121,10 +124,17 @@ def main():
         run, page = folder / "run", folder / "page.html"
         if not run.exists():
             make_run(run, given.steps, given.ranks)
-        for what, words in (("report", ()), ("page", ("--format", "html", "-o", page))):
-            seconds, mib = cost("report", run, *words)
-            print(f"{what}: {seconds:.1f} CPU s, {mib:.0f} MiB at most")
-        print(f"{page.stat().st_size / 1e6:.2f} MB, drawn after {load(page):.2f} s")
+        made = ("report", run, "--format", "html", "--force", "-o", page)
+        for what, words in (
+            *(() if given.compacted else (("page from the tables", made),)),
+            ("compaction", ("compact", run)),
+            ("report, compacted", ("report", run)),
+            ("page, compacted", made),
+        ):
+            seconds, mib = cost(*words)
+            print(f"{what}: {seconds:.1f} CPU s, {mib:.0f} MiB at most", flush=True)
+        painted, drawn = load(page)
+        print(f"{page.stat().st_size / 1e6:.2f} MB, painted after {painted:.2f} s, charts drawn after {drawn:.2f} s")
 
 
 if __name__ == "__main__":

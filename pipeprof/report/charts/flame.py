@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ROW_HEIGHT, DEEPEST, MOST = 18, 40, 1500
 LEAST = 0.001  # of the whole: what is narrower is not drawn
-MOST_EXECUTIONS = 3_000_000  # more take long to be put in chains
+MOST_EXECUTIONS = 3_000_000  # of a rank: more take long to be put in chains
 WAYS = {
     "stack": "the lines of code that called the operators",
     "call": "the operators that called others",
@@ -33,7 +33,7 @@ _SHOWN = "isValid(frame.left) ? [frame.left[0], frame.right[0]] : [0, 1]"
 
 def chart(run: Run, rep: int, rank: int) -> Chart:
     """The stacks of one rank by host time, or by device time where there is no other."""
-    if run.manifest.tables.get("op", 0) > MOST_EXECUTIONS:
+    if run.manifest.tables.get("op", 0) > MOST_EXECUTIONS * max(1, sum(len(one.ranks) for one in run.manifest.reps)):
         return Chart("chart-flame", _TITLE, f"There are too many executions for a page: see `{_VERB}`.")
     way, found, weight = _found(run, rep, rank)
     if len(found) < 2 or all(len(one.frames) == 1 for one in found):
@@ -59,7 +59,7 @@ def chart(run: Run, rep: int, rank: int) -> Chart:
 def _found(run: Run, rep: int, rank: int) -> tuple[str, Sequence[Stack], str]:
     for weight in ("host", "device"):
         try:
-            way, profiles = stacks(run, Question(weight=weight))
+            way, profiles = stacks(run, Question(weight=weight, only=(rep, rank)))
         except PipeprofError:  # nothing of this weight, or a damaged chain: the report says what of
             continue
         if (rep, rank) in profiles:

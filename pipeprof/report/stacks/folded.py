@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pipeprof import escape
 from pipeprof.errors import RunError, UsageError
 from pipeprof.query.engine import Engine
+from pipeprof.query.part import Part
 from pipeprof.report.stacks.calls import Steps, call_stacks
 from pipeprof.report.timeline.clock import no_such_steps, stored_ranks
 
@@ -39,13 +40,14 @@ class Question(NamedTuple):
     """What is drawn. `way`: stack (source locations), call (operators that call operators), scope (modules of the net).
 
     `depth` keeps that many innermost frames of the source location (None: all), as `group_by_stack_n` does. `steps`
-    is from the first up to, and without, the second; None: everything.
+    is from the first up to, and without, the second; None: everything. `only` the stacks of one (rep, rank).
     """
 
     way: str | None = None
     weight: str = "host"
     depth: int | None = None
     steps: tuple[int | None, int | None] | None = None
+    only: tuple[int, int] | None = None
 
 
 Profiles = dict[tuple[int, int], list[Stack]]
@@ -60,7 +62,7 @@ def stacks(run: Run, question: Question) -> tuple[str, Profiles]:
     """
     first, last = question.steps or (None, None)
     steps = Steps(-1 if question.steps is None else first or 0, _LAST if last is None else last - 1)
-    way = question.way or _best(run)
+    way = question.way or _best(run, question.only)
     if question.depth is not None and way != "stack":
         raise UsageError(
             f"--depth keeps frames of source locations, and these stacks are by {way}", "leave --depth out"
@@ -74,13 +76,13 @@ def stacks(run: Run, question: Question) -> tuple[str, Profiles]:
 
 
 def _by_call(run: Run, question: Question, steps: Steps) -> Iterator[_Found]:
-    for rep, rank in stored_ranks(run, ("op",)):
+    for rep, rank in [question.only] if question.only else stored_ranks(run, ("op",)):
         for frames, weight in call_stacks(run, rep, rank, question.weight, steps):
             yield (rep, rank), frames, weight
 
 
 def _by_location(run: Run, way: str, question: Question, steps: Steps) -> list[_Found]:
-    with Engine.open(run, lazily=True) as engine:
+    with Engine.open(run, lazily=True, part=question.only and Part.of_rank(*question.only)) as engine:
         frames = _Frames(engine.rows("stack/frames"), question.depth) if way == "stack" else None
         rows = engine.rows("stack/by_location", first_step=steps.first, last_step=steps.last)
     column = COLUMNS[question.weight]
@@ -158,9 +160,9 @@ def _path(row: dict[str, Any], frames: _Frames | None) -> tuple[str, ...]:
     return (*frames.of((row["rep"], row["rank"]), row["stack_id"]), row["name"])
 
 
-def _best(run: Run) -> str:
+def _best(run: Run, only: tuple[int, int] | None) -> str:
     """The first of WAYS that the run has."""
-    with Engine.open(run, lazily=True) as engine:
+    with Engine.open(run, lazily=True, part=only and Part.of_rank(*only)) as engine:
         rows = engine.rows("stack/coverage")
     if any(row["located"] for row in rows):
         return "stack"
@@ -169,8 +171,10 @@ def _best(run: Run) -> str:
 
 def _check_steps(run: Run, steps: Steps) -> None:
     """Raise UsageError when the run has none of these steps."""
+    if steps.first < 0:
+        return
     with Engine.open(run, lazily=True) as engine:
-        if steps.first >= 0 and not engine.rows("timeline/step_window", first=steps.first, last=steps.last):
+        if not engine.rows("timeline/step_window", first=steps.first, last=steps.last):
             raise no_such_steps(engine)
 
 

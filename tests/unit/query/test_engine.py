@@ -7,7 +7,10 @@ import pytest
 from pipeprof.errors import QueryError, RunError
 from pipeprof.query import engine as engine_room
 from pipeprof.query.engine import Engine
-from pipeprof.record.run import Run
+from pipeprof.query.part import Part
+from pipeprof.record.checksums import seal
+from pipeprof.record.compact import compact
+from pipeprof.record.run import Run, load
 
 STEPS = [
     {"step": 0, "kind": "train", "start_ns": 0, "end_ns": 10, "in_window": False},
@@ -293,6 +296,20 @@ def test_a_relative_path_and_a_link_will_do(run, tmp_path, monkeypatch):
             monkeypatch.chdir("/")
             assert len(engine.rows("step/slowest", top=1)) == 2
         monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_of_one_rank_nothing_else_is_there(run, compacted):
+    if compacted:
+        run.manifest.state = "complete"
+        seal(run)
+        run.save()
+        compact(run.path, lambda _text: None)
+    found = load(run.path)
+    with Engine.open(found, lazily=True, part=Part.of_rank(2, 3)) as engine:
+        assert [(row["rank"], row["dur_ns"]) for row in engine.rows("step/slowest", top=9)] == [(3, 10)]
+    with Engine.open(found, part=Part.of_rank(0, 3)) as engine:
+        assert engine.rows("step/slowest", top=9) == []
 
 
 def test_several_engines_stand_side_by_side(make_run):

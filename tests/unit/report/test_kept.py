@@ -18,7 +18,7 @@ from pipeprof.read.spool.finish import open_run
 from pipeprof.record import checksums, compact
 from pipeprof.record.run import load
 from pipeprof.report import build as report
-from pipeprof.report import by_parts, kept
+from pipeprof.report import by_parts, html, kept
 from pipeprof.report.build import build, keep_answers
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
@@ -60,6 +60,14 @@ def by_answers(run, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Engine, "_asked", lambda _engine, name, _params: pytest.fail(f"{name} was asked"))
         return build(run)
+
+
+def page(run, content, monkeypatch):
+    """The page, and which tables were asked for it."""
+    asked, ask = [], Engine._asked
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "_asked", lambda engine, name, params: asked.append(name) or ask(engine, name, params))
+        return html.of_run(run, content), asked
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -105,6 +113,20 @@ def test_steps_are_parted_where_a_point_of_the_curve_ends_for_all_ranks():
     assert by_parts._ends_of_points(pa.Table.from_pylist(turns), 3) == [1, 3, 5]
     assert by_parts._ends_of_points(pa.Table.from_pylist(turns), 6) == [0, 1, 2, 3, 4, 5]
     assert by_parts._ends_of_points(pa.Table.from_pylist(turns + later), 3) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_so_is_a_page_whose_charts_ask_nothing_but_stacks(run, monkeypatch, name):
+    found = run(name)
+    found.manifest.state = "complete"
+    found.save()
+    content = by_tables(found)
+    expected, asked = page(found, content, monkeypatch)
+    assert "step/trace_curve" in asked
+    assert keep_answers(found)
+    found, asked = page(load(found.path), content, monkeypatch)
+    assert found == expected
+    assert {one.partition("/")[0] for one in asked} <= {"stack", "timeline"}
 
 
 def test_what_they_do_not_say_is_asked_of_the_tables(run):

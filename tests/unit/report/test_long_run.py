@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from pipeprof.query.engine import Engine
 from pipeprof.record.run import load
 from pipeprof.report import charts, html
 from pipeprof.report.build import build
 from pipeprof.report.charts import samples, steps
+from pipeprof.report.sections.block import focus_of
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 import page_cost
@@ -67,6 +69,18 @@ def test_a_cell_of_the_heat_map_has_the_longest_of_its_steps(made):
     assert (longest["rank"], longest["longest step"]) == (1, 900)
     assert longest["first"] <= int(STEPS * page_cost.LONG_STEP) < longest["last"]
     assert "A cell stands for up to 30 steps in a row." in drawn["chart-ranks"].caption
+
+
+def test_of_other_ranks_only_what_is_drawn_of_all_is_read(made, monkeypatch):
+    run, content, drawn = made
+    whole, asked = Engine.open, []
+    monkeypatch.setattr(
+        Engine, "open", lambda *args, **how: asked.append((how.get("only"), engine := whole(*args, **how))) or engine
+    )
+    again = charts.charts_of(run, content)
+    assert [chart.spec for chart in again if chart.drawn] == [chart.spec for chart in drawn.values() if chart.drawn]
+    assert [only for only, _ in asked].count(None) == 1
+    assert {only for only, _ in asked} == {None, focus_of(content)}
 
 
 def test_the_page_is_small(made):
