@@ -79,8 +79,8 @@ def answer(content: dict[str, Any], form: str, output: Path | None = None) -> No
 
 def show(content: dict[str, Any], form: str, output: Path | None = None) -> None:
     """Print a comparison in one of the formats, or write it to a file."""
+    from pipeprof.report import json_text
     from pipeprof.report.compare import html as compare_html
-    from pipeprof.report.compare import json as compare_json
     from pipeprof.report.compare import junit as compare_junit
     from pipeprof.report.compare import markdown as compare_markdown
     from pipeprof.report.compare import terminal as compare_terminal
@@ -90,7 +90,7 @@ def show(content: dict[str, Any], form: str, output: Path | None = None) -> None
         compare_terminal.show(content)
         return
     texts: dict[str, Callable[[Any], str]] = {
-        "terminal": compare_terminal.text, "json": compare_json.text, "markdown": compare_markdown.text,
+        "terminal": compare_terminal.text, "json": json_text.text, "markdown": compare_markdown.text,
         "junit": compare_junit.text, "html": compare_html.text,
     }  # fmt: skip
     write_text(texts[form](content), output)

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pipeprof.errors import RunError
 from pipeprof.record import checksums, limits, lock, store
 from pipeprof.record.launcher import being_recorded
+from pipeprof.record.plain_file import sync
 from pipeprof.record.run import COMPACT, Share, is_compact, load
 from pipeprof.record.schema import BY_NAME, PARTITIONS, TABLES
 from pipeprof.record.text import reachable
@@ -118,9 +119,9 @@ def _write(run: Run, table: str, pieces: Iterable[pa.Table]) -> None:
                 writer.write_table(data, row_group_size=store.ROWS_PER_GROUP)
                 rows += data.num_rows
         _refuse_other_number(run, table, rows, temporary.stat().st_size)
-        _synced(temporary)
+        sync(temporary)
         temporary.replace(folder / COMPACT)
-        _synced(folder)
+        sync(folder)
     except OSError as error:
         raise RunError(
             f"cannot write `{folder / COMPACT}`: {error.strerror or error}",
@@ -208,11 +209,3 @@ def _remove_recorded(run: Run) -> None:
             for folder in {path.parent.parent for path in run.partitions(table.name)}:
                 with contextlib.suppress(OSError):
                     shutil.rmtree(folder)
-
-
-def _synced(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -14,7 +14,7 @@ import shutil
 from typing import TYPE_CHECKING, Protocol
 
 from pipeprof.errors import RunError, UsageError
-from pipeprof.record.plain_file import read_file
+from pipeprof.record.plain_file import read_file, sync
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -127,7 +127,7 @@ class LocalPlace:
             if final.exists():
                 final.rename(previous)
             fresh.rename(final)
-            _sync(final.parent)
+            sync(final.parent)
             shutil.rmtree(previous, ignore_errors=True)
         except OSError as error:
             shutil.rmtree(fresh, ignore_errors=True)
@@ -236,11 +236,3 @@ def _write(path: Path, data: bytes) -> None:
 
 def _whole_lines(data: bytes) -> bytes:
     return data if not data or data.endswith(b"\n") else data + b"\n"
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -15,7 +15,7 @@ from pipeprof.record.schema import BY_NAME, PARTITIONS
 from pipeprof.record.text import printable_all, reachable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from pipeprof.record.run import Run
@@ -43,15 +43,6 @@ def write(run: Run, table: str, rep: int, rank: int, rows: Iterable[Sequence[Any
     if not columns:
         return 0
     return write_arrow(run, table, rep, rank, arrow(table, columns), part)
-
-
-def write_columns(run: Run, table: str, rep: int, rank: int, columns: Mapping[str, Sequence[Any]]) -> int:
-    """As `write`, from one sequence per column."""
-    schema = BY_NAME[table]
-    ordered = [columns[name] for name in schema.column_names]
-    if not ordered or not len(ordered[0]):
-        return 0
-    return write_arrow(run, table, rep, rank, arrow(table, ordered))
 
 
 def write_arrow(run: Run, table: str, rep: int, rank: int, data: pa.Table, part: int = 0) -> int:

@@ -42,8 +42,8 @@ def show(run: Run, query: str | None, form: str, *, asking: AbstractContextManag
     """
     with Engine.open(run, lazily=True) as engine:
         with asking or nullcontext():
-            found = engine.sql(query or CONTENTS)
-        show_rows(found, form)
+            data = engine.sql(query or CONTENTS)
+        show_rows(data, form)
 
 
 def show_rows(data: pa.Table, form: str) -> None:

@@ -63,12 +63,12 @@ def draw(block: Block, width: int, shows_all: str = SHOWS_ALL) -> Drawn:
         _Column(shown(title), [shown(row[index]) for row in block.rows], index in block.right)
         for index, title in enumerate(block.head)
     ]
-    kept = _shown(columns, block.spare, width)
-    if len(kept) < len(columns) and (len(kept) < FEWEST or len(block.rows) == 1):
+    columns_shown = _shown(columns, block.spare, width)
+    if len(columns_shown) < len(columns) and (len(columns_shown) < FEWEST or len(block.rows) == 1):
         return Drawn([], list(_lists(columns, width)))
-    widths, gap = _widths([columns[index] for index in kept], width)
-    head, body = _table([columns[index] for index in kept], widths, " " * gap)
-    left_out = [column.title for index, column in enumerate(columns) if index not in kept]
+    widths, gap = _widths([columns[index] for index in columns_shown], width)
+    head, body = _table([columns[index] for index in columns_shown], widths, " " * gap)
+    left_out = [column.title for index, column in enumerate(columns) if index not in columns_shown]
     return Drawn(head, body + ([_left_out(left_out, shows_all, width)] if left_out else []))
 
 

@@ -54,8 +54,8 @@ def _report(console: Console, content: dict[str, Any], *, full: bool, names: Col
         _print(console, chosen(content, names) if names else sections(content))
 
 
-def _print(console: Console, found: Iterable[Section]) -> None:
-    for section in found:
+def _print(console: Console, parts: Iterable[Section]) -> None:
+    for section in parts:
         console.print()
         print_section(console, section)
     console.print()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     Row = Mapping[str, Any]
 
@@ -93,8 +93,3 @@ def of_queues(row: Row) -> Iterator[dict[str, Any]]:
 def operator(row: Row) -> dict[str, Any]:
     """What names an operator."""
     return {name: row[name] for name in ("op_id", "op_type", "name")}
-
-
-def stage_rows(rows: Sequence[Row], op_id: int) -> Row | None:
-    """The row of one operator."""
-    return next((row for row in rows if row["op_id"] == op_id), None)

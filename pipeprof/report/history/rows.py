@@ -24,12 +24,12 @@ MOST_DIFFERENCES = 3
 
 def only(content: Row, names: Sequence[str]) -> Row:
     """The series of these metrics; all for none. Raises UsageError for a name that there is not."""
-    known = sorted({one["metric"] for one in content["series"]})
+    measured = sorted({one["metric"] for one in content["series"]})
     for name in names:
-        if name not in known:
-            raise UsageError(f"no metric `{name}` was measured", did_you_mean(name, known))
-    kept = [one for one in content["series"] if not names or one["metric"] in names]
-    return content | {"series": kept}
+        if name not in measured:
+            raise UsageError(f"no metric `{name}` was measured", did_you_mean(name, measured))
+    chosen = [one for one in content["series"] if not names or one["metric"] in names]
+    return content | {"series": chosen}
 
 
 def document(content: Row) -> Document:
@@ -60,10 +60,10 @@ def _row(one: Row) -> list[str]:
     points, changes = one["points"], one["changes"]
     first = changes[0]["before"] if changes else one["median"]
     last = changes[-1]["after"] if changes else one["median"]
-    told = str(len(changes)) if one["enough"] else "too few"
+    count = str(len(changes)) if one["enough"] else "too few"
     return [
         name_of(one), one["machine"], str(len(points)), _day(points[0]["at"]), _day(points[-1]["at"]),
-        value(one, first), value(one, last), told,
+        value(one, first), value(one, last), count,
     ]  # fmt: skip
 
 
@@ -74,8 +74,8 @@ def _day(at: str | None) -> str:
 
 def _changes(content: Row) -> Iterator[tuple[str, list[str]]]:
     """Each change as a sentence and the lines below it, the latest first."""
-    found = [(change, one) for one in content["series"] for change in one["changes"]]
-    for change, one in sorted(found, key=lambda pair: pair[0]["at"] or "", reverse=True):
+    pairs = [(change, one) for one in content["series"] for change in one["changes"]]
+    for change, one in sorted(pairs, key=lambda pair: pair[0]["at"] or "", reverse=True):
         because = f", {change['because']}" if change["because"] else ""
         levels = f"{value(one, change['before'])} -> {value(one, change['after'])}"
         several = len({other["workload"] for other in content["series"]}) > 1
@@ -83,48 +83,48 @@ def _changes(content: Row) -> Iterator[tuple[str, list[str]]]:
         yield f"{of}{name_of(one)} {format_change(change['ratio'])} ({levels}){because}", list(_range(change["range"]))
 
 
-def _range(found: Row) -> Iterator[str]:
-    if found["good"] is None or found["bad"] is None:
-        yield f"between {found['good_at'] or 'the first measurement'} and {found['bad_at']}; the commits are not known"
+def _range(span: Row) -> Iterator[str]:
+    if span["good"] is None or span["bad"] is None:
+        yield f"between {span['good_at'] or 'the first measurement'} and {span['bad_at']}; the commits are not known"
         return
-    good, bad = found["good"][:SHORT], found["bad"][:SHORT]
-    if found["same_revision"]:
+    good, bad = span["good"][:SHORT], span["bad"][:SHORT]
+    if span["same_revision"]:
         yield f"{bad} was measured on both sides: no commit, but the data, the machine or its load changed"
         return
-    if found["commits"] is None:
-        yield f"after {good} ({_day(found['good_at'])}), at latest {bad} ({_day(found['bad_at'])})"
+    if span["commits"] is None:
+        yield f"after {good} ({_day(span['good_at'])}), at latest {bad} ({_day(span['bad_at'])})"
         return
-    if found["count"] == 0:
+    if span["count"] == 0:
         yield f"after {good}, at latest {bad}: no commit lies between them, was the branch changed?"
         return
-    yield f"{format_count(found['count'], 'commit')} after {good} up to {bad}:"
-    for commit in found["commits"][:MOST_COMMITS]:
+    yield f"{format_count(span['count'], 'commit')} after {good} up to {bad}:"
+    for commit in span["commits"][:MOST_COMMITS]:
         yield f"  {commit['revision'][:SHORT]} {commit['subject']}"
-    if found["count"] > MOST_COMMITS:
-        yield f"  and {found['count'] - MOST_COMMITS} more"
-    if found["count"] > 1:
+    if span["count"] > MOST_COMMITS:
+        yield f"  and {span['count'] - MOST_COMMITS} more"
+    if span["count"] > 1:
         yield f"pipeprof bisect {good} {bad} -- COMMAND finds the one"
 
 
 def _notes(content: Row) -> list[str]:
     """What else to know: where conditions changed, series that are too short, runs that could not be read."""
-    found = [_conditions(one) for one in content["conditions"]]
+    sentences = [_conditions(one) for one in content["conditions"]]
     if any(not one["enough"] for one in content["series"]):
-        found.append("changes are looked for in series of 10 measurements and more")
+        sentences.append("changes are looked for in series of 10 measurements and more")
     elif not any(one["changes"] for one in content["series"]):
-        found.append("no change of level was found")
-    return found + [f"left out: `{one['path']}`: {one['problem']}" for one in content["left_out"]]
+        sentences.append("no change of level was found")
+    return sentences + [f"left out: `{one['path']}`: {one['problem']}" for one in content["left_out"]]
 
 
 def _conditions(one: Row) -> str:
-    told = [
-        f"{field['name']} ({_known(field['base'])}, now {_known(field['new'])})"
+    fields = [
+        f"{field['name']} ({_or_unknown(field['base'])}, now {_or_unknown(field['new'])})"
         for field in one["differences"][:MOST_DIFFERENCES]
     ]
     more = len(one["differences"]) - MOST_DIFFERENCES
-    what = ": " + ", ".join(told) + (f" and {more} more" if more > 0 else "") if told else ""
+    what = ": " + ", ".join(fields) + (f" and {more} more" if more > 0 else "") if fields else ""
     return f"{_day(one['at'])}: another machine or other versions, so another series{what}"
 
 
-def _known(told: object) -> object:
-    return "not known" if told is None else told
+def _or_unknown(condition: object) -> object:
+    return "not known" if condition is None else condition

@@ -67,7 +67,7 @@ def sections(content: dict[str, Any]) -> list[Section]:
 def chosen(content: dict[str, Any], names: Collection[str]) -> list[Section]:
     """The sections of these names that have something to say, in the report's order."""
     focus = focus_of(content)
-    found = []
+    chosen_sections = []
     said: set[str] = set()
     for name in NAMES:
         if name in names:
@@ -75,17 +75,17 @@ def chosen(content: dict[str, Any], names: Collection[str]) -> list[Section]:
             section.name = name
             section.strong = _new(section.strong, said)
             section.notes = _new(section.notes, said)
-            found.append(section)
-    return [section for section in found if section.says_something]
+            chosen_sections.append(section)
+    return [section for section in chosen_sections if section.says_something]
 
 
 def _new(sentences: list[str], said: set[str]) -> list[str]:
-    kept = []
+    new = []
     for sentence in sentences:
         if sentence not in said:
             said.add(sentence)
-            kept.append(sentence)
-    return kept
+            new.append(sentence)
+    return new
 
 
 def first_lines(content: dict[str, Any]) -> list[str]:

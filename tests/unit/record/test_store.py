@@ -60,17 +60,7 @@ def test_too_few_columns_are_refused(run):
 
 def test_no_rows_make_no_file(run):
     assert store.write(run, "step", 0, 0, []) == 0
-    assert store.write_columns(run, "step", 0, 0, {name: [] for name in BY_NAME["step"].column_names}) == 0
     assert list(run.path.iterdir()) == []
-
-
-def test_columns_and_rows_make_the_same_file(run):
-    rows = [row("queue"), row("queue")]
-    store.write(run, "queue", 0, 0, rows)
-    names = BY_NAME["queue"].column_names
-    store.write_columns(run, "queue", 0, 1, {name: [one[index] for one in rows] for index, name in enumerate(names)})
-    first, second = run.files("queue")
-    assert first.read_bytes() == second.read_bytes()
 
 
 def cut_off(_data, path, **_how):

@@ -11,9 +11,9 @@ from hostile import NAMES, check_html
 
 from pipeprof.experiment.compare import compare_places
 from pipeprof.record.run import Rep
+from pipeprof.report import json_text
 from pipeprof.report.charts import comparison as charts
 from pipeprof.report.compare import html as compare_html
-from pipeprof.report.compare import json as compare_json
 from pipeprof.report.compare.content import read
 
 MS = 1_000_000
@@ -174,8 +174,8 @@ def test_what_is_not_known_is_said():
 
 
 def test_a_saved_comparison_gives_the_same_page(compared):
-    saved = read(compare_json.text(compared).encode(), "compare.json")
-    assert compare_html.text(saved) == compare_html.text(json.loads(compare_json.text(compared)))
+    saved = read(json_text.text(compared).encode(), "compare.json")
+    assert compare_html.text(saved) == compare_html.text(json.loads(json_text.text(compared)))
 
 
 def test_without_the_extra_the_page_has_the_same_tables(compared, monkeypatch):
