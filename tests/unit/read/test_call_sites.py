@@ -102,6 +102,16 @@ def test_an_operator_that_two_graphs_have_from_different_lines_has_none_of_them(
     assert CallSites(process(folder=tmp_path), []).of(placed(name)) == [()]
 
 
+def test_the_site_of_a_module_of_mindspore_is_the_line_of_the_program_that_calls_it():
+    out = RankRows(0, 0, 0)
+    layer, stem = "mindspore/nn/layer/conv.py(373): Conv2d.construct", "mindspore/nn/layer/container.py(9): C.construct"
+    for frames in ((layer, stem, "n.py(7): Net.construct", "t.py(9): main"), (layer,)):
+        out.stack_id(frames)
+    columns = BY_NAME["stack"].column_names
+    rows = [dict(zip(columns, row, strict=True)) for row in out.rows["stack"]]
+    assert [row["site"] for row in rows] == ["t.py(9): main", *["n.py(7): Net.construct"] * 3, None]
+
+
 def test_calls_of_cells_become_spans_in_the_cells_around_them():
     out = RankRows(0, 0, 100)
     kinds = [["Net", -1, "n.py(2): Net.construct"], ["fc-Dense", 0, ""], ["act-ReLU", 1, "m.py(5): ReLU.construct"]]
