@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from pipeprof.record.settings_file import Settings
 
 # Options of `collect` that are written into the manifest.
-KEPT_OPTIONS = ("ops", "queue_interval", "host_interval", "service", "memory", "fp_point", "bp_point", "keep_spool")
+KEPT_OPTIONS = (
+    "ops",
+    "queue_interval",
+    "host_interval",
+    "service",
+    "memory",
+    "graph_lines",
+    "fp_point",
+    "bp_point",
+    "keep_spool",
+)
 
 NO_FILE = ""  # --live alone
 
@@ -68,6 +78,9 @@ NO_FILE = ""  # --live alone
     default=True,
     show_default=True,
     help="Sample the memory pool in windows of --ops.",
+)
+@click.option(
+    "--graph-lines", is_flag=True, help="Also the lines that operators of graphs come from; compiling takes longer."
 )
 @click.option(
     "--fp-point", metavar="OP", help="Full name of the first operator of the forward pass (or variable FP_POINT)."
@@ -131,7 +144,13 @@ def collect(
     if live == NO_FILE:
         say(f"pipeprof: to watch it: pipeprof top {shlex.quote(str(run.path))}")
     probe = ProbeOptions(
-        options["queue_interval"], options["ops"], schedule, options["service"], options["memory"], kept.get("override")
+        options["queue_interval"],
+        options["ops"],
+        schedule,
+        options["service"],
+        options["memory"],
+        kept.get("override"),
+        graph_lines=options["graph_lines"],
     )
 
     def started(rep: int) -> None:

@@ -49,6 +49,7 @@ class ProbeOptions:
     `override`: settings of dataset operators (probe/override.py). `cached`: iterators that hand out one batch for
     ever (probe/cached.py). `slow_down`: every step takes that share longer (probe/slow.py). `run_id`: whose record
     it is. `digest`: of so many first batches the fingerprints are kept (probe/digest.py).
+    `graph_lines`: which lines operators of graphs come from (probe/graphs.py).
     """
 
     queue_interval_ms: int = 100
@@ -61,6 +62,7 @@ class ProbeOptions:
     slow_down: float | None = None
     run_id: str | None = None
     digest: int = 0
+    graph_lines: bool = False
 
 
 @dataclass(frozen=True)

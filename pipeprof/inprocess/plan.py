@@ -44,6 +44,7 @@ def plan_of(
         "memory": memory,
         "service": pipeline,
         "stacks": stacks,
+        "graph_lines": stacks,
         "shapes": shapes,
         "queue_interval_ms": queue_interval_ms if pipeline else 0,
     }

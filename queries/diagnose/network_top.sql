@@ -57,7 +57,7 @@ SELECT
   ranked.seen_steps, whole.steps, ranked.self_ns,
   ranked.self_ns / nullif(whole.steps, 0) AS per_step_ns,
   ranked.self_ns / nullif(whole.step_ns, 0) AS share,
-  coalesce(stack.site, stack.frame) AS site
+  if(starts_with(stack.frame, 'mindspore/'), stack.site, stack.frame) AS site
 FROM ranked
 INNER JOIN whole USING (rep, rank)
 LEFT JOIN op_info USING (rep, rank, op_id)

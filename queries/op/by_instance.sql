@@ -76,7 +76,7 @@ SELECT
   CAST(summed.running_ns AS BIGINT) AS cumulative_ns,
   summed.running_ns / nullif(summed.all_ns, 0) AS cumulative_share,
   summed.flops, summed.bytes,
-  regexp_replace(coalesce(stack.site, stack.frame), '\((\d+)\): .*$', ':\1') AS site
+  regexp_replace(if(starts_with(stack.frame, 'mindspore/'), stack.site, stack.frame), '\((\d+)\): .*$', ':\1') AS site
 FROM summed
 LEFT JOIN op_info USING (rep, rank, op_id)
 LEFT JOIN stack ON op_info.rep = stack.rep AND op_info.rank = stack.rank AND op_info.stack_id = stack.stack_id

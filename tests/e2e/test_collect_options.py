@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
+from pathlib import Path
+
 import pytest
 
 pytestmark = pytest.mark.mindspore
@@ -27,11 +31,25 @@ def test_schedule_records_exactly_its_steps(recorded, style):
 
 
 def test_every_step_has_its_operators_with_ops_all(recorded, style):
-    recording = recorded("loops.py", style, options=("--ops", "all"))
+    recording = recorded("loops.py", style, options=("--ops", "all", "--graph-lines"))
     counts = recording.sql("SELECT step, count(*) AS n FROM op WHERE step IS NOT NULL GROUP BY step ORDER BY step")
     assert [row["step"] for row in counts] == [row["step"] for row in recording.training()]
     assert len({row["n"] for row in counts[1:]}) == 1, counts
     assert not recording.sql("SELECT * FROM op WHERE step IS NULL")
+
+
+def test_operators_of_a_graph_have_the_lines_that_lead_to_them(recorded):
+    recording = recorded("loops.py", "train_one_step_cell_in_graph_mode", options=("--ops", "all", "--graph-lines"))
+    names = "SELECT name, frame FROM op_info JOIN stack USING (rep, rank, stack_id) WHERE type = 'MatMul'"
+    frames = {row["name"]: row["frame"] for row in recording.sql(names)}
+    assert any(name.startswith("Gradients/") for name in frames)
+    (package,) = importlib.util.find_spec("mindspore").submodule_search_locations
+    source = Path(package, "nn", "layer", "basic.py").read_text(encoding="utf-8").splitlines()
+    for frame in frames.values():
+        place = re.fullmatch(r"mindspore/nn/layer/basic.py\((\d+)\): Dense.construct", frame)
+        assert place is not None, frame
+        assert "self.matmul(" in source[int(place[1]) - 1]
+    assert not list(recording.path.rglob("graph-dump"))
 
 
 def test_no_operators_with_ops_off(recorded):

@@ -1,14 +1,56 @@
 """Graphs that were compiled, as MindSpore itself describes them: types, shapes and attributes of their operators."""
 
+import glob
 import os
+import shutil
 
-from . import cells, recorder
+from . import cells, recorder, where
 
 MOST = 64  # graphs of one process
 MOST_CELLS = 5_000  # of one graph
 LARGEST = 32 << 20  # bytes of one
 
-_count, _named = [0], [0]
+# What MindSpore writes of the graph behind one pass says which lines each operator comes from.
+DUMP = {"MS_DEV_SAVE_GRAPHS": "1", "MS_DEV_DUMP_IR_PASSES": "validate"}
+_PLACE = "MS_DEV_SAVE_GRAPHS_PATH"
+
+_count, _named, _lined = [0], [0], [0]
+
+
+class Lines:
+    """Around a compilation: leaves in the spool which lines operators come from, where that was asked for."""
+
+    def __enter__(self):
+        rec = recorder.REC
+        self.folder = None
+        if rec.options.get("graph_lines") and DUMP.keys().isdisjoint(os.environ) and _lined[0] < MOST:
+            rec.open()
+            self.folder = os.path.join(rec.folder, "graph-dump")
+            os.environ.update(DUMP)
+            os.environ[_PLACE] = self.folder
+
+    def __exit__(self, *_):
+        if self.folder is None:
+            return
+        for name in (*DUMP, _PLACE):
+            os.environ.pop(name, None)
+        try:
+            for path in sorted(glob.glob(os.path.join(self.folder, "**", "*_validate_*.ir"), recursive=True)):
+                _lined[0] += 1
+                _keep_lines(path, os.path.join(recorder.REC.folder, "graph-%d.lines" % _lined[0]))
+            shutil.rmtree(self.folder, ignore_errors=True)
+        except Exception:
+            recorder.REC.failed("graph_lines")
+
+
+def _keep_lines(source, place):
+    """Of a dump only names and places, those of MindSpore's files from its package on."""
+    ours = b"# In file " + os.path.dirname(where.package_folder()).encode() + b"/"
+    with open(source, "rb") as file, open(place + ".part", "xb") as kept:
+        for line in map(bytes.lstrip, file):
+            if line.startswith((b"# Fullname", b"# Corresponding", b"# In file")):
+                kept.write(line.replace(ours + b"mindspore/", b"# In file mindspore/"))
+    os.rename(place + ".part", place)
 
 
 def keep(executor, compiled):

@@ -292,7 +292,8 @@ def _install_compile(executor, cache):
             return original(self, *args, **kwargs)
         known = len(cache) if cache is not None else 0
         begin = recorder.now()
-        result = original(self, *args, **kwargs)
+        with graphs.Lines():
+            result = original(self, *args, **kwargs)
         fresh = len(cache) > known if cache is not None else isinstance(result, tuple) and result[-1] is True
         if fresh:
             try:

@@ -10,6 +10,9 @@ from bisect import bisect_right
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.read.spool.graph_lines import load_lines
+from pipeprof.read.spool.lines import Notes
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -28,7 +31,8 @@ def by_line(process: Process) -> list[tuple[int, int]]:
 class CallSites:
     """The frames of the k-th execution of each type in a step, for steps that launch as many of the type.
 
-    An operator of a graph has those of the cells in its name, each with the line at which its `construct` begins.
+    An operator of a graph has the lines that lead to it, where they were recorded; else those of the cells in its name,
+    each with the line at which its `construct` begins.
     """
 
     def __init__(self, process: Process, led: Sequence[Execution]) -> None:
@@ -36,6 +40,7 @@ class CallSites:
         self._launched: dict[int, Frames] = {}  # by the start of an execution within a step that ran line by line
         self._modules = [_Modules(event) for event in process.all("modules")]
         self._scopes: dict[str, Frames] = {}
+        self._graphs = _of_graphs(process)
         for event in process.all("lines"):
             begins = [int(begin) for begin, _ in event["rows"]]
             for execution in sorted(led, key=lambda item: item.start_ns):
@@ -59,6 +64,7 @@ class CallSites:
             cells = self._of_scope(name.rpartition("/")[0])
             apart = "/" in name and len(set(sites)) > 1
             launched = () if apart else self._launched.get(item.execution.start_ns, ())
+            cells = self._graphs.get(item.name) or cells
             found.append(cells or (sites[seen[item.step, name]] if fits else launched))
             seen[item.step, name] += 1
         return found
@@ -71,6 +77,17 @@ class CallSites:
             frames = {frames for depth, frames in found if depth == best}
             self._scopes[scope] = frames.pop() if len(frames) == 1 else ()
         return self._scopes.get(scope, ())
+
+
+def _of_graphs(process: Process) -> dict[str, Frames]:
+    """Frames of operators of graphs, where lines were asked for; functions have the names of the cells they begin."""
+    frames = [frame for event in process.all("modules") for frame in (event["frame"], *dict(event["cells"]).values())]
+    names = {place: name for place, _, name in (frame.rpartition(": ") for frame in frames)}
+    notes = Notes()
+    found = load_lines(process.folder, notes, names)
+    for note in notes.damage:
+        process.damaged(note)
+    return found
 
 
 class _Modules:

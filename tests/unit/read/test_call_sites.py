@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from pathlib import Path
 
 from pipeprof.read.mindspore_ops import Execution
 from pipeprof.read.spool.call_sites import CallSites, by_line
@@ -20,8 +20,8 @@ NETWORK = {"e": "modules", "t": 1, "frame": "", "cells": [["network", ""], ["net
 OTHER = {"e": "modules", "t": 2, "frame": "o.py(1): Other.construct", "cells": []}
 
 
-def process(*events):
-    return Process(SimpleNamespace(), {}, [], list(events))
+def process(*events, folder=Path("no-such-spool")):
+    return Process(folder, {}, [], list(events))
 
 
 def placed(*names, step=0):
@@ -64,6 +64,52 @@ def test_two_graphs_that_could_both_hold_an_operator_give_it_no_frames():
     again = {**OTHER, "frame": "p.py(1): Third.construct"}
     assert CallSites(process(OTHER), []).of(placed("Default/Mul-op1")) == [("o.py(1): Other.construct",)]
     assert CallSites(process(OTHER, again), []).of(placed("Default/Mul-op1")) == [()]
+
+
+DUMP = """# Fullname with scope: (Default/network-Loss/net-Net/conv-Conv2d/Conv2D-op0)
+# In file mindspore/nn/wrap/cell_wrapper.py:440~453, 4~19/    def _no_sens_impl(self, *inputs):/
+# In file mindspore/nn/wrap/cell_wrapper.py:442, 15~27/        loss = self.network(*inputs)/
+# In file n.py:2~15, 4~25/    def construct(self, x):/
+# In file n.py:7, 12~24/        y = self.conv(x)/
+# In file n.py:7, 12~21/        y = self.conv(x)/
+# In file mindspore/nn/layer/conv.py:372~376, 4~21/    def construct(self, x):/
+# In file mindspore/nn/layer/conv.py:373, 17~44/        output = self.conv2d(x, self.weight)/
+# Fullname with scope: (Gradients/Default/net-Net/Grad_Mul/Mul-op0)
+# Corresponding forward node candidate:
+# In file n.py:2~15, 4~25/    def construct(self, x):/
+# In file n.py:9, 8~12/        return y * 2/
+# Corresponding forward node candidate:
+# In file n.py:2~15, 4~25/    def construct(self, x):/
+# In file n.py:10, 8~12/        return y * 3/
+# Fullname with scope: (Default/Load-op0)
+"""
+
+
+def test_an_operator_of_a_graph_has_the_lines_that_lead_to_it_where_they_were_recorded(tmp_path):
+    tmp_path.joinpath("graph-1.lines").write_text(DUMP)
+    names = ["Default/network-Loss/net-Net/conv-Conv2d/Conv2D-op0", "Gradients/Default/net-Net/Grad_Mul/Mul-op0"]
+    found = CallSites(process(NETWORK, folder=tmp_path), []).of(placed(*names))
+    assert found == [
+        ("mindspore/nn/layer/conv.py(373): construct", "n.py(7): Net.construct"),
+        ("n.py(9): Net.construct",),
+    ]
+
+
+def test_an_operator_that_two_graphs_have_from_different_lines_has_none_of_them(tmp_path):
+    for number, text in enumerate((DUMP, DUMP.replace("n.py:9", "n.py:11"))):
+        tmp_path.joinpath(f"graph-{number}.lines").write_text(text)
+    name = "Gradients/Default/net-Net/Grad_Mul/Mul-op0"
+    assert CallSites(process(folder=tmp_path), []).of(placed(name)) == [()]
+
+
+def test_the_site_of_a_module_of_mindspore_is_the_line_of_the_program_that_calls_it():
+    out = RankRows(0, 0, 0)
+    layer, stem = "mindspore/nn/layer/conv.py(373): Conv2d.construct", "mindspore/nn/layer/container.py(9): C.construct"
+    for frames in ((layer, stem, "n.py(7): Net.construct", "t.py(9): main"), (layer,)):
+        out.stack_id(frames)
+    columns = BY_NAME["stack"].column_names
+    rows = [dict(zip(columns, row, strict=True)) for row in out.rows["stack"]]
+    assert [row["site"] for row in rows] == ["t.py(9): main", *["n.py(7): Net.construct"] * 3, None]
 
 
 def test_calls_of_cells_become_spans_in_the_cells_around_them():
