@@ -100,7 +100,9 @@ class Engine:
         engine = cls(connection, run, files=files, part=part)
         try:
             if not lazily:
-                engine._make_tables(BY_NAME.keys() - {ANSWERS})  # who reads these says what is wrong with them
+                engine._make_tables(BY_NAME.keys() - {ANSWERS})
+                with contextlib.suppress(duckdb.Error, PipeprofError):  # who reads them says what is wrong with them
+                    engine._make_tables({ANSWERS})
             _lock(connection, run.path if files else None)
         except duckdb.Error as error:
             connection.close()
