@@ -19,6 +19,7 @@ from pipeprof.query.process_memory import at_most
 from pipeprof.query.tables import absolute, damaged, make_tables, quoted
 from pipeprof.query.time_limit import in_time
 from pipeprof.record import limits
+from pipeprof.record.checksums import ANSWERS
 from pipeprof.record.schema import BY_NAME, TABLES
 from pipeprof.record.text import reachable
 
@@ -100,7 +101,9 @@ class Engine:
         engine = cls(connection, run, files=files, part=part)
         try:
             if not lazily:
-                engine._make_tables(BY_NAME)
+                engine._make_tables(BY_NAME.keys() - {ANSWERS})
+                with contextlib.suppress(duckdb.Error, PipeprofError):  # who reads them says what is wrong with them
+                    engine._make_tables({ANSWERS})
             _lock(connection, run.path if files else None)
         except duckdb.Error as error:
             connection.close()
@@ -184,7 +187,7 @@ class Engine:
         if self._run is None:
             return
         for name, written in self._run.manifest.tables.items():
-            if name not in BY_NAME:
+            if name not in BY_NAME or name == ANSWERS:
                 continue
             found = self._connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()  # noqa: S608 - of the schema
             if found is not None and found[0] != written:

@@ -30,6 +30,7 @@ _TAIL = 8  # bytes at the end of a Parquet file: the footer's length, and a mark
 _LONGEST_FOOTER = 1 << 26  # bytes; a longer one is read no further
 _CHUNK = 1 << 20
 _BLOCK = 512  # bytes; a file with holes has fewer than its size says
+ANSWERS = "kept_answer"  # a table made of the others: whoever reads it asks for `problem_of`, and can do without it
 
 
 class Change(NamedTuple):
@@ -76,7 +77,8 @@ def refuse_changed(run: Run, *, footers: bool = True) -> None:
     """Raises RunError that names a file which was rewritten, added or removed, as far as size and footer show it.
 
     So does one that is no regular file, or that a link out of the run leads to; also in a run without checksums.
-    Without `footers` the sizes alone are looked at, and no file is opened but in a run without checksums.
+    Without `footers` the sizes alone are looked at, and no file is opened but in a run without checksums. The answers
+    kept for a report are left out.
     """
     found = stored(run)
     for folder in {path.parent for path in found.values()}:
@@ -84,6 +86,8 @@ def refuse_changed(run: Run, *, footers: bool = True) -> None:
     for path in found.values() if run.manifest.parts is None else ():
         _refused(run, path, "no regular file", _refuse_other_kinds)
     for change in _changes(run, found, _glance if footers else _size):
+        if change.file.startswith(f"{ANSWERS}/"):
+            continue
         raise RunError(
             f"damaged file `{run.path / change.file}`: {_WORDS[change.code]}: found {change.found}, "
             f"expected {change.expected}",
@@ -99,15 +103,24 @@ def changes(run: Run, *, everything: bool = True) -> Iterator[Change]:
     yield from _changes(run, stored(run), _part if everything else _glance)
 
 
+def problem_of(run: Run, table: str) -> str | None:
+    """What the first of `changes` among a table's files is, in words; None when all are as they were written."""
+    noted = {name: part for name, part in (run.manifest.parts or {}).items() if name.startswith(f"{table}/")}
+    found = {path.relative_to(run.path).as_posix(): path for path in run.files(table)}
+    return next((f"`{one.file}`: {_WORDS[one.code]}" for one in _compared(noted, found, _part)), None)
+
+
 def stored(run: Run) -> dict[str, Path]:
     """The Parquet files of a run by their names in it, `step/rep=0/rank=0/part-00000.parquet`."""
     return {path.relative_to(run.path).as_posix(): path for table in TABLES for path in run.files(table.name)}
 
 
 def _changes(run: Run, found: Mapping[str, Path], look: Callable[[Path], Part]) -> Iterator[Change]:
-    noted = run.manifest.parts
-    if noted is None:
-        return
+    if run.manifest.parts is not None:
+        yield from _compared(run.manifest.parts, found, look)
+
+
+def _compared(noted: Mapping[str, Part], found: Mapping[str, Path], look: Callable[[Path], Part]) -> Iterator[Change]:
     for name in sorted({*noted, *found}):
         if name not in found:
             yield Change(name, "missing", "none", f"a file of {noted[name].bytes:,} bytes")

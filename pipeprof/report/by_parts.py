@@ -51,11 +51,11 @@ def answered(run: Run, questions: Sequence[Question]) -> Answers:
     path = absolute(run.path)
     curve = [one for one in questions if one[0] == CURVE]
     ends = _ends_of_points(given["phase_turn"], curve[0][1]["points"] if curve else 1)
-    steps = [Part(steps=part) for part in _ranges(ends, run.manifest.tables["step"] // STEP_ROWS)]
+    steps = [Part(steps=part) for part in _ranges(ends, -(-run.manifest.tables["step"] // STEP_ROWS))]
     given[OF_STEPS] = _asked([Task(path, part, given, curve, OF_STEPS) for part in steps], found)
     apart = [one for one in questions if one[0] == COMPARED or catalog.find(one[0]).apart]
     numbers = sorted(set(given["rank_peer"].column("rank").to_pylist()))
-    ranks = [Part(ranks=part) for part in _ranges(numbers, sum(run.manifest.tables.values()) // RANK_ROWS)]
+    ranks = [Part(ranks=part) for part in _ranges(numbers, -(-sum(run.manifest.tables.values()) // RANK_ROWS))]
     medians = _asked([Task(path, part, given, apart, OF_RANKS) for part in ranks], found)
     with Engine.of_tables({}) as engine:
         engine.give_views({OF_RANKS: medians})

@@ -1,7 +1,8 @@
 """What a report asks of a run with very many steps, written down with it, so that the next report reads only that.
 
 It is the table `kept_answer`. As with the rollup, `made_of` says from what it was made: where the tables or the queries
-are others now, the tables are asked. Nothing that asks a run writes to it.
+are others now, the tables are asked; so they are where its file was damaged, which the report says. Nothing that asks a
+run writes to it.
 """
 
 from __future__ import annotations
@@ -14,21 +15,27 @@ import pyarrow as pa
 
 from pipeprof.query.answers import Answers
 from pipeprof.query.catalog import queries_root
-from pipeprof.record import compact, store
+from pipeprof.record import checksums, compact, store
 from pipeprof.report import rollup
 
 if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
-TABLE = rollup.ANSWERS
+TABLE = checksums.ANSWERS
+DAMAGED = "damaged_answers"
+_INSTEAD = "The report was made from the tables instead, which takes longer; `pipeprof compact` writes that file anew"
 _COLUMNS = ("query", "asked", "place", "row_text")
 
 
 def stored(run: Run) -> Answers | None:
     """The answers that were written with a run; None without any, and for those of another form or of other tables.
 
-    Raises RunError, naming the file, when it is damaged.
+    None also when they are damaged, of which the manifest (which is not saved) then has a warning.
     """
+    problem = checksums.problem_of(run, TABLE)
+    if problem is not None:
+        run.manifest.warn(DAMAGED, f"{problem}. {_INSTEAD}")
+        return None
     if not run.files(TABLE):
         return None
     rows, made_of = store.read(run, TABLE), _made_of(run)

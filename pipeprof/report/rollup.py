@@ -16,6 +16,7 @@ import pyarrow as pa
 from pipeprof.errors import PipeprofError
 from pipeprof.query.engine import Engine
 from pipeprof.record import compact, store
+from pipeprof.record.checksums import ANSWERS
 from pipeprof.report.diagnosis import data_verdict
 from pipeprof.version import __version__
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pipeprof.record.run import Run
 
 TABLE = "rollup"
-ANSWERS = "kept_answer"  # the table of `report.kept`, which is made of the others as well
 VERSION = 1  # of what the columns mean; the version of pipeprof stands for the rules
 BOUND = "bound"  # the suggestion that says what no cure of an operator exceeds
 

@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeprof.cli.compact import compacted
+from pipeprof.cli.messages import opened
+from pipeprof.errors import RunError
 from pipeprof.query import catalog
 from pipeprof.query.answers import Answers
 from pipeprof.query.engine import Engine
@@ -231,3 +233,37 @@ def test_an_answer_that_lost_a_row_is_left_out():
     cut.read([line for line in answers.written() if line[2] != 2])
     assert cut.find("step/variation", {}) is None
     assert cut.find("step/sync", {}) == []
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def flipped(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [cut, flipped, Path.unlink])
+def test_damaged_answers_are_said_and_the_tables_asked(run, damage):
+    found = run("long")
+    keep_answers(found)
+    expected = by_tables(load(found.path))
+    damage(found.path / kept.TABLE / compact.COMPACT)
+    again = build(opened(found.path))
+    assert again["steps"] == expected["steps"]
+    [warning] = again["run"]["warnings"]
+    assert warning["code"] == kept.DAMAGED
+    assert "kept_answer/rows.parquet" in warning["message"]
+    compacted(found.path, lambda _text: None)
+    assert kept.stored(load(found.path)) is not None
+    assert not build(opened(found.path))["run"]["warnings"]
+
+
+def test_a_damaged_table_is_still_refused_beside_them(run):
+    found = run("long")
+    keep_answers(found)
+    cut(found.path / "step" / "rep=0" / "rank=0" / "part-00000.parquet")
+    with pytest.raises(RunError, match="step/rep=0/rank=0"):
+        opened(found.path)
