@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 TOP_VERSION = 1
 EVERY_S = 1.0
 VERDICT_S = 10.0  # between two verdicts, at least
-EARLY_S = 1.5  # of training steps: in 58 of 64 real trainings the verdict by then was the final one
+EARLY_S = (
+    1.5  # of training steps: from then on, the verdict is the final one in nine of ten trainings (measurements.md)
+)
 SHARE = 0.02  # of the time that looking, and that judging, may take: both need CPU that the training could use
 BAR = 20
 _LABELS = {
@@ -77,7 +79,10 @@ class Watch:
         return content
 
     def _judged(self) -> dict[str, Any] | None:
-        """The verdict on what was recorded so far; made anew after 10 s, or 50 times as long as it took."""
+        """The verdict on what was recorded so far; made anew after 10 s, or 50 times as long as it took.
+
+        Before `EARLY_S` its `first_screen` is None.
+        """
         from pipeprof.read.spool.snapshot import snapshot  # noqa: PLC0415
 
         began = time.monotonic()
@@ -90,7 +95,9 @@ class Watch:
             return self._verdict
         finally:
             self._judge_at = time.monotonic() + max(VERDICT_S, (time.monotonic() - began) / SHARE)
-        self._verdict = {**_trained(content["steps"]["summary"]), "first_screen": content["first_screen"]}
+        trained = _trained(content["steps"]["summary"])
+        early = trained["training_ns"] < EARLY_S * 1e9
+        self._verdict = trained | {"first_screen": None if early else content["first_screen"]}
         return self._verdict
 
 
@@ -173,10 +180,12 @@ def _trained(summary: list[dict[str, Any]]) -> dict[str, Any]:
 def _verdict(verdict: dict[str, Any] | None) -> list[str]:
     if verdict is None:
         return []
-    screen, spent = verdict["first_screen"], verdict["training_ns"]
-    early = f" in {format_ns(spent)}, too early to rely on" if spent < EARLY_S * 1e9 else ""
+    screen, steps = verdict["first_screen"], format_count(verdict["training_steps"], "training step")
+    if screen is None:
+        said = f"{steps} in {format_ns(verdict['training_ns'])}; a verdict needs {EARLY_S} s of them"
+        return ["", f"Too early to tell what limits the training: {said}"]
     return [
         "",
-        f"So far ({format_count(verdict['training_steps'], 'training step')}{early}): {screen['sentence']}",
+        f"So far ({steps}): {screen['sentence']}",
         *(f"  {label}: {screen[name]}" for label, name in _LABELS.items() if screen[name]),
     ]

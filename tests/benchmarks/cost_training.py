@@ -58,11 +58,28 @@ def _innermost(value):
     return value
 
 
-class Blocks:
-    """Counts steps; at the end of each block says what it took and switches the hooks."""
+class Watcher:
+    """Who looks at this run as `pipeprof top` does: while the file says 1. It is there when the first look is over."""
 
-    def __init__(self, steps, blocks, seconds, *, control):
+    def __init__(self, file):
+        self.file, self.replaced = file, ()
+        while not file.exists():
+            time.sleep(0.1)
+
+    def put(self, *, there):
+        """Let it look, or not."""
+        self.file.write_text("1" if there else "0")
+
+
+class Blocks:
+    """Counts steps; at the end of each block says what it took and switches the hooks, or the watcher.
+
+    Of a block: wall and thread time of its middle step in ns, and the mean thread time of a step.
+    """
+
+    def __init__(self, steps, blocks, seconds, watcher, *, control):
         self.control = control
+        self.watcher = watcher
         self.steps, self.blocks, self.seconds = steps, blocks, seconds
         self.count = -2 * steps  # warm-up
         self.rows, self.times = [], []
@@ -77,7 +94,8 @@ class Blocks:
             return True
         now = (time.perf_counter_ns(), time.thread_time_ns())
         if self.began is None:
-            self.hooks, self.threads, self.started = Hooks(), ran_ns(), now[0]
+            self.hooks = Watcher(self.watcher) if self.watcher else Hooks()
+            self.threads, self.started, self.ran = ran_ns(), time.perf_counter_ns(), time.thread_time_ns()
         else:
             self.times.append([end - begin for begin, end in zip(self.began, now, strict=True)])
         again = self.count % self.steps or self._next_block(now[0])
@@ -87,11 +105,14 @@ class Blocks:
     def _next_block(self, at):
         """A block is over: what its middle step took; hooks for the next one. Return whether there is one."""
         if self.times:
-            self.rows.append([statistics.median(column) for column in zip(*self.times, strict=True)])
+            ran = time.thread_time_ns()
+            medians = [statistics.median(column) for column in zip(*self.times, strict=True)]
+            self.rows.append([*medians, (ran - self.ran) / self.steps])
             self.times = []
         late = len(self.rows) >= 4 * LEAST and at - self.started > self.seconds * 1e9
         again = len(self.rows) < self.blocks and not late
         self.hooks.put(there=self.control or not again or ORDER[len(self.rows) % len(ORDER)])
+        self.ran = time.thread_time_ns()
         return again
 
     def facts(self):
@@ -203,11 +224,14 @@ def main():
     parser.add_argument("--steps", type=int, required=True, help="of a block")
     parser.add_argument("--blocks", type=int, default=4)
     parser.add_argument("--control", action="store_true", help="leave the hooks in")
+    parser.add_argument(
+        "--watcher", type=Path, help="file that lets one look beside this training, in place of the hooks"
+    )
     parser.add_argument("--seconds", type=float, default=60, help="after which no block begins")
     options = parser.parse_args()
     ms.set_context(mode=ms.PYNATIVE_MODE if options.kind == "pynative" else ms.GRAPH_MODE)
     ms.set_context(runtime_num_threads=1)  # several threads wait for one another where other programs use the cores
-    blocks = Blocks(options.steps, options.blocks, options.seconds, control=options.control)
+    blocks = Blocks(options.steps, options.blocks, options.seconds, options.watcher, control=options.control)
     data = dataset((options.blocks + 3) * options.steps, options.width, workers=options.kind == "workers")
     train = train_pynative if options.kind == "pynative" else train_graph
     train(blocks, data, network(options.width))

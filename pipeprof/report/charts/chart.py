@@ -38,7 +38,7 @@ class Chart(NamedTuple):
             "text": {"color": _INK},
             "axis": {
                 "labelColor": _INK, "titleColor": _INK, "tickColor": _INK, "domainColor": _INK, "gridOpacity": 0.3,
-                "titlePadding": 6,
+                "titlePadding": 6, "labelSeparation": 4,
             },
             "legend": {
                 "labelColor": _INK, "titleColor": _INK, "orient": "top", "columns": 4, "labelLimit": 300,

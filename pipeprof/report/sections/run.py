@@ -30,7 +30,7 @@ def run_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
         machine.get("cpu_model"),
         f"{machine['cpu_cores']} cores" if machine.get("cpu_cores") else None,
     ]
-    section.notes.append(", ".join(fact for fact in facts if fact))
+    section.notes += filter(None, [", ".join(fact for fact in facts if fact)])
     measured = {(row["rep"], row["rank"]) for row in content["steps"]["summary"]}
     if len(measured) > 1:
         section.notes.append(f"details are of repetition {focus[0]}, rank {focus[1]}: the slowest of {len(measured)}")

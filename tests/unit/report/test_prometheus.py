@@ -62,6 +62,11 @@ def test_what_is_not_known_is_left_out_and_an_ended_run_says_so():
     assert metrics_of(None) == {}
 
 
+def test_before_there_is_a_verdict_none_is_told():
+    early = {"training_steps": 5, "training_ns": 1e9, "first_screen": None}
+    assert not any(name == "pipeprof_verdict_info" for name, *_ in metrics_of(LOOK | {"ranks": [], "verdict": early}))
+
+
 def test_foreign_text_stays_a_label():
     queue = {"op_type": 'x"} 1\npipeprof_recording 7\x1b[2J', "depth": 1, "capacity": 2}
     screen = {"first_screen": SCREEN | {"sentence": "a\n# TYPE b\u202e", "confidence": None}}

@@ -31,6 +31,10 @@ def test_a_warning_of_several_ranks_is_said_once_and_names_them(reps, expected):
     assert warned([{"message": "late", "rep": 0, "rank": rank} for rank in (2, 0)], reps) == expected
 
 
+def test_of_an_unknown_machine_nothing_is_said():
+    assert run_section(content([], [[0]]), (0, 0)).notes == []
+
+
 def test_a_warning_of_the_whole_run_names_nobody():
     assert warned([{"message": "late"}, {"message": "other", "rep": 0, "rank": 1}], [[0, 1]]) == [
         "late",

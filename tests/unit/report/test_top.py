@@ -93,10 +93,16 @@ def test_a_look_that_takes_long_is_followed_by_a_pause_that_keeps_its_share_smal
     assert watch.slept == [0.25 / top.SHARE] * 3
 
 
-@pytest.mark.parametrize(("spent", "said"), [(1.49e9, " in 1.49 s, too early to rely on"), (1.5e9, "")])
-def test_a_verdict_on_little_time_says_so_however_many_steps(spent, said):
-    look = LOOK | {"verdict": LOOK["verdict"] | {"training_ns": spent}}
-    assert f"So far (100 training steps{said}): Input-bound." in top.lines(look)
+@pytest.mark.parametrize(("mean", "early"), [(2.98e8, True), (3e8, False)])
+def test_on_little_time_no_verdict_is_shown(watch, monkeypatch, mean, early):
+    summary = [{"kind": "train", "steps": 5, "mean_ns": mean}]
+    monkeypatch.setattr(top, "build", lambda _run: {"steps": {"summary": summary}, "first_screen": SCREEN})
+    verdict = next(watch.looks())["verdict"]
+    assert verdict["first_screen"] == (None if early else SCREEN)
+    shown = top.lines(LOOK | {"verdict": verdict})
+    said = "Too early to tell what limits the training: 5 training steps in 1.49 s; a verdict needs 1.5 s of them"
+    assert (shown[-1] == said) == early
+    assert ("So far (5 training steps): Input-bound." in shown) != early
 
 
 def test_the_verdict_is_not_made_anew_at_each_look(watch, monkeypatch):
