@@ -96,8 +96,8 @@ def _cause(network: dict[str, Any], limit: str) -> str:
         return f"Most of the difference is in {PHASES[slow['phase']]}."
     if limit == "host_gap" and network["top_types"]:
         count = sum(kind["count_per_step"] for kind in network["top_types"])
-        many = "the operators of a step" if count < 2 else f"about {count:,.0f} operators per step"
-        return f"Between {many} the device waits for Python to launch the next one."
+        many = "operator" if count < 2 else f"of about {count:,.0f} operators per step"
+        return f"The device waits for Python to launch each {many}."
     return ""
 
 

@@ -52,6 +52,11 @@ def is_single(run: Run, question: Question) -> bool:
     return PROFILE in run.manifest.options or (run.manifest.source in OWN and _is_by_work(question))
 
 
+def _of_single(question: Question, *, training: bool) -> tuple[str, ...]:
+    """The columns by which the question would be one of single operators."""
+    return WORK if training and not (question.grouping or question.groups) else ()
+
+
 def _is_by_work(question: Question) -> bool:
     try:
         return question.order_by is not None and parse_order(question.order_by, SINGLE).column in WORK
@@ -72,7 +77,8 @@ def build(engine: Engine, question: Question, *, training: bool) -> Content:
     Raises UsageError for an unknown column, and for --type and --exclude-type with groups that have no type.
     """
     group = question.group_by or ("type" if training else "name")
-    order = parse_order(question.order_by, COLUMNS) if question.order_by else None
+    elsewhere = _of_single(question, training=training)
+    order = parse_order(question.order_by, COLUMNS, elsewhere) if question.order_by else None
     rows = _rows(engine, question, group, training=training)
     if not question.group_by and group == "type" and not any(row["type"] for row in rows):
         rows = _rows(engine, question, "name", training=training)  # the source names operators, and no types
