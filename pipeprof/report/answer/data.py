@@ -21,6 +21,7 @@ from pipeprof.units import format_ns, percent
 MINDSPORE = "/site-packages/mindspore/"  # code of its own sources: no place where a user could change something
 LATE = "data_transmission"
 MUCH_MORE = 1.25  # times what the end of all waiting brings, from which a bound is explained
+FAR = 5  # times the same, from which a bound says nothing
 LITTLE = 1.05  # a predicted gain that is less, and may be a loss, does not stand before what is not predicted
 NEARLY_EQUAL = 1.20  # an estimated gain below it may be none: 11 of 12 that were measured lay from 1.0 to "at most"
 MUCH_OF_CPU = 0.20  # of the job's, from which the pipeline is named before the network
@@ -236,6 +237,8 @@ def _bounded(found: dict[str, Any], most: float) -> str:
         waiting = _by_not_waiting(found, most)
         if waiting is None:
             return f"{at_most(most)}, if {_label(found)} cost nothing at all"
+        if found["rule"] != "gil" and most > FAR / (1 - found["data_wait_share"]):
+            return waiting
         return f"{waiting}; {bound}, if the steps themselves become shorter too"
     near = f" ({bound})" if most <= MUCH_MORE * freed else ""
     return f"about {faster(freed)} by estimate, if the whole data pipeline took no CPU{near}"

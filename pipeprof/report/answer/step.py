@@ -86,7 +86,9 @@ def _cause(network: dict[str, Any], limit: str) -> str:
     if limit == "compute":
         kinds = [kind for kind in network["top_types"] if kind["phase"] != "communication"]
         types = [kind for kind in kinds if (kind["share"] or 0) >= 0.05]
-        return f"Most of it: {joined([_type(kind) for kind in types[:2]])}." if types else ""
+        most = sum(kind["share"] for kind in types[:2]) >= network["limit_share"] / 2
+        which = "Most of it" if most else "The largest parts" if len(types) > 1 else "The largest part"
+        return f"{which}: {joined([_type(kind) for kind in types[:2]])}." if types else ""
     if limit == "communication" and (network["waiting_share"] or 0) >= 0.01:
         waiting = network["waiting_share"]
         transfer = max(0.0, network["limit_share"] - waiting)
