@@ -12,6 +12,7 @@ from pipeprof.experiment.trust import trust_of
 from pipeprof.query.measure import with_same_operators
 from pipeprof.query.side import open_base, open_measures
 from pipeprof.query.sides import engine_of
+from pipeprof.record.note import sentence, unique
 from pipeprof.report.words import comparison, experiments, gate
 from pipeprof.verdict.gate.acknowledge import acknowledged
 from pipeprof.verdict.gate.explain import explanation
@@ -81,7 +82,8 @@ def compare_sides(
         verdict = acknowledged(verdict, policy, (base.workload, new.workload), day)
         entries = _explained(base, new, verdict)
     about = [*_notes(base, new), *([note("only_informs")] if informational else [])]
-    said = [*map(gate.sentence, verdict.notes), *base.notes, *new.notes, *map(experiments.sentence, about)]
+    sides_say = unique([*base.notes, *new.notes])
+    said = [*map(gate.sentence, verdict.notes), *map(sentence, sides_say), *map(experiments.sentence, about)]
     return {
         "schema_version": SCHEMA_VERSION,
         "verdict": verdict.verdict,
@@ -94,7 +96,7 @@ def compare_sides(
         "pipelines": {"base": base.stages, "new": new.stages},
         "fingerprint": {"same": not found, "differences": found},
         "notes": list(dict.fromkeys(said)),
-        "note_facts": [*verdict.notes, *about],
+        "note_facts": [*verdict.notes, *(one for one in sides_say if isinstance(one, dict)), *about],
         "informational": informational,
         "trust": dict(trust),
         "workload": workload or (base if base.kind == "baseline" else new).workload,

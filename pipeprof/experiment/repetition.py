@@ -14,6 +14,7 @@ from pipeprof.collect.launch import ProbeOptions
 from pipeprof.collect.session import create_run, record
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.runs import last_words, output_to, signals_held
+from pipeprof.record.note import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -71,7 +72,7 @@ class Bench:
                 )
             found = measure(run)
             if any(warning.code == "slow_down" for warning in run.manifest.warnings):
-                found.notes.append(SLOWED)
+                found.notes.append(note("slowed_down"))
             return found
 
     def compare(self, base: Measures, new: Measures, policy: Policy, plan: Sequence[Look]) -> dict[str, Any]:
@@ -101,9 +102,6 @@ def refuse_orphans(folder: Path, names: Iterable[str], still_running: Callable[[
                 f"process {alive[0]} of the interrupted repetition `{name}` is still running",
                 "wait until it has ended, or end it",
             )
-
-
-SLOWED = "its steps were slowed down on purpose"
 
 
 def run_once(

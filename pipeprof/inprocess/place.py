@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from pipeprof.record.note import Note
     from pipeprof.record.run import Run, Warn
 
 
@@ -32,7 +33,8 @@ class Before:
 
     rep: int = 0
     state: Any = "complete"
-    reason: str | None = None
+    reason: Note | None = None
+    stored_reason: str | None = None  # of a run that an older pipeprof wrote
     tables: dict[str, int] = field(default_factory=dict)
     warnings: list[Warn] = field(default_factory=list)
 
@@ -47,7 +49,8 @@ class Before:
             *(warning for warning in manifest.warnings if warning not in self.warnings),
         ]
         if self.state != "complete" and manifest.state == "complete":
-            manifest.state, manifest.reason = self.state, self.reason
+            manifest.decide(self.state, self.reason)
+            manifest.stored_reason = self.stored_reason
         run.save()
 
 
@@ -111,12 +114,12 @@ def further_place(path: Path, options: dict[str, Any]) -> tuple[Run, Before]:
     if manifest.launcher_pid == here.pid and manifest.launcher_start == here.create_time():
         raise UsageError(f"`{path}` was recorded by this process: a repetition is a new execution of the program")
     before = Before(
-        max((rep.rep for rep in manifest.reps), default=-1) + 1, manifest.state, manifest.reason,
-        dict(manifest.tables), list(manifest.warnings),
+        max((rep.rep for rep in manifest.reps), default=-1) + 1, manifest.state,
+        manifest.reason_facts, manifest.stored_reason, dict(manifest.tables), list(manifest.warnings),
     )  # fmt: skip
     _claim_again(run)
     manifest.launcher_pid, manifest.launcher_start = here.pid, here.create_time()
-    manifest.state, manifest.reason = "running", None
+    manifest.decide("running")
     run.save()
     return run, before
 

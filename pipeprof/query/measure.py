@@ -14,10 +14,12 @@ import msgspec
 from pipeprof.errors import RunError
 from pipeprof.query.engine import Engine
 from pipeprof.record.measures import Measures, Repetition, digests_of
+from pipeprof.record.note import note
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from pipeprof.record.note import Note
     from pipeprof.record.run import Manifest, Run
 
     Row = Mapping[str, Any]
@@ -240,13 +242,12 @@ def fingerprint_of(manifest: Manifest) -> dict[str, Any]:
     return {**manifest.fingerprint, "ranks": ranks, "recording": json.dumps(options, sort_keys=True)}
 
 
-def _notes(run: Run, whole: int) -> list[str]:
-    manifest = run.manifest
-    notes = []
+def _notes(run: Run, whole: int) -> list[Note | str]:
+    manifest, where, reps = run.manifest, str(run.path), len(run.manifest.reps)
+    notes: list[Note | str] = []
     if manifest.state != "complete":
-        notes.append(f"`{run.path}` is {manifest.state}: {manifest.reason or 'no reason is known'}")
-    if whole < len(manifest.reps):
-        notes.append(
-            f"{len(manifest.reps) - whole} of {len(manifest.reps)} repetitions of `{run.path}` failed: left out"
-        )
+        why = manifest.reason_facts or manifest.stored_reason
+        notes.append(note("run_state", run=where, state=manifest.state, reason=why))
+    if whole < reps:
+        notes.append(note("failed_left_out", run=where, failed=reps - whole, reps=reps))
     return notes

@@ -16,11 +16,14 @@ import msgspec
 from pipeprof.errors import SourceError
 from pipeprof.record.document import BAD_JSON, refuse_many_values
 from pipeprof.record.measures import Measures, Repetition
+from pipeprof.record.note import note
 from pipeprof.record.plain_file import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from pipeprof.record.note import Note
 
 MOST_BYTES = 1 << 26
 HINT = "write it with `pytest --benchmark-json FILE`"
@@ -90,14 +93,14 @@ def _medians(file: _File, path: Path) -> dict[str, float]:
     return medians
 
 
-def _copies(files: Sequence[tuple[_File, Path]]) -> list[str]:
+def _copies(files: Sequence[tuple[_File, Path]]) -> list[Note | str]:
     """A note for each file that says the same as one before it, of the same moment: they are one repetition."""
     first_with: dict[str, Path] = {}
-    notes = []
+    notes: list[Note | str] = []
     for file, path in files:
         content = _digest(file)
         if first_with.setdefault(content, path) is not path:
-            notes.append(f"`{path}` is a copy of `{first_with[content]}`: it was not measured again, though it counts")
+            notes.append(note("copied_file", file=str(path), original=str(first_with[content])))
     return notes
 
 

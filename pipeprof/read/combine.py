@@ -73,7 +73,7 @@ def _add_manifest(manifest: Manifest, part: Manifest) -> None:
     for name, value in part.options.items():
         manifest.options.setdefault(name, value)
     if part.state != "complete" and manifest.state != "partial":
-        manifest.state, manifest.reason = part.state, part.reason
+        manifest.decide(part.state, part.reason_facts)
     elif manifest.state == "running":
         manifest.state = part.state
     named = {entry.what for entry in manifest.not_measured}

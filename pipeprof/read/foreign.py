@@ -19,6 +19,7 @@ from pipeprof.read.megengine import reader as megengine
 from pipeprof.read.minddata import reader as minddata
 from pipeprof.record import checksums
 from pipeprof.record.launcher import being_recorded
+from pipeprof.record.note import note
 from pipeprof.record.plain_file import open_handle, refuse_outside
 from pipeprof.record.run import MANIFEST, Manifest, Run, load, new_run_id
 from pipeprof.units import format_count, utc_now
@@ -141,7 +142,7 @@ def _read(chosen: Sequence[Reader], by_kind: dict[str, list[Path]], run: Run, pr
     combine(run, parts)
     for reader, problem in failed:
         run.manifest.warn("damaged_file", f"{reader.kind}: {problem.message}")
-        run.manifest.state, run.manifest.reason = "partial", problem.message
+        run.manifest.decide("partial", note("file_not_read", error=problem.message))
 
 
 def _nothing(source: Path, looked_at: int, kind: str | None) -> SourceError:

@@ -8,6 +8,7 @@ from pipeprof.errors import RunError
 from pipeprof.record.baseline_summary import is_primary
 from pipeprof.record.machine import hard_differences
 from pipeprof.record.measures import Measures, merged
+from pipeprof.record.note import note, unique
 
 DAY_NS = 86_400 * 10**9
 SOME_TIME_NS = 10**17  # an order above it is a time of the clock, of 1973 or later
@@ -47,7 +48,7 @@ def appended(old: Measures, fresh: Measures) -> Measures:
     found = merged([old, msgspec.structs.replace(fresh, reps=moved, fingerprint=old.fingerprint)], fresh.label)
     revisions = {str((side.git or {}).get("revision")) for side in (old, fresh)}
     if len(revisions) > 1:
-        found.notes = list(dict.fromkeys([*found.notes, "holds repetitions of several revisions"]))
+        found.notes = unique([*found.notes, note("several_revisions")])
     found.git, found.created_at, found.command = fresh.git, fresh.created_at, fresh.command or old.command
     return found
 

@@ -22,6 +22,7 @@ from pipeprof.record.baseline_summary import summary_text
 from pipeprof.record.document import BAD_JSON
 from pipeprof.record.machine import fingerprint_hash, machine_class
 from pipeprof.record.measures import Measures, Repetition
+from pipeprof.record.note import Note  # noqa: TC001 - msgspec reads the annotation
 from pipeprof.record.place import MOST_BYTES
 from pipeprof.version import __version__
 
@@ -70,6 +71,8 @@ class Part(msgspec.Struct, kw_only=True):
 class Document(msgspec.Struct, kw_only=True):
     """What `baseline.json` holds. `created_at`: when it was measured; `dropped`: what was left out on request.
 
+    `note_facts`: notes as codes with values; `notes`: those that an older pipeprof stored as sentences.
+
     `command`, `run_ids` and `digests` are those of the measures; empty in a baseline of before they were written.
     """
 
@@ -86,6 +89,7 @@ class Document(msgspec.Struct, kw_only=True):
     fingerprint_hash: str
     fingerprint: dict[str, Any]
     notes: list[str] = []
+    note_facts: list[Note] = []
     command: list[str] = []
     run_ids: list[str] = []
     digests: list[str] = []
@@ -129,7 +133,9 @@ def described(measures: Measures, dropped: Sequence[str] = ()) -> Document:
         label=measures.label, workload=measures.workload, machine=machine_class(measures.fingerprint),
         created_at=measures.created_at, pipeprof_version=__version__, git=measures.git, reps=len(measures.reps),
         jobs=len(measures.jobs), metrics=len(measures.values), fingerprint=measures.fingerprint, dropped=list(dropped),
-        fingerprint_hash=fingerprint_hash(measures.fingerprint), notes=measures.notes,
+        fingerprint_hash=fingerprint_hash(measures.fingerprint),
+        notes=[one for one in measures.notes if isinstance(one, str)],
+        note_facts=[one for one in measures.notes if not isinstance(one, str)],
         command=measures.command, run_ids=measures.run_ids, digests=measures.digests,
         places=measures.places,
     )  # fmt: skip
@@ -181,8 +187,9 @@ def decode(document: Document, part: Callable[[str], bytes | None], where: str) 
             raise _damaged(f"{where}/{VALUES}", f"`{metric}` of repetition {wrong} is {of_metric[wrong]}")
     return Measures(
         label=document.label, kind="baseline", workload=document.workload, reps=reps, values=values, facts=facts,
-        fingerprint=document.fingerprint, git=document.git, created_at=document.created_at, notes=document.notes,
-        command=document.command, run_ids=document.run_ids, digests=document.digests,
+        fingerprint=document.fingerprint, git=document.git, created_at=document.created_at,
+        notes=[*document.notes, *document.note_facts], command=document.command, run_ids=document.run_ids,
+        digests=document.digests,
         places=document.places,
     )  # fmt: skip
 

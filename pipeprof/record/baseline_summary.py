@@ -6,6 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
+from pipeprof.record.note import sentence
 from pipeprof.units import format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -86,7 +87,11 @@ def about_lines(measures: Measures, about: Mapping[str, Any]) -> list[str]:
         f"repetitions: {about['reps']} in {format_count(about['jobs'], 'job') if about['jobs'] else 'unknown jobs'}",
         f"machine class: {about['machine']}, fingerprint {about['fingerprint_hash']}",
     ]
-    return [*lines, *(f"left out: {name}" for name in about["dropped"]), *(f"note: {note}" for note in measures.notes)]
+    return [
+        *lines,
+        *(f"left out: {name}" for name in about["dropped"]),
+        *(f"note: {sentence(one)}" for one in measures.notes),
+    ]
 
 
 def _listed(lines: Iterable[str]) -> list[str]:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from pipeprof.record.note import Note, unique
+
 Kind = Literal["run", "baseline", "benchmark", "session"]
 
 
@@ -48,7 +50,7 @@ class Measures(msgspec.Struct, kw_only=True):
     git: dict[str, Any] | None = None
     created_at: str | None = None
     interleaved: bool = False
-    notes: list[str] = []
+    notes: list[Note | str] = []
     command: list[str] = []
     run_ids: list[str] = []
     digests: list[str] = []
@@ -83,7 +85,7 @@ def merged(parts: list[Measures], label: str) -> Measures:
     found = Measures(
         label=label, kind=first.kind, workload=first.workload, facts=dict(first.facts), git=first.git,
         fingerprint=dict(first.fingerprint), created_at=first.created_at, interleaved=first.interleaved,
-        notes=list(dict.fromkeys(note for part in parts for note in part.notes)), command=first.command,
+        notes=unique(one for part in parts for one in part.notes), command=first.command,
         run_ids=list(dict.fromkeys(name for part in parts for name in part.run_ids)),
         digests=list(dict.fromkeys(one for part in parts for one in part.digests)), places=dict(parts[-1].places),
         stages=parts[-1].stages,

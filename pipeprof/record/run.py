@@ -14,6 +14,7 @@ import msgspec
 from pipeprof.errors import RunError, did_you_mean, near_names
 from pipeprof.record.cache import origin_of
 from pipeprof.record.document import BAD_JSON, decode_document
+from pipeprof.record.note import Note, sentence
 from pipeprof.record.plain_file import read_file
 from pipeprof.record.schema import BY_NAME, SCHEMA_VERSION
 from pipeprof.record.text import printable_all
@@ -102,12 +103,16 @@ class Part(msgspec.Struct, kw_only=True):
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """What `run.json` holds. `parts`: the files of all tables by name; None in runs of an older pipeprof."""
+    """What `run.json` holds. `parts`: the files of all tables by name; None in runs of an older pipeprof.
+
+    `reason_facts` says why it is partial or failed, as a code with values; an older pipeprof stored `reason`, in words.
+    """
 
     schema_version: int = SCHEMA_VERSION
     run_id: str
     state: State = "running"
-    reason: str | None = None
+    stored_reason: str | None = msgspec.field(default=None, name="reason")
+    reason_facts: Note | None = None
     source: str = "collect"
     command: list[str] = []
     workdir: str | None = None
@@ -125,6 +130,15 @@ class Manifest(msgspec.Struct, kw_only=True):
     parts: dict[str, Part] | None = None
     not_measured: list[NotMeasured] = []
     warnings: list[Warn] = []
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is partial or failed, in words."""
+        return self.stored_reason if self.reason_facts is None else sentence(self.reason_facts)
+
+    def decide(self, state: State, why: Note | None = None) -> None:
+        """Set the state with its reason."""
+        self.state, self.stored_reason, self.reason_facts = state, None, why
 
     def warn(self, code: str, message: str, *, rep: int | None = None, rank: int | None = None) -> None:
         """Add a warning once."""

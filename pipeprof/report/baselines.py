@@ -12,6 +12,7 @@ from pipeprof.record.baseline import document, names, read_history
 from pipeprof.record.baseline_files import NewerBaselineError
 from pipeprof.record.baseline_summary import about_lines, flat, format_value, ordered, spread, unit_of
 from pipeprof.record.history import metrics, series
+from pipeprof.record.note import sentence as note_sentence
 from pipeprof.record.objects import without_secrets
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
@@ -143,7 +144,10 @@ def one(about: baseline_files.Document, measures: Measures) -> dict[str, Any]:
         for metric, values in sorted(measures.values.items())
     ]  # fmt: skip
     document: dict[str, Any] = msgspec.to_builtins(about)
-    return {**document, "schema_version": LISTING_VERSION, "metrics": rows, "facts": len(measures.facts)}
+    said = [note_sentence(one) for one in measures.notes]
+    return {
+        **document, "notes": said, "schema_version": LISTING_VERSION, "metrics": rows, "facts": len(measures.facts),
+    }  # fmt: skip
 
 
 def written(saved: Saved) -> dict[str, Any]:

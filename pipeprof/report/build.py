@@ -172,6 +172,7 @@ def _run_facts(run: Run) -> dict[str, Any]:
             "run_id",
             "state",
             "reason",
+            "reason_facts",
             "source",
             "command",
             "workdir",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import shell_word
 from pipeprof.query.engine import Engine
+from pipeprof.report.words.data_wait import LEAST, worded
 from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -56,10 +57,10 @@ def _measured(run: Run) -> str:
         text += f" in {len(ranks)} processes"
     text += f", median step {format_ns(median_step_ns(training))}"
     shares = [row["data_wait_share"] for row in waits if row["kind"] == "train" and row["data_wait_share"] is not None]
-    most = "up to " if len(shares) > 1 else ""
-    return (
-        f"{text}; waiting for data took {most}{format_ratio(max(shares))} of the time in all steps" if shares else text
-    )
+    if not shares:
+        return text
+    most = "up to " if len(shares) > 1 and max(shares) >= LEAST else ""
+    return f"{text}; waiting for data took {most}{worded(max(shares), format_ratio)} of the time in all steps"
 
 
 def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:

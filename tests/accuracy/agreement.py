@@ -82,18 +82,31 @@ def said_to_wait(content: Content, summary: str) -> Iterator[Pair]:
     measured = {(row["rep"], row["rank"]): row["data_wait_share"] for row in content["steps"]["data_wait"]}
     shares = [share for share in measured.values() if share is not None]
     shown = {section.name: " ".join((*section.strong, *section.notes)) for section in sections(content)}
-    yield "collect's summary", f"{max(shares) * 100:.1f} %", _in_all_steps(summary)
-    yield "section on steps", f"{measured[focus_of(content)] * 100:.1f} %", _in_all_steps(shown["steps"])
+    of_all, of_focus = _worded(max(shares), 1), f"{measured[focus_of(content)] * 100:.1f} %"
+    yield "collect's summary", {of_all}, _in_all_steps(summary)
+    yield "section on steps", {of_focus}, _in_all_steps(shown["steps"])
     screen = f"{content['first_screen']['sentence']} {content['first_screen']['cause']}"
     if len(shares) == 1 and " % of the time" in screen:
-        yield "first screen", f"{shares[0] * 100:.{0 if shares[0] >= 0.1 else 1}f} %", _in_all_steps(screen)
-        yield "diagnosis", _in_all_steps(summary), _in_all_steps(shown["diagnosis"])
+        rounded = f"{shares[0] * 100:.{0 if shares[0] >= 0.1 else 1}f} %"
+        yield "first screen", True, bool({rounded, _worded(shares[0], 1)} & _in_all_steps(screen))
+        yield "diagnosis", True, bool({of_focus, of_all} & _in_all_steps(shown["diagnosis"]))
 
 
-def _in_all_steps(text: str) -> str:
-    """`38 %` of "32 % of the time in the steady state, 38 % in all steps" and of "38 % of the time"."""
-    found = re.search(r"([0-9.]+ %) of the time(?: in the steady state, ([0-9.]+ %) in all steps)?", text)
-    return (found[2] or found[1]) if found else "not said"
+def _worded(share: float, digits: int) -> str:
+    """What is below one percent is said without digits outside of the section on steps."""
+    return f"{share * 100:.{digits}f} %" if share >= 0.01 else "less than 1 %"
+
+
+def _in_all_steps(text: str) -> set[str]:
+    """`38 %` of "32 % of the time in the steady state, 38 % in all steps" and of "38 % of the time".
+
+    Both of "37 to 38 % of the time", one of which it is.
+    """
+    share = "((?:less than )?[0-9.]+ %)"
+    found = re.search(f"(?:([0-9.]+) to )?{share} of the time(?: in the steady state, {share} in all steps)?", text)
+    if found is None:
+        return set()
+    return {found[3] or found[2]} | ({f"{found[1]} %"} if found[1] else set())
 
 
 def phases(content: Content) -> Iterator[Pair]:

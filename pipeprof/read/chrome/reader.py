@@ -15,6 +15,7 @@ from pipeprof.read.chrome.tables import RankTables, shifted
 from pipeprof.read.source.collector import without_collector
 from pipeprof.read.source.content import Content
 from pipeprof.read.tables.outcome import count, note_missing
+from pipeprof.record.note import note
 from pipeprof.record.run import Rank, Rep
 
 if TYPE_CHECKING:
@@ -188,14 +189,14 @@ def _write_rank(run: Run, rep_rank: tuple[int, int], read: Sequence[_Read], zero
 
 def _decide(manifest: Manifest, read: Sequence[_Read]) -> None:
     """State, warnings, and what the traces do not hold."""
-    manifest.state, manifest.reason = "complete", None
+    manifest.decide("complete")
     for one in read:
         trace, gathered = one.trace, one.gathered
         where = {} if one.own is None else {"rep": one.own.rep, "rank": one.own.rank}
         if trace.damage:
-            manifest.state = "partial"
             more = f" (and {trace.damaged - 1} more)" if trace.damaged > 1 else ""
-            manifest.reason = manifest.reason or f"`{one.path.name}` is damaged: {trace.damage[0]}{more}"
+            damaged = note("file_damaged", file=one.path.name, damage=trace.damage[0], more=trace.damaged - 1)
+            manifest.decide("partial", manifest.reason_facts or damaged)
             manifest.warn("damaged_file", f"`{one.path}`: {'; '.join(trace.damage)}{more}")
         if trace.mended:
             what = "NaN, bytes that are not UTF-8, or arguments of an unexpected form"
@@ -204,10 +205,7 @@ def _decide(manifest: Manifest, read: Sequence[_Read]) -> None:
             shown = ", ".join(f"{count} with {what}" for what, count in sorted(gathered.dropped.items())[:10])
             manifest.warn("left_out", f"`{one.path.name}`: events left out: {shown}", **where)
         if gathered.infos.left_out or gathered.texts.left_out:
-            manifest.state = "partial"
-            manifest.reason = (
-                manifest.reason or f"`{one.path.name}` has too many different names: the rest is `(other)`"
-            )
+            manifest.decide("partial", manifest.reason_facts or note("too_many_names", file=one.path.name))
         if gathered.overlaps:
             manifest.warn(
                 "overlaps",

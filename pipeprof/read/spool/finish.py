@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import shutil
 import signal
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from pipeprof.read.spool.convert import UNSEEN_NS, Converted, convert_rep
 from pipeprof.read.spool.owner import refuse_another_run, refuse_anothers_spool
 from pipeprof.record import checksums, lock
 from pipeprof.record.launcher import launcher_alive, processes_alive
+from pipeprof.record.note import note
 from pipeprof.record.run import LAUNCHER, MANIFEST, UNFINISHED, NotMeasured, Run, load
 from pipeprof.record.schema import BY_NAME
 from pipeprof.units import utc_now
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pipeprof.record.run import Manifest, Rank
+    from pipeprof.record.note import Note
+    from pipeprof.record.run import Rank, State
 
 _EXPECTED = {
     "step": "no training step was seen",
@@ -91,7 +92,7 @@ def _refuse_recorded(run: Run) -> None:
 
 def _recovered(run: Run, progress: Callable[[str], None]) -> Run:
     if not run.spool.is_dir():
-        run.manifest.state, run.manifest.reason = "failed", "the recording ended before anything was recorded"
+        run.manifest.decide("failed", note("nothing_recorded"))
         checksums.seal(run, [])
         run.save()
         return run
@@ -121,7 +122,7 @@ def _convert(run: Run, *, keep_spool: bool, progress: Callable[[str], None]) -> 
         run.save()
     except RunError as error:
         _remove_tables(run, reps)
-        manifest.state, manifest.reason = "partial", f"its tables could not be written: {error.message}"
+        manifest.decide("partial", note("tables_not_written", error=error.message))
         manifest.options[UNFINISHED] = True
         run.save()
         raise
@@ -134,7 +135,7 @@ def _deleted(run: Run) -> Run:
     """The run whose folder, or spool, is gone: nothing that was recorded is there any more."""
     manifest = run.manifest
     what = "spool" if run.path.joinpath(MANIFEST).is_file() else "folder"
-    manifest.state, manifest.reason = "failed", f"its {what} was deleted while it was recorded"
+    manifest.decide("failed", note("deleted", what=what))
     manifest.ended_at = utc_now()
     try:
         run.path.mkdir(parents=True, exist_ok=True)
@@ -220,49 +221,42 @@ def _decide(run: Run, results: Sequence[Converted], alive: Sequence[int]) -> Non
     damage = [text for result in results for text in result.damage]
     bad = next((code for code in codes if code not in (0, None)), None)
     lost = [rank for result in results for rank in result.rep.ranks if rank.ended == "lost"]
+    ended = next((note("block_ended", error=result.reason) for result in results if result.reason), None)
+    state: State = "complete"
+    why: Note | None = None
     if alive:
-        manifest.state, manifest.reason = "partial", f"process {alive[0]} was still running when the command ended"
+        state, why = "partial", note("process_alive", pid=alive[0])
     elif None in codes or not codes:
         who = "process" if manifest.source == "profile" else "launcher"
-        manifest.state, manifest.reason = "partial", f"the {who} was killed; what had been written was recovered"
+        state, why = "partial", note("killed", who=who)
     elif bad is not None and bad < 0:
-        manifest.state, manifest.reason = "partial", f"the command was ended by {_signal_name(bad)}"
+        state, why = "partial", note("signal", signal=_signal_name(bad))
     elif bad is not None:
-        words = [result.reason for result in results if result.reason]
-        manifest.state, manifest.reason = "failed", words[0] if words else f"the command exited with code {bad}"
+        state, why = "failed", ended or note("exit_code", exit_code=bad)
     elif problems:
-        manifest.state, manifest.reason = "partial", f"the record could not be written: {problems[0]}"
+        state, why = "partial", note("record_not_written", error=problems[0])
     elif lost:
-        manifest.state = "partial"
-        manifest.reason = f"process {lost[0].pid} (rank {lost[0].rank}) ended without its exit handlers"
+        state, why = "partial", note("rank_lost", pid=lost[0].pid, rank=lost[0].rank)
     elif damage:
-        more = f", and {len(damage) - 1} more" if len(damage) > 1 else ""
-        manifest.state, manifest.reason = "partial", f"the spool is damaged: {damage[0]}{more}"
-    elif any(result.reason for result in results):
-        manifest.state = "partial"
-        manifest.reason = next(result.reason for result in results if result.reason)
-    else:
-        manifest.state, manifest.reason = "complete", None
-    _say_what_is_missing(manifest, results, lost)
+        state, why = "partial", note("spool_damaged", damage=damage[0], more=len(damage) - 1)
+    elif ended is not None:
+        state, why = "partial", ended
+    manifest.decide(state, None if why is None else why | _missing(results, lost))
 
 
-def _say_what_is_missing(manifest: Manifest, results: Sequence[Converted], lost: Sequence[Rank]) -> None:
-    """Add to the reason how much a kill has cost at most."""
+def _missing(results: Sequence[Converted], lost: Sequence[Rank]) -> Note:
+    """How much a kill has cost at most."""
     if lost:
-        steps_s = max((rank.missing_steps_s or 0.0) for rank in lost)
         queue_s = [rank.missing_queue_s for rank in lost if rank.missing_queue_s is not None]
-        text = f"; at most the last {math.ceil(steps_s * 10) / 10:.1f} s of steps"
-        text += (
-            f" and {math.ceil(max(queue_s))} s of queue samples are missing"
-            if queue_s
-            else " are missing, and all queue samples"
-        )
-        manifest.reason = (manifest.reason or "") + text
-    elif any(result.rep.exit_code is None for result in results) and any(
+        return {
+            "missing_steps_s": max((rank.missing_steps_s or 0.0) for rank in lost),
+            "missing_queue_s": max(queue_s, default=None),
+        }
+    if any(result.rep.exit_code is None for result in results) and any(
         not process.ended_normally for result in results for process in result.processes
     ):
-        waiting = f"{UNSEEN_NS / 1e9:.1f} s"  # killed before its first marks were written
-        manifest.reason = f"{manifest.reason}; at most the last {waiting} of steps are missing, and all queue samples"
+        return {"missing_steps_s": UNSEEN_NS / 1e9, "missing_queue_s": None}  # killed before its first marks
+    return {}
 
 
 def _signal_name(status: int) -> str:

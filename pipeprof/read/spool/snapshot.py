@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeprof.read.spool.convert import convert_rep
+from pipeprof.record.note import note
 from pipeprof.record.run import SPOOL, Run
 
 if TYPE_CHECKING:
@@ -24,5 +25,5 @@ def snapshot(run: Run) -> Iterator[Run]:
         if reps := run.spooled_reps():
             result = convert_rep(copied, reps[-1])
             copied.manifest.tables = dict(result.rows)
-        copied.manifest.state, copied.manifest.reason = "partial", "it is still being recorded"
+        copied.manifest.decide("partial", note("being_recorded"))
         yield copied

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
+from pipeprof.record.note import note
 from pipeprof.record.run import NotMeasured
 from pipeprof.units import format_count
 
@@ -65,10 +66,9 @@ def decide(manifest: Manifest, damage: Sequence[Damage], missing: Mapping[str, s
     for one in damage:
         where = {} if one.rank is None else {"rep": 0, "rank": one.rank}
         manifest.warn("damaged_file", f"{how}{one.message}", **where)
-    manifest.state, manifest.reason = "complete", None
+    manifest.decide("complete")
     if damage:
-        more = f" (and {len(damage) - 1} more)" if len(damage) > 1 else ""
-        manifest.state, manifest.reason = "partial", f"a file could not be read to its end: {damage[0].message}{more}"
+        manifest.decide("partial", note("file_cut", damage=damage[0].message, more=len(damage) - 1))
     note_missing(manifest, missing)
 
 

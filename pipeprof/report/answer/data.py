@@ -21,6 +21,7 @@ from pipeprof.units import format_ns, percent
 MINDSPORE = "/site-packages/mindspore/"  # code of its own sources: no place where a user could change something
 LATE = "data_transmission"
 MUCH_MORE = 1.25  # times what the end of all waiting brings, from which a bound is explained
+FAR = 5  # times the same, from which a bound says nothing
 LITTLE = 1.05  # a predicted gain that is less, and may be a loss, does not stand before what is not predicted
 NEARLY_EQUAL = 1.20  # an estimated gain below it may be none: 11 of 12 that were measured lay from 1.0 to "at most"
 MUCH_OF_CPU = 0.20  # of the job's, from which the pipeline is named before the network
@@ -105,8 +106,7 @@ def _short_of_cpu(found: dict[str, Any]) -> str:
     most = nearly_equal(found)
     if most is not None:
         return (
-            "Balanced: the training and its data pipeline share the cores, and none is idle. Without the pipeline "
-            f"({part} of the job's CPU) it would be 1.0 to {most:.2f} times as fast."
+            f"Balanced: the training and its data pipeline ({part} of the job's CPU) share the cores, and none is idle."
         )
     if facts["pipeline_share"] >= MUCH_OF_CPU:
         return (
@@ -149,7 +149,8 @@ def _cause(found: dict[str, Any], for_what: str) -> str:
         None: f"it needs{work}" if work else "its times were not recorded, the queues point to it",
     }[found["kind"]]
     if found["rule"] == "gil" and found["verdict"] == "balanced":
-        return f"{who} holds the lock longest of all stages of the data pipeline: {what}."
+        for_batch = f":{work}" if work else ""
+        return f"{who} holds the lock longest of all stages of the data pipeline, computing in Python{for_batch}."
     if found["rule"] == "shared_cpu":
         cores = "" if facts.get("cores") is None else f": {facts['cores']:.2f} cores"
         return f"{who} takes most CPU of all stages of the data pipeline{cores}{many}."
@@ -199,8 +200,8 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
         given.gain = f"{capital(at_most(1 / (1 - found['data_wait_share'])))}, if the training never waits"
     if best is not None and nearly_equal(found) is not None:
         given.action = (
-            f"Measure first (`headspace`). If that says 1.05 or more: {best['action']}. If less: make the step itself "
-            "cheaper (`--ops all`)."
+            f"Measure first: if `headspace` finds 1.05 times the speed or more, {best['action']}. If less, make the "
+            "step itself cheaper (`collect --ops all` shows its operators)."
         )
         given.then, best = "", None
     _propose(given, content, best["verify"] if best is not None else None)
@@ -236,8 +237,11 @@ def _bounded(found: dict[str, Any], most: float) -> str:
         waiting = _by_not_waiting(found, most)
         if waiting is None:
             return f"{at_most(most)}, if {_label(found)} cost nothing at all"
+        if found["rule"] != "gil" and most > FAR / (1 - found["data_wait_share"]):
+            return waiting
         return f"{waiting}; {bound}, if the steps themselves become shorter too"
-    return f"about {faster(freed)} by estimate, if the whole data pipeline took no CPU ({bound})"
+    near = f" ({bound})" if most <= MUCH_MORE * freed else ""
+    return f"about {faster(freed)} by estimate, if the whole data pipeline took no CPU{near}"
 
 
 def _by_not_waiting(found: dict[str, Any], most: float) -> str | None:

@@ -78,9 +78,10 @@ def _contention(doubt: Doubt) -> str:
 
 
 def _shares_cpu(doubt: Doubt) -> str:
-    """Where an operator is named, measuring is the next command anyway."""
-    measure = "; `pipeprof headspace` measures it" if (doubt.get("op") or {}).get("op_type") == "consumer" else ""
-    times = f"without it about {doubt['times']:.2f} times as fast, by estimate{measure}"
+    """Where an operator is named, the gain says what the estimate is, and measuring is the next command anyway."""
+    if (doubt.get("op") or {}).get("op_type") != "consumer":
+        return "what the pipeline's CPU costs the training is estimated from CPU times, not measured"
+    times = f"without it about {doubt['times']:.2f} times as fast, by estimate; `pipeprof headspace` measures it"
     return f"the training shares its cores with the data pipeline ({times})"
 
 
@@ -102,8 +103,8 @@ WORDS: dict[str, Callable[[Doubt], str]] = {
     "indirect": _indirect,
     "none_busy": lambda _: "no operator was busy all the time",
     "prefilled": lambda doubt: (
-        f"the training used up batches that were prepared before ({doubt['times']:.2f} times what "
-        f"{op_label(doubt['op'])} can deliver), so a longer run would wait more"
+        f"the training used up batches that were prepared before, {doubt['times']:.2f} times as fast as "
+        f"{op_label(doubt['op'])} makes them: a longer run would wait more"
     ),
     "repetitions_differ": lambda doubt: f"only {doubt['agree']} of {doubt['of']} repetitions agree",
     "fills_alone": lambda doubt: (

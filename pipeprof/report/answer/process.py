@@ -12,7 +12,7 @@ SUMMARY = "mindspore/train/summary/"
 ADVICE = {
     SUMMARY: (
         "Train without summaries (SummaryCollector, SummaryRecord), or write them in a short run of their own: their "
-        "writer asks its queue without a pause, however seldom something is collected."
+        "writer asks its queue without a pause, however rarely something is collected."
     ),
     "": (
         "Stop this process while the training runs, or let it sleep when it has nothing to do: for example, a "
@@ -39,7 +39,7 @@ def answer(content: dict[str, Any]) -> Answer:
     found, run = content["diagnosis"]["process"], content["run"]
     given = Answer(_sentence(found), confidence=found["confidence"])
     given.cause = _cause(found)
-    given.place = found["site"] + (f"; made by {found['library']}" if found["library"] else "")
+    given.place = found["site"] + (f"; made by {_in_packages(found['library'])}" if found["library"] else "")
     given.action = next(text for part, text in ADVICE.items() if part in found["library"])
     given.gain = (
         f"Its {_cores(found['cores'])} become free for the training, which now has {_number(found['training_cores'])} "
@@ -50,6 +50,11 @@ def answer(content: dict[str, Any]) -> Answer:
     )
     given.propose(*command.after_change(run, "report", "--section", "cpu"))
     return given
+
+
+def _in_packages(path: str) -> str:
+    """A library's file without the folder that it is installed in."""
+    return path.rpartition("/site-packages/")[2]
 
 
 def label(found: dict[str, Any]) -> str:

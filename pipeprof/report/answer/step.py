@@ -86,7 +86,9 @@ def _cause(network: dict[str, Any], limit: str) -> str:
     if limit == "compute":
         kinds = [kind for kind in network["top_types"] if kind["phase"] != "communication"]
         types = [kind for kind in kinds if (kind["share"] or 0) >= 0.05]
-        return f"Most of it: {joined([_type(kind) for kind in types[:2]])}." if types else ""
+        most = sum(kind["share"] for kind in types[:2]) >= network["limit_share"] / 2
+        which = "Most of it" if most else "The largest parts" if len(types) > 1 else "The largest part"
+        return f"{which}: {joined([_type(kind) for kind in types[:2]])}." if types else ""
     if limit == "communication" and (network["waiting_share"] or 0) >= 0.01:
         waiting = network["waiting_share"]
         transfer = max(0.0, network["limit_share"] - waiting)
@@ -96,8 +98,8 @@ def _cause(network: dict[str, Any], limit: str) -> str:
         return f"Most of the difference is in {PHASES[slow['phase']]}."
     if limit == "host_gap" and network["top_types"]:
         count = sum(kind["count_per_step"] for kind in network["top_types"])
-        many = "the operators of a step" if count < 2 else f"about {count:,.0f} operators per step"
-        return f"Between {many} the device waits for Python to launch the next one."
+        many = "operator" if count < 2 else f"of about {count:,.0f} operators per step"
+        return f"The device waits for Python to launch each {many}."
     return ""
 
 

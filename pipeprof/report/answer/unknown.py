@@ -6,7 +6,7 @@ from typing import Any
 
 from pipeprof.report.answer import command, doubts
 from pipeprof.report.answer.shape import Answer, capital, measured, sentence, unopposed
-from pipeprof.report.words.data_wait import of_the_time
+from pipeprof.report.words.data_wait import LEAST, of_the_time
 from pipeprof.units import percent
 
 HIGH_WAIT = 0.2
@@ -40,7 +40,8 @@ def _in_time(found: dict[str, Any]) -> str:
         return (
             "Probably not input-bound: batches wait for the training in its queue. How long it waits was not recorded."
         )
-    return f"Not input-bound: the step itself limits. The training waits for data only {of_the_time(found)}."
+    only = "only " if found["data_wait_share"] >= LEAST else ""
+    return f"Not input-bound: the step itself limits. The training waits for data {only}{of_the_time(found)}."
 
 
 def _spare(given: Answer, found: dict[str, Any]) -> None:

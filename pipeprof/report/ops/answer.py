@@ -33,8 +33,11 @@ def answer(run: Run, question: Question) -> Content:
             if question.one_by_one or question.aggregate or question.step is not None or not has_totals(engine):
                 return single.build(engine, question, either_side=groups.PROFILE not in run.manifest.options)
             question = replace(question, group_by="type" if question.by_type and not question.by_name else "name")
+        elsewhere = groups.of_single(run, question)
         counted = replace(question, python_functions=python_functions.are_counted(run, question))
-        content = groups.build(engine, counted, training=not run.manifest.source.startswith(TRACES))
+        content = groups.build(
+            engine, counted, training=not run.manifest.source.startswith(TRACES), elsewhere=elsewhere
+        )
         content.notes += python_functions.notes(run, question)
         if run.manifest.source.startswith(TORCH):
             content.footer = torch_footer(content.total)

@@ -50,10 +50,11 @@ class Order(NamedTuple):
     ascending: bool
 
 
-def parse_order(text: str, columns: Sequence[str]) -> Order:
+def parse_order(text: str, columns: Sequence[str], elsewhere: Sequence[str] = ()) -> Order:
     """`COL` is descending, `+COL` ascending; names are taken in any case, with blanks, `-`, `_`, `#` or `%`.
 
-    Raises UsageError, listing the columns, for an unknown one.
+    Raises UsageError, listing the columns, for an unknown one. `elsewhere`: those that another table of the same
+    command line is ordered by, which the list has, too.
     """
     ascending = text.startswith("+")
     wanted = text.removeprefix("+").lower().replace(" ", "_").replace("-", "_")
@@ -61,4 +62,5 @@ def parse_order(text: str, columns: Sequence[str]) -> Order:
     for name in (wanted, _ALIASES.get(wanted, ""), f"{wanted}_ns", f"{wanted}_bytes"):
         if name in columns:
             return Order(name, ascending)
-    raise UsageError(f"unknown column `{text}` to order by", did_you_mean(wanted, columns))
+    known = dict.fromkeys([*columns, *elsewhere])
+    raise UsageError(f"unknown column `{text}` to order by", did_you_mean(wanted, known))

@@ -52,6 +52,11 @@ def is_single(run: Run, question: Question) -> bool:
     return PROFILE in run.manifest.options or (run.manifest.source in OWN and _is_by_work(question))
 
 
+def of_single(run: Run, question: Question) -> tuple[str, ...]:
+    """The columns by which the question would be one of single operators."""
+    return WORK if run.manifest.source in OWN and not (question.grouping or question.groups) else ()
+
+
 def _is_by_work(question: Question) -> bool:
     try:
         return question.order_by is not None and parse_order(question.order_by, SINGLE).column in WORK
@@ -64,15 +69,16 @@ def usual_top(run: Run, question: Question) -> int:
     return TOP_SINGLE if is_single(run, question) and PROFILE in run.manifest.options else TOP
 
 
-def build(engine: Engine, question: Question, *, training: bool) -> Content:
+def build(engine: Engine, question: Question, *, training: bool, elsewhere: Sequence[str] = ()) -> Content:
     """The table of groups; Python functions count where the question does not say `False`.
 
-    `training`: the run was recorded from a training, not imported from a profiler's trace.
+    `training`: the run was recorded from a training, not imported from a profiler's trace. `elsewhere`: columns by
+    which another table would have been ordered, for the hint.
 
     Raises UsageError for an unknown column, and for --type and --exclude-type with groups that have no type.
     """
     group = question.group_by or ("type" if training else "name")
-    order = parse_order(question.order_by, COLUMNS) if question.order_by else None
+    order = parse_order(question.order_by, COLUMNS, elsewhere) if question.order_by else None
     rows = _rows(engine, question, group, training=training)
     if not question.group_by and group == "type" and not any(row["type"] for row in rows):
         rows = _rows(engine, question, "name", training=training)  # the source names operators, and no types

@@ -16,6 +16,7 @@ from pipeprof.report.sections.block import (
     times,
 )
 from pipeprof.report.words import drift
+from pipeprof.report.words.data_wait import LEAST
 from pipeprof.report.words.passes import repeated
 from pipeprof.units import format_count, format_ns, format_ratio
 
@@ -145,7 +146,8 @@ def _waiting(section: Section, content: dict[str, Any], focus: tuple[int, int]) 
         which = "warm-up left out" if row["kind"] == "train" else "all of them warm-up"
         text = f"waiting for data, inside the dataset iterator: {shown} of the time in all steps ({steps}, {which})"
         steady = format_ratio(found["data_wait_share"])
-        if found.get("data_wait_share_all_steps") == row["data_wait_share"] and steady != shown:
+        little = max(row["data_wait_share"], found["data_wait_share"] or 0.0) < LEAST
+        if found.get("data_wait_share_all_steps") == row["data_wait_share"] and steady != shown and not little:
             text += (
                 f"; {steady} in the steady state, after the first quarter of each iterator: the diagnosis goes by that"
             )

@@ -9,14 +9,26 @@ from pipeprof.units import percent
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+LEAST = 0.01  # a smaller share is said without its digits: nobody does anything about it
+NEAR = 0.01  # apart by less, two shares are one piece of news
+NEXT_TO_NOTHING = "less than 1 %"
+
 
 def of_the_time(found: Mapping[str, Any], shown: Callable[[float], str] = percent) -> str:
-    """`32 % of the time in the steady state, 38 % in all steps`; `32 % of the time` where both are shown as one number.
+    """`32 % of the time in the steady state, 38 % in all steps`; `82 to 83 % of the time` where both are nearly one.
 
     `found`: a diagnosis whose `data_wait_share` is known. Rules go by the steady state; steps that fill the queues of
     each epoch are in the other number, which is the one of collect's summary and of the section on steps.
     """
-    steady, whole = shown(found["data_wait_share"]), found.get("data_wait_share_all_steps")
-    if whole is None or shown(whole) == steady:
-        return f"{steady} of the time"
-    return f"{steady} of the time in the steady state, {shown(whole)} in all steps"
+    steady, whole = found["data_wait_share"], found.get("data_wait_share_all_steps")
+    low, high = sorted((steady, steady if whole is None else whole))
+    if worded(low, shown) == worded(high, shown):
+        return f"{worded(low, shown)} of the time"
+    if high - low < NEAR:
+        return f"{shown(low).removesuffix(' %')} to {shown(high)} of the time"
+    return f"{worded(steady, shown)} of the time in the steady state, {worded(whole or 0.0, shown)} in all steps"
+
+
+def worded(share: float, shown: Callable[[float], str] = percent) -> str:
+    """A share in a sentence: `32 %`, or `less than 1 %`."""
+    return NEXT_TO_NOTHING if share < LEAST else shown(share)

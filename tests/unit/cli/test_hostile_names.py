@@ -19,6 +19,7 @@ from hostile import MANY, NAMES
 from pipeprof.cli import cli, main
 from pipeprof.cli.render import forms
 from pipeprof.cli.verbs import VERBS
+from pipeprof.record.note import note
 from pipeprof.record.run import Failure, NotMeasured, Rank, Rep, Warn
 
 MS = 1_000_000
@@ -173,8 +174,8 @@ def hostile_tables(length=10 * MS):
 def written(make_run, *, failed=False, length=10 * MS, tables=None):
     run = make_run(hostile_tables(length) if tables is None else tables)
     manifest = run.manifest
-    manifest.command, manifest.workdir, manifest.reason = ["python", *NAMES[:-1]], MANY, MANY if failed else None
-    manifest.state, manifest.job = "failed" if failed else "complete", MANY
+    manifest.command, manifest.workdir, manifest.job = ["python", *NAMES[:-1]], MANY, MANY
+    manifest.decide("failed" if failed else "complete", note("block_ended", error=MANY) if failed else None)
     manifest.fingerprint = {
         "cpu_model": f"{MANY} {length if failed else ''}", "cpu_cores": 2, "host": MANY, "mindspore": MANY, "python": MANY, "device": MANY,
         "mode": MANY, "environment": {"GLOG_v": MANY},

@@ -20,7 +20,7 @@ from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read import foreign, imported
 from pipeprof.record.cache import cache_folder
 from pipeprof.report.ops import cells, terminal
-from pipeprof.report.ops.columns import Order, parse_order
+from pipeprof.report.ops.columns import SINGLE, Order, parse_order
 from pipeprof.report.ops.groups import COLUMNS
 from pipeprof.report.ops.question import Question
 from pipeprof.report.ops.show import answer
@@ -438,3 +438,25 @@ def test_search_and_excluded_types_choose_groups_too(call):
     }  # fmt: skip
     with pytest.raises(UsageError, match="groups by name have no type"):
         call("--group-by", "name", "--exclude-type", "Copy")
+
+
+@pytest.mark.parametrize("group", [None, "name"])
+def test_the_columns_of_the_hint_are_those_that_are_taken(make_run, group):
+    """Of one's own training computation and bandwidth are those of another table, which the order asks for."""
+    run = make_run({"op": [], "op_info": []})
+
+    def is_taken(column):
+        try:
+            answer(run, Question(order_by=column, group_by=group))
+        except UsageError:
+            return False
+        return True
+
+    with pytest.raises(UsageError, match="unknown column") as refused:
+        answer(run, Question(order_by="zzzzzz", group_by=group))
+    listed = set(re.findall("`([a-z_]+)`", refused.value.hint))
+    assert {"self_ns", "computation"} <= listed
+    assert ("bandwidth" in listed) is (group is None)
+    assert [column for column in listed if not is_taken(column)] == []
+    other_names = {"flops", "memory"}  # for `computation` and `memory_bytes` of groups
+    assert {column for column in SINGLE if is_taken(column)} - listed - other_names == set()

@@ -7,6 +7,7 @@ import pytest
 from pipeprof.errors import SourceError, UsageError
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.read.benchmarks import is_benchmark, read_benchmarks
+from pipeprof.record.note import sentence
 
 
 def write(path, median=0.5, when="2026-01-01T00:00:00+00:00", node="box", **more):
@@ -95,8 +96,9 @@ def test_a_machine_that_is_no_table_is_named(tmp_path):
 
 def test_a_copy_counts_but_is_said_to_be_one(tmp_path):
     paths = [write(tmp_path / f"{number}.json") for number in range(2)]
-    (note,) = read_benchmarks(paths, "x").notes
-    assert "1.json` is a copy of" in note
+    (stored,) = read_benchmarks(paths, "x").notes
+    assert stored["code"] == "copied_file"
+    assert "1.json` is a copy of" in sentence(stored)
     assert read_benchmarks([paths[0], write(tmp_path / "1.json", 0.6)], "x").notes == []
 
 

@@ -13,6 +13,7 @@ import pipeprof
 from pipeprof.errors import MeasureError, QueryError, RunError, UsageError
 from pipeprof.inprocess.averages import Average, KeyAverages
 from pipeprof.record.measures import Measures, Repetition
+from pipeprof.record.note import note
 from pipeprof.report.charts import plots
 
 MS = 1_000_000
@@ -21,7 +22,7 @@ MS = 1_000_000
 @pytest.fixture
 def run(make_run):
     made = make_run({"step": [{"step": n, "kind": "train", "start_ns": n * MS, "end_ns": n * MS} for n in range(1200)]})
-    made.manifest.state, made.manifest.reason = "failed", "it ended with <ValueError> in `x`"
+    made.manifest.decide("failed", note("block_ended", error="it ended with <ValueError> in `x`"))
     made.manifest.command = ["python", "train.py", "--name", "a b"]
     made.manifest.tables = {"step": 1200, "op": 0}
     made.save()

@@ -1,0 +1,31 @@
+"""How the share of waiting is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.report.words.data_wait import of_the_time
+from pipeprof.units import format_ratio
+
+
+@pytest.mark.parametrize(
+    ("steady", "whole", "said"),
+    [
+        (0.32, 0.38, "32 % of the time in the steady state, 38 % in all steps"),
+        (0.32, 0.32, "32 % of the time"),
+        (0.32, None, "32 % of the time"),
+        (0.82, 0.829, "82 to 83 % of the time"),
+        (0.105, 0.098, "9.8 to 10 % of the time"),
+        (0.0, 0.001, "less than 1 % of the time"),
+        (0.009, None, "less than 1 % of the time"),
+        (0.009, 0.012, "0.9 to 1.2 % of the time"),
+        (0.0, 0.03, "less than 1 % of the time in the steady state, 3.0 % in all steps"),
+    ],
+)
+def test_shares_of_waiting(steady, whole, said):
+    assert of_the_time({"data_wait_share": steady, "data_wait_share_all_steps": whole}) == said
+
+
+def test_tables_have_their_digits():
+    found = {"data_wait_share": 0.8214, "data_wait_share_all_steps": 0.8291}
+    assert of_the_time(found, format_ratio) == "82.1 to 82.9 % of the time"
