@@ -81,7 +81,7 @@ class Engine:
 
     @classmethod
     def open(cls, run: Run, *, lazily: bool = False, files: bool = True) -> Engine:
-        """Make the tables and views of a run readable; `lazily`, each table when it is first read.
+        """Make the tables and views of a run readable; `lazily`, each table when it is first read, as empty ones always.
 
         Without `files` no file can be opened from SQL, for reading or for writing, whatever it says.
 
@@ -94,7 +94,7 @@ class Engine:
         engine = cls(connection, run, files=files)
         try:
             if not lazily:
-                engine._make_tables(BY_NAME)
+                engine._make_tables([table.name for table in TABLES if run.files(table.name)])
             _lock(connection, run.path if files else None)
         except duckdb.Error as error:
             connection.close()
@@ -176,9 +176,9 @@ class Engine:
         """Raises RunError when a table of the run has other rows than its manifest says: one of its files is gone."""
         if self._run is None:
             return
-        for name, written in self._run.manifest.tables.items():
-            if name not in BY_NAME:
-                continue
+        noted = {name: rows for name, rows in self._run.manifest.tables.items() if name in BY_NAME}
+        self._make_tables(noted)
+        for name, written in noted.items():
             found = self._connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()  # noqa: S608 - of the schema
             if found is not None and found[0] != written:
                 raise RunError(
