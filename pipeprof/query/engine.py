@@ -81,7 +81,7 @@ class Engine:
 
     @classmethod
     def open(cls, run: Run, *, lazily: bool = False, files: bool = True) -> Engine:
-        """Make the tables and views of a run readable; `lazily`, each table when it is first read, as empty ones always.
+        """Make the tables and views of a run readable; `lazily`, each table when it is first read, empty ones always.
 
         Without `files` no file can be opened from SQL, for reading or for writing, whatever it says.
 
