@@ -30,6 +30,14 @@ settings.load_profile("repeatable")
 RUN_ID = "20260101T000000-abcdef"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_wait_for_the_disk():
+    """Nothing that these processes write has to outlive a loss of power, and waiting for the disk takes longest of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _file: None)
+        yield
+
+
 def write_run(folder, tables, run_id=RUN_ID):
     """A run folder from {table: [{column: value}]}; `rep` and `rank` are 0 and other columns null when not given."""
     run = Run(folder, Manifest(run_id=run_id, started_at="2026-01-01T00:00:00Z", pipeprof_version="0"))

@@ -15,6 +15,7 @@ import click
 from pipeprof import escape
 from pipeprof.cli.messages import tell_error
 from pipeprof.cli.misuse import words_of, words_of_name
+from pipeprof.cli.no_pandas import leave_pandas_out
 from pipeprof.cli.streams import StdoutClosed, StdoutError, guard_streams
 from pipeprof.cli.verbs import Verbs
 from pipeprof.errors import PipeprofError
@@ -52,6 +53,7 @@ def start() -> NoReturn:
     Arrow's, while its threads still run, abort the process now and then (2.5 % of ends on a busy machine): exit code
     134 for a verdict that was right. Python's own handlers run, and everything is written.
     """
+    leave_pandas_out()
     try:
         main()
     except SystemExit as end:

@@ -87,7 +87,7 @@ class Engine:
 
     @classmethod
     def open(cls, run: Run, *, lazily: bool = False, files: bool = True, part: Part | None = None) -> Engine:
-        """Make the tables and views of a run readable; `lazily`, each table when it is first read.
+        """Make the tables and views of a run readable; `lazily`, each table when it is first read, empty ones always.
 
         Without `files` no file can be opened from SQL, for reading or for writing, whatever it says. With
         a `part` its rows are there, as if no others had been recorded.
@@ -101,9 +101,10 @@ class Engine:
         engine = cls(connection, run, files=files, part=part)
         try:
             if not lazily:
-                engine._make_tables(BY_NAME.keys() - {ANSWERS})
+                stored_names = {table.name for table in TABLES if run.files(table.name)}
+                engine._make_tables(stored_names - {ANSWERS})
                 with contextlib.suppress(duckdb.Error, PipeprofError):  # who reads them says what is wrong with them
-                    engine._make_tables({ANSWERS})
+                    engine._make_tables(stored_names & {ANSWERS})
             _lock(connection, run.path if files else None)
         except duckdb.Error as error:
             connection.close()
@@ -186,9 +187,9 @@ class Engine:
         """Raises RunError when a table of the run has other rows than its manifest says: one of its files is gone."""
         if self._run is None:
             return
-        for name, written in self._run.manifest.tables.items():
-            if name not in BY_NAME or name == ANSWERS:
-                continue
+        noted = {n: rows for n, rows in self._run.manifest.tables.items() if n in BY_NAME and n != ANSWERS}
+        self._make_tables(noted)
+        for name, written in noted.items():
             found = self._connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()  # noqa: S608 - of the schema
             if found is not None and found[0] != written:
                 raise RunError(

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from itertools import count
+
+import duckdb
 import pytest
 
 from pipeprof.query.engine import Engine
 
 
+@pytest.fixture(scope="session")
+def engine_of():
+    """`engine_of(run)`: an engine in a database of its own. All are of one DuckDB, which takes most of what opening costs.
+
+    What the engine allows, and that each run has a DuckDB, is for the tests of the engine.
+    """
+    numbers = count()
+    with duckdb.connect(":memory:", config={"threads": "1"}) as whole:
+
+        @contextmanager
+        def open_run(run):
+            name = f"run{next(numbers)}"
+            connection = whole.cursor()
+            connection.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
+            with Engine(connection, run, files=False) as engine:
+                yield engine
+            whole.execute(f"DETACH {name}")
+
+        yield open_run
+
+
 @pytest.fixture
-def ask(make_run):
+def ask(make_run, engine_of):
     """Rows of a query over a run made of `tables`: as dicts, or as tuples of the columns named in `give`."""
 
     def rows_of(name, tables, give="", **params):
-        with Engine.open(make_run(tables)) as engine:
+        with engine_of(make_run(tables)) as engine:
             rows = engine.rows(name, **params)
         columns = give.split()
         return [tuple(row[column] for column in columns) for row in rows] if columns else rows
@@ -21,11 +46,11 @@ def ask(make_run):
 
 
 @pytest.fixture
-def look(make_run):
+def look(make_run, engine_of):
     """As `ask`, for SQL text over tables and views; rows as tuples."""
 
     def rows_of(text, tables):
-        with Engine.open(make_run(tables)) as engine:
+        with engine_of(make_run(tables)) as engine:
             return [tuple(row.values()) for row in engine.sql(text).to_pylist()]
 
     return rows_of

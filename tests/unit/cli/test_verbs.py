@@ -118,8 +118,37 @@ def test_a_verb_loads_its_own_file_only():
         "print(sorted(name for name in sys.modules if name.startswith('pipeprof.cli.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    names = ("format_option", "messages", "misuse", "output_option", "report", "run_argument", "streams", "verbs")
+    names = (
+        "format_option",
+        "messages",
+        "misuse",
+        "no_pandas",
+        "output_option",
+        "report",
+        "run_argument",
+        "streams",
+        "verbs",
+    )
     assert done.stdout.splitlines()[-1] == str([f"pipeprof.cli.{name}" for name in names])
+
+
+def test_arrow_does_not_import_pandas_into_the_program(tmp_path):
+    command = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "pipeprof",
+        "collect",
+        "-o",
+        str(tmp_path / "run"),
+        "--",
+        "true",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "pyarrow" in imported
+    assert "pandas.core.frame" not in imported  # `import pandas` is listed also where it fails
 
 
 def test_without_words_the_program_shows_its_help_once(call):
