@@ -24,14 +24,19 @@ WITH ran AS (
     AND coalesce(category, '') NOT IN ('python_function', 'user_annotation')
 ),
 
+counted AS (  -- once where several streams ran from the same to the same time: each has one place in the order
+  SELECT DISTINCT rep, rank, device, start_ns, end_ns
+  FROM ran
+  WHERE side IS NULL OR side = 'device' OR has_device = 0
+),
+
 after_others AS (
   SELECT
-    rep, rank, device, start_ns, end_ns,
+    *,
     max(end_ns) OVER (
       PARTITION BY rep, rank, device ORDER BY start_ns, end_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
     ) AS before_ns
-  FROM ran
-  WHERE side IS NULL OR side = 'device' OR has_device = 0
+  FROM counted
 ),
 
 numbered AS (
