@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from pipeprof.record import checksums, compact, store
 from pipeprof.record.machine import host_name
+from pipeprof.record.note import note
 from pipeprof.record.run import Manifest, Rank, Rep, Run
 from pipeprof.report import rollup
 
@@ -93,7 +94,7 @@ def _write_run(
     manifest = Manifest(
         run_id=f"{began:%Y%m%dT%H%M%S}-{number:06x}", started_at=began.isoformat(), pipeprof_version="0", state=state,
         command=["python", f"{name}.py"], fingerprint=FINGERPRINT | {"host": host_name()},
-        git={"revision": f"{number:040x}"}, reason="the command ended with 1" if state == "failed" else None,
+        git={"revision": f"{number:040x}"}, reason_facts=note("exit_code", exit_code=1) if state == "failed" else None,
         reps=[Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=0, exit_code=int(state == "failed"), ranks=[
             Rank(rank=at, pid=at, host=host, mindspore="2.9.0", zero_realtime_ns=0, zero_monotonic_ns=0)
             for at in range(ranks)

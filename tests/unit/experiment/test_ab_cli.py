@@ -120,7 +120,7 @@ def test_qualify_asks_for_what_was_said(called, tmp_path):
     assert called.order.slow_downs == (0.02, 0.1)
     assert (called.order.rounds, called.order.seed, called.order.budget_s) == (4, 9, 5400.0)
     assert (called.sessions, called.folder) == (50, tmp_path / "project" / "q")
-    assert "false alarms" in done.stdout
+    assert "False alarms" in done.stdout
 
 
 def test_qualify_without_a_command_is_a_usage_error(called):

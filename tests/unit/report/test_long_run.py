@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeprof.query.engine import Engine
+from pipeprof.query.part import Part
 from pipeprof.record.run import load
 from pipeprof.report import charts, html
 from pipeprof.report.build import build
@@ -75,12 +76,12 @@ def test_of_other_ranks_only_what_is_drawn_of_all_is_read(made, monkeypatch):
     run, content, drawn = made
     whole, asked = Engine.open, []
     monkeypatch.setattr(
-        Engine, "open", lambda *args, **how: asked.append((how.get("only"), engine := whole(*args, **how))) or engine
+        Engine, "open", lambda *args, **how: asked.append((how.get("part"), engine := whole(*args, **how))) or engine
     )
     again = charts.charts_of(run, content)
     assert [chart.spec for chart in again if chart.drawn] == [chart.spec for chart in drawn.values() if chart.drawn]
-    assert [only for only, _ in asked].count(None) == 1
-    assert {only for only, _ in asked} == {None, focus_of(content)}
+    assert [part for part, _ in asked].count(None) == 1
+    assert {part for part, _ in asked} == {None, Part.of_rank(*focus_of(content))}
 
 
 def test_the_page_is_small(made):
