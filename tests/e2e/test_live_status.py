@@ -75,16 +75,17 @@ def hung(pipeprof_in):
     return found
 
 
-def test_a_look_at_the_running_training_has_its_pace_its_queues_and_a_verdict(hung):
+def test_a_look_at_the_running_training_has_its_pace_and_its_queues_and_no_verdict_too_early(hung):
     as_json, as_text = hung["top"]
     (row,) = json.loads(as_json.stdout)["ranks"]
     assert row["pace"]["steps"] >= 2
     assert row["queues"][0] == {"op_type": "BatchOp"} | row["queue"]
     verdict = json.loads(as_json.stdout)["verdict"]
     assert verdict["training_steps"] >= 1
+    assert verdict["first_screen"] is None
     assert f"{row['pace']['steps_per_second']:.4g} steps/s" in as_text.stdout
     assert " of " in as_text.stdout
-    assert "So far (" in as_text.stdout
+    assert "Too early to tell what limits the training" in as_text.stdout
 
 
 def test_a_file_has_the_newest_look_while_it_is_recorded_and_the_last_one_when_it_has_ended(hung):
