@@ -16,5 +16,8 @@ class _NoPandas:
 
 
 def leave_pandas_out() -> None:
-    """For the rest of this process: `import pandas` takes longer than most of what a verb does."""
+    """For the rest of this process: `import pandas` takes longer than most of what a verb does.
+
+    `importlib.util.find_spec("pandas")` raises then, where it would give None of what is not installed.
+    """
     sys.meta_path.insert(0, _NoPandas)

@@ -83,6 +83,7 @@ class Engine:
         self._defined: set[str] = set()
         self._made: set[str] = set()  # tables
         self._given: set[str] = set()  # views
+        self._damaged: PipeprofError | None = None  # what is wrong with the kept answers
         self.answers: Answers | None = None  # which `rows` need not ask for, or notes
 
     @classmethod
@@ -103,8 +104,10 @@ class Engine:
             if not lazily:
                 stored_names = {table.name for table in TABLES if run.files(table.name)}
                 engine._make_tables(stored_names - {ANSWERS})
-                with contextlib.suppress(duckdb.Error, PipeprofError):  # who reads them says what is wrong with them
+                try:
                     engine._make_tables(stored_names & {ANSWERS})
+                except (duckdb.Error, PipeprofError) as error:  # the rest can be asked all the same
+                    engine._damaged = engine._explained(error) if isinstance(error, duckdb.Error) else error
             _lock(connection, run.path if files else None)
         except duckdb.Error as error:
             connection.close()
@@ -243,6 +246,8 @@ class Engine:
             return self._guarded.sql(text)
         askable, plain = self._askable(), text.lower()
         words = frozenset(_WORD.findall(plain))
+        if self._damaged is not None and ANSWERS in words:
+            raise self._damaged
         named = askable if _OF_ALL.search(plain) else [name for name in askable if name in words]
         self._define(named, keep=False)
         try:
@@ -256,7 +261,10 @@ class Engine:
     def _askable(self) -> list[str]:
         """The tables and views of a run; without one those that there are rows for."""
         if self._run is not None:
-            return [*BY_NAME, *self._views]
+            known = [*BY_NAME, *self._views]
+            if self._damaged is not None:
+                known.remove(ANSWERS)
+            return known
         known = list(self._made)
         for name, view in self._views.items():
             if set(view.reads) <= set(known):

@@ -23,10 +23,10 @@ def sentence(stored: Note | str) -> str:
     """A stored note in words; of a code that only a newer pipeprof knows, the code and its values."""
     if isinstance(stored, str):
         return stored
-    words = WORDS.get(stored.get("code", ""))
     try:
+        words = WORDS.get(stored.get("code", ""))
         return words(stored) + _missing(stored) if words is not None else _unknown(stored)
-    except (KeyError, TypeError, ValueError):  # written by hand, or by another version
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):  # by hand, or of another version
         return _unknown(stored)
 
 

@@ -74,7 +74,8 @@ def checked_document(content: dict[str, Any]) -> Document:
     """Each baseline with what is wrong with it."""
     rows = content["baselines"]
     notes = [f"{row['workload']}/{row['machine']}: {row['problem'] or row['state']}" for row in rows]
-    return Document(f"{format_count(len(rows), 'baseline')} in {content['root']}", [Section("", notes=notes)])
+    title = f"{format_count(len(rows), 'baseline')} in {content['root']}"
+    return Document(title, [Section("", notes=notes, unbroken=True)])
 
 
 def history(root: str, workload: str, machine: str) -> dict[str, Any]:

@@ -34,6 +34,9 @@ def page_of(title: str, sections: Iterable[Section]) -> str:
 
 def section_lines(section: Section) -> list[str]:
     """A section with its title."""
+    charts = section.charts() if section.charts and can_draw() else []
+    if section.charts and not charts and can_draw() and not section.says_something:
+        return []
     lines = [f"<h2>{escape(section.title)}</h2>"] if section.title else []
     lines += [f'<p class="strong">{words(sentence)}</p>' for sentence in section.strong]
     if section.notes:
@@ -41,9 +44,8 @@ def section_lines(section: Section) -> list[str]:
     for block in section.blocks:
         lines += [f"<p>{words(' '.join(block.caption))}</p>"] if block.caption else []
         lines += _block(block)
-    if section.charts and can_draw():
-        lines += [line for chart in section.charts() for line in figure(chart)]
-    elif section.charts:
+    lines += [line for chart in charts for line in figure(chart)]
+    if section.charts and not can_draw():
         lines.append(f"<p>{MISSING}</p>")
     return lines
 

@@ -39,7 +39,7 @@ def print_section(console: Console, section: Section) -> None:
     for sentence in section.strong:
         console.print(Text(escape.line(sentence), style="bold"))
     for sentence in section.notes:
-        console.print(Text(escape.line(sentence)))
+        console.print(Text(escape.line(sentence)), soft_wrap=section.unbroken)
     for block in section.blocks:
         console.print()
         for sentence in block.caption:

@@ -43,7 +43,7 @@ def document(content: dict[str, Any]) -> Document:
         f"{change['file']}: {WORDS[change['code']]}: found {change['found']}, expected {change['expected']}"
         for change in content["changes"]
     ]
-    return Document(_sentence(content), [Section("", notes=changes)])
+    return Document(_sentence(content), [Section("", notes=changes, unbroken=True)])
 
 
 def _sentence(content: dict[str, Any]) -> str:

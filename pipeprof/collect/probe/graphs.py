@@ -3,6 +3,7 @@
 import glob
 import os
 import shutil
+import sys
 
 from . import cells, recorder, where
 
@@ -23,11 +24,15 @@ class Lines:
     def __enter__(self):
         rec = recorder.REC
         self.folder = None
-        if rec.options.get("graph_lines") and DUMP.keys().isdisjoint(os.environ) and _lined[0] < MOST:
+        if not rec.options.get("graph_lines") or _lined[0] >= MOST or _is_dumping():
+            return
+        try:
             rec.open()
-            self.folder = os.path.join(rec.folder, "graph-dump")
+            folder = os.path.join(rec.folder, "graph-dump")
             os.environ.update(DUMP)
-            os.environ[_PLACE] = self.folder
+            os.environ[_PLACE] = self.folder = folder
+        except Exception:
+            rec.failed("graph_lines")
 
     def __exit__(self, *_):
         if self.folder is None:
@@ -41,6 +46,16 @@ class Lines:
             shutil.rmtree(self.folder, ignore_errors=True)
         except Exception:
             recorder.REC.failed("graph_lines")
+
+
+def _is_dumping():
+    """Whether the program has graphs dumped for itself, which is not to go elsewhere."""
+    if not {*DUMP, _PLACE}.isdisjoint(os.environ):
+        return True
+    try:
+        return bool(sys.modules["mindspore"].context.get_context("save_graphs"))
+    except Exception:
+        return False
 
 
 def _keep_lines(source, place):

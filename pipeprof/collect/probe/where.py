@@ -13,7 +13,7 @@ def package_folder():
 
 def is_module(code):
     """Whether code is the `construct` of a module of MindSpore's, such as `nn.Conv2d`."""
-    return code.co_name == "construct" and code.co_filename.startswith(package_folder())
+    return code.co_name == "construct" and code.co_filename.startswith(package_folder() + os.sep)
 
 
 def short(path):
@@ -24,7 +24,7 @@ def short(path):
 
 def site(frame):
     """file:line of the nearest caller outside MindSpore and the probe, or an empty text."""
-    package = package_folder()
+    package = package_folder() + os.sep
     while frame is not None:
         name = frame.f_code.co_filename
         inside = name.startswith(package) or frame.f_globals.get("__name__", "").startswith(OURS)

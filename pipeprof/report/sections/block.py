@@ -48,7 +48,7 @@ class Block:
 class Section:
     """A title, sentences, and tables. `strong` sentences are the ones to read first; `name` is for `--section`.
 
-    `charts` are drawn on a page, and only there.
+    `charts` are drawn on a page, and only there. Notes that are `unbroken` stay one line each on any terminal.
     """
 
     title: str
@@ -56,6 +56,7 @@ class Section:
     notes: list[str] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     name: str = ""
+    unbroken: bool = False
     charts: Callable[[], Sequence[Chart]] | None = None
 
     @property

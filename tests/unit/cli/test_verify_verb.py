@@ -100,3 +100,12 @@ def test_verify_changes_nothing(run):
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(RunError, match="is not a pipeprof run"):
         ask("verify", tmp_path)
+
+
+def test_a_change_is_one_line_however_wide_the_terminal(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    path = next(run.path.rglob("*.parquet"))
+    path.write_bytes(path.read_bytes() + b"x")
+    [line] = [line for line in ask("verify", run.path).stdout.splitlines() if "rewritten" in line]
+    assert line.startswith(path.relative_to(run.path).as_posix())
+    assert ", expected " in line

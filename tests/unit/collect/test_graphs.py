@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import types
 from pathlib import Path
 
@@ -63,3 +64,36 @@ def test_a_very_large_one_is_left_out(keep, probe, monkeypatch):
 def test_an_executor_that_describes_nothing_is_left_alone(probe, rec):
     rec.open()
     probe.graphs.keep(types.SimpleNamespace(), "train.1")
+
+
+@pytest.fixture
+def compiles(probe, rec, monkeypatch):
+    """What MindSpore sees of its variables during a compilation whose lines are asked for."""
+    monkeypatch.setattr(probe.graphs, "_lined", [0])
+    monkeypatch.setitem(rec.options, "graph_lines", True)
+
+    def seen():
+        with probe.graphs.Lines():
+            return {name: value for name, value in os.environ.items() if name.startswith("MS_DEV_")}
+
+    return seen
+
+
+def test_lines_are_dumped_during_the_compilation_alone(compiles, probe, rec):
+    assert compiles() == {**probe.graphs.DUMP, "MS_DEV_SAVE_GRAPHS_PATH": str(Path(rec.folder, "graph-dump"))}
+    assert not [name for name in os.environ if name.startswith("MS_DEV_")]
+
+
+@pytest.mark.parametrize("name", ["MS_DEV_SAVE_GRAPHS", "MS_DEV_SAVE_GRAPHS_PATH"])
+def test_a_program_that_has_graphs_dumped_keeps_its_own_place(compiles, monkeypatch, name):
+    monkeypatch.setenv(name, "mine")
+    assert compiles() == {name: "mine"}
+    assert os.environ[name] == "mine"
+
+
+def test_a_spool_that_cannot_be_written_to_does_not_end_the_compilation(compiles, rec, monkeypatch):
+    def full():
+        raise OSError("no space left")
+
+    monkeypatch.setattr(rec, "open", full)
+    assert compiles() == {}

@@ -43,6 +43,8 @@ def test_every_code_that_is_stored_has_words_and_every_word_a_code():
         ("a sentence of an older pipeprof", "a sentence of an older pipeprof"),
         (note("from_tomorrow", size=3), "from_tomorrow: size 3"),
         (note("exit_code"), "exit_code"),
+        (note(["x"]), "['x']"),
+        (note("run_state", run="r", state="failed", reason=3), "run_state: run r, state failed, reason 3"),
         (note("signal", missing_steps_s="x"), "signal: missing_steps_s x"),
     ],
 )  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 from pipeprof.cli.compact import compacted
 from pipeprof.cli.messages import opened
-from pipeprof.errors import RunError
+from pipeprof.errors import QueryError, RunError
 from pipeprof.query import catalog
 from pipeprof.query.answers import Answers
 from pipeprof.query.engine import Engine
@@ -259,6 +259,20 @@ def test_damaged_answers_are_said_and_the_tables_asked(run, damage):
     compacted(found.path, lambda _text: None)
     assert kept.stored(load(found.path)) is not None
     assert not build(opened(found.path))["run"]["warnings"]
+
+
+def test_sql_over_the_rest_is_answered_beside_damaged_answers(run):
+    found = run("long")
+    keep_answers(found)
+    cut(found.path / kept.TABLE / compact.COMPACT)
+    with Engine.open(opened(found.path)) as engine:
+        assert engine.sql("SELECT count(*) AS n FROM step").to_pylist()[0]["n"] > 0
+        assert "step" in engine.sql("SHOW TABLES").column("name").to_pylist()
+        with pytest.raises(QueryError) as caught:
+            engine.sql("SELECT * FROM stepp")
+        assert "step" in caught.value.hint
+        with pytest.raises(RunError, match="kept_answer"):
+            engine.sql("SELECT * FROM kept_answer")
 
 
 def test_a_damaged_table_is_still_refused_beside_them(run):
