@@ -213,12 +213,6 @@ class Facts:
         """The operator with the most CPU."""
         return _largest((stage, stage.cores) for stage in self.operators)
 
-    @property
-    def taken_share(self) -> float | None:
-        """Its CPU as share of the cores that the training may use; None where either is not known."""
-        taken = self.taker.cores if self.taker else None
-        return None if taken is None or not self.cores else taken / self.cores
-
     @cached_property
     def untimed_worker(self) -> StageFacts | None:
         """The operator with the most CPU beyond its timed work."""

@@ -49,7 +49,6 @@ DOUBTED_CORES = 0.30  # of Python beside a loop that limits, from which the lock
 
 FREED = 1.10  # times as fast if the loop had its pipeline's CPU: interventions bring about that much, and more
 MAY_BE_FREED = 1.05  # from here on that is a doubt about a loop that limits
-TAKEN_SHARE = 0.03  # of the cores, by one stage: less is nothing beside busy neighbours; where it counts 0.07 and more
 CROWDED_IDLE = 0.12  # of the cores: a loop that its own threads hold up leaves that much although it is short of CPU
 CONTENDING_CORES = 0.30  # of CPU: the stage that takes most where no stage is busy
 
@@ -83,7 +82,7 @@ RULES = (
     Rule("takes_cpu", "shared_cpu", "taker", (
         at_most("wait_share", HIGH_WAIT),
         below("idle_share", CROWDED_IDLE), at_least("freed", FREED), at_least("share_over_wait", 0.0),
-        at_least("taken_share", TAKEN_SHARE), noted("pipeline_share")), kind="cpu"),
+        noted("pipeline_share")), kind="cpu"),
     Rule("data_in_time", "consumer", "loop", (below("wait_share", MODERATE_WAIT),)),
     # The stage that waits for the lock looks slow, the one that holds it does not.
     Rule("lock_held", "gil", "lock_holder", (
@@ -131,7 +130,7 @@ DOUBTS = (
             only=("consumer",)),
     Outcome("untimed_cpu", (at_least("untimed_cores", UNTIMED_CORES),), only=("consumer",)),
     Outcome("shares_cpu", (below("idle_share", CROWDED_IDLE), at_least("freed", MAY_BE_FREED),
-                           at_least("share_over_wait", 0.0), at_least("taken_share", TAKEN_SHARE)),
+                           at_least("share_over_wait", 0.0)),
             only=("consumer", "shared_cpu")),
     Outcome("other_load", SATURATED),
     Outcome("indirect", (short_of("drop", WHOLE_DROP),), only=("untimed",)),

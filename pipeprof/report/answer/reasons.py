@@ -18,7 +18,6 @@ FACTS = {
     "pace_ratio": ("utilisation of the busier / that of the other, of training loop and operator", "times"),
     "pipeline_share": ("the data pipeline's part of the job's CPU", "share"),
     "freed": ("speed of the training if it had the pipeline's CPU and need not wait, over its speed now", "times"),
-    "taken_share": ("CPU of the operator that takes most, of the cores that the training may use", "share"),
     "share_over_wait": ("that part minus the training's wait for data", "share"),
     "drop": ("largest drop in queue fill", "share"),
     "untimed_drop": ("largest drop in queue fill, at an operator without times", "share"),
