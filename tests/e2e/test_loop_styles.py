@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -175,6 +176,6 @@ def test_operators_have_the_stack_of_the_program(recorded, pipeprof, style, line
     own = [[frame for frame in stack if not frame.startswith("mindspore/")] for stack in stacks]
     assert {f"{source}({at}): {function}" for at in lines} & {stack[0] for stack in own if stack}
     assert all(stack[0] for stack in stacks)
-    assert any(stack[0].startswith("mindspore/nn/layer/basic.py(") for stack in stacks)  # Dense
-    assert any(stack[0].endswith(": Dense.construct") for stack in stacks)
+    if style == "pynative_loop":  # what a function that was compiled calls is not in the names of its operators
+        assert any(re.fullmatch(r"mindspore/nn/layer/basic.py\(\d+\): Dense.construct", stack[0]) for stack in stacks)
     assert not any("site-packages" in frame for stack in stacks for frame in stack)
