@@ -68,7 +68,10 @@ def jobs(wishes: argparse.Namespace) -> int:
 
 
 def record(workload: str, reps: int, environment: dict[str, str], *, anew: bool) -> int:
-    """Append `reps` repetitions of a workload to its baseline, or begin it with them; the exit code of what failed, else 0."""
+    """Append `reps` repetitions of a workload to its baseline, or begin it with them.
+
+    Returns the exit code of what failed, else 0.
+    """
     bin_first = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     environment = environment | {"PATH": bin_first}
     run = f".benchmarks/{workload}"  # within the tree: a baseline keeps this name

@@ -57,6 +57,33 @@ def test_the_readme_names_each_workload(recorder):
     assert [name for name in recorder.WORKLOADS if f"| `{name}` |" not in text] == []
 
 
+def test_a_tree_with_changes_is_not_recorded(recorder, monkeypatch):
+    monkeypatch.setattr(recorder, "git_state", lambda _: {"revision": "0" * 40, "dirty": True})
+    monkeypatch.setattr(recorder, "jobs", lambda _: pytest.fail("it records"))
+    monkeypatch.setattr(sys, "argv", ["record_baselines"])
+    with pytest.raises(SystemExit, match="the tree has changes"):
+        recorder.main()
+
+
+@pytest.mark.parametrize("fails", [0, 3])
+def test_baselines_change_when_all_jobs_are_recorded(recorder, monkeypatch, tmp_path, fails):
+    root = tmp_path / "baselines"
+    root.mkdir()
+    (root / "README.md").write_text("what is here")
+
+    def jobs(_):
+        (recorder.NEXT / "demo").mkdir()
+        assert not (root / "demo").exists()
+        return fails
+
+    monkeypatch.setattr(recorder, "NEXT", tmp_path / "next")
+    monkeypatch.setattr(recorder, "git_state", lambda _: {"revision": "0" * 40, "dirty": False})
+    monkeypatch.setattr(recorder, "jobs", jobs)
+    monkeypatch.setattr(sys, "argv", ["record_baselines", "--root", str(root)])
+    assert recorder.main() == fails
+    assert (root / "demo").exists() == (fails == 0)
+
+
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     """A repository with one benchmark, of 2 ms, and the tool."""
