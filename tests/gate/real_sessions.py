@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,11 +57,14 @@ def main() -> None:
     parser.add_argument("--slower", type=float, default=1.0, metavar="FACTOR")
     parser.add_argument("--training", choices=TRAININGS, default="waits")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the sessions' runs there")
     options = parser.parse_args()
     found: list[dict[str, object]] = []
     for number in range(options.sessions):
         with tempfile.TemporaryDirectory(prefix="session-") as folder:
             found.append(session(Path(folder), options.training, options.slower))
+            if options.keep:
+                shutil.copytree(folder, options.keep / str(number))
         options.out.write_text(json.dumps(found, indent=1))
         print(number + 1, found[-1]["verdict"], found[-1].get("headline", found[-1].get("why")), flush=True)
     print(dict(Counter(str(one["verdict"]) for one in found)))
