@@ -43,12 +43,18 @@ def main() -> int:
     parser.add_argument("--workload", choices=WORKLOADS, nargs="*", default=list(WORKLOADS))
     wishes = parser.parse_args()
     state = git_state(str(ROOT))
-    if state is None or state["dirty"]:
-        sys.exit("record_baselines: the tree has changes, and a baseline is of a revision: commit or stash them first")
+    if state is None or state["dirty"] is not False:
+        sys.exit("record_baselines: the tree has changes, or no revision; a baseline is of one: commit or stash first")
     shutil.rmtree(NEXT, ignore_errors=True)
-    shutil.copytree(wishes.root, NEXT)
+    if wishes.root.exists():
+        shutil.copytree(wishes.root, NEXT)
     code = jobs(wishes)
-    if not code:
+    if code:
+        print(
+            f"record_baselines: a job failed; {wishes.root} is as it was, the jobs before are in {NEXT}",
+            file=sys.stderr,
+        )
+    else:
         shutil.copytree(NEXT, wishes.root, dirs_exist_ok=True)
     return code
 

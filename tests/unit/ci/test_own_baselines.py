@@ -66,13 +66,15 @@ def test_a_tree_with_changes_is_not_recorded(recorder, monkeypatch):
 
 
 @pytest.mark.parametrize("fails", [0, 3])
-def test_baselines_change_when_all_jobs_are_recorded(recorder, monkeypatch, tmp_path, fails):
+@pytest.mark.parametrize("exists", [True, False])
+def test_baselines_change_when_all_jobs_are_recorded(recorder, monkeypatch, tmp_path, fails, exists):
     root = tmp_path / "baselines"
-    root.mkdir()
-    (root / "README.md").write_text("what is here")
+    if exists:
+        root.mkdir()
+        (root / "README.md").write_text("what is here")
 
     def jobs(_):
-        (recorder.NEXT / "demo").mkdir()
+        (recorder.NEXT / "demo").mkdir(parents=True)
         assert not (root / "demo").exists()
         return fails
 
