@@ -11,11 +11,14 @@ import click
 from pipeprof import escape
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import say, say_named
+from pipeprof.cli.output_option import report_file
 from pipeprof.cli.streams import StdoutClosed
 from pipeprof.errors import RunError, UsageError
 from pipeprof.units import format_count
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pipeprof.record.measures import Measures
 
 _ROOT = click.option(
@@ -100,7 +103,8 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
 @baseline.command("list")
 @_ROOT
 @_FORMAT
-def list_all(root: str, form: str) -> None:
+@report_file()
+def list_all(root: str, form: str, output: Path | None) -> None:
     """Every baseline there is, damaged ones too; exit code 3 when there is no such place.
 
     \b
@@ -113,7 +117,7 @@ def list_all(root: str, form: str) -> None:
     refuse_missing(root)
     content = baselines.listing(root)
     if content["baselines"] or form != "terminal":
-        document.show(content, baselines.listing_document, form)
+        document.show(content, baselines.listing_document, form, output)
     else:
         say(f"no baselines in {content['root']}")
 
@@ -127,8 +131,10 @@ def list_all(root: str, form: str) -> None:
     "--history", "past", is_flag=True, help="Show past writes, changes of level, and the change since the last release."
 )
 @_FORMAT
+@report_file()
 def show(
-    source: str | None, workload: str | None, machine: str | None, root: str, form: str, *, past: bool
+    source: str | None, workload: str | None, machine: str | None, root: str, form: str, output: Path | None, *,
+    past: bool,
 ) -> None:  # fmt: skip
     """Metrics, machine and revision of one baseline, or its history; of a run, what a baseline of it would hold.
 
@@ -143,15 +149,16 @@ def show(
         raise UsageError("the baseline is named twice", "leave --workload and --machine out")
     where = _baseline_at(source) if source else _named(root, workload, machine)
     if past:
-        _show_history(where, source or "", form)
+        _show_history(where, source or "", form, output)
     else:
-        _show_one(where, source or "", form)
+        _show_one(where, source or "", form, output)
 
 
 @baseline.command()
 @_ROOT
 @_FORMAT
-def check(root: str, form: str) -> None:
+@report_file()
+def check(root: str, form: str, output: Path | None) -> None:
     """Read every baseline and its history; exit code 3 when one is damaged, or when there is none.
 
     \b
@@ -163,7 +170,7 @@ def check(root: str, form: str) -> None:
     rows = content["baselines"]
     with contextlib.suppress(StdoutClosed):
         if rows or form != "terminal":
-            document.show(content, baselines.checked_document, form)
+            document.show(content, baselines.checked_document, form, output)
     bad = [f"`{row['workload']}/{row['machine']}`" for row in rows if row["state"] != "ok"]
     if bad:
         raise RunError(f"{len(bad)} of {len(rows)} baselines in `{_shown(root)}` cannot be used: {', '.join(bad)}")
@@ -205,16 +212,16 @@ def _tag(git: dict[str, Any] | None) -> str | None:
     return next(iter(done.stdout.split()), None) if done.returncode == 0 else None
 
 
-def _show_history(where: str | None, source: str, form: str) -> None:
+def _show_history(where: str | None, source: str, form: str, output: Path | None) -> None:
     from pipeprof.record.baseline import parts_of
     from pipeprof.report import baselines, document
 
     if where is None:
         raise UsageError(f"`{source}` is no baseline, so it has no history", "leave --history out")
-    document.show(baselines.history(*parts_of(where)), baselines.history_document, form)
+    document.show(baselines.history(*parts_of(where)), baselines.history_document, form, output)
 
 
-def _show_one(where: str | None, source: str, form: str) -> None:
+def _show_one(where: str | None, source: str, form: str, output: Path | None) -> None:
     from pipeprof.record.baseline import load_whole
     from pipeprof.record.baseline_files import described
     from pipeprof.report import baselines, document
@@ -225,7 +232,7 @@ def _show_one(where: str | None, source: str, form: str) -> None:
     else:
         about, measures = load_whole(where)
     kind = "Run" if where is None else "Baseline"
-    document.show(baselines.one(about, measures), lambda _: baselines.one_document(about, measures, kind), form)
+    document.show(baselines.one(about, measures), lambda _: baselines.one_document(about, measures, kind), form, output)
 
 
 def _baseline_at(source: str) -> str | None:

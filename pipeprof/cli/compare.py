@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from pipeprof.cli.format_option import format_option
-from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.output_option import report_file
 from pipeprof.cli.streams import StdoutClosed
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ comparison_format = format_option("html", "markdown", "json", "junit")
     is_flag=True,
     help="Compare although machine or versions differ; the exit code is 0 then.",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
-@keeps_files("output")
+@report_file()
 def compare(
     base: str, new: str, policy_file: Path | None, base_ref: str | None, form: str, output: Path | None, *,
     allow_cross_machine: bool,

@@ -11,7 +11,7 @@ import click
 from pipeprof.cli.engine_option import engine_option
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.messages import progress_line
-from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.output_option import report_file
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Most rows of a list.")
 @click.option("--fresh", is_flag=True, help="Read every run again, also those that are known.")
 @engine_option
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
-@keeps_files("output")
+@report_file()
 def fleet(
     roots: tuple[Path, ...],
     query: str | None,

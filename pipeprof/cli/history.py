@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import progress_line
-from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.output_option import report_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command()
@@ -19,8 +22,7 @@ from pipeprof.cli.output_option import keeps_files
 )  # fmt: skip
 @click.option("--metric", "names", metavar="NAME", multiple=True, help="Only this metric; may be repeated.")
 @format_option(*FORMS)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
-@keeps_files("output")
+@report_file()
 def history(source: str, root: str, names: tuple[str, ...], form: str, output: Path | None) -> None:
     """Since when is it slower? Changes of level over all measurements, their commits and causes.
 

@@ -9,7 +9,7 @@ import click
 
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import opened
-from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.output_option import report_file
 from pipeprof.cli.run_argument import RUN
 from pipeprof.errors import UsageError
 
@@ -21,7 +21,7 @@ _BLOCKS = 2000
 @RUN
 @click.option("-t", "--top", type=click.IntRange(0), default=10, show_default=True, help="Rows of each table; 0: all.")
 @format_option(*FORMS)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
+@report_file("svg")
 @click.option(
     "--svg",
     type=click.Path(path_type=Path),
@@ -40,7 +40,6 @@ _BLOCKS = 2000
     default=0,
     help="Leave out the first N training steps to judge growth.",
 )
-@keeps_files("output", "svg")
 def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: int | None, **asked: Any) -> None:
     """Memory over time: its peak, what was alive then, what each operator took, and whether it keeps growing.
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.messages import opened, say
-from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.output_option import report_file
 from pipeprof.cli.run_argument import run_argument
 from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _CONTEXT = {"ignore_unknown_options": False}
 
@@ -73,8 +75,7 @@ class _Command(click.Command):
 @click.option("--dump-only-opr", is_flag=True, help="Name, type and id, one operator per line.")
 @click.option("--confluence", "--wiki", is_flag=True, help="Print tables in wiki syntax, with more columns.")
 @format_option("json", "csv", "markdown", "parquet")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
-@keeps_files("output")
+@report_file()
 def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_by: str | None, **asked: Any) -> None:
     """Operator table of a run, or of another program's profile: filtered, ordered, added up or grouped.
 

@@ -1,14 +1,17 @@
-"""The option `--force` of verbs that write a file which the user names: without it, no file is replaced."""
+"""The options `-o FILE` of a report and `--force`: without the latter, no file that the user names is replaced."""
 
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+STDOUT = Path("-")
 
 
 def keeps_files(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -27,3 +30,16 @@ def keeps_files(*options: str) -> Callable[[Callable[..., None]], Callable[..., 
         return click.option("--force", is_flag=True, help="Replace the output file if it exists.")(checked)
 
     return around
+
+
+def report_file(*others: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`-o FILE`, passed as `output`, None for stdout, with `--force` for it and for the files of the `others`."""
+    option = click.option(
+        "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), callback=_none_for_stdout,
+        help="Write to a file instead of stdout, which is -.",
+    )  # fmt: skip
+    return lambda verb: option(keeps_files("output", *others)(verb))
+
+
+def _none_for_stdout(_context: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+    return None if path == STDOUT else path

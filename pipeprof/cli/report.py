@@ -10,7 +10,7 @@ import click
 
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.messages import opened
-from pipeprof.cli.output_option import keeps_files
+from pipeprof.cli.output_option import report_file
 from pipeprof.cli.run_argument import RUN, complete_runs, newest_here, run_place
 from pipeprof.errors import UsageError
 
@@ -65,8 +65,7 @@ class SectionName(click.Choice[str]):
 @click.option(
     "--step", type=click.IntRange(0), metavar="N", help="Parts and operators of the Nth training step, from 0."
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to a file instead of stdout.")
-@keeps_files("output")
+@report_file()
 def report(
     run: Path, form: str, top: int, output: Path | None, *, full: bool, names: tuple[str, ...], step: int | None
 ) -> None:

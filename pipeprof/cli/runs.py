@@ -6,14 +6,16 @@ from pathlib import Path
 
 import click
 
-from pipeprof.cli.format_option import format_option
+from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import progress_line, say
+from pipeprof.cli.output_option import report_file
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path())
-@format_option("csv", "json")
-def runs(folder: Path, form: str) -> None:
+@format_option(*FORMS, "csv")
+@report_file()
+def runs(folder: Path, form: str, output: Path | None) -> None:
     """List the runs in a folder, the newest first.
 
     \b
@@ -25,17 +27,19 @@ def runs(folder: Path, form: str) -> None:
     Damaged runs are listed, too. Verbs without RUN take the newest run of the current folder.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.listing import folders_of_runs, runs_in
+    from pipeprof.record.text import printable
+    from pipeprof.report import document
     from pipeprof.report import runs as room
+    from pipeprof.report.output import write_text
 
     listed = runs_in(folder)
     with progress_line("pipeprof: runs", quiet=False) as progress:
         rows = room.rows_of(listed, progress)
-    if rows or form != "terminal":
-        room.show(rows, form)
-        for row in rows if form == "terminal" else ():
-            if row["state"] == "damaged":
-                say(f"note: {row['problem']}")
-        return
-    say(f"no runs in `{folder}`")
-    for inside in folders_of_runs(folder):
-        say(f"hint: pipeprof runs {inside}")
+    if form == "csv":
+        write_text(room.csv_text(rows), output)
+    elif rows or form != "terminal":
+        document.show(room.content_of(printable(str(folder)), rows), room.document, form, output)
+    else:
+        say(f"no runs in `{folder}`")
+        for inside in folders_of_runs(folder):
+            say(f"hint: pipeprof runs {inside}")

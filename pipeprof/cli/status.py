@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.format_option import format_option
+from pipeprof.cli.format_option import FORMS, format_option
+from pipeprof.cli.output_option import report_file
 from pipeprof.cli.run_argument import RUN
 
 if TYPE_CHECKING:
@@ -16,8 +18,9 @@ if TYPE_CHECKING:
 @click.command()
 @RUN
 @click.option("--stacks", is_flag=True, help="Show the whole Python stacks.")
-@format_option("json")
-def status(run: Path, form: str, *, stacks: bool) -> None:
+@format_option(*FORMS)
+@report_file()
+def status(run: Path, form: str, output: Path | None, *, stacks: bool) -> None:
     """What each rank of a running training waits for now: does it hang, and where.
 
     \b
@@ -29,12 +32,8 @@ def status(run: Path, form: str, *, stacks: bool) -> None:
     the run. Exit code: 0, whatever it finds.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.run import load
-    from pipeprof.report import json_text
+    from pipeprof.report import document
     from pipeprof.report import status as room
-    from pipeprof.report.output import write_text
 
-    content = room.build(load(run))
-    if form == "json":
-        write_text(json_text.text(content), None)
-    else:
-        room.show(content, stacks=stacks)
+    shown = partial(room.document, stacks=stacks)
+    document.show(room.build(load(run)), shown, form, output)

@@ -9,6 +9,7 @@ import click
 
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import opened
+from pipeprof.cli.output_option import report_file
 from pipeprof.cli.run_argument import RUN
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 @click.command()
 @RUN
 @format_option(*FORMS)
-def verify(run: Path, form: str) -> None:
+@report_file()
+def verify(run: Path, form: str, output: Path | None) -> None:
     """Check that the files of a run are as they were written, by the checksums in its run.json.
 
     \b
@@ -36,5 +38,5 @@ def verify(run: Path, form: str) -> None:
     if source.manifest.state == "running" or source.manifest.options.get(UNFINISHED):
         source = opened(run)
     content = room.build(source)
-    document.show(content, room.document, form)
+    document.show(content, room.document, form, output)
     sys.exit(content["exit_code"])

@@ -35,6 +35,7 @@ def _section(section: Section) -> list[str]:
     lines += [""] if section.strong else []
     lines += [f"- {escaped(sentence.strip())}" for sentence in section.notes]
     lines += [""] if section.notes else []
+    lines += [*markdown_block(section.code, section.language), ""] if section.code else []
     for block in section.blocks:
         lines += [escaped(" ".join(block.caption)), ""] if block.caption else []
         lines += [*table(block), ""]
@@ -59,9 +60,10 @@ def _first(content: dict[str, Any]) -> list[str]:
 
 
 def table(block: Block) -> list[str]:
-    """A table's lines. Leading blanks, which show the depth in a tree, stay visible."""
+    """A table's lines. Leading blanks, which show the depth in a tree, stay visible, and so do lines within a cell."""
     marks = ["---:" if index in block.right else "---" for index in range(len(block.head))]
-    head, *body = ([_cell(cell) for cell in row] for row in (block.head, *block.rows))
+    shown = (lambda cell: "<br>".join(map(_cell, cell.split("\n")))) if block.tall else _cell
+    head, *body = ([shown(cell) for cell in row] for row in (block.head, *block.rows))
     return ["| " + " | ".join(row) + " |" for row in (head, marks, *body)]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import io
-import sys
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import PipeprofError
@@ -13,12 +12,10 @@ from pipeprof.escape import command, csv_cell
 from pipeprof.record.checksums import refuse_changed
 from pipeprof.record.launcher import launcher_alive
 from pipeprof.record.text import printable
-from pipeprof.report import json_text
+from pipeprof.report.document import Document
 from pipeprof.report.overview import overview
-from pipeprof.report.screen import print_drawn
-from pipeprof.report.sections.block import Block
-from pipeprof.report.table import print_block
-from pipeprof.units import format_ns
+from pipeprof.report.sections.block import Block, Section
+from pipeprof.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,18 +66,22 @@ def _row(one: Listed) -> dict[str, Any]:
     }
 
 
-def show(rows: Sequence[dict[str, Any]], form: str) -> None:
-    """Print the rows on a terminal, as CSV, or as JSON."""
-    if form == "json":
-        sys.stdout.write(json_text.text({"schema_version": RUNS_VERSION, "runs": list(rows)}))
-    elif form == "csv":
-        sys.stdout.write(_csv(rows))
-    else:
-        block = Block(HEAD, [cells(row) for row in rows], frozenset({3}))
-        print_drawn(lambda console: print_block(console, block, shows_all="--format csv"))
+def content_of(folder: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Everything that `runs` says of a folder; `rows` as `rows_of` gives them."""
+    return {"schema_version": RUNS_VERSION, "folder": folder, "runs": list(rows)}
 
 
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
+def document(content: dict[str, Any]) -> Document:
+    """The table of the runs, and what is wrong with the damaged ones."""
+    rows = content["runs"]
+    blocks = [Block(HEAD, [cells(row) for row in rows], frozenset({3}))] if rows else []
+    damaged = [f"{row['path']}: {row['problem']}" for row in rows if row["state"] == "damaged"]
+    title = f"{format_count(len(rows), 'run') if rows else 'no runs'} in `{content['folder']}`"
+    return Document(title, [Section("", blocks=blocks), Section("Damaged", notes=damaged, unbroken=True)])
+
+
+def csv_text(rows: Sequence[dict[str, Any]]) -> str:
+    """A line for each run, below COLUMNS."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()

@@ -41,6 +41,8 @@ def section_lines(section: Section) -> list[str]:
     lines += [f'<p class="strong">{words(sentence)}</p>' for sentence in section.strong]
     if section.notes:
         lines += ["<ul>", *(f"<li>{words(sentence.strip())}</li>" for sentence in section.notes), "</ul>"]
+    if section.code:
+        lines.append(f'<pre class="wide" tabindex="0">{chr(10).join(map(escape, section.code))}</pre>')
     for block in section.blocks:
         lines += [f"<p>{words(' '.join(block.caption))}</p>"] if block.caption else []
         lines += _block(block)
@@ -51,11 +53,12 @@ def section_lines(section: Section) -> list[str]:
 
 
 def _block(block: Block) -> list[str]:
+    shown = (lambda cell: "<br>".join(map(escape, cell.split("\n")))) if block.tall else escape
     body = []
     for row in block.rows:
         cells = [
             f'<td class="{"number" if index in block.right else "tree" if cell.startswith(" ") else ""}">'
-            f"{escape(cell)}</td>"
+            f"{shown(cell)}</td>"
             for index, cell in enumerate(row)
         ]
         body.append(f"<tr>{''.join(cells)}</tr>".replace(' class=""', ""))

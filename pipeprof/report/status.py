@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
-from pipeprof import escape
 from pipeprof.record.launcher import being_recorded
-from pipeprof.report.screen import print_drawn
+from pipeprof.report.document import Document
+from pipeprof.report.sections.block import Section
 from pipeprof.report.words import waiting as words
 from pipeprof.units import format_count
 from pipeprof.verdict import waiting
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from pipeprof.record.run import Run
 
 STATUS_VERSION = 1
@@ -43,20 +39,18 @@ def build(run: Run) -> dict[str, Any]:
     }
 
 
-def show(content: dict[str, Any], *, stacks: bool) -> None:
-    """Print it to stdout; `stacks`: with the whole Python stacks."""
-    print_drawn(lambda console: _draw(console, content, stacks=stacks))
+def document(content: dict[str, Any], *, stacks: bool = False) -> Document:
+    """A sentence for each rank, or for the run where none is known; `stacks`: with the whole Python stacks."""
+    if not content["ranks"]:
+        return Document(run_sentence(content), [])
+    title = f"`{content['run']['path']}` is being recorded: {format_count(len(content['ranks']), 'rank')}"
+    return Document(title, [one for row in content["ranks"] for one in _of_rank(row, stacks=stacks)])
 
 
-def _draw(console: Console, content: dict[str, Any], *, stacks: bool) -> None:
-    lines = [] if content["ranks"] else [run_sentence(content)]
-    for row in content["ranks"]:
-        lines.append(row["text"])
-        lines += [f"  {line}" for line in words.details(row)]
-        for stack in [row["stack"], *(one["stack"] for one in row["stuck"])] if stacks else ():
-            lines += ["  stack:", *(f"  {line}" for line in words.frames(stack))]
-    for line in lines:
-        console.print(Text(escape.line(line)), soft_wrap=True)
+def _of_rank(row: dict[str, Any], *, stacks: bool) -> list[Section]:
+    said = Section("", [row["text"]], words.details(row), unbroken=True)
+    shown = [row["stack"], *(one["stack"] for one in row["stuck"])] if stacks else []
+    return [said, *(Section("", notes=["stack:"], code=words.frames(stack)) for stack in shown)]
 
 
 def run_sentence(content: dict[str, Any]) -> str:

@@ -37,9 +37,11 @@ def print_section(console: Console, section: Section) -> None:
     elif section.title:
         console.rule(title, align="left")
     for sentence in section.strong:
-        console.print(Text(escape.line(sentence), style="bold"))
+        console.print(Text(escape.line(sentence), style="bold"), soft_wrap=section.unbroken)
     for sentence in section.notes:
         console.print(Text(escape.line(sentence)), soft_wrap=section.unbroken)
+    for row in section.code:
+        console.print(Text(f"  {escape.line(row)}"), soft_wrap=True)
     for block in section.blocks:
         console.print()
         for sentence in block.caption:

@@ -48,7 +48,8 @@ class Block:
 class Section:
     """A title, sentences, and tables. `strong` sentences are the ones to read first; `name` is for `--section`.
 
-    `charts` are drawn on a page, and only there. Notes that are `unbroken` stay one line each on any terminal.
+    `charts` are drawn on a page, and only there. Notes that are `unbroken` stay one line each on any terminal. `code`
+    are lines of a program or a patch, in this `language`, shown as they are behind the sentences.
     """
 
     title: str
@@ -57,12 +58,14 @@ class Section:
     blocks: list[Block] = field(default_factory=list)
     name: str = ""
     unbroken: bool = False
+    code: Sequence[str] = ()
+    language: str = "text"
     charts: Callable[[], Sequence[Chart]] | None = None
 
     @property
     def says_something(self) -> bool:
         """Whether there is more than a title, and charts."""
-        return bool(self.strong or self.notes or self.blocks)
+        return bool(self.strong or self.notes or self.code or self.blocks)
 
 
 def focus_of(content: dict[str, Any]) -> tuple[int, int]:

@@ -22,6 +22,11 @@ WRITERS = (
     ["stacks", "run", "-o", "out", "--by", "scope"],
     ["compare", "run", "other", "-o", "out"],
 )
+REPORTS = [
+    [*verb, "--format", form]
+    for verb in (["runs"], ["status", "run"], ["verify", "run"], ["memory", "run"], ["compare", "run", "other"])
+    for form in ("terminal", "html", "markdown", "json")
+]
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +62,16 @@ def test_a_file_is_replaced_with_force_alone(tmp_path, words):
     assert out.read_text(encoding="utf-8") == "precious"
     ask([*words, "--force"])
     assert out.read_bytes() == written
+
+
+@pytest.mark.parametrize("words", [*REPORTS, *(words[:-2] for words in WRITERS[:2])], ids=" ".join)
+def test_a_dash_is_stdout_and_a_name_is_a_file_with_the_same_text(tmp_path, words):
+    shown = ask(words).stdout
+    assert shown
+    assert ask([*words, "-o", "-"]).stdout == shown
+    assert not (tmp_path / "-").exists()
+    assert ask([*words, "-o", "out"]).stdout == ""
+    assert (tmp_path / "out").read_text(encoding="utf-8") == shown
 
 
 @pytest.mark.parametrize("words", WRITERS, ids=" ".join)

@@ -95,7 +95,7 @@ def test_damaged_runs_are_listed_with_what_is_wrong(recorded):
     assert {row["state"] for row in found.values()} == {"damaged"}
     assert "run.json" in found["cut"]["problem"]
     assert "part-00000.parquet" in found["torn"]["problem"]
-    assert "note: damaged manifest" in ask("runs").stderr
+    assert "cut: damaged manifest" in ask("runs").stdout
 
 
 def test_a_run_that_was_cut_off_is_partial_and_stays_as_it_is(recorded):
