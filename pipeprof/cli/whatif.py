@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof import escape
 from pipeprof.cli.duration import seconds
-from pipeprof.cli.format_option import format_option
+from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import say
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.run_argument import RUN, newest_here
 from pipeprof.errors import UsageError
-from pipeprof.experiment.pairs.series import MOST_PAIRS
+from pipeprof.verdict.speedup import MOST_PAIRS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +84,7 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
     help="New folder for the runs.  [default: pipeprof-whatif-TIME]",
 )
 @redact_option
-@format_option("json")
+@format_option(*FORMS)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def whatif(
     run: Path, path: Path | None, form: str, least: int | None, most: int | None, budget: float | None,
@@ -103,13 +102,13 @@ def whatif(
     decide whether that is faster. Its script needs no change, and only step times are recorded.
     """  # noqa: D301
     from pipeprof.collect.session import default_name
-    from pipeprof.experiment import runs
     from pipeprof.experiment import whatif as room
+    from pipeprof.report import document, speedup_text
 
     folder = path or default_name("pipeprof-whatif-")
     plan = plan_of(least, most, budget, WHATIF_PAIRS)
     content = room.run_whatif(run, room.Wish(**wish), command, plan, folder, say)
-    click.echo(runs.json_text(content) if form == "json" else escape.terminal(room.text(content)), nl=False)
+    document.show(content, speedup_text.whatif, form)
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -129,7 +128,7 @@ def whatif(
     help="New folder for the runs.  [default: pipeprof-headspace-TIME]",
 )
 @redact_option
-@format_option("json")
+@format_option(*FORMS)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def headspace(
     op: str | None,
@@ -158,7 +157,8 @@ def headspace(
     """  # noqa: D301
     from pipeprof.collect.session import default_name
     from pipeprof.experiment import headspace as whole
-    from pipeprof.experiment import part, runs
+    from pipeprof.experiment import part
+    from pipeprof.report import document, speedup_text
 
     wanted = _part(op, up_to, run)
     if not command and run is None:
@@ -169,8 +169,7 @@ def headspace(
         content = whole.run_headspace(command, plan, folder, say)
     else:
         content = part.run_part(wanted, command, plan, folder, say)
-    text = whole.text if wanted is None else part.text
-    click.echo(runs.json_text(content) if form == "json" else escape.terminal(text(content)), nl=False)
+    document.show(content, speedup_text.headspace, form)
 
 
 def _part(op: str | None, up_to: str | None, run: Path | None) -> Part | None:

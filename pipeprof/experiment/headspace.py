@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import MeasureError
 from pipeprof.experiment.pairs.facts import measured_facts
-from pipeprof.experiment.pairs.words import figure, rates_line, speed_lines, spread, undecided_lines
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
 from pipeprof.report.words.experiments import noted
 from pipeprof.verdict.gate.note import note
@@ -127,29 +126,6 @@ def verdict(measured: Mapping[str, Any]) -> str:
     if measured["decided"] == "narrow":
         return "faster" if measured["interval"][0] > 1 else "no gain"
     return {"above": "faster", "below": "no gain"}.get(measured["decided"], "undecided")
-
-
-def text(content: Mapping[str, Any]) -> str:
-    """The result for people."""
-    lines = [
-        *_bound(content["measured"]),
-        *speed_lines(content),
-        rates_line(content, "now", "with one cached batch"),
-        *(f"  note: {note}" for note in content["notes"]),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _bound(measured: Mapping[str, Any]) -> list[str]:
-    """The answer, with the pairs that it comes from."""
-    if measured["verdict"] == "undecided":
-        return undecided_lines(measured)
-    told = f"{figure(measured)} ({spread(measured)})"
-    if measured["verdict"] == "no gain" and measured["decided"] == "narrow":
-        return [f"hardly anything to gain: {told}", "  the training waits little for data, if at all"]
-    if measured["verdict"] == "no gain":
-        return [f"nothing to gain: {told}", "  the training does not wait for data"]
-    return [f"upper bound {told}", "  no repair of the data pipeline makes this training faster than that"]
 
 
 def _roles(process: Process) -> dict[int, str]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.headspace import SCHEMA_VERSION, step_notes, verdict
 from pipeprof.experiment.pairs.facts import measured_facts
-from pipeprof.experiment.pairs.words import figure, rates_line, speed_lines, spread, undecided_lines
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, signals_held, write_json
 from pipeprof.experiment.stages import find_op
 from pipeprof.experiment.whatif import recorded_command
@@ -146,28 +145,6 @@ def notes(part: Mapping[str, Any], runs: Sequence[Measured]) -> list[Note]:
     outputs = part["outputs_per_step"]
     handed_out = [] if outputs is None else [note("handed_out", outputs_per_step=outputs)]
     return [note("outputs_repeat"), *handed_out, *step_notes(runs)]
-
-
-def text(content: Mapping[str, Any]) -> str:
-    """The result for people."""
-    lines = [
-        *_answer(content["measured"], content["part"]),
-        *speed_lines(content),
-        rates_line(content, "now", "with it replaced"),
-        *(f"  note: {note}" for note in content["notes"]),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _answer(measured: Mapping[str, Any], part: Mapping[str, Any]) -> list[str]:
-    op = part["op"]
-    name = f"`{op['name'] or op['op_type']}`"
-    what = f"{name} alone" if part["mode"] == "alone" else f"everything up to {name}"
-    if measured["verdict"] == "undecided":
-        return undecided_lines(measured)
-    if measured["verdict"] == "no gain":
-        return [f"nothing to gain from {what}: {figure(measured)} ({spread(measured)})"]
-    return [f"{figure(measured)} if {what} cost nothing ({spread(measured)})"]
 
 
 def _from_run(part: Part, path: Path, words: list[str]) -> tuple[list[str], Target]:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.collect.probe.redact import LEFT_OUT
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pairs.facts import measured_facts
-from pipeprof.experiment.pairs.words import figure, rates_line, speed_lines, spread, undecided_lines
 from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, signals_held, write_json
 from pipeprof.report.words import predictions
+from pipeprof.report.words.speedup import prediction_lines
 from pipeprof.verdict.capacity import SOURCE, Change, Loop
 from pipeprof.verdict.predict import Prediction, predict
 from pipeprof.verdict.speedup import CHANGE
@@ -100,47 +100,6 @@ def recorded_command(run: Run) -> list[str]:
 def verdict(measured: Mapping[str, Any]) -> str:
     """Faster or slower when the pairs decide that, by at least 2 %, else undecided."""
     return {"above": "faster", "below": "slower"}.get(measured["decided"], "undecided")
-
-
-def text(content: Mapping[str, Any]) -> str:
-    """The result for people."""
-    measured = content["measured"]
-    answer = "hardly any difference" if measured["decided"] == "narrow" else measured["verdict"]
-    lines = prediction_lines(content)
-    lines.append(f"measured    {figure(measured, '')} times the speed ({spread(measured)}): {answer}")
-    lines += speed_lines(content)
-    if answer == "undecided":
-        lines += undecided_lines(measured)[1:]
-    lines.append(rates_line(content, "before", "after"))
-    if content["error"] is not None:
-        side = "high" if content["error"] > 0 else "low"
-        lines.append(f"error       the prediction is {abs(content['error']) * 100:.1f} % too {side}")
-    return "\n".join(lines) + "\n"
-
-
-def prediction_lines(content: Mapping[str, Any]) -> list[str]:
-    """What is changed and what that should bring."""
-    op, predicted = content["op"], content["prediction"]
-    change = ", ".join(f"{name} {old} -> {new}" for name, (old, new) in content["change"].items())
-    named = f" `{op['name']}`" if op["name"] else ""
-    lines = [f"change      {op['op_type']} {op['op_id']}{named}: {change}", f"predicted   {_gain(predicted)}"]
-    lines += [f"  {basis}" for basis in predicted["basis"]]
-    if predicted["limited_by"] is not None:
-        lines.append(f"  then {_limit(predicted['limited_by'], op['op_id'])}")
-    return lines
-
-
-def _limit(limit: int | str, changed: int) -> str:
-    if limit == "consumer":
-        return "the training itself limits"
-    return "this operator still limits" if limit == changed else f"operator {limit} limits"
-
-
-def _gain(predicted: Mapping[str, Any]) -> str:
-    interval = "" if predicted["low"] is None else f"{predicted['low']:.2f} to {predicted['high']:.2f}"
-    if predicted["ratio"] is not None:
-        return f"{predicted['ratio']:.2f} times the speed ({interval})"
-    return f"{interval} times the speed: {predicted['reason']}" if interval else f"not possible: {predicted['reason']}"
 
 
 def _prepare(path: Path, wish: Wish) -> tuple[Run, Target]:

@@ -35,6 +35,8 @@ FEWEST, EACH = 5, 2  # values in all, and of either speed, that two speeds can b
 APART = 1.15  # the slowest of the fast ones over the fastest of the slow ones
 CLEAR = 4.0  # that gap over the widest gap between neighbours within a group, as logarithms
 LEVEL = 0.98  # of the interval
+PARTS = 8  # of a run, one after the other, that may differ in speed
+MOST_PAIRS = 8  # that are made where nothing is said
 
 
 @dataclass(frozen=True)

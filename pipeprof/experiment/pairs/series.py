@@ -7,6 +7,8 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
+from pipeprof.verdict.speedup import PARTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -14,8 +16,6 @@ Side = Literal["a", "b"]
 Stopped = Literal["decided", "pairs", "budget"]
 SKIPPED = 0.25  # of the training steps, at the start
 LEAST_STEPS = 5
-PARTS = 8  # of a run, one after the other
-MOST_PAIRS = 8  # that are made where nothing is said
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from pipeprof.errors import MeasureError
-from pipeprof.experiment.headspace import text, training_iterators, verdict
+from pipeprof.experiment.headspace import training_iterators, verdict
 from pipeprof.read.spool.process import Kind, Mark, Process
+from pipeprof.report import document, speedup_text
 
 ROW, STOPPED = 0, 1
 
@@ -74,6 +75,10 @@ def test_a_training_without_iterators_is_refused():
     assert "sink" in error.value.hint
 
 
+def text(found):
+    return document.text(speedup_text.headspace(found))
+
+
 def content(measured, verdict_of=verdict):
     measured = {"pairs": 3, "stopped": "decided", "speeds": [], "speeds_of": None, "interval": None} | measured
     return {"measured": measured | {"verdict": verdict_of(measured)}, "runs": [], "notes": []}
@@ -129,5 +134,5 @@ def test_two_speeds_are_said_instead_of_what_lies_between(decided, first):
     figures = {"ratio": 1.9, "low": 1.7, "high": 3.2, "interval": [1.5, 3.4], "decided": decided}
     lines = text(content(figures | {"speeds": SPEEDS, "speeds_of": "a"})).splitlines()
     assert lines[0] == first
-    assert "  it is the unchanged runs that have two speeds" in lines
+    assert "it is the unchanged runs that have two speeds" in lines
     assert not any("1.50" in line or "1.90" in line for line in lines)

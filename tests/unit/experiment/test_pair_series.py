@@ -11,10 +11,11 @@ from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment import runs
 from pipeprof.experiment.pairs.facts import measured_facts
 from pipeprof.experiment.pairs.series import Plan, Rate
-from pipeprof.experiment.pairs.words import speed_lines
 from pipeprof.experiment.runs import Measured, measure_pairs
-from pipeprof.experiment.whatif import text, verdict
+from pipeprof.experiment.whatif import verdict
 from pipeprof.read.spool.process import Process
+from pipeprof.report import document, speedup_text
+from pipeprof.report.words.speedup import speed_lines
 from pipeprof.verdict.speedup import CHANGE, GAIN
 
 PLAN = Plan(2, 8)
@@ -97,9 +98,7 @@ def test_a_run_that_changes_its_speed_is_named(series):
         {"steps_per_second": 10.0, "parts": 4},
         {"steps_per_second": 20.0, "parts": 4},
     ]
-    assert speed_lines(content)[0] == (
-        "  run a0 changed its speed: 10.0 steps/s in 4, 20.0 steps/s in 4 of its 8 parts"
-    )
+    assert speed_lines(content)[0] == ("run a0 changed its speed: 10.0 steps/s in 4, 20.0 steps/s in 4 of its 8 parts")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +117,7 @@ def test_a_change_is_judged_by_the_same_rule(series, b, answer, words):
     content["prediction"] = dict.fromkeys(("ratio", "low", "high", "limited_by")) | {"reason": "none", "basis": []}
     content["measured"]["verdict"] = verdict(content["measured"])
     assert content["measured"]["verdict"] == answer
-    assert words in text(content)
+    assert words in document.text(speedup_text.whatif(content))
 
 
 @pytest.mark.parametrize(
