@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof import escape
 from pipeprof.cli.duration import seconds
-from pipeprof.cli.format_option import format_option
+from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     help="Folder of the tuning.  [default: pipeprof-tune-HASH]",
 )
 @redact_option
-@format_option("json")
+@format_option(*FORMS)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def tune(
     budget: float,
@@ -66,17 +65,15 @@ def tune(
     The command is run many times, so give a short one. The same command again continues a tuning that was interrupted.
     Exit codes: 0 judged, 3 could not be judged, 4 undecided, 5 the command failed.
     """  # noqa: D301
-    from pipeprof.experiment.runs import json_text
     from pipeprof.experiment.tune.bench import TuneBench
     from pipeprof.experiment.tune.result import content_of, write_files
     from pipeprof.experiment.tune.search import TuneWish, run_tune
-    from pipeprof.report import tune_text
+    from pipeprof.report import document, tune_text
 
     wish = TuneWish(command, Path.cwd(), folder, budget, allow_unchecked, goal)
     state, place = run_tune(wish, TuneBench(command, goal), say_named)
     content = content_of(state, wish.workdir, allow_unchecked=allow_unchecked)
     written = write_files(place, content, tune_text.pull_request(content))
     shown = place.name if folder is None else str(folder)
-    told = json_text(content) if form == "json" else escape.terminal(tune_text.text(content, written, shown))
-    click.echo(told, nl=False)
+    document.show(content, lambda found: tune_text.document(found, written, shown), form)
     sys.exit(content["exit_code"])

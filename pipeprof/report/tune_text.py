@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from pipeprof import escape
+from pipeprof.escape import markdown_code
 from pipeprof.report.answer import process
+from pipeprof.report.document import Document
+from pipeprof.report.sections import Block, Section
 from pipeprof.report.sections.storage import CHANGES, operator
 from pipeprof.report.words import run_account
-from pipeprof.report.wrap import wrap_text
 from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns, format_ratio
 from pipeprof.verdict.candidate import CACHE_BYTES
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     Content = Mapping[str, Any]
 
-WIDTH = 80
 MOST_NOT_WORTH = 8
 ENDS = {
     "loop_limits": "the training itself limits now: its data pipeline is fast enough",
@@ -66,20 +66,17 @@ BY_HAND = {
 }
 
 
-def text(content: Content, written: Sequence[str] = (), folder: str = "") -> str:
-    """The result, at most 80 columns wide."""
-    lines = [
-        *_answer(content),
-        "",
-        *_trials(content),
-        *_not_worth(content),
-        *_by_hand(content),
-        *_handed_over(content, written, folder),
-    ]
+def document(content: Content, written: Sequence[str] = (), folder: str = "") -> Document:
+    """The result; `written` are the files that were put into the `folder`."""
+    first, *more = _answer(content)
+    sections = [Section("", notes=more), _trials(content), _not_worth(content), _by_hand(content)]
+    sections += _handed_over(content, written, folder)
     if folder and content["seen"]:
         last = shlex.quote(f"{folder}/look-{len(content['seen']) - 1}")
-        lines += ["", f"What limits now, also outside of the data pipeline: pipeprof report {last}"]
-    return "".join(f"{part}\n" for line in lines for part in wrap_text(escape.line(line), WIDTH))
+        sections.append(
+            Section("", notes=[f"What limits now, also outside of the data pipeline: pipeprof report {last}"])
+        )
+    return Document(first, sections)
 
 
 def pull_request(content: Content) -> str:
@@ -87,9 +84,9 @@ def pull_request(content: Content) -> str:
     if content["verdict"] != "proven":
         return ""
     final, trials = content["final"], [one for one in content["trials"] if one["verdict"] == "accepted"]
-    changes = "\n".join(f"- {_code(_what(item))}" for one in trials for item in one["what"])
+    changes = "\n".join(f"- {markdown_code(_what(item))}" for one in trials for item in one["what"])
     steps = f"{_mean(final['a']):.1f} to {_mean(final['b']):.1f} steps/s"
-    command = _code(shlex.join(content["command"]))
+    command = markdown_code(shlex.join(content["command"]))
     checked = BATCHES[final["batches"]]
     pairs = format_count(len(final["a"]), "pair")
     return (
@@ -102,14 +99,14 @@ def pull_request(content: Content) -> str:
 def _answer(content: Content) -> list[str]:
     final, verdict, less = content["final"], content["verdict"], NEEDS.get(content["goal"])
     took = format_ns(content["spent_s"] * NS_PER_S)
-    ended = f"  {ENDS.get(content['ended'], '')} ({took})"
+    ended = f"{ENDS.get(content['ended'], '')} ({took})"
     if verdict == "nothing_to_gain":
         brings = f"saves {less} at the same speed" if less else "makes this training faster"
         return [f"nothing to {'save' if less else 'gain'}: no change of the data pipeline's settings {brings}", ended]
     if final is None:
         return ["undecided: nothing was proven in the time", ended]
     told = _figure(content)
-    pairs = f"  {format_count(len(final['a']), 'pair')} of runs, in turn: {_rates(final)}{_needs(content)}"
+    pairs = f"{format_count(len(final['a']), 'pair')} of runs, in turn: {_rates(final)}{_needs(content)}"
     if verdict == "proven":
         head = f"proven: {told}"
     elif verdict == "not_faster":
@@ -119,7 +116,7 @@ def _answer(content: Content) -> list[str]:
         head = f"not judged: {why}; nothing is recommended"
     else:
         head = f"undecided: {told} is not proven; nothing is recommended"
-    return [head, pairs, f"  {BATCHES[final['batches']]}", ended]
+    return [head, pairs, f"{BATCHES[final['batches']]}", ended]
 
 
 def _figure(content: Content) -> str:
@@ -172,18 +169,22 @@ def _p_value(final: Mapping[str, Any]) -> str:
     return "-" if value is None else f"{max(1 - value, 1e-6):.2g}"
 
 
-def _trials(content: Content) -> list[str]:
+def _trials(content: Content) -> Section:
     """Each trial: what, what was predicted, what came out."""
-    lines = ["Tried, in this order"] if content["trials"] else ["Nothing was tried"]
-    for one in content["trials"]:
-        lines.append(f"  {'; '.join(_what(item) for item in one['what'])}")
-        wrong = ", outside the prediction" if one["predicted_wrong"] else ""
-        lines.append(f"    predicted {_predicted(one['prediction'])}; measured {_measured(one)}{wrong}")
-        if one["saved"] is not None:
-            lines.append(f"    {NEEDS[content['goal']]} x{1 / one['saved']:.2f}")
-        came = (SAVING if content["goal"] in NEEDS else {}).get(one["verdict"], TRIALS[one["verdict"]])
-        lines.append(f"    {came}{': ' + one['error'] if one['error'] else ''}")
-    return lines
+    trials, need = content["trials"], NEEDS.get(content["goal"])
+    if not trials:
+        return Section("", notes=["Nothing was tried"])
+    head = ["change", "predicted", "measured", *([need] if need else []), "came out"]
+    return Section("Tried, in this order", blocks=[Block(head, [_trial(one, need) for one in trials])])
+
+
+def _trial(one: Mapping[str, Any], need: str | None) -> list[str]:
+    wrong = ", outside the prediction" if one["predicted_wrong"] else ""
+    saved = [] if need is None else ["-" if one["saved"] is None else f"x{1 / one['saved']:.2f}"]
+    came = (SAVING if need else {}).get(one["verdict"], TRIALS[one["verdict"]])
+    what = "; ".join(_what(item) for item in one["what"])
+    failed = f": {one['error']}" if one["error"] else ""
+    return [what, _predicted(one["prediction"]), f"{_measured(one)}{wrong}", *saved, f"{came}{failed}"]
 
 
 def _what(item: Mapping[str, Any]) -> str:
@@ -219,20 +220,21 @@ def _measured(one: Mapping[str, Any]) -> str:
     return f"x{one['ratio']:.2f}{between} in {format_count(len(one['a']), 'pair')}"
 
 
-def _not_worth(content: Content) -> list[str]:
+def _not_worth(content: Content) -> Section:
     """What the last recording says is not worth a trial."""
     found = content["seen"][-1]["not_worth"] if content["seen"] else []
-    if not found:
-        return []
-    lines = ["", f"Not tried: predicted to {'be slower' if content['goal'] in NEEDS else 'bring less than 2 %'}"]
+    lines = []
     for one in found[:MOST_NOT_WORTH]:
         figure = "" if one["ratio"] is None else f" (x{one['ratio']:.2f})"
-        lines.append(f"  {'; '.join(_what(item) for item in one['what'])}{figure}")
+        lines.append(f"{'; '.join(_what(item) for item in one['what'])}{figure}")
     more = len(found) - MOST_NOT_WORTH
-    return [*lines, f"  and {more} more: --format json"] if more > 0 else lines
+    lines += [f"and {more} more: --format json"] if more > 0 else []
+    return Section(
+        f"Not tried: predicted to {'be slower' if content['goal'] in NEEDS else 'bring less than 2 %'}", notes=lines
+    )
 
 
-def _by_hand(content: Content) -> list[str]:
+def _by_hand(content: Content) -> Section:
     """What the last recording promises of changes that no setting makes: caches, and parts of the run around the steps.
 
     Only where speed is the goal.
@@ -240,22 +242,22 @@ def _by_hand(content: Content) -> list[str]:
     seen = content["seen"][-1] if content["seen"] and content["goal"] == "time" else {}
     lines = [_cache(one) for one in seen.get("caches", []) if not one.get("tried")]
     if lines and seen.get("epochs", 1) < 2:
-        lines.append("  (caches are tried where the command trains for two epochs or more)")
+        lines.append("(caches are tried where the command trains for two epochs or more)")
     if seen.get("process"):
         lines.append(_process(seen["process"]))
     for one in seen.get("outside", []):
         advice = run_account.advice(one)
         if advice and 0 < one["share"] < 1:
             least = f"at most x{1 / (1 - one['share']):.2f} for the whole run"
-            lines.append(f"  {run_account.name(one)} ({format_ratio(one['share'])} of the run, {least}): {advice}")
-    return ["", "Not tried: to be changed in the script, by hand", *lines] if lines else []
+            lines.append(f"{run_account.name(one)} ({format_ratio(one['share'])} of the run, {least}): {advice}")
+    return Section("Not tried: to be changed in the script, by hand", notes=lines)
 
 
 def _process(found: dict[str, Any]) -> str:
     """A process of the job that takes CPU, and the most that its end brings: threads that are ready get its cores."""
     place = f", started at {found['site']}" if found["site"] else ""
     verb = "takes" if found["processes"] < 2 else "take"
-    told = f"  {process.label(found)}{place}, {verb} {found['cores']:.1f} cores, and none is idle"
+    told = f"{process.label(found)}{place}, {verb} {found['cores']:.1f} cores, and none is idle"
     waits, own = found["wait_cores"], found["training_cores"]
     if waits is None or not own:
         return f"{told}: no prediction of what its end brings"
@@ -271,27 +273,24 @@ def _cache(one: Mapping[str, Any]) -> str:
     changed = f"; changes the data: {CHANGES[one['changes']]}" if one["changes"] else ""
     if (one["bytes"] or 0) > CACHE_BYTES:
         changed += f"; more than the {format_bytes(CACHE_BYTES)} that are tried"
-    return f"  cache after {operator(one)}{place}, {size}: {gains}{changed}"
+    return f"cache after {operator(one)}{place}, {size}: {gains}{changed}"
 
 
-def _handed_over(content: Content, written: Sequence[str], folder: str) -> list[str]:
+def _handed_over(content: Content, written: Sequence[str], folder: str) -> list[Section]:
+    """The patch, what it cannot change, and where it was written."""
     patch = content["patch"]
     if patch is None:
         return []
-    lines = ["", "Change"]
-    lines += [f"  {line}" for line in patch["diff"].splitlines()] or ["  no line could be changed safely"]
-    if patch["by_hand"]:
-        lines += ["", "To change by hand"]
-        for one in patch["by_hand"]:
-            place = f"{one['place']}: " if one["place"] else ""
-            lines.append(f"  {place}{one['what']} ({BY_HAND[one['why']]})")
-    lines += [f"note: {place} makes operators of other pipelines, too" for place in patch["shared"]]
-    if written:
-        lines += ["", f"Written into {folder}: {', '.join(written)}"]
-    return lines
-
-
-def _code(words: str) -> str:
-    """Text as Markdown code, whatever is in it."""
-    plain = " ".join(words.split()).replace("`", "'")
-    return f"`{plain}`"
+    diff = patch["diff"].splitlines()
+    none = [] if diff else ["no line could be changed safely"]
+    by_hand = [
+        f"{one['place'] + ': ' if one['place'] else ''}{one['what']} ({BY_HAND[one['why']]})"
+        for one in patch["by_hand"]
+    ]
+    notes = [f"note: {place} makes operators of other pipelines, too" for place in patch["shared"]]
+    notes += [f"Written into {folder}: {', '.join(written)}"] if written else []
+    return [
+        Section("Change", notes=none, code=diff, language="diff"),
+        Section("To change by hand", notes=by_hand),
+        Section("", notes=notes),
+    ]
