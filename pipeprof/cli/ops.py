@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.format_option import format_option
+from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import opened, say
 from pipeprof.cli.output_option import report_file
 from pipeprof.cli.run_argument import run_argument
@@ -74,7 +74,7 @@ class _Command(click.Command):
 @click.option("--print-only", type=click.Choice(["summary", "device", "host"]), help="Print only this part.")
 @click.option("--dump-only-opr", is_flag=True, help="Name, type and id, one operator per line.")
 @click.option("--confluence", "--wiki", is_flag=True, help="Print tables in wiki syntax, with more columns.")
-@format_option("json", "csv", "markdown", "parquet")
+@format_option(*FORMS, "csv", "parquet")
 @report_file()
 def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_by: str | None, **asked: Any) -> None:
     """Operator table of a run, or of another program's profile: filtered, ordered, added up or grouped.
@@ -88,6 +88,7 @@ def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_
       pipeprof ops RUN --search conv --exclude-type Variable
       pipeprof ops RUN --format csv > ops.csv
     """  # noqa: D301
+    from pipeprof.record.text import printable
     from pipeprof.report.ops import show
     from pipeprof.report.ops.question import Question
 
@@ -102,7 +103,7 @@ def ops(run: Path, form: str, output: Path | None, row_limit: int | None, group_
     if group_by is not None:
         question = question.grouped(group_by)
     question.check()
-    show.show(_opened(run), question, form, output)
+    show.show(_opened(run), question, form, output, printable(str(run)))
 
 
 def _opened(path: Path) -> Any:

@@ -60,6 +60,6 @@ def draw(console: Console, document: Document) -> None:
     for line in wrap_text(escape.line(document.title), console.width):
         console.print(Text(line, style="bold"), soft_wrap=True)
     for number, section in enumerate(one for one in document.sections if one.says_something):
-        if number or section.title:
+        if section.title or (number and (section.strong or section.notes or section.code)):  # else its table does
             console.print()
         print_section(console, section)

@@ -46,7 +46,7 @@ def print_section(console: Console, section: Section) -> None:
         console.print()
         for sentence in block.caption:
             console.print(Text(escape.line(sentence)))
-        print_block(console, block)
+        print_block(console, block.fitted(console.width) if block.fitted else block)
 
 
 def _report(console: Console, content: dict[str, Any], *, full: bool, names: Collection[str]) -> None:

@@ -25,7 +25,7 @@ IMPORT = (
 TABLE = (
     "import sys; from pipeprof.read.spool.finish import open_run; from pipeprof.report.ops import show; "
     "from pipeprof.report.ops.question import Question; "
-    "show.show(open_run(sys.argv[2]), Question(), 'terminal', None)"
+    "show.show(open_run(sys.argv[2]), Question(), 'terminal', None, sys.argv[2])"
 )
 LOAD = "import json, sys; json.load(open(sys.argv[1], encoding='utf-8'))"
 WAYS = (("json.load", LOAD), ("import", IMPORT), ("table of the imported run", TABLE))

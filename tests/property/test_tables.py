@@ -64,7 +64,7 @@ NO_CALL = {
 }  # fmt: skip
 # Texts that are aligned by hand, and always fit: titles of ours beside one text or number, and the demo's own story.
 BY_HAND = {
-    "report/ops/terminal.py", "report/notebook.py", "report/answer/screen.py", "cli/verbs.py", "experiment/demo.py",
+    "report/notebook.py", "report/answer/screen.py", "cli/verbs.py", "experiment/demo.py",
     "report/top.py",
 }  # fmt: skip
 

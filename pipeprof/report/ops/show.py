@@ -9,23 +9,22 @@ import click
 
 from pipeprof import escape
 from pipeprof.errors import UsageError
+from pipeprof.report import document, json_text
+from pipeprof.report.ops import sections, texts
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.unmatched import why_empty
 from pipeprof.report.output import write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from pipeprof.record.run import Run
     from pipeprof.report.ops.content import Content
     from pipeprof.report.ops.question import Question
 
-FORMATS = ("terminal", "json", "csv", "markdown", "parquet")
 
-
-def show(run: Run, question: Question, form: str, output: Path | None) -> None:
-    """Print or write the operator table of a run in one of FORMATS."""
+def show(run: Run, question: Question, form: str, output: Path | None, name: str) -> None:
+    """Print or write the operator table of a run, which the user calls `name`, in one of the formats of the verb."""
     if form == "parquet" and output is None:
         raise UsageError("Parquet is no text for a terminal", "give a file: -o ops.parquet")
     content = answer(run, question)
@@ -35,19 +34,15 @@ def show(run: Run, question: Question, form: str, output: Path | None) -> None:
         write_text(_names(content), output)
     elif form == "parquet" and output is not None:
         _parquet(content, output)
-    elif form == "terminal" and not question.confluence:
-        _terminal(run, content, output)
+    elif form == "json":
+        write_text(json_text.text(content.document()), output)
+    elif form == "csv":
+        write_text(texts.csv_text(content), output)
+    elif form == "terminal" and question.confluence:
+        write_text(texts.wiki_text(content), output)
     else:
-        write_text(_text(content, "wiki" if form == "terminal" else form), output)
-
-
-def _text(content: Content, form: str) -> str:
-    from pipeprof.report.ops import texts  # noqa: PLC0415 - slow to import; a terminal does without
-
-    forms: dict[str, Callable[[Content], str]] = {
-        "json": texts.json_text, "csv": texts.csv_text, "markdown": texts.markdown_text, "wiki": texts.wiki_text,
-    }  # fmt: skip
-    return forms[form](content)
+        why = next((item.why for item in run.manifest.not_measured if item.what == "op"), "no operator was recorded")
+        document.show({}, lambda _: sections.document(content, name, why), form, output)
 
 
 def _names(content: Content) -> str:
@@ -57,24 +52,8 @@ def _names(content: Content) -> str:
     return "".join(escape.line(" ".join(str(row[name]) for name in names)) + "\n" for row in rows)
 
 
-def _terminal(run: Run, content: Content, output: Path | None) -> None:
-    if not content.total.get("count"):
-        why = next((item.why for item in run.manifest.not_measured if item.what == "op"), "no operator was recorded")
-        write_text(escape.line(f"no operators: {why}") + "\n", output)
-        return
-    from pipeprof.report.ops import terminal  # noqa: PLC0415 - slow to import; other formats do without
-    from pipeprof.report.screen import plain_text, print_drawn  # noqa: PLC0415
-
-    if output is None:
-        print_drawn(lambda console: terminal.show(console, content))
-    else:
-        write_text(plain_text(lambda console: terminal.show(console, content)), output)
-
-
 def _parquet(content: Content, output: Path) -> None:
     import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import; other formats do without
-
-    from pipeprof.report.ops import texts  # noqa: PLC0415
 
     temporary = output.with_name(f".{output.name}.{os.getpid()}")
     try:

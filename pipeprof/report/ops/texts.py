@@ -1,4 +1,4 @@
-"""Operator tables as JSON, CSV, Markdown, and as the wiki tables that profile_analyze calls --confluence."""
+"""Operator tables as CSV, Arrow, and as the wiki tables that profile_analyze calls --confluence."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from pipeprof import escape
-from pipeprof.report import markdown
 from pipeprof.report.ops import cells
 from pipeprof.report.ops.content import whole
-from pipeprof.report.sections import Block
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
@@ -23,16 +19,6 @@ if TYPE_CHECKING:
 
 _BAR = 15
 _HIDDEN = ("side_ns", "all_ns")
-_FORMS: tuple[tuple[str, Callable[[Any], str]], ...] = (  # of a column, by the end of its name
-    ("_ns", cells.time), ("share", cells.share), ("memory", cells.size), ("_bytes", cells.size),
-    ("bandwidth", lambda value: cells.size(value, "/s")), ("computation", lambda value: cells.amount(value, "FLO")),
-    ("flops", lambda value: cells.amount(value, "FLOPS")),
-)  # fmt: skip
-
-
-def json_text(content: Content) -> str:
-    """The document as indented JSON."""
-    return escape.json(msgspec.json.format(msgspec.json.encode(content.document()), indent=2).decode()) + "\n"
 
 
 def csv_text(content: Content) -> str:
@@ -68,28 +54,6 @@ def _flat(content: Content) -> list[dict[str, Any]]:
         for part in content.parts
         for row in part.rows
     ]
-
-
-def markdown_text(content: Content) -> str:
-    """The summary and each part as a pipe table."""
-    lines: list[str] = []
-    if content.summary:
-        summary = [[name, cells.time(value)] for name, value in content.summary.items()]
-        lines += markdown.table(Block(["name", "value"], summary, frozenset({1})))
-    for part in content.parts:
-        names = list(dict.fromkeys(name for row in part.rows for name in row if name not in _HIDDEN))
-        rows = [[_cell(name, row.get(name)) for name in names] for row in part.rows]
-        lines += ["", *markdown.table(Block(names, rows))]
-        lines += [text for sentence in cells.partly_known(part.rows) for text in ("", escape.markdown(sentence))]
-    return "\n".join(lines).strip("\n") + "\n"
-
-
-def _cell(name: str, value: Any) -> str:
-    if value is None:
-        return cells.NOT_KNOWN
-    if name.endswith("shapes"):
-        return ", ".join(cells.shapes(value)) if value else ""
-    return next((form(value) for ends, form in _FORMS if name.endswith(ends)), str(value))
 
 
 def wiki_text(content: Content) -> str:

@@ -33,7 +33,7 @@ class Block:
 
     Where a terminal is too narrow for all columns, those of `spare` go first, in that order, then the rightmost.
     `caption`: sentences that stand above it. `tall`: titles and cells have several lines on purpose; what they are made
-    of went through `escape.line`.
+    of went through `escape.line`. `fitted`: the same cells as another table, for a terminal of so many columns.
     """
 
     head: Sequence[str]
@@ -42,6 +42,7 @@ class Block:
     spare: Sequence[int] = ()
     tall: bool = False
     caption: Sequence[str] = ()
+    fitted: Callable[[int], Block] | None = None
 
 
 @dataclass

@@ -19,7 +19,8 @@ from pipeprof.cli.ops import ops
 from pipeprof.errors import RunError, SourceError, UsageError
 from pipeprof.read import foreign, imported
 from pipeprof.record.cache import cache_folder
-from pipeprof.report.ops import cells, terminal
+from pipeprof.report.document import draw
+from pipeprof.report.ops import cells, sections
 from pipeprof.report.ops.columns import SINGLE, Order, parse_order
 from pipeprof.report.ops.groups import COLUMNS
 from pipeprof.report.ops.question import Question
@@ -217,6 +218,7 @@ def test_every_format_has_the_rows(call, tmp_path, words):
     assert next(iter(document)) == "schema_version"
     assert len(list(csv.DictReader(io.StringIO(call("--format", "csv", *words))))) == count
     assert call("--format", "markdown", *words).count("\n| ") >= count
+    assert call("--format", "html", *words).count("<tr><td") >= count
     call("--format", "parquet", "-o", tmp_path / "ops.parquet", *words)
     assert pq.ParquetFile(tmp_path / "ops.parquet").read().num_rows == count
 
@@ -239,7 +241,8 @@ def test_a_wiki_table_has_bars(call):
 )
 def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(file, width, question):
     buffer = io.StringIO()
-    terminal.show(Console(file=buffer, width=width, highlight=False), answer(imported.imported(file), question))
+    document = sections.document(answer(imported.imported(file), question), "profile.json", "")
+    draw(Console(file=buffer, width=width, highlight=False), document)
     lines = buffer.getvalue().splitlines()
     assert max(map(len, lines)) <= width
     assert "…" not in buffer.getvalue()

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from pipeprof.report import json_text
 from pipeprof.report.ops.answer import answer
 from pipeprof.report.ops.question import Question
-from pipeprof.report.ops.texts import json_text
 
 MS = 1_000_000
 
@@ -48,7 +48,7 @@ def run(make_run):
 
 
 def rows(run, **question):
-    return json.loads(json_text(answer(run, Question(**question))))["rows"]
+    return json.loads(json_text.text(answer(run, Question(**question)).document()))["rows"]
 
 
 def test_devices_without_executions_come_from_their_sums(run):

@@ -1,26 +1,21 @@
-"""Operator tables for a terminal: figures of a kind below each other, a column for each figure from 160 columns on."""
+"""Operator tables for people. On a terminal below 160 columns figures of a kind stand below each other."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
 from pipeprof.escape import line
+from pipeprof.report.document import Document
 from pipeprof.report.ops import cells
-from pipeprof.report.sections import Block
-from pipeprof.report.table import print_block
+from pipeprof.report.sections import Block, Section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.console import Console
 
     from pipeprof.report.ops.content import Content, Part
 
 WIDE = 160
 ROOMY = 110
-SHOWS_ALL = "--format csv"
 _FIGURES = {
     "count": "count", "self_ns": "self", "share": "share", "total_ns": "total", "total_share": "share of total",
     "mean_ns": "mean", "max_ns": "max", "cumulative_share": "cumulative", "device_self_ns": "device self",
@@ -37,26 +32,25 @@ _SPARE = (
 _TEXTS = ("name", "side", "phase", "in_shapes", "stack")
 
 
-def show(console: Console, content: Content) -> None:
-    """Print the summary and the tables."""
-    for title, value in content.summary.items():
-        console.print(Text(f"{title:<20} {cells.time(value)}"))
-    for sentence in content.busy:
-        console.print(Text(line(sentence)))
-    for part in content.parts:
-        if content.summary:
-            console.print()
-        if content.kind == "single":
-            block = _single(part, console.width, aggregated=content.aggregated)
-        else:
-            block = _groups(part)
-        print_block(console, block, shows_all=SHOWS_ALL)
-        for sentence in cells.partly_known(part.rows):
-            console.print(Text(sentence))
-        if part.hidden:
-            console.print(f"{part.hidden} more: --top 0 shows all")
-    for title, value in content.footer.items():
-        console.print(Text(f"{title}: {cells.time(value)}"))
+def document(content: Content, name: str, why: str) -> Document:
+    """The tables of what is called `name`; `why` says what is the matter where no operator is known."""
+    if not content.total.get("count"):
+        return Document(f"no operators: {why}", [])
+    summary = [[title, cells.time(value)] for title, value in content.summary.items()]
+    blocks = [Block(("summary", "time"), summary, frozenset((1,)))] if summary else []
+    parts = [one for part in content.parts for one in _part(part, content)]
+    footer = [f"{title}: {cells.time(value)}" for title, value in content.footer.items()]
+    return Document(
+        f"Operators of `{name}`",
+        [Section("", notes=content.busy), Section("", blocks=blocks), *parts, Section("", notes=footer)],
+    )
+
+
+def _part(part: Part, content: Content) -> tuple[Section, Section]:
+    """A table, and what is to be said of it."""
+    block = _single(part, aggregated=content.aggregated) if content.kind == "single" else _groups(part)
+    hidden = [f"{part.hidden} more: --top 0 shows all"] if part.hidden else []
+    return Section("", blocks=[block]), Section("", notes=[*cells.partly_known(part.rows), *hidden])
 
 
 def _place(row: dict[str, Any], *, several: bool) -> str:
@@ -71,11 +65,17 @@ def _operator(row: dict[str, Any], *, aggregated: bool) -> str:
     return "\n".join(line(part) for part in dict.fromkeys((row["name"], row["type"], number)) if part is not None)
 
 
-def _single(part: Part, width: int, *, aggregated: bool) -> Block:
-    if width >= WIDE:
-        head, rows = _wide(part, aggregated=aggregated)
-    else:
-        head, rows = _narrow(part, aggregated=aggregated, apart=width >= ROOMY)
+def _single(part: Part, *, aggregated: bool) -> Block:
+    whole = _tall(*_wide(part, aggregated=aggregated))
+
+    def fitted(width: int) -> Block:
+        return whole if width >= WIDE else _tall(*_narrow(part, aggregated=aggregated, apart=width >= ROOMY))
+
+    whole.fitted = fitted
+    return whole
+
+
+def _tall(head: Sequence[str], rows: list[list[str]]) -> Block:
     words = {"operator", "in shapes", "out shapes", "shapes"}
     return Block(head, rows, frozenset(index for index, title in enumerate(head) if title not in words), tall=True)
 
