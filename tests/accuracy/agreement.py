@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -88,7 +89,9 @@ def said_to_wait(content: Content, summary: str) -> Iterator[Pair]:
     screen = f"{content['first_screen']['sentence']} {content['first_screen']['cause']}"
     if len(shares) == 1 and " % of the time" in screen:
         rounded = f"{shares[0] * 100:.{0 if shares[0] >= 0.1 else 1}f} %"
-        yield "first screen", True, bool({rounded, _worded(shares[0], 1)} & _in_all_steps(screen))
+        both = max(shares[0], content["diagnosis"]["data_wait_share"] or 0.0)
+        said = {rounded, _worded(shares[0], 1), f"less than {math.floor(both * 100) + 1} %"}
+        yield "first screen", True, bool(said & _in_all_steps(screen))
         yield "diagnosis", True, bool({of_focus, of_all} & _in_all_steps(shown["diagnosis"]))
 
 

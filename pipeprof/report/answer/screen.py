@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 WIDTH, MOST_LINES = 80, 20
 LABEL = 12
+_TOGETHER = {"--": 2}  # words behind it that stay with it: the program and its script; behind an option its value
 ROOM = (5, 4, 3, 2)  # lines of a labelled text at most: as many as fit
 
 
@@ -61,17 +62,43 @@ def _screen(answer: Answer, tail: list[str], room: int, following: list[str]) ->
 
 
 def command_lines(command: str) -> list[str]:
-    """The command to paste, broken with backslashes where it is longer than a line, and what it lacks."""
+    """The command to paste, broken with backslashes where it is longer than a line, and what it lacks.
+
+    An option and its value stay on one line, and so do `--` and the program behind it.
+    """
     if not command:
         return []
     found, line = [], "  "
-    for word in pasteable(command):
-        if len(line) + len(word) > WIDTH - 2 and line.strip():
+    for part in _parts(pasteable(command)):
+        if len(line) + len(part) > WIDTH - 2 and line.strip():
             found.append(line.rstrip() + " \\")
             line = "    "
-        line += word + " "
+        line += part + " "
     note = left_out(command)
     return [*found, line.rstrip(), *([_cut(f"  {note}")] if note else [])]
+
+
+def _parts(words: list[str]) -> list[str]:
+    """What no line may break. The word behind an option may be its value: nobody can tell of a command of the user's.
+
+    Without options a command of many words may break between any two, but not between a program and its script.
+    """
+    parts: list[str] = []
+    glued = 0  # words that still belong to the last part
+    for word in words:
+        if glued and (not _is_option(word) or parts[-1].split(" ")[0] == "--"):
+            parts[-1] += f" {word}"
+            glued -= 1
+        else:
+            parts.append(word)
+            glued = 0
+        if _is_option(word):
+            glued = _TOGETHER.get(word, 1)
+    return parts
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and not re.fullmatch(r"-\d[\d.e]*", word)
 
 
 def _labelled(label: str, text: str, room: int) -> list[str]:

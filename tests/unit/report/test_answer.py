@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from itertools import pairwise
+
 import pytest
 
 from pipeprof.report.answer import answer_of, command
@@ -335,3 +338,23 @@ def test_code_of_mindspores_own_sources_is_no_place_to_look_at():
 )
 def test_what_is_missing_is_asked_for_where_it_can_be_had(source, known, ops, words):
     assert words in _missing(source, known=known, ops=ops)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "pipeprof headspace -- python train.py later_concatenated_pynative_of_all --seconds 4.0",
+        "pipeprof whatif runs/a-rather-long-name-of-a-run --op standardised --workers 2 -- python train.py --lr -1",
+        "pipeprof collect -o " + "x" * 80 + " -- timeout 60 msrun --worker_num=2 --join True train.py ranks",
+        "cd /somewhere/else && pipeprof ab --base-ref HEAD -- python -m package.of.the.training " + "--flag value " * 9,
+        "pipeprof sweep -- python train.py " + " ".join(f"file{number}.mindrecord" for number in range(30)),
+    ],
+)
+def test_a_long_command_is_broken_only_where_an_option_begins_or_words_without_options_follow(given):
+    shown = command_lines(given)
+    assert all(line.endswith(" \\") for line in shown[:-1])
+    words = [line.removesuffix(" \\").split() for line in shown]
+    assert shlex.split(" ".join(" ".join(line) for line in words)) == shlex.split(given)
+    for line, following in pairwise(words):
+        assert not line[-1].startswith("-") or following[0].startswith("--"), shown
+        assert line[-2:] != ["--", "python"], shown
