@@ -1,0 +1,86 @@
+"""Files of several ranks of any source are read in several processes, with the tables that one process writes."""
+
+from __future__ import annotations
+
+import pytest
+from kineto_files import training, write_trace
+
+from pipeprof import processes
+from pipeprof.errors import RunError
+from pipeprof.read.foreign import import_path
+from pipeprof.read.tables import workers
+
+RANKS = 3
+
+
+def kineto(folder):
+    """Traces that begin at different times, one of them cut off."""
+    for rank in range(RANKS):
+        write_trace(
+            folder / f"rank_{rank}" / "a.pt.trace.json", training(steps=4 + rank),
+            baseTimeNanoseconds=rank * 1000, distributedInfo={"rank": rank},
+        )  # fmt: skip
+    cut = folder / "rank_1" / "a.pt.trace.json"
+    cut.write_bytes(cut.read_bytes()[:-200])
+
+
+SOURCES = (kineto,)
+
+
+def content(run):
+    return {
+        path.relative_to(run.path): path.read_bytes()
+        for path in sorted(run.path.rglob("*"))
+        if path.suffix == ".parquet"
+    }
+
+
+@pytest.fixture
+def in_processes(monkeypatch):
+    """Two processes, however small the files are; gives the functions that were asked for."""
+    asked = []
+    ask = processes._Process.ask
+
+    def noted(process, number, task):
+        asked.append(task[0].__name__)
+        ask(process, number, task)
+
+    monkeypatch.setattr(processes._Process, "ask", noted)
+
+    def choose(count):
+        monkeypatch.setattr(workers, "WORTH_BYTES", 0)
+        monkeypatch.setenv(workers.VARIABLE, str(count))
+        return asked
+
+    return choose
+
+
+@pytest.mark.parametrize("write", SOURCES)
+def test_the_tables_are_those_of_one_process(write, tmp_path, in_processes):
+    write(tmp_path / "job")
+    alone = import_path(tmp_path / "job", tmp_path / "alone")
+    asked = in_processes(2)
+    assert not asked
+    spread = import_path(tmp_path / "job", tmp_path / "spread")
+    assert len(asked) >= RANKS
+    assert content(spread) == content(alone)
+    assert len(content(alone)) >= RANKS
+    for what in ("tables", "warnings", "reps", "not_measured", "state"):
+        assert getattr(spread.manifest, what) == getattr(alone.manifest, what)
+    assert not list((tmp_path / "spread").glob(".*"))
+
+
+@pytest.mark.parametrize("write", SOURCES)
+def test_a_process_that_is_ended_leaves_nothing(write, tmp_path, in_processes, monkeypatch):
+    write(tmp_path / "job")
+    in_processes(2)
+    ask = processes._Process.ask
+
+    def killed(process, number, task):
+        ask(process, number, task)
+        process._process.kill()
+
+    monkeypatch.setattr(processes._Process, "ask", killed)
+    with pytest.raises(RunError, match=r"the process that read .* was ended \(status -9\)"):
+        import_path(tmp_path / "job", tmp_path / "run")
+    assert [path.name for path in tmp_path.iterdir()] == ["job"]
