@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeprof import cluster
 from pipeprof.errors import SourceError
 from pipeprof.read.chrome import passes
 from pipeprof.read.chrome.dialect import torch
@@ -15,7 +14,7 @@ from pipeprof.read.source.content import Content
 from pipeprof.read.tables.halfway import halfway
 from pipeprof.read.tables.outcome import count, note_missing
 from pipeprof.read.tables.share import size_of
-from pipeprof.read.tables.workers import spread
+from pipeprof.read.tables.workers import as_nodes_see, spread
 from pipeprof.record.note import note
 from pipeprof.record.run import Rank, Rep
 
@@ -105,9 +104,8 @@ def add_files(
     or when no event has a time.
     """
     dialect = make(run.manifest.options.get("step_pattern"))
-    away = cluster.is_connected()  # where this process's folder is another one
     with halfway(run) as folder:
-        files = [File(path.resolve() if away else path, folder, dialect) for path in paths]
+        files = [File(as_nodes_see(path), folder, dialect) for path in paths]
         names = [path.name for path in paths]
         halves = spread(read_file, files, [size_of(path) for path in paths], names, progress)
         _write([_Read(path, half) for path, mine in zip(paths, halves, strict=True) for half in mine], run, progress)

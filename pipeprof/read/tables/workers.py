@@ -63,6 +63,11 @@ def spread(
     return [done[number] for number in range(len(parts))]
 
 
+def as_nodes_see(path: Path) -> Path:
+    """The path as it was given; on a cluster the whole one, since its processes work in other folders."""
+    return path.resolve() if cluster.is_connected() else path
+
+
 def check_folder(folder: Path) -> None:
     """Raises RunError where the run's folder is not seen."""
     if not folder.is_dir():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from kineto_files import training, write_trace
+from minddata_files import write_feed
 
 from pipeprof import processes
 from pipeprof.errors import RunError
@@ -24,7 +25,14 @@ def kineto(folder):
     cut.write_bytes(cut.read_bytes()[:-200])
 
 
-SOURCES = (kineto,)
+def minddata(folder):
+    """Folders of a training, one with a file that is damaged."""
+    for rank in range(RANKS):
+        write_feed(folder / f"rank_{rank}", rank)
+    (folder / "rank_2" / "pipeline_profiling_2.json").write_text("{")
+
+
+SOURCES = (kineto, minddata)
 
 
 def content(run):
