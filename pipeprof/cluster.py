@@ -9,16 +9,14 @@ Files lie under the same paths on all nodes.
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
 import functools
 import logging
-import multiprocessing
-import os
-from concurrent.futures.process import BrokenProcessPool
+import sys
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pipeprof import processes
 from pipeprof.errors import RunError, UsageError
 from pipeprof.version import __version__
 
@@ -29,7 +27,6 @@ Part = TypeVar("Part")
 Answer = TypeVar("Answer")
 
 CONNECT_S, WORKERS_S = 30, 60  # until the scheduler answers, and until there is a worker
-MOST = 8  # processes of this machine, each of which needs some 200 MiB
 WORTH = 8  # parts: fewer are done sooner than processes are started
 _MEMORY = "is there enough memory for one of its tasks? give the workers more"
 _CLIENT: ContextVar[Any] = ContextVar("client", default=None)
@@ -58,17 +55,28 @@ def connected(url: str | None) -> Iterator[None]:
         client.close()
 
 
-def each(function: Callable[[Part], Answer], parts: Sequence[Part]) -> Iterator[tuple[int, Answer]]:
+def each(
+    function: Callable[[Part], Answer],
+    parts: Sequence[Part],
+    *,
+    count: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Iterator[tuple[int, Answer]]:
     """The number of each part with its answer, as they are done.
 
-    What the function raises is raised. Raises RunError when processes or workers are lost again and again.
+    `count` is how many processes of this machine share them; None: as many as it has cores, when there are enough
+    parts. `progress` hears what the function says with `processes.say`, on this machine. What the function raises is
+    raised. Raises RunError when a process, or workers again and again, are lost.
     """
     if is_connected():
         yield from _on_cluster(_CLIENT.get(), function, parts)
-    elif len(parts) >= WORTH and _cores() > 1:
-        yield from _in_processes(function, parts)
+        return
+    if count is None:
+        count = min(processes.MOST, processes.cores()) if len(parts) >= WORTH else 1
+    if min(count, len(parts)) > 1 and sys.executable:
+        yield from processes.each(function, parts, count, progress)
     else:
-        yield from enumerate(map(function, parts))
+        yield from processes.here(function, parts, progress)
 
 
 def _opened(url: str) -> Any:
@@ -129,22 +137,3 @@ def _task(version: str, function: Callable[[Part], Answer], part: Part) -> Answe
         return function(part)
     except OSError as error:  # else it would look like one of the way to the scheduler
         raise RunError(f"a task failed on a node: {error}", "can all nodes read and write the folders?") from error
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _in_processes(function: Callable[[Part], Answer], parts: Sequence[Part]) -> Iterator[tuple[int, Answer]]:
-    spawned = multiprocessing.get_context("spawn")  # a fork would share DuckDB's and Arrow's threads
-    pool = concurrent.futures.ProcessPoolExecutor(min(MOST, _cores(), len(parts)), mp_context=spawned)
-    try:
-        futures = {pool.submit(function, part): at for at, part in enumerate(parts)}
-        for future in concurrent.futures.as_completed(futures):
-            yield futures[future], future.result()
-    except BrokenProcessPool as error:
-        raise RunError(
-            "a process that did a part of the work was ended from outside", "is there enough memory?"
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)

@@ -110,6 +110,8 @@ def import_path(
         run.manifest.options["step_pattern"] = step
     try:
         _read(chosen, assigned.by_kind, run, progress)
+        for unfinished in list(run.path.rglob(".*.tmp")):  # of a node that was lost; its part was done again
+            unfinished.unlink()
         _say_left_out(run.manifest, assigned.left_out)
         run.manifest.ended_at = utc_now()
         checksums.seal(run)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 from pathlib import Path
 
+from pipeprof import processes
 from pipeprof.errors import SourceError, UsageError
 
 BYTES, ROWS, SECONDS, MEMORY = (
@@ -82,7 +82,7 @@ def most_memory_for(stored: int, steps: int) -> int:
 
     Processes that share work keep to `most_memory`, each of them.
     """
-    if _chosen(MEMORY) or multiprocessing.parent_process() is not None:
+    if _chosen(MEMORY) or processes.is_one_of_several():
         return most_memory()
     return max(
         most_memory(),

@@ -15,7 +15,7 @@ from ascend_files import write_output
 from click.testing import CliRunner
 from cluster_nodes import cluster_of, end, fill, kill, where
 
-from pipeprof import cluster
+from pipeprof import cluster, processes
 from pipeprof.cli import cli
 from pipeprof.errors import RunError, UsageError
 from pipeprof.read.foreign import import_path
@@ -190,7 +190,7 @@ def test_a_cluster_without_workers_says_so(tmp_path, monkeypatch):
 
 
 def test_many_parts_are_done_in_several_processes_of_this_machine(monkeypatch):
-    monkeypatch.setattr(cluster, "_cores", lambda: 2)
+    monkeypatch.setattr(processes, "cores", lambda: 2)
     found = dict(cluster.each(where, range(2 * cluster.WORTH)))
     assert [found[number][0] for number in range(2 * cluster.WORTH)] == list(range(2 * cluster.WORTH))
     assert os.getpid() not in {process for _, process in found.values()}
@@ -198,6 +198,6 @@ def test_many_parts_are_done_in_several_processes_of_this_machine(monkeypatch):
 
 
 def test_a_process_that_is_ended_is_an_error(monkeypatch):
-    monkeypatch.setattr(cluster, "_cores", lambda: 2)
+    monkeypatch.setattr(processes, "cores", lambda: 2)
     with pytest.raises(RunError, match="was ended"):
         list(cluster.each(end, [1, -1, *range(2, 2 * cluster.WORTH)]))

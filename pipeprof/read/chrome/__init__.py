@@ -12,5 +12,5 @@ stacks     source locations                          steps     ProfilerStep and 
 tracks     names of threads and streams              ops       operators: rows of op_info
 device     kernels, copies, collectives, other events
 tables     second pass: columns to tables            parts     the ranks of a trace of our own
-reader     a whole import
+passes     both passes, in any process               reader     a whole import
 """

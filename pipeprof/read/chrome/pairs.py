@@ -54,6 +54,7 @@ class Pairs:
         """Count what never ended."""
         if self._count:
             self._dropped["a begin and no end"] += self._count
+        self._open.clear()
 
     def _begin(self, event: Event) -> None:
         if self._count >= MOST_OPEN:

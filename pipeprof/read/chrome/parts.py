@@ -28,7 +28,7 @@ class Part(NamedTuple):
 
 
 class Parts:
-    """Sorts the events of a trace by rank. Spills lie in folders whose names begin with `folder`."""
+    """Sorts the events of a trace by rank. Spills lie in a folder."""
 
     def __init__(self, trace: Trace, folder: Path, exits: ExitStack, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -63,8 +63,7 @@ class Parts:
     def _part(self, pid: int | None, ranks: dict[int, OwnRank]) -> Part:
         part = self._parts.get(pid)
         if part is None:
-            name = self._folder.with_name(f"{self._folder.name}-{len(self._parts)}.tmp")
-            spill = self._exits.enter_context(Spill(name))
+            spill = self._exits.enter_context(Spill(self._folder / f"{len(self._parts)}"))
             own = None if pid is None else ranks[pid]
             part = self._parts[pid] = Part(own, Gathered(spill, pid, self._dialect))
         return part

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeprof.errors import SourceError
-from pipeprof.read.chrome.container import Trace
+from pipeprof.read.chrome import passes
 from pipeprof.read.chrome.dialect import torch
-from pipeprof.read.chrome.parts import Parts
-from pipeprof.read.chrome.steps import Steps
-from pipeprof.read.chrome.tables import RankTables, shifted
-from pipeprof.read.source.collector import without_collector
+from pipeprof.read.chrome.passes import File, read_file, write_rank
 from pipeprof.read.source.content import Content
+from pipeprof.read.tables.halfway import halfway
 from pipeprof.read.tables.outcome import count, note_missing
+from pipeprof.read.tables.share import size_of
+from pipeprof.read.tables.workers import as_nodes_see, spread
 from pipeprof.record.note import note
 from pipeprof.record.run import Rank, Rep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pipeprof.read.chrome.container import OwnRank
     from pipeprof.read.chrome.dialect import Dialect
-    from pipeprof.read.chrome.gather import Gathered
+    from pipeprof.read.chrome.passes import Half, Written
     from pipeprof.record.run import Manifest, Run
 
 KIND = "kineto"
 WHAT = "a chrome trace of torch.profiler or a relative of it (*.pt.trace.json, trace_view.json, also .gz)"
 _HEAD = 1 << 16
-_PROGRESS_EVENTS = 50_000
 _KINETO = re.compile(
     rb'"(?:schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:'
     rb'|"cat"\s*:\s*"(?:cpu_op|python_function|user_annotation|cuda_runtime|kernel|gpu_memcpy)"'
@@ -57,16 +55,14 @@ _MISSING = {
 
 class _Read(NamedTuple):
     path: Path
-    trace: Trace
-    own: OwnRank | None
-    gathered: Gathered
+    half: Half
 
     @property
     def rep_rank(self) -> tuple[int, int]:
         """Repetition and rank: what the trace says, else what its name or folder says, else 0."""
-        if self.own is not None:
-            return self.own.rep, self.own.rank
-        rank = self.trace.header.rank
+        if self.half.own is not None:
+            return self.half.own.rep, self.half.own.rank
+        rank = self.half.header.rank
         if rank is None:
             named = _NAMED_RANK.findall("/".join(self.path.parts[-3:]))
             rank = int(named[-1]) if named else 0
@@ -74,19 +70,19 @@ class _Read(NamedTuple):
 
     @property
     def host(self) -> str:
-        return str(self.trace.header.fields.get("host_name") or "") if self.own is None else self.own.host
+        return str(self.half.header.fields.get("host_name") or "") if self.half.own is None else self.half.own.host
 
     @property
     def base_ns(self) -> int:
-        return self.trace.header.base_ns
+        return self.half.header.base_ns
 
     @property
     def first(self) -> int:
-        return self.base_ns + self.gathered.first
+        return self.base_ns + self.half.first
 
     @property
     def last(self) -> int:
-        return self.base_ns + self.gathered.last
+        return self.base_ns + self.half.last
 
 
 def recognise(path: Path) -> bool:
@@ -108,29 +104,17 @@ def add_files(
     or when no event has a time.
     """
     dialect = make(run.manifest.options.get("step_pattern"))
-    with ExitStack() as exits:
-        exits.enter_context(without_collector())
-        read: list[_Read] = []
-        for number, path in enumerate(paths):
-            trace = Trace(path)
-            parts = Parts(trace, run.path / f".trace-{number}", exits, dialect)
-            _gather(parts, path.name, progress)
-            read += [_Read(path, trace, part.own, part.gathered) for part in parts.finish()]
-        _write(read, run, progress)
-
-
-def _gather(parts: Parts, name: str, progress: Callable[[str], None]) -> None:
-    said = 0
-    for events in parts.gather():
-        if events >= said + _PROGRESS_EVENTS:
-            said = events
-            progress(f"{name}: {events:,} events read")
+    with halfway(run) as folder:
+        files = [File(as_nodes_see(path), folder, dialect) for path in paths]
+        names = [path.name for path in paths]
+        halves = spread(read_file, files, [size_of(path) for path in paths], names, progress)
+        _write([_Read(path, half) for path, mine in zip(paths, halves, strict=True) for half in mine], run, progress)
 
 
 def _write(read: Sequence[_Read], run: Run, progress: Callable[[str], None]) -> None:
-    timed = [one for one in read if one.gathered.first <= one.gathered.last]
+    timed = [one for one in read if one.half.first <= one.half.last]
     if not timed:
-        damage = next((one.trace.damage[0] for one in read if one.trace.damage), "no event has a time")
+        damage = next((one.half.damage[0] for one in read if one.half.damage), "no event has a time")
         raise SourceError(
             f"nothing to import in `{read[0].path}`: {damage}", "export the trace again, and copy it as a whole"
         )
@@ -140,15 +124,24 @@ def _write(read: Sequence[_Read], run: Run, progress: Callable[[str], None]) -> 
             f"the times in `{timed[0].path}` do not fit 64 bits of ns", "check the trace's `baseTimeNanoseconds`"
         )
     reps: dict[int, Rep] = {}
-    for (number, rank), mine in sorted(_by_rank(timed).items()):
-        if number not in reps:
-            own = [one for one in timed if one.rep_rank[0] == number]
-            zero, end = min(one.first for one in own), max(one.last for one in own)
-            reps[number] = Rep(rep=number, zero_realtime_ns=zero, zero_monotonic_ns=0, dur_ns=end - zero)
-        progress(f"rank {rank}: writing its tables")
-        reps[number].ranks.append(_write_rank(run, (number, rank), mine, reps[number].zero_realtime_ns))
+    ranks = sorted(_by_rank(timed).items())
+    for (number, _), _mine in ranks:
+        own = [one for one in timed if one.rep_rank[0] == number]
+        zero, end = min(one.first for one in own), max(one.last for one in own)
+        reps[number] = Rep(rep=number, zero_realtime_ns=zero, zero_monotonic_ns=0, dur_ns=end - zero)
+    overlaps: Counter[int] = Counter()
+    for ((number, rank), mine), written in zip(ranks, _write_ranks(ranks, reps, run, progress), strict=True):
+        reps[number].ranks.append(
+            Rank(
+                rank=rank, pid=0, host=mine[0].host, zero_realtime_ns=reps[number].zero_realtime_ns,
+                zero_monotonic_ns=0, step_evidence=_evidence(run.manifest) if written.has_steps else None,
+            )
+        )  # fmt: skip
+        for table, rows in written.counts.items():
+            count(run.manifest, table, rows)
+        overlaps.update({id(one): partly for one, partly in zip(mine, written.overlaps, strict=True)})
     run.manifest.reps = list(reps.values())
-    _decide(run.manifest, read)
+    _decide(run.manifest, read, overlaps)
 
 
 def _by_rank(read: Sequence[_Read]) -> dict[tuple[int, int], list[_Read]]:
@@ -165,58 +158,56 @@ def _by_rank(read: Sequence[_Read]) -> dict[tuple[int, int], list[_Read]]:
     return places
 
 
-def _write_rank(run: Run, rep_rank: tuple[int, int], read: Sequence[_Read], zero: int) -> Rank:
-    names: list[str] = []
-    steps, loads = [], []
-    for one in read:
-        offset, first = one.base_ns - zero, len(names)
-        names += one.gathered.texts.values
-        steps += shifted(one.gathered.steps, offset)
-        loads += [mark._replace(number=mark.number + first) for mark in shifted(one.gathered.loads, offset)]
-    evidence = run.manifest.options.get("step_pattern", "ProfilerStep")
-    device_rows = any(one.gathered.launches.count for one in read)
-    with RankTables(run, *rep_rank, Steps(steps, loads, names), device_rows=device_rows) as tables:
-        for one in read:
-            tables.add(one.gathered, one.base_ns - zero)
-        tables.finish()
-    for table, rows in tables.counts.items():
-        count(run.manifest, table, rows)
-    return Rank(
-        rank=rep_rank[1], pid=0, host=read[0].host, zero_realtime_ns=zero, zero_monotonic_ns=0,
-        step_evidence=evidence if any(one.gathered.steps for one in read) else None,
-    )  # fmt: skip
+def _write_ranks(
+    ranks: Sequence[tuple[tuple[int, int], list[_Read]]], reps: Mapping[int, Rep], run: Run,
+    progress: Callable[[str], None],
+) -> list[Written]:  # fmt: skip
+    parts = [
+        passes.Rank(
+            run.path.resolve(), number, rank,
+            [(one.half.waiting, one.base_ns - reps[number].zero_realtime_ns) for one in mine],
+            any(one.half.has_device_work for one in mine),
+        )
+        for (number, rank), mine in ranks
+    ]  # fmt: skip
+    sizes = [sum(size_of(one.path) for one in mine) for _, mine in ranks]
+    return spread(write_rank, parts, sizes, [f"rank {rank}" for (_, rank), _ in ranks], progress)
 
 
-def _decide(manifest: Manifest, read: Sequence[_Read]) -> None:
+def _evidence(manifest: Manifest) -> str:
+    return str(manifest.options.get("step_pattern", "ProfilerStep"))
+
+
+def _decide(manifest: Manifest, read: Sequence[_Read], overlaps: Counter[int]) -> None:
     """State, warnings, and what the traces do not hold."""
     manifest.decide("complete")
     for one in read:
-        trace, gathered = one.trace, one.gathered
-        where = {} if one.own is None else {"rep": one.own.rep, "rank": one.own.rank}
-        if trace.damage:
-            more = f" (and {trace.damaged - 1} more)" if trace.damaged > 1 else ""
-            damaged = note("file_damaged", file=one.path.name, damage=trace.damage[0], more=trace.damaged - 1)
+        half = one.half
+        where = {} if half.own is None else {"rep": half.own.rep, "rank": half.own.rank}
+        if half.damage:
+            more = f" (and {half.damaged - 1} more)" if half.damaged > 1 else ""
+            damaged = note("file_damaged", file=one.path.name, damage=half.damage[0], more=half.damaged - 1)
             manifest.decide("partial", manifest.reason_facts or damaged)
-            manifest.warn("damaged_file", f"`{one.path}`: {'; '.join(trace.damage)}{more}")
-        if trace.mended:
+            manifest.warn("damaged_file", f"`{one.path}`: {'; '.join(half.damage)}{more}")
+        if half.mended:
             what = "NaN, bytes that are not UTF-8, or arguments of an unexpected form"
-            manifest.warn("mended", f"`{one.path.name}`: {trace.mended} events had {what}; these were left out")
-        if gathered.dropped:
-            shown = ", ".join(f"{count} with {what}" for what, count in sorted(gathered.dropped.items())[:10])
+            manifest.warn("mended", f"`{one.path.name}`: {half.mended} events had {what}; these were left out")
+        if half.dropped:
+            shown = ", ".join(f"{count} with {what}" for what, count in sorted(half.dropped.items())[:10])
             manifest.warn("left_out", f"`{one.path.name}`: events left out: {shown}", **where)
-        if gathered.infos.left_out or gathered.texts.left_out:
+        if half.has_too_many_names:
             manifest.decide("partial", manifest.reason_facts or note("too_many_names", file=one.path.name))
-        if gathered.overlaps:
+        if partly := overlaps[id(one)]:
             manifest.warn(
                 "overlaps",
-                f"`{one.path.name}`: {gathered.overlaps} events overlap another of their thread only partly: "
+                f"`{one.path.name}`: {partly} events overlap another of their thread only partly: "
                 "own times of what is above both may be too small or negative",
                 **where,
             )
-        if gathered.launches.unlinked:
+        if half.unlinked:
             manifest.warn(
                 "links",
-                f"`{one.path.name}`: {gathered.launches.unlinked} device events without the call that launched them",
+                f"`{one.path.name}`: {half.unlinked} device events without the call that launched them",
                 **where,
             )
     _note_torch(manifest, read)
@@ -229,8 +220,8 @@ def _note_torch(manifest: Manifest, read: Sequence[_Read]) -> None:
     No trace says it in words, but it has the lines that called Python functions since torch 2.14, and the host's name
     since 2.12 (Kineto of March 2026), when `key_averages()` began to count Python functions.
     """
-    theirs = [one for one in read if one.gathered.with_python_functions]
+    theirs = [one for one in read if one.half.has_python_functions]
     if theirs:
-        lines = any(one.gathered.with_call_lines for one in theirs)
-        named = any("host_name" in one.trace.header.fields for one in theirs)
+        lines = any(one.half.has_call_lines for one in theirs)
+        named = any("host_name" in one.half.header.fields for one in theirs)
         manifest.options["torch"] = "2.14 or later" if lines else "2.12 or 2.13" if named else _OTHER_TORCH

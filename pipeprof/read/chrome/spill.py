@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,7 +43,7 @@ class _Part(NamedTuple):
 
 
 class Spill:
-    """Batches of rows of int64 per kind, written in order and read back in order. Close removes them."""
+    """Batches of rows of int64 per kind, written in order and read back in order."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -104,14 +103,9 @@ class Spill:
                 table = np.frombuffer(file.read(part.rows * len(names) * 8), np.int64).reshape(len(names), -1)
                 yield dict(zip(names, table, strict=True)), following.first if following else None
 
-    def close(self) -> None:
-        """Remove the files."""
-        with contextlib.suppress(RunError):
-            self.finish()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        with contextlib.suppress(RunError):
+            self.finish()

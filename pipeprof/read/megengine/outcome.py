@@ -29,14 +29,7 @@ class Outcome:
 def write(outcome: Outcome, run: Run, rep: int, rank: int, damage: list[SourceError], part: int = 0) -> None:
     """Write an outcome's rows, count them, and say what was wrong with it."""
     for table, rows in outcome.tables.rows.items():
-        store.write(run, table, rep, rank, rows, part)
-    tell(outcome, run, rep, rank, damage)
-
-
-def tell(outcome: Outcome, run: Run, rep: int, rank: int, damage: list[SourceError]) -> None:
-    """Count an outcome's rows, and say what was wrong with it."""
-    for table, rows in outcome.tables.counts.items():
-        count(run.manifest, table, rows)
+        count(run.manifest, table, store.write(run, table, rep, rank, rows, part))
     say_problems(run.manifest, outcome.problems, rep, rank)
     if outcome.damage is not None:
         damage.append(outcome.damage)

@@ -9,14 +9,11 @@ from pipeprof.read.megengine import kinds
 from pipeprof.read.megengine.beside import add_beside
 from pipeprof.read.megengine.kinds import by_pid
 from pipeprof.read.megengine.log_steps import read_log_steps
-from pipeprof.read.megengine.outcome import tell, write
+from pipeprof.read.megengine.outcome import write
 from pipeprof.read.megengine.profile import read_profile
 from pipeprof.read.megengine.profile_rows import Tables
-from pipeprof.read.megengine.survey import MARK, survey
-from pipeprof.read.megengine.timeline import read_timeline
-from pipeprof.read.tables.operators import FULL
+from pipeprof.read.megengine.timelines import add_timelines
 from pipeprof.read.tables.outcome import Damage, count, decide, leave_out, say_problems
-from pipeprof.read.tables.streamed import Streamed
 from pipeprof.read.tables.writer import TableWriter
 from pipeprof.record.run import Rank, Rep
 from pipeprof.units import format_count
@@ -65,7 +62,7 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
         _each_a_repetition(profiles, run, progress, damage)
         leave_out(run.manifest, timelines, "a static-graph profile was read; import the timelines by themselves")
     elif timelines:
-        _each_a_rank(timelines, run, progress, damage)
+        add_timelines(timelines, run, progress, damage)
     else:
         _each_log_a_repetition(logs, run, progress, damage)
     if profiles or timelines:
@@ -73,7 +70,7 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     add_beside(others, run, progress, damage)
     if not run.manifest.tables:
         raise damage[0] if damage else _empty(paths, timelines)
-    run.manifest.reps = run.manifest.reps or [_rep(0, [_rank(0)])]
+    run.manifest.reps = run.manifest.reps or [_rep(0)]
     run.manifest.options["kinds"] = sorted({f"MegEngine {kind}" for kind, _ in recognised if kind})
     decide(run.manifest, [Damage(error.message, error.hint) for error in damage], _MISSING)
 
@@ -102,45 +99,13 @@ def _each_a_repetition(
             run.manifest.warn("time_unit", _UNIT, rep=rep)
         say_problems(run.manifest, {**profile.problems, **tables.problems}, rep, 0)
         run.manifest.options["profile"] = "static graph; times in seconds"
-        run.manifest.reps.append(_rep(rep, [_rank(0)]))
+        run.manifest.reps.append(_rep(rep))
 
 
 _UNIT = (
     "this profile is of MegEngine 1.0 to 1.2, which counted in milliseconds; its times are taken as seconds here, "
     "as profile_analyze takes them"
 )
-
-
-def _each_a_rank(
-    timelines: Sequence[Path], run: Run, progress: Callable[[str], None], damage: list[SourceError]
-) -> None:
-    surveys = []
-    for path in timelines:
-        progress(f"looking through {path.name}")
-        try:
-            surveys.append((path, survey(path)))
-        except SourceError as error:
-            damage.append(error)
-    first = min((surveyed.zero_ns for _, surveyed in surveys if surveyed.zero_ns is not None), default=0)
-    ranks: list[Rank] = []
-    ends = [0]
-    for path, surveyed in surveys:
-        progress(f"reading {path.name}")
-        by_ns = (surveyed.zero_ns or first) - first
-        try:
-            with Streamed(run, len(ranks), by_ns) as tables:
-                outcome = read_timeline(path, surveyed, tables)
-        except SourceError as error:
-            damage.append(error)
-            continue
-        tell(outcome, run, 0, len(ranks), damage)
-        if tables.operators.full:
-            run.manifest.warn("operators", FULL, rep=0, rank=len(ranks))
-        ranks.append(_rank(len(ranks), by_pid(path)[0], outcome.zero_ns or 0))
-        ranks[-1].step_evidence = MARK if "step" in tables.counts else None
-        ends.append(outcome.end_ns + by_ns)
-    if ranks:
-        run.manifest.reps = [_rep(0, ranks, first, max(ends))]
 
 
 def _each_log_a_repetition(
@@ -157,19 +122,14 @@ def _each_log_a_repetition(
             continue
         write(outcome, run, rep, 0, damage)
         checks += [{"file": path.name, "rep": rep, **check} for check in log_checks]
-        rank = _rank(0)
-        rank.step_evidence = kinds.LOG
-        run.manifest.reps.append(_rep(rep, [rank], end=outcome.end_ns))
+        run.manifest.reps.append(_rep(rep, outcome.end_ns, kinds.LOG))
     if checks:
         run.manifest.options["load_and_run"] = checks
 
 
-def _rank(rank: int, pid: int = 0, realtime: int = 0) -> Rank:
-    return Rank(rank=rank, pid=pid, host="", zero_realtime_ns=realtime, zero_monotonic_ns=0)
-
-
-def _rep(number: int, ranks: list[Rank], zero: int = 0, end: int | None = None) -> Rep:
-    return Rep(rep=number, zero_realtime_ns=zero, zero_monotonic_ns=0, dur_ns=end, ranks=ranks)
+def _rep(number: int, end: int | None = None, evidence: str | None = None) -> Rep:
+    rank = Rank(rank=0, pid=0, host="", zero_realtime_ns=0, zero_monotonic_ns=0, step_evidence=evidence)
+    return Rep(rep=number, zero_realtime_ns=0, zero_monotonic_ns=0, dur_ns=end, ranks=[rank])
 
 
 def _no_times(path: Path) -> SourceError:

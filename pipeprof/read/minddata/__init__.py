@@ -4,7 +4,7 @@ files    which file is which, and reading damaged ones      graph    operators a
 cpu      time stamps, CPU and memory                        fetches  batches, on the host's and on the device's side
 timings  timing blocks in a log                             align    the log's clock to the clock of the others
 folder   everything of one rank, damage apart               rows     one rank to tables
-reader   a whole import
+passes   reading a rank, and writing its tables             reader   a whole import
 """
 
 from pipeprof.read.minddata.fetches import FetchRecord, read_fetches

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from pipeprof.errors import SourceError
 from pipeprof.read.minddata import files
-from pipeprof.read.minddata.folder import RankFiles, read_rank
-from pipeprof.read.minddata.rows import add_rows
-from pipeprof.read.tables.outcome import Damage, count, decide
-from pipeprof.read.tables.rows import RankRows
-from pipeprof.record import limits, store
+from pipeprof.read.minddata.passes import MEASURED, Files, read_files, write_rank
+from pipeprof.read.tables.halfway import halfway
+from pipeprof.read.tables.outcome import count_ranks, decide, of_ranks
+from pipeprof.read.tables.share import size_of
+from pipeprof.read.tables.workers import as_nodes_see, spread
 from pipeprof.record.run import Rank, Rep
 from pipeprof.units import format_count
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeprof.read.minddata.files import SourceFile
+    from pipeprof.read.minddata.passes import Written
     from pipeprof.record.run import Manifest, Run
 
 KIND = "minddata"
 WHAT = "MindSpore dataset profiling (pipeline_profiling_0.json and the files beside it)"
-MEASURED = ("queue", "cpu", "memory", "op_service", "step", "fetch")
 _APART_NS = 3_600 * 1_000_000_000
 _FOLDER_RANK = re.compile(r"rank[_=-]?([0-9]{1,6})")
 
@@ -42,30 +42,35 @@ def add_files(paths: Sequence[Path], run: Run, progress: Callable[[str], None]) 
     """
     manifest = run.manifest
     ranks = _by_rank([item for path in paths if (item := files.identify(path)) is not None], manifest)
-    read: dict[int, RankFiles] = {}
-    for rank, mine in sorted(ranks.items()):
-        progress(f"rank {rank}: reading {format_count(len(mine), 'file')}")
-        read[rank] = read_rank(mine)
-    zero = min((time for content in read.values() if (time := content.earliest()) is not None), default=0)
-    rep = Rep(rep=0, zero_realtime_ns=0, zero_monotonic_ns=zero)
-    for rank, content in read.items():
-        progress(f"rank {rank}: writing its tables")
-        if _write(run, rank, content, zero):
-            rep.ranks.append(_rank_entry(rank, content, zero))
-        for code, message in content.notes.all():
-            manifest.warn(code, message, rep=0, rank=rank)
-    damage = [error for content in read.values() for error in content.damage]
+    sizes = [sum(map(size_of, mine.values())) for _, mine in sorted(ranks.items())]
+    names = [f"rank {rank}" for rank in sorted(ranks)]
+    with halfway(run) as folder:
+        files_of = [
+            Files(rank, {kind: as_nodes_see(path) for kind, path in mine.items()}, folder)
+            for rank, mine in sorted(ranks.items())
+        ]
+        halves = spread(read_files, files_of, sizes, names, progress)
+        zero = min((half.earliest for half in halves if half.earliest is not None), default=0)
+        parts = [(run.path.resolve(), half, zero) for half in halves]
+        written = spread(write_rank, parts, sizes, names, progress)
+    count_ranks(manifest, [one.outcome for one in written])
+    damage = of_ranks([one.outcome for one in written])
     if not any(manifest.tables.get(table) for table in MEASURED):
         nothing = f"nothing to import: no sample and no batch in {format_count(len(paths), 'file')} has a time"
         hint = "import a folder that has the time stamps (minddata_cpu_utilization) too"
-        raise damage[0] if damage else SourceError(nothing, hint)
-    manifest.reps = [rep]
-    rep.dur_ns = max((time for content in read.values() if (time := content.latest()) is not None), default=zero) - zero
-    cores = {content.cpu.machine_cores for content in read.values() if content.cpu.machine_cores}
+        raise damage[0].error() if damage else SourceError(nothing, hint)
+    latest = max((one.latest for one in written if one.latest is not None), default=zero)
+    manifest.reps = [
+        Rep(
+            rep=0, zero_realtime_ns=0, zero_monotonic_ns=zero, dur_ns=latest - zero,
+            ranks=[_rank_entry(one, zero) for one in written if one.outcome.counts],
+        )
+    ]  # fmt: skip
+    cores = {one.cores for one in written if one.cores}
     if len(cores) == 1:  # machines that differ have no number in common
         manifest.fingerprint["cpu_cores"] = cores.pop()
-    _decide(manifest, read)
-    _clocks(manifest, read)
+    decide(manifest, damage, _missing(written), "left out: ")
+    _clocks(manifest, written)
 
 
 def _by_rank(recognised: Sequence[SourceFile], manifest: Manifest) -> dict[int, dict[str, Path]]:
@@ -109,32 +114,19 @@ def _assign_log(
     ranks[rank][files.LOG] = item.path
 
 
-def _write(run: Run, rank: int, content: RankFiles, zero: int) -> bool:
-    out = RankRows(0, rank, zero, most=limits.most_imported_rows(kept=True))
-    add_rows(content, out)
-    if not any(out.rows.get(table) for table in MEASURED):
-        return False
-    for table, rows in out.rows.items():
-        count(run.manifest, table, store.write(run, table, 0, rank, rows))
-    return True
-
-
-def _rank_entry(rank: int, content: RankFiles, zero: int) -> Rank:
-    evidence = None
-    if content.records and not content.sink:
-        evidence = "iterator file"
-    elif content.device:
-        evidence = "device side of the queue"
+def _rank_entry(one: Written, zero: int) -> Rank:
     return Rank(
-        rank=rank, pid=content.pid or 0, host="", zero_realtime_ns=0, zero_monotonic_ns=zero, step_evidence=evidence
-    )
+        rank=one.outcome.rank, pid=one.pid, host="", zero_realtime_ns=0, zero_monotonic_ns=zero,
+        step_evidence=one.outcome.steps,
+    )  # fmt: skip
 
 
-def _decide(manifest: Manifest, read: dict[int, RankFiles]) -> None:
-    sink = any(content.sink for content in read.values())
-    timeless = any(record.t_ns is None for content in read.values() for record in content.records)
+def _missing(written: Sequence[Written]) -> dict[str, str]:
+    """Why a table may be absent."""
+    sink = any(one.sink for one in written)
+    timeless = any(one.timeless for one in written)
     batches = "the queue file has no time stamps" if timeless else "no queue file with batches"
-    why = {
+    return {
         "step": "in data sink mode only the device's file has steps, and it is missing" if sink else batches,
         "op": "dataset profiling does not record operators of the network",
         "queue": "no queue samples with a time",
@@ -143,22 +135,11 @@ def _decide(manifest: Manifest, read: dict[int, RankFiles]) -> None:
         "cpu": "no CPU file",
         "fetch": batches,
     }
-    damage = [Damage(error.message, error.hint, rank) for rank, content in read.items() for error in content.damage]
-    decide(manifest, damage, why, "left out: ")
 
 
-def _clocks(manifest: Manifest, read: dict[int, RankFiles]) -> None:
+def _clocks(manifest: Manifest, written: Sequence[Written]) -> None:
     """Warn when parts of the import lie more than an hour apart: they are not of one clock, or not of one training."""
-    spans = []
-    for rank, content in read.items():
-        parts = {
-            "samples": content.times,
-            "batches": [record.t_ns for record in content.records if record.t_ns is not None],
-            "device side": [fetch.start_ns for fetch in content.device],
-        }
-        spans += [(min(times), max(times), f"{name} of rank {rank}") for name, times in parts.items() if times]
-    spans.sort()
-    for (_, end, one), (start, _, other) in pairwise(spans):
+    for (_, end, one), (start, _, other) in pairwise(sorted(span for rank in written for span in rank.spans)):
         if start - end > _APART_NS:
             hours = (start - end) / _APART_NS
             manifest.warn(

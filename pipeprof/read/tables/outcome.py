@@ -49,10 +49,15 @@ def count_ranks(manifest: Manifest, outcomes: Sequence[Outcome]) -> None:
             manifest.warn(code, message, rep=0, rank=one.rank)
 
 
+def left_out(problems: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Notes (code, message) of entries that were left out of a file, by what was wrong with them."""
+    return [("left_out", f"left out {format_count(times, 'time')}: {text}") for text, times in problems.items()]
+
+
 def say_problems(manifest: Manifest, problems: Mapping[str, int], rep: int, rank: int) -> None:
-    """Entries that were left out of a file, by what was wrong with them."""
-    for text, number in problems.items():
-        manifest.warn("left_out", f"left out {format_count(number, 'time')}: {text}", rep=rep, rank=rank)
+    """As `left_out`, to the manifest."""
+    for code, message in left_out(problems):
+        manifest.warn(code, message, rep=rep, rank=rank)
 
 
 def leave_out(manifest: Manifest, paths: Sequence[Path], why: str) -> None:

@@ -34,7 +34,7 @@ class Share(msgspec.Struct):
     @property
     def size(self) -> int:
         """Bytes of its files."""
-        return sum(_size(path) for path in self.paths())
+        return sum(size_of(path) for path in self.paths())
 
     def paths(self) -> list[Path]:
         """All its files."""
@@ -100,7 +100,8 @@ def read_share(share: Share, run: Run, progress: Callable[[str], None]) -> Outco
     return outcome
 
 
-def _size(path: Path) -> int:
+def size_of(path: Path) -> int:
+    """Bytes of a file; 0 when it cannot be seen: reading it will say why."""
     try:
         return path.stat().st_size
     except OSError:

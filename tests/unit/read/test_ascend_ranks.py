@@ -13,7 +13,8 @@ import pytest
 from ascend_files import write, write_cluster, write_graph, write_output
 from minddata_files import write_feed
 
-from pipeprof.errors import RunError, SourceError, UsageError
+from pipeprof import processes
+from pipeprof.errors import RunError, UsageError
 from pipeprof.read.foreign import import_path
 from pipeprof.read.tables import workers
 from pipeprof.record import store
@@ -100,7 +101,7 @@ def test_what_is_written_does_not_depend_on_the_number_of_processes(tmp_path, se
         several(count)
         told = []
         runs.append(import_path(source, tmp_path / f"run{count}", progress=told.append))
-        assert any("of 10 ranks done" in text for text in told) == (count > 1)
+        assert any("of 10 done" in text for text in told) == (count > 1)
     assert parquet(runs[0]) == parquet(runs[1]) == parquet(runs[2])
     assert len(parquet(runs[0])) > 50
     for run in runs[1:]:
@@ -112,14 +113,14 @@ def test_what_is_written_does_not_depend_on_the_number_of_processes(tmp_path, se
 def test_a_process_that_dies_is_named_and_leaves_nothing(tmp_path, several, monkeypatch):
     several(2)
     source = tree(tmp_path / "job", 2)
-    asked = workers._Worker.ask
+    asked = processes._Process.ask
 
-    def killed(worker, share):
-        asked(worker, share)
-        worker._process.kill()
+    def killed(process, number, task):
+        asked(process, number, task)
+        process._process.kill()
 
-    monkeypatch.setattr(workers._Worker, "ask", killed)
-    with pytest.raises(SourceError, match=r"the process that read rank \d+ was ended \(status -9\)"):
+    monkeypatch.setattr(processes._Process, "ask", killed)
+    with pytest.raises(RunError, match=r"the process that read rank \d+ was ended \(status -9\)"):
         import_path(source, tmp_path / "run")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job"]
 
@@ -127,15 +128,15 @@ def test_a_process_that_dies_is_named_and_leaves_nothing(tmp_path, several, monk
 def test_an_error_of_a_process_is_the_imports_own(tmp_path, several, monkeypatch):
     several(2)
     source = tree(tmp_path / "job", 2)
-    asked = workers._Worker.ask
+    asked = processes._Process.ask
 
-    def blocked(worker, share):
+    def blocked(process, number, task):
         folder = next(tmp_path.glob(".run.*"))
         folder.joinpath("op").write_text("in the way of a folder")
-        asked(worker, share)
+        asked(process, number, task)
 
-    monkeypatch.setattr(workers._Worker, "ask", blocked)
-    with pytest.raises((RunError, SourceError), match=r"cannot write|was ended"):
+    monkeypatch.setattr(processes._Process, "ask", blocked)
+    with pytest.raises(RunError, match=r"cannot write|was ended"):
         import_path(source, tmp_path / "run")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job"]
 
@@ -157,7 +158,7 @@ workers.WORTH_BYTES = 0
 def progress(text):
     print("reading", flush=True)
     time.sleep(60)
-import_path(Path(sys.argv[1]), Path(sys.argv[2]), progress=lambda text: progress(text) if "ranks done" in text else None)
+import_path(Path(sys.argv[1]), Path(sys.argv[2]), progress=lambda text: progress(text) if " done" in text else None)
 """
 
 
