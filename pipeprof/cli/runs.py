@@ -8,12 +8,13 @@ import click
 
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.messages import progress_line, say
+from pipeprof.cli.run_argument import RunPath
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), default=Path())
+@click.argument("folder", metavar="[FOLDER|URL]", type=RunPath(), default=Path())
 @format_option("csv", "json")
-def runs(folder: Path, form: str) -> None:
+def runs(folder: Path | str, form: str) -> None:
     """List the runs in a folder, the newest first.
 
     \b
@@ -21,21 +22,27 @@ def runs(folder: Path, form: str) -> None:
       pipeprof runs --format csv > runs.csv
       pipeprof runs --format json | jq '.runs[0].path'
 
+      pipeprof runs s3://bucket/runs
+
     FOLDER is the current folder if none is given. The step time is the median training step of the slowest process.
     Damaged runs are listed, too. Verbs without RUN take the newest run of the current folder.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.listing import folders_of_runs, runs_in
     from pipeprof.report import runs as room
 
-    listed = runs_in(folder)
     with progress_line("pipeprof: runs", quiet=False) as progress:
-        rows = room.rows_of(listed, progress)
+        if isinstance(folder, str):
+            from pipeprof.report.stored_runs import rows_below
+
+            rows = rows_below(folder, progress)
+        else:
+            rows = room.rows_of(runs_in(folder), progress)
     if rows or form != "terminal":
         room.show(rows, form)
         for row in rows if form == "terminal" else ():
-            if row["state"] == "damaged":
+            if row["state"] == "damaged" or (row["problem"] and row["run_id"] is None):
                 say(f"note: {row['problem']}")
         return
     say(f"no runs in `{folder}`")
-    for inside in folders_of_runs(folder):
+    for inside in folders_of_runs(folder) if isinstance(folder, Path) else ():
         say(f"hint: pipeprof runs {inside}")
