@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import urllib.request
 from pathlib import Path
@@ -25,6 +26,7 @@ from pipeprof.report.fleet import gather as gathering
 from pipeprof.report.fleet.gather import gather, once_each
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+from fleet_cost import forget_rollup
 from fleet_runs import make_fleet
 
 pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
@@ -233,6 +235,20 @@ def test_a_run_without_its_rollup_is_summed_up_from_a_copy(server, bucket, runs,
     assert answered(gather([url])).equals(expected)
     assert len(server.requests()) - before > 5
     assert not (tmp_path / "cache" / "pipeprof" / "runs").exists()  # the copy is gone
+
+
+def test_push_adds_the_rollup_that_an_older_run_has_not(server, bucket, runs, tmp_path):
+    path = min(runs.rglob(MANIFEST)).parent
+    expected = answered(gather([path]))
+    older = tmp_path / "older"
+    shutil.copytree(path, older)
+    forget_rollup(older)
+    shutil.rmtree(older / "rollup")
+    said("push", older, url_of(server, "renewed/a"))
+    before = len(server.requests())
+    rows = answered(gather([url_of(server, "renewed")]))
+    assert len(server.requests()) - before == 1 + 4
+    assert rows.select(["run_id", "median_ns", "steps"]).equals(expected.select(["run_id", "median_ns", "steps"]))
 
 
 def test_runs_lists_what_a_folder_lists(server, bucket, runs):
