@@ -12,6 +12,7 @@ from pipeprof.cli.engine_option import engine_option
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.messages import progress_line
 from pipeprof.cli.output_option import report_file
+from pipeprof.cli.run_argument import RunPath
 from pipeprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("roots", metavar="FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("roots", metavar="FOLDER|URL...", nargs=-1, required=True, type=RunPath())
 @click.option("--sql", "query", metavar="SQL", help="Ask the tables fleet_run and fleet_rank instead; - reads stdin.")
 @format_option("html", "markdown", "json", "csv")
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Most rows of a list.")
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @engine_option
 @report_file()
 def fleet(
-    roots: tuple[Path, ...],
+    roots: tuple[Path | str, ...],
     query: str | None,
     form: str,
     top: int,
@@ -41,23 +42,24 @@ def fleet(
     \b
       pipeprof fleet runs/
       pipeprof fleet team-a/ team-b/ --format html -o fleet.html
+      pipeprof fleet s3://bucket/runs
       pipeprof fleet /shared/runs --engine tcp://head:8786
       pipeprof fleet runs/ --sql "SELECT workload, sum(wait_hours) FROM fleet_run GROUP BY ALL" --format csv
 
-    All runs in the folders, and in the folders in them, count; damaged and running ones are named. What was found in a
-    run is kept, so that the next question is answered at once. Hours are of ranks: an hour of eight accelerators is
-    eight hours. It informs and judges nothing: the exit code is 0.
+    All runs in the folders, and in the folders in them, count, or below a URL of object storage (s3://, gs://, az://);
+    damaged and running ones are named. What was found in a run is kept, so that the next question is answered at once.
+    Hours are of ranks: an hour of eight accelerators is eight hours. It informs and judges nothing: the exit code is 0.
     """  # noqa: D301
     from pipeprof.cluster import connected
-    from pipeprof.report.fleet.gather import gather
+    from pipeprof.report.fleet.gather import gather, once_each
 
     _refuse(query, form, output)
     with progress_line("pipeprof: fleet", quiet=False) as progress, connected(engine):
-        rows = gather(roots, progress, fresh=fresh)
+        rows, twice = once_each(gather(roots, progress, fresh=fresh))
     if query is not None:
         _ask(rows, sys.stdin.read() if query == "-" else query, form)
         return
-    _report(rows, roots, form, top, output)
+    _report(rows, roots, twice, form, top, output)
 
 
 def _refuse(query: str | None, form: str, output: Path | None) -> None:
@@ -81,11 +83,13 @@ def _ask(rows: pa.Table, text: str, form: str) -> None:
         show_rows(found, form)
 
 
-def _report(rows: pa.Table, roots: tuple[Path, ...], form: str, top: int, output: Path | None) -> None:
-    from pipeprof.record.text import printable
+def _report(
+    rows: pa.Table, roots: tuple[Path | str, ...], twice: int, form: str, top: int, output: Path | None
+) -> None:
     from pipeprof.report import document
     from pipeprof.report.fleet import sections
     from pipeprof.report.fleet.content import content_of
+    from pipeprof.report.fleet.roots import root_of
 
-    content = content_of(rows, [printable(str(root)) for root in roots], top)
+    content = content_of(rows, [root_of(root).own for root in roots], top, twice)
     document.show(content, sections.document, form, output)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("source", metavar="WORKLOAD|FOLDER")
+@click.argument("source", metavar="WORKLOAD|FOLDER|URL")
 @click.option(
     "--root", metavar="FOLDER|URL", default="baselines", show_default=True, envvar="PIPEPROF_BASELINES",
     show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, file:// URL.",
@@ -30,10 +30,12 @@ def history(source: str, root: str, names: tuple[str, ...], form: str, output: P
       pipeprof history resnet
       pipeprof history resnet --root s3://bucket/baselines --metric step_time_median
       pipeprof history nightly-runs/ --format html -o history.html
+      pipeprof history s3://bucket/nightly-runs
 
     WORKLOAD is the name under which baselines were written, one per commit or job (pipeprof baseline write --append);
-    FOLDER holds runs. Measurements of another machine, or of other versions, make a series of their own. Commits are
-    looked up in the git repository of the current folder. It informs and judges nothing: the exit code is 0.
+    FOLDER, or a URL of object storage, holds runs. Measurements of another machine, or of other versions, make a series
+    of their own. Commits are looked up in the git repository of the current folder. It informs and judges nothing: the
+    exit code is 0.
     """  # noqa: D301
     from pipeprof.experiment.history import history_of
     from pipeprof.report import document

@@ -36,9 +36,11 @@ def push(run: Path, url: str, *, force: bool, quiet: bool) -> None:
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     from pipeprof.record.run import load
     from pipeprof.record.run_objects import push as pushed
+    from pipeprof.report.rollup import keep
 
     with progress_line("pipeprof: push", quiet=quiet) as progress:
         compacted(run, progress)
+        keep(load(run))  # else a question over many runs would have to copy this one
         done = pushed(load(run), url, force=force, progress=progress)
     if not quiet:
         there = f", {done.there:,} were there already" if done.there else ""

@@ -9,19 +9,22 @@ import click
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import progress_line, say
 from pipeprof.cli.output_option import report_file
+from pipeprof.cli.run_argument import RunPath
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), default=Path())
+@click.argument("folder", metavar="[FOLDER|URL]", type=RunPath(), default=Path())
 @format_option(*FORMS, "csv")
 @report_file()
-def runs(folder: Path, form: str, output: Path | None) -> None:
+def runs(folder: Path | str, form: str, output: Path | None) -> None:
     """List the runs in a folder, the newest first.
 
     \b
       pipeprof runs
       pipeprof runs --format csv > runs.csv
       pipeprof runs --format json | jq '.runs[0].path'
+
+      pipeprof runs s3://bucket/runs
 
     FOLDER is the current folder if none is given. The step time is the median training step of the slowest process.
     Damaged runs are listed, too. Verbs without RUN take the newest run of the current folder.
@@ -32,14 +35,18 @@ def runs(folder: Path, form: str, output: Path | None) -> None:
     from pipeprof.report import runs as room
     from pipeprof.report.output import write_text
 
-    listed = runs_in(folder)
     with progress_line("pipeprof: runs", quiet=False) as progress:
-        rows = room.rows_of(listed, progress)
+        if isinstance(folder, str):
+            from pipeprof.report.stored_runs import rows_below
+
+            rows = rows_below(folder, progress)
+        else:
+            rows = room.rows_of(runs_in(folder), progress)
     if form == "csv":
         write_text(room.csv_text(rows), output)
     elif rows or form != "terminal":
         document.show(room.content_of(printable(str(folder)), rows), room.document, form, output)
     else:
         say(f"no runs in `{folder}`")
-        for inside in folders_of_runs(folder):
+        for inside in folders_of_runs(folder) if isinstance(folder, Path) else ():
             say(f"hint: pipeprof runs {inside}")

@@ -12,6 +12,7 @@ import msgspec
 
 from pipeprof.errors import PipeprofError, RunError
 from pipeprof.experiment.compare import compare_sides
+from pipeprof.experiment.stored_history import stored_entries
 from pipeprof.query.side import open_measures
 from pipeprof.record import baseline
 from pipeprof.record.baseline_summary import unit_of
@@ -41,8 +42,8 @@ def history_of(source: str, root: str, say: Callable[[str], None]) -> dict[str, 
     """The content of `pipeprof history --format json`: a series per workload, metric and conditions.
 
     `source` is the name of a workload with baselines below `root` (all its machines), the folder or URL of a baseline
-    or of a workload's baselines, or a folder of runs. `say` is told what takes long. Commits are looked up in the
-    repository of the working directory.
+    or of a workload's baselines, or a folder or URL of runs. `say` is told what takes long. Commits are looked up in
+    the repository of the working directory.
 
     Raises RunError when nothing was measured there or a history is damaged, UsageError when ruptures is not installed.
     """
@@ -69,6 +70,10 @@ def _entries(source: str, root: str, say: Callable[[str], None]) -> tuple[list[E
     folder = Path(source)
     if "://" not in source and folder.is_dir() and not _holds_baselines(folder):
         return _of_runs(folder, say)
+    if "://" in source:
+        below = stored_entries(source, say)
+        if below is not None:
+            return below
     if "://" in source or folder.is_dir():
         place = [baseline.parts_of(one) for one in _baselines_at(source)]
     else:

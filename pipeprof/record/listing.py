@@ -50,10 +50,15 @@ def _listed(path: Path) -> Listed:
         run = load(path)
     except (RunError, OSError) as error:
         return Listed(path, _changed(path), None, str(error))
+    return Listed(path, began(run, _changed(path)), run)
+
+
+def began(run: Run, otherwise: float) -> float:
+    """When a run began, in seconds; `otherwise` where its manifest does not say."""
     try:
-        return Listed(path, dt.datetime.fromisoformat(run.manifest.started_at.replace("Z", "+00:00")).timestamp(), run)
+        return dt.datetime.fromisoformat(run.manifest.started_at.replace("Z", "+00:00")).timestamp()
     except ValueError:
-        return Listed(path, _changed(path), run)
+        return otherwise
 
 
 def _changed(path: Path) -> float:

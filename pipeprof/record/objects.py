@@ -13,7 +13,7 @@ import datetime as dt
 import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -27,6 +27,22 @@ KEPT = dt.timedelta(days=1)
 _PIECE = 1 << 20  # bytes
 _GIVEN_UP_S = 60  # Google's client asks again for a quarter of an hour
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_NO_BUCKET = re.compile("NO_SUCH_BUCKET|bucket does not exist|ContainerNotFound", re.IGNORECASE)
+_FORBIDDEN = re.compile(
+    "ACCESS_DENIED|INVALID_ACCESS_KEY|SIGNATURE_DOES_NOT_MATCH|EXPIRED_TOKEN|forbidden|permission ?denied|"
+    "HTTP status 40[13]",
+    re.IGNORECASE,
+)
+_NO_URI = re.compile(r'[^!-~]|["<>\\^`{|}]')  # characters that a URI has as %20 only
+_UNSAFE = re.compile("[][%?#\x00-\x20\x7f]")  # in a name, where a URL would mean something else
+
+
+class StorageError(RunError):
+    """The storage failed. `passes`: asking again may help, as it may not where it refuses."""
+
+    def __init__(self, message: str, hint: str = "", *, passes: bool = True) -> None:
+        super().__init__(message, hint)
+        self.passes = passes
 
 
 class Location(NamedTuple):
@@ -50,7 +66,8 @@ def located(url: str) -> Location:
     """
     shown = without_secrets(url)
     try:
-        system, path = _azure(url) if url.startswith("az://") else fs.FileSystem.from_uri(_patient(url))
+        escaped = _NO_URI.sub(lambda found: quote(found.group()), url)
+        system, path = _azure(escaped) if url.startswith("az://") else fs.FileSystem.from_uri(_patient(escaped))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UsageError(
             f"cannot open `{shown}`: {short(error, url)}",
@@ -73,7 +90,7 @@ def _azure(url: str) -> tuple[Any, str]:
     account, key = os.environ.get("AZURE_STORAGE_ACCOUNT"), os.environ.get("AZURE_STORAGE_KEY")
     if not account:
         raise ValueError("AZURE_STORAGE_ACCOUNT is not set")
-    return fs.AzureFileSystem(account, account_key=key or None), f"{parts.netloc}{parts.path}"
+    return fs.AzureFileSystem(account, account_key=key or None), f"{parts.netloc}{unquote(parts.path)}"
 
 
 def without_secrets(url: str) -> str:
@@ -82,14 +99,33 @@ def without_secrets(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
 
 
+def below(url: str, name: str) -> str:
+    """The URL of what has this name below another URL."""
+    if not name:
+        return url
+    front, mark, options = url.partition("?")
+    return f"{front.rstrip('/')}/{escaped(name)}{mark}{options}"
+
+
+def escaped(name: str) -> str:
+    """A name as it stands in a URL."""
+    return _UNSAFE.sub(lambda found: quote(found.group()), name)
+
+
 class Objects:
-    """What lies below a prefix. `system` is any pyarrow file system. All raise RunError when the storage fails."""
+    """What lies below a prefix. `system` is any pyarrow file system. All raise StorageError when the storage fails."""
 
     def __init__(self, system: Any, prefix: str, shown: str) -> None:
         self.system = system
         self.prefix = prefix
         self.shown = shown
         self.is_local = isinstance(system, fs.LocalFileSystem)
+
+    def below(self, name: str) -> Objects:
+        """What lies below a name here, by the same connections."""
+        if not name:
+            return self
+        return Objects(self.system, f"{self.prefix}/{name}", without_secrets(below(self.shown, name)))
 
     def get(self, path: str, most: int) -> bytes | None:
         """A whole object, None when it is not there. Raises RunError for one of more than `most` bytes."""
@@ -163,14 +199,23 @@ class Objects:
 
     @contextlib.contextmanager
     def errors(self, path: str, verb: str) -> Iterator[None]:
-        """Turns what pyarrow raises into a RunError that names the object."""
+        """Turns what pyarrow raises into a StorageError that names the object."""
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            raise RunError(
-                f"cannot {verb} `{path}` in `{self.shown}`: {short(error, self.shown)}",
-                "check the URL, its region and endpoint_override, and the credentials in the environment",
-            ) from error
+            why, text = "", str(error)
+            hint = "check the URL, its region and endpoint_override, and the credentials in the environment"
+            if _NO_BUCKET.search(text):
+                why, hint = (
+                    "there is no such bucket: ",
+                    "check the name of the bucket, its region and endpoint_override",
+                )
+            elif _FORBIDDEN.search(text):
+                why, hint = "it is forbidden: ", "check the credentials in the environment, and what they may read"
+            raise StorageError(
+                f"cannot {verb} `{path}` in `{self.shown}`: {why}{short(error, self.shown)}", hint,
+                passes=not why and isinstance(error, OSError),
+            ) from error  # fmt: skip
 
 
 def object_name(name: str, sha256: str) -> str:

@@ -22,7 +22,7 @@ from pipeprof.errors import RunError, UsageError
 from pipeprof.record import checksums, limits
 from pipeprof.record.cache import COPIES, ORIGIN, cache_folder, remember
 from pipeprof.record.git_place import SCHEME
-from pipeprof.record.objects import Objects, located, object_name, without_secrets
+from pipeprof.record.objects import Objects, StorageError, located, object_name, without_secrets
 from pipeprof.record.plain_file import MOST, open_file, read_file
 from pipeprof.record.run import MANIFEST, MOST_BYTES, is_part_name, load
 
@@ -52,7 +52,7 @@ def push(run: Run, url: str, *, force: bool = False, progress: Callable[[str], N
     run is not complete, has no checksums or a changed file, or the storage fails: what was there before is whole then.
     """
     parts = _pushable(run)
-    objects = _objects(url)
+    objects = storage_of(url)
     pointer = f"{objects.prefix}/{MANIFEST}"
     manifest = read_file(run.path / MANIFEST, MOST_BYTES, inside=run.path)
     there = objects.get(pointer, MOST_BYTES)
@@ -81,23 +81,45 @@ def fetch(url: str, progress: Callable[[str], None] = lambda _text: None) -> Pat
     What is there already is not read again as long as the manifest at the URL is the same. Raises UsageError for a URL
     that cannot be opened; RunError when no run is there, it is not complete or damaged, or the storage fails.
     """
-    objects = _objects(url)
+    objects = storage_of(url)
     found = _manifest(objects)
     if found is None:
         raise _nothing(objects)
     return _copy(objects, url, found, progress)
 
 
+@contextlib.contextmanager
+def copied(url: str) -> Iterator[Run]:
+    """The run at a URL, verified, for as long as the context: no copy of it is kept. Raises as `fetch`."""
+    objects = storage_of(url)
+    found = _manifest(objects)
+    if found is None:
+        raise _nothing(objects)
+    kept = _place(objects, url, found)
+    if _is_whole(kept):
+        with called(kept, objects.shown):
+            yield load(kept)
+        return
+    with tempfile.TemporaryDirectory(prefix="pipeprof-") as folder:
+        place = Path(folder) / kept.name
+        with called(place, objects.shown):
+            place.mkdir()
+            place.joinpath(MANIFEST).write_bytes(found)
+            _fill(objects, load(place), lambda _text: None)
+            yield load(place)
+
+
 def fetch_if_run(url: str, progress: Callable[[str], None] = lambda _text: None) -> Path | None:
     """As `fetch`; None when there is no `run.json`, and for URLs of baselines alone: in git, or with a password."""
     if "@" in urlsplit(url).netloc or url.startswith(SCHEME):
         return None
-    objects = _objects(url)
+    objects = storage_of(url)
     found = _manifest(objects)
     return None if found is None else _copy(objects, url, found, progress)
 
 
-def _objects(url: str) -> Objects:
+def storage_of(url: str) -> Objects:
+    """What lies below the URL of a run. Raises UsageError for one that cannot be opened, or that holds a password."""
     if "@" in urlsplit(url).netloc:
         raise UsageError(
             f"the URL of a run may not hold a user or password: `{without_secrets(url)}`",
@@ -150,9 +172,7 @@ def _nothing(objects: Objects) -> RunError:
 
 def _copy(objects: Objects, url: str, manifest: bytes, progress: Callable[[str], None]) -> Path:
     """The copy in the cache, made now unless it is there as it was made."""
-    home = cache_folder(COPIES)
-    key = hashlib.sha256(url.encode(errors="surrogatepass") + b"\0" + manifest).hexdigest()[:24]
-    place = home / key / (_UNSAFE.sub("_", objects.prefix.rpartition("/")[2])[:80].lstrip(".") or "run")
+    home, place = cache_folder(COPIES), _place(objects, url, manifest)
     try:
         if not _is_whole(place):
             _make(objects, url, place, manifest, progress)
@@ -164,6 +184,23 @@ def _copy(objects: Objects, url: str, manifest: bytes, progress: Callable[[str],
         ) from error
     _forget_unused(home)
     return place
+
+
+def _place(objects: Objects, url: str, manifest: bytes) -> Path:
+    key = hashlib.sha256(url.encode(errors="surrogatepass") + b"\0" + manifest).hexdigest()[:24]
+    name = _UNSAFE.sub("_", objects.prefix.rpartition("/")[2])[:80].lstrip(".") or "run"
+    return cache_folder(COPIES) / key / name
+
+
+@contextlib.contextmanager
+def called(place: Path, shown: str) -> Iterator[None]:
+    """Errors name what is in the bucket, not the copy of it."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except RunError as error:
+        raise RunError(error.message.replace(str(place), shown), error.hint) from error
 
 
 def _is_whole(place: Path) -> bool:
@@ -182,14 +219,13 @@ def _make(objects: Objects, url: str, place: Path, manifest: bytes, progress: Ca
         copy = fresh / place.name
         copy.mkdir()
         copy.joinpath(MANIFEST).write_bytes(manifest)
-        _fill(objects, load(copy), progress)
+        with called(copy, objects.shown):
+            _fill(objects, load(copy), progress)
         remember(fresh / ORIGIN, url)
         if not _is_whole(place):  # no other process has made it meanwhile
             shutil.rmtree(place.parent, ignore_errors=True)
             with contextlib.suppress(OSError):  # another one was faster after all
                 fresh.rename(place.parent)
-    except RunError as error:  # names what is in the bucket, not the copy of it
-        raise RunError(error.message.replace(str(fresh / place.name), objects.shown), error.hint) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     if not _is_whole(place):
@@ -198,7 +234,7 @@ def _make(objects: Objects, url: str, place: Path, manifest: bytes, progress: Ca
 
 def _fill(objects: Objects, copy: Run, progress: Callable[[str], None]) -> None:
     """Read the files that the manifest names, and no others, and compare each with its checksum."""
-    parts = _readable(copy, objects.shown)
+    parts = readable(copy, objects.shown)
 
     def read(name: str) -> None:
         path = copy.path / name
@@ -215,7 +251,7 @@ def _fill(objects: Objects, copy: Run, progress: Callable[[str], None]) -> None:
         )
 
 
-def _readable(copy: Run, shown: str) -> Mapping[str, Part]:
+def readable(copy: Run, shown: str) -> Mapping[str, Part]:
     """The files of a run that may be read. Raises RunError for one that changes still, or that names anything else."""
     manifest = copy.manifest
     if manifest.state == "running" or manifest.parts is None:

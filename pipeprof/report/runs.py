@@ -72,12 +72,13 @@ def content_of(folder: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def document(content: dict[str, Any]) -> Document:
-    """The table of the runs, and what is wrong with the damaged ones."""
+    """The table of the runs, and what is wrong with those that are damaged or not whole."""
     rows = content["runs"]
     blocks = [Block(HEAD, [cells(row) for row in rows], frozenset({3}))] if rows else []
-    damaged = [f"{row['path']}: {row['problem']}" for row in rows if row["state"] == "damaged"]
+    broken = [row for row in rows if row["state"] == "damaged" or (row["problem"] and row["run_id"] is None)]
+    said = [f"{row['path']}: {row['problem']}" for row in broken]
     title = f"{format_count(len(rows), 'run') if rows else 'no runs'} in `{content['folder']}`"
-    return Document(title, [Section("", blocks=blocks), Section("Damaged", notes=damaged, unbroken=True)])
+    return Document(title, [Section("", blocks=blocks), Section("Damaged or not whole", notes=said, unbroken=True)])
 
 
 def csv_text(rows: Sequence[dict[str, Any]]) -> str:

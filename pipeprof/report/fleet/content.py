@@ -25,8 +25,11 @@ MOST_BYTES = 1 << 25
 MOST_KEPT = 32
 
 
-def content_of(rows: pa.Table, roots: Sequence[str], top: int) -> dict[str, Any]:
-    """The content of `pipeprof fleet --format json`. `rows`: of fleet_rank; `top`: most rows of a list."""
+def content_of(rows: pa.Table, roots: Sequence[str], top: int, twice: int = 0) -> dict[str, Any]:
+    """The content of `pipeprof fleet --format json`. `rows`: of fleet_rank; `top`: most rows of a list.
+
+    `twice`: so many runs were left out of the rows because another place of the same run is in them.
+    """
     with Engine.of_tables({TABLE: rows}) as engine:
         states = engine.rows("fleet/state")
         machines = engine.rows("fleet/machine", slow=fleet.SLOW)
@@ -36,6 +39,7 @@ def content_of(rows: pa.Table, roots: Sequence[str], top: int) -> dict[str, Any]
             "roots": list(roots),
             "top": top,
             "runs": sum(row["runs"] for row in states),
+            "twice": twice,
             "states": states,
             "waits": engine.rows("fleet/wait", top=top),
             "causes": engine.rows("fleet/cause", top=top),

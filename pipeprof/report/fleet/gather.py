@@ -1,27 +1,29 @@
 """The runs below folders as one table `fleet_rank`; what was found is kept in an index for the next question.
 
 The index is a Parquet file of the cache for each folder, with a checksum on every page. Of each run it notes what
-`run.json` was (size, times, number of the file): a run is asked again when that has changed. Runs that are damaged or
-running are asked each time. An index of another pipeprof, or one that cannot be read, is made anew.
+`run.json` was (size, times, number of the file; of a run in object storage, its time and the lengths of all files): a
+run is asked again when that has changed. Runs that are damaged or running are asked each time. An index of another
+pipeprof, or one that cannot be read, is made anew.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeprof import cluster
-from pipeprof.errors import RunError
 from pipeprof.record.cache import cache_folder, forget_oldest, write_whole
-from pipeprof.record.run import MANIFEST
+from pipeprof.record.object_runs import READERS
+from pipeprof.record.run_objects import storage_of
 from pipeprof.record.text import printable, reachable
-from pipeprof.report.fleet.rows import DAMAGED, RUNNING, SCHEMA, rows_of
+from pipeprof.report.fleet.roots import Folder, Prefix, root_of
+from pipeprof.report.fleet.rows import DAMAGED, RUNNING, SCHEMA, rows_of, rows_of_stored
 from pipeprof.report.rollup import VERSION
 from pipeprof.report.runs import CUT_OFF
 from pipeprof.version import __version__
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-DEEPEST = 6  # folders below the one that is given
+    from pipeprof.record.object_runs import Stored
+
 MOST_INDEXES = 32  # of folders that were asked about last
 OFTEN = 500  # runs: after so many new ones the index is written, so that what interrupts does not lose them all
 BLOCK = 25  # runs that are asked together: some tenths of a CPU second
@@ -39,18 +42,34 @@ _MARK = b"pipeprof"
 
 
 def gather(
-    roots: Sequence[Path], progress: Callable[[str], None] = lambda _text: None, *, fresh: bool = False
+    roots: Sequence[Path | str], progress: Callable[[str], None] = lambda _text: None, *, fresh: bool = False
 ) -> pa.Table:
-    """Rows of fleet_rank of every run in these folders and the folders in them; `fresh` believes no index.
+    """Rows of fleet_rank of every run in these folders and below these URLs; `fresh` believes no index.
 
-    A run is called by its path as the folder was given. Raises RunError for a folder that cannot be listed.
+    A run is called by its path as the folder was given. Raises RunError for a place that cannot be listed.
     """
-    tables = [_gathered(root, progress, fresh=fresh) for root in dict.fromkeys(roots)]
+    tables = [_gathered(root_of(root), progress, fresh=fresh) for root in dict.fromkeys(roots)]
     return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
 
 
-def _gathered(root: Path, progress: Callable[[str], None], *, fresh: bool) -> pa.Table:
-    there = dict(_seen(root))
+def once_each(rows: pa.Table) -> tuple[pa.Table, int]:
+    """The rows without runs that are there twice, such as here and in a bucket, and how many those are.
+
+    Of the places of a run the first counts in which it is complete.
+    """
+    seen: dict[str, dict[str, str]] = {}
+    for run, run_id, state in zip(*(rows.column(name).to_pylist() for name in ("run", "run_id", "state")), strict=True):
+        if run_id is not None:
+            seen.setdefault(run_id, {})[run] = state
+    twice = [places for places in seen.values() if len(places) > 1]
+    left_out = [run for places in twice for run in sorted(places, key=lambda run: places[run] != "complete")[1:]]
+    if not left_out:
+        return rows, 0
+    return rows.filter(pc.invert(pc.is_in(rows.column("run"), pa.array(left_out)))).combine_chunks(), len(left_out)
+
+
+def _gathered(root: Folder | Prefix, progress: Callable[[str], None], *, fresh: bool) -> pa.Table:
+    there = root.looks()
     place = _place(root)
     known = None if fresh or place is None else _read(place)
     kept, names = _still_true(known, there)
@@ -72,20 +91,35 @@ def _gathered(root: Path, progress: Callable[[str], None], *, fresh: bool) -> pa
     return found.drop_columns(["seen"]).set_column(SCHEMA.get_field_index("run"), SCHEMA.field("run"), given)
 
 
-def _asked(root: Path, names: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+def _asked(root: Folder | Prefix, names: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
     """Each run with its rows, as they come."""
     blocks = [names[at : at + BLOCK] for at in range(0, len(names), BLOCK)]
-    for number, (rows, counts) in cluster.each(_block, [(root.absolute(), root, block) for block in blocks]):
+    read: Callable[[Any], tuple[pa.Table, list[int]]] = (
+        _block_of_files if isinstance(root, Folder) else _block_of_objects
+    )
+    for number, (rows, counts) in cluster.each(read, [root.share(block) for block in blocks]):
         at = 0
         for name, count in zip(blocks[number], counts, strict=True):
-            yield name, _sure(rows.slice(at, count), root, name)
+            own = rows.slice(at, count)
+            yield name, _sure(own, root, name) if isinstance(root, Folder) else own
             at += count
 
 
-def _block(part: tuple[Path, Path, Sequence[str]]) -> tuple[pa.Table, list[int]]:
+def _block_of_files(part: tuple[Path, Path, Sequence[str]]) -> tuple[pa.Table, list[int]]:
     """The rows of some runs, and how many each has. Perhaps on another machine: `root` is absolute."""
     root, given, names = part
-    found = [_renamed(rows_of(root / name, printable(name)), root / name, given / name) for name in names]
+    return _block([_renamed(rows_of(root / name, printable(name)), root / name, given / name) for name in names])
+
+
+def _block_of_objects(part: tuple[str, Sequence[tuple[str, Stored]]]) -> tuple[pa.Table, list[int]]:
+    """As `_block_of_files`, of runs in object storage: some at a time, since they wait for the network."""
+    url, runs = part
+    root = storage_of(url)
+    with ThreadPoolExecutor(READERS) as pool:
+        return _block(list(pool.map(lambda one: rows_of_stored(root, one[1], printable(one[0])), runs)))
+
+
+def _block(found: Sequence[pa.Table]) -> tuple[pa.Table, list[int]]:
     return pa.concat_tables(found).combine_chunks(), [rows.num_rows for rows in found]
 
 
@@ -98,50 +132,16 @@ def _renamed(rows: pa.Table, path: Path, given: Path) -> pa.Table:
     return rows.set_column(at, SCHEMA.field(at), said)
 
 
-def _sure(rows: pa.Table, root: Path, name: str) -> pa.Table:
+def _sure(rows: pa.Table, root: Folder, name: str) -> pa.Table:
     """The rows; asked here where they say whether a recording still runs, which is seen on its own machine alone."""
     running = rows.column("state")[0].as_py() == RUNNING or rows.column("problem")[0].as_py() == CUT_OFF
-    return rows_of(root / name, printable(name)) if running and cluster.is_connected() else rows
+    return rows_of(root.given / name, printable(name)) if running and cluster.is_connected() else rows
 
 
-def _as_given(root: Path, names: pa.ChunkedArray) -> pa.ChunkedArray:
+def _as_given(root: Folder | Prefix, names: pa.ChunkedArray) -> pa.ChunkedArray:
     """Runs by their path as the folder was given, all at once: of tens of thousands each would take its time."""
-    front = printable(str(root / "x"))[:-1]
-    below = pc.binary_join_element_wise(pa.scalar(front), names, pa.scalar(""))
-    return pc.if_else(pc.equal(names, pa.scalar(".")), pa.scalar(printable(str(root))), below)
-
-
-def _seen(root: Path) -> Iterator[tuple[str, str]]:
-    """The runs below a folder by their path in it, each with what its manifest looks like from outside."""
-    waiting = [(root, "", 0)]
-    while waiting:
-        folder, name, depth = waiting.pop()
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name, reverse=True)
-        except OSError as error:
-            if depth == 0:
-                raise RunError(
-                    f"cannot list the runs in `{folder}`: {error.strerror}", "give a folder that holds runs"
-                ) from error
-            continue
-        manifest = next((entry for entry in entries if entry.name == MANIFEST), None)
-        if manifest is not None:
-            yield name or ".", _looks(manifest)
-        elif depth < DEEPEST:
-            folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
-            waiting += [
-                (folder / entry.name, f"{name}/{entry.name}" if name else entry.name, depth + 1)
-                for entry in folders
-                if not entry.name.startswith(".")
-            ]
-
-
-def _looks(manifest: os.DirEntry[str]) -> str:
-    try:
-        about = manifest.stat(follow_symlinks=False)
-    except OSError:
-        return ""
-    return f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns} {about.st_ino}"
+    below = pc.binary_join_element_wise(pa.scalar(root.front), names, pa.scalar(""))
+    return pc.if_else(pc.equal(names, pa.scalar(".")), pa.scalar(root.own), below)
 
 
 def _still_true(known: pa.Table | None, there: dict[str, str]) -> tuple[pa.Table, set[str]]:
@@ -162,11 +162,10 @@ def _noted(rows: pa.Table, seen: str) -> pa.Table:
     return rows.add_column(0, _KEPT.field("seen"), pa.chunked_array([column]))
 
 
-def _place(root: Path) -> Path | None:
+def _place(root: Folder | Prefix) -> Path | None:
     """The index of a folder; None where nobody's home is known."""
     with contextlib.suppress(RuntimeError):
-        whole = hashlib.sha256(os.fsencode(os.path.abspath(root)))  # noqa: PTH100 - links stay as they are
-        return cache_folder("fleet") / f"{whole.hexdigest()[:32]}.parquet"
+        return cache_folder("fleet") / f"{hashlib.sha256(root.key).hexdigest()[:32]}.parquet"
     return None
 
 

@@ -13,14 +13,19 @@ from pipeprof.record.checksums import refuse_changed
 from pipeprof.record.compact import schema_of
 from pipeprof.record.launcher import launcher_alive
 from pipeprof.record.machine import fingerprint_hash, machine_class
+from pipeprof.record.object_runs import HALF, add_rollup, glimpsed
+from pipeprof.record.objects import StorageError
 from pipeprof.record.run import load
+from pipeprof.record.run_objects import copied
 from pipeprof.record.text import printable
-from pipeprof.report.rollup import rollup_of
+from pipeprof.report.rollup import make, rollup_of, stored
 from pipeprof.report.runs import CUT_OFF
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pipeprof.record.object_runs import Stored
+    from pipeprof.record.objects import Objects
     from pipeprof.record.run import Manifest, Run
 
 SCHEMA = schema_of("fleet_rank")
@@ -45,6 +50,29 @@ def rows_of(path: Path, name: str) -> pa.Table:
         refuse_changed(run, footers=False)
         rollup = rollup_of(run)
     except (PipeprofError, OSError) as error:
+        return _without_ranks(facts | {"state": DAMAGED, "problem": _said(error)})
+    return _beside(facts, rollup, run) if rollup.num_rows else _without_ranks(facts)
+
+
+def rows_of_stored(root: Objects, found: Stored, name: str) -> pa.Table:
+    """As `rows_of`, of a run below `root` in object storage: by its manifest and rollup, else by a copy of it.
+
+    Raises StorageError where the storage fails in a way that may pass: that says nothing about the run.
+    """
+    if found.problem == HALF:
+        return _without_ranks({"run": name, "state": "partial", "problem": HALF})
+    facts: dict[str, Any] = {"run": name}
+    try:
+        with glimpsed(root, found) as run:
+            facts |= _facts(run.manifest)
+            add_rollup(root, found, run)
+            rollup = stored(run)
+        if rollup is None:
+            with copied(found.url) as whole:
+                rollup = make(whole)
+    except (PipeprofError, OSError) as error:
+        if isinstance(error, StorageError) and error.passes:
+            raise
         return _without_ranks(facts | {"state": DAMAGED, "problem": _said(error)})
     return _beside(facts, rollup, run) if rollup.num_rows else _without_ranks(facts)
 

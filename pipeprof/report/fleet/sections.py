@@ -47,6 +47,9 @@ def _runs(content: Row) -> Section:
     counts = {row["state"]: row["runs"] for row in content["states"]}
     told = [f"{counts[state]:,} {state}" for state in STATES if state in counts]
     section.notes.append(", ".join(told) or "no run was found")
+    if content["twice"]:
+        verb = "is" if content["twice"] == 1 else "are"
+        section.notes.append(f"{format_count(content['twice'], 'run')} {verb} there twice and counted once")
     trained, waited = _sum(content, "rank_hours"), _sum(content, "wait_hours")
     measured = sum(row["measured"] for row in content["states"])
     if trained is not None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import shutil
-import threading
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from object_server import object_server
+from object_server import faulty_proxy, object_server
 from pyarrow import fs
 
 import pipeprof
@@ -435,49 +431,10 @@ def test_azure_takes_its_account_from_the_environment(monkeypatch):
     assert place.system == fs.AzureFileSystem("team")
 
 
-class Faulty(http.server.BaseHTTPRequestHandler):
-    """Passes requests on, and fails now and then: `server.faults` are taken one by one by requests for tables."""
-
-    def _pass(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)) or None
-        fault = self.server.faults.pop() if self.server.faults and ".parquet" in self.path else None
-        self.server.seen.append(fault)
-        if fault == "500":
-            self.send_response(500)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        wanted = {name: value for name, value in self.headers.items() if name != "Content-Length"}
-        asked = urllib.request.Request(self.server.to + self.path, body, wanted, method=self.command)  # noqa: S310
-        try:
-            answer = urllib.request.urlopen(asked, timeout=30)  # noqa: S310 - the server of this test
-        except urllib.error.HTTPError as error:
-            answer = error
-        data = answer.read()
-        self.send_response(answer.status)
-        for name, value in answer.headers.items():
-            if name not in ("Connection", "Transfer-Encoding", "Content-Length"):
-                self.send_header(name, value)
-        self.send_header("Content-Length", answer.headers.get("Content-Length") or str(len(data)))
-        self.end_headers()
-        self.wfile.write(data[: len(data) // 2] if fault == "cut" else data)
-        self.close_connection = True
-
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _pass  # noqa: N815 - names of the standard library
-
-    def log_message(self, *_):
-        """Says nothing."""
-
-
 @pytest.fixture
 def faulty(server):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Faulty) as proxy:
-        proxy.to, proxy.faults, proxy.seen = f"http://{server.address}", [], []
-        thread = threading.Thread(target=proxy.serve_forever)
-        thread.start()
+    with faulty_proxy(server) as proxy:
         yield proxy
-        proxy.shutdown()
-        thread.join()
 
 
 @pytest.mark.parametrize("fault", ["500", "cut"])

@@ -1,0 +1,361 @@
+"""Many runs below a prefix of a real local S3 server: the verbs answer as for a folder, with few requests."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import urllib.request
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow.compute as pc
+import pytest
+from click.testing import CliRunner
+from object_server import faulty_proxy, object_server
+from pyarrow import fs
+
+from pipeprof.cli import cli
+from pipeprof.errors import RunError, UsageError
+from pipeprof.record import object_runs
+from pipeprof.record.object_runs import HALF, runs_below
+from pipeprof.record.run import MANIFEST, load
+from pipeprof.record.run_objects import push
+from pipeprof.report import rollup
+from pipeprof.report.fleet import gather as gathering
+from pipeprof.report.fleet.gather import gather, once_each
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+from fleet_cost import forget_rollup
+from fleet_runs import make_fleet
+
+pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
+
+RUNS = 12
+SECRET = "sec" + "ret"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with object_server(tmp_path_factory.mktemp("many")) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setattr(object_runs, "_SETTLED_S", -60)  # what this test wrote is not changed within its second
+    monkeypatch.setattr(object_runs, "_PAUSE_S", 0.0)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder of complete runs."""
+    folder = tmp_path_factory.mktemp("runs")
+    make_fleet(folder, RUNS, 3)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bucket(server, runs):
+    """A bucket with these runs below `runs`: half of them pushed, half of them copied by another program."""
+    system_of(server).create_dir("many")
+    for number, path in enumerate(sorted(found.parent for found in runs.rglob(MANIFEST))):
+        name = path.relative_to(runs).as_posix()
+        if number % 2:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("AWS_ACCESS_KEY_ID", "key")
+                patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+                push(load(path), url_of(server, f"runs/{name}"))
+            continue
+        for file in path.rglob("*"):
+            if file.is_file():
+                put(server, f"runs/{name}/{file.relative_to(path).as_posix()}", file.read_bytes())
+    return "many"
+
+
+def url_of(server, path, bucket="many"):
+    address = getattr(server, "address", None) or f"127.0.0.1:{server.server_port}"
+    return f"s3://{bucket}/{path}?endpoint_override=http://{address}&region=us-east-1"
+
+
+def put(server, key, data, bucket="many"):
+    address, kind = f"http://{server.address}/{bucket}/{quote(key)}", {"Content-Type": "application/octet-stream"}
+    urllib.request.urlopen(urllib.request.Request(address, data, kind, method="PUT")).close()
+
+
+def system_of(server):
+    return fs.S3FileSystem(
+        access_key="key", secret_key=SECRET, endpoint_override=server.address, scheme="http", region="us-east-1",
+        allow_bucket_creation=True,
+    )  # fmt: skip
+
+
+def replace(server, key, data):
+    """Write an object that is there: the server takes that from its owner alone."""
+    with system_of(server).open_output_stream(f"many/{key}") as stream:
+        stream.write(data)
+
+
+def copy(server, runs, number, key):
+    """Write a run below another key, as another program does."""
+    path = sorted(found.parent for found in runs.rglob(MANIFEST))[number]
+    for file in path.rglob("*"):
+        if file.is_file():
+            put(server, f"{key}/{file.relative_to(path).as_posix()}", file.read_bytes())
+
+
+@pytest.fixture
+def url(server, bucket):
+    return url_of(server, "runs")
+
+
+def answered(rows):
+    """Rows without the names of runs, which differ, by the ids of runs."""
+    return rows.drop_columns(["run"]).sort_by([("run_id", "ascending"), ("rep", "ascending"), ("rank", "ascending")])
+
+
+def said(*words):
+    found = CliRunner().invoke(cli, list(map(str, words)), catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    return found
+
+
+def test_a_bucket_and_a_folder_give_the_same_rows(url, runs):
+    below = gather([url])
+    assert answered(below).equals(answered(gather([runs])))
+    assert set(below.column("run").to_pylist()) == {
+        f"s3://many/runs/{path.parent.relative_to(runs).as_posix()}" for path in runs.rglob(MANIFEST)
+    }
+
+
+def test_a_question_lists_once_and_reads_two_objects_of_each_new_run(url, server):
+    before = len(server.requests())
+    gather([url])
+    asked = server.requests()[before:]
+    assert [method for method, path in asked if "list-type" in path] == ["GET"]
+    assert len(asked) == 1 + 4 * RUNS
+    before = len(server.requests())
+    gather([url])
+    assert [path.partition("?")[0] for _, path in server.requests()[before:]] == ["/many"]
+
+
+def test_a_run_that_was_changed_or_removed_is_seen(server, bucket, runs):
+    url = url_of(server, "changes")
+    copy(server, runs, 0, "changes/a")
+    copy(server, runs, 1, "changes/b")
+    assert gather([url]).column("state").unique().to_pylist() == ["complete"]
+    (name,) = [name for name in runs_below(url)[0].sizes if name.startswith("step/rep=0/rank=0/")][:1]
+    replace(server, f"changes/a/{name}", b"cut")
+    rows = gather([url]).to_pylist()
+    assert {row["run"]: row["state"] for row in rows} == {
+        "s3://many/changes/a": "damaged",
+        "s3://many/changes/b": "complete",
+    }
+    assert rows[-1]["problem"] is None or "s3://many/changes/a/step" in rows[-1]["problem"]
+
+
+def test_a_half_uploaded_run_is_said_and_left_out(server, bucket, runs):
+    copy(server, runs, 0, "halves/whole")
+    path = sorted(found.parent for found in runs.rglob(MANIFEST))[1]
+    files = list(path.rglob("*.parquet"))
+    put(server, f"halves/half/{files[0].relative_to(path).as_posix()}", files[0].read_bytes())
+    put(server, "halves/pushed/step/rows-0123456789abcdef.parquet", b"x")
+    url = url_of(server, "halves")
+    states = {row["run"]: (row["state"], row["problem"]) for row in gather([url]).to_pylist()}
+    assert states == {
+        "s3://many/halves/whole": ("complete", None), "s3://many/halves/half": ("partial", HALF),
+        "s3://many/halves/pushed": ("partial", HALF),
+    }  # fmt: skip
+    listed = said("runs", url)
+    assert listed.stderr.count(f"note: {HALF}") == 2
+    assert "whole" in listed.stdout
+
+
+def test_what_is_no_run_is_passed_over(server, bucket, runs):
+    for number in range(1200):
+        put(server, f"beside/models/{number:04}/weights.ckpt", b"x")
+    put(server, "beside/folder/", b"")
+    put(server, "beside/.trash/run.json", b"{}")
+    copy(server, runs, 0, "beside/one")
+    before = len(server.requests())
+    found = runs_below(url_of(server, "beside"))
+    assert [one.name for one in found] == ["one"]
+    assert len(server.requests()) - before == 2  # a listing for each 1,000 keys
+
+
+@pytest.mark.parametrize("name", ["a b", "é", "50%", "a+b", "q?x=1", "h#1", "[1]", "x=1&y=2", "%41", '"', "<b>", "{k}"])
+def test_a_run_with_an_odd_name_is_found_and_its_url_opens_it(server, bucket, runs, name):
+    copy(server, runs, 0, f"odd-names/{name}/deep")
+    url = url_of(server, "odd-names")
+    (found,) = [one for one in runs_below(url) if one.name == f"{name}/deep"]
+    rows = gather([url])
+    shown = f"{found.url.partition('?')[0]}"
+    assert shown in rows.column("run").to_pylist()
+    assert rows.column("problem").to_pylist() == [None] * rows.num_rows
+    listed = json.loads(said("runs", found.url, "--format", "json").stdout)
+    assert [(row["path"], row["state"]) for row in listed["runs"]] == [(shown, "complete")]
+
+
+@pytest.mark.parametrize("key", ["keys//a", "keys/./b", "keys/x/../c"])
+def test_a_key_that_cannot_be_opened_is_said(server, bucket, runs, key):
+    put(server, f"{key}/run.json", b"{}")
+    rows = gather([url_of(server, "keys")])
+    assert set(rows.column("state").to_pylist()) == {"damaged"}
+    assert all("other programs take" in problem for problem in rows.column("problem").to_pylist())
+
+
+def test_the_same_run_here_and_there_counts_once(url, runs):
+    rows, twice = once_each(gather([runs, url]))
+    assert twice == RUNS
+    assert answered(rows).equals(answered(gather([runs])))
+    content = json.loads(said("fleet", runs, url, "--format", "json").stdout)
+    assert (content["runs"], content["twice"]) == (RUNS, RUNS)
+    assert "12 runs are there twice and counted once" in " ".join(said("fleet", runs, url).stdout.split())
+
+
+def test_of_two_places_the_one_that_is_whole_counts(server, bucket, runs):
+    copy(server, runs, 0, "places/a")
+    copy(server, runs, 0, "places/b")
+    url = url_of(server, "places")
+    (name,) = [name for name in runs_below(url)[0].sizes if name.startswith("step/rep=0/rank=0/")][:1]
+    replace(server, f"places/a/{name}", b"cut")
+    rows, twice = once_each(gather([url]))
+    assert (set(rows.column("run").to_pylist()), twice) == ({"s3://many/places/b"}, 1)
+
+
+def test_a_run_without_its_rollup_is_summed_up_from_a_copy(server, bucket, runs, tmp_path, monkeypatch):
+    copy(server, runs, 0, "older/a")
+    url = url_of(server, "older")
+    monkeypatch.setattr(rollup, "VERSION", rollup.VERSION + 1)  # what is stored there is another one's
+    expected = answered(gather([min(runs.rglob(MANIFEST)).parent]))
+    before = len(server.requests())
+    assert answered(gather([url])).equals(expected)
+    assert len(server.requests()) - before > 5
+    assert not (tmp_path / "cache" / "pipeprof" / "runs").exists()  # the copy is gone
+
+
+def test_push_adds_the_rollup_that_an_older_run_has_not(server, bucket, runs, tmp_path):
+    path = min(runs.rglob(MANIFEST)).parent
+    expected = answered(gather([path]))
+    older = tmp_path / "older"
+    shutil.copytree(path, older)
+    forget_rollup(older)
+    shutil.rmtree(older / "rollup")
+    said("push", older, url_of(server, "renewed/a"))
+    before = len(server.requests())
+    rows = answered(gather([url_of(server, "renewed")]))
+    assert len(server.requests()) - before == 1 + 4
+    assert rows.select(["run_id", "median_ns", "steps"]).equals(expected.select(["run_id", "median_ns", "steps"]))
+
+
+def test_runs_lists_what_a_folder_lists(server, bucket, runs):
+    for number in range(3):
+        copy(server, runs, number, f"list/run-{number}")
+    url = url_of(server, "list")
+    listed = json.loads(said("runs", url, "--format", "json").stdout)["runs"]
+    assert [row["path"] for row in listed] == [f"s3://many/list/run-{number}" for number in (2, 1, 0)]
+    found = sorted(path.parent for path in runs.rglob(MANIFEST))[:3]
+    alone = [json.loads(said("runs", path, "--format", "json").stdout)["runs"][0] for path in reversed(found)]
+    assert [row | {"path": ""} for row in listed] == [row | {"path": ""} for row in alone]
+    before = len(server.requests())
+    assert json.loads(said("runs", url, "--format", "json").stdout)["runs"] == listed
+    assert len(server.requests()) - before == 1
+
+
+def test_history_of_a_bucket_is_that_of_a_folder(server, bucket, runs, tmp_path):
+    pytest.importorskip("ruptures")
+    place = tmp_path / "nightly"
+    place.mkdir()
+    for number, path in enumerate(sorted(found.parent for found in runs.rglob(MANIFEST))[:4]):
+        place.joinpath(f"run-{number}").symlink_to(path)
+        copy(server, runs, number, f"nightly/run-{number}")
+    copy(server, runs, 0, "nightly/twice")
+    url = url_of(server, "nightly")
+    below = json.loads(said("history", url, "--format", "json").stdout)
+    here = json.loads(said("history", place, "--format", "json").stdout)
+    assert below["measurements"] == here["measurements"] == 4
+    assert [one["path"] for one in below["left_out"]] == ["s3://many/nightly/twice"]
+    for one in (below, here):
+        for series in one["series"]:
+            for point in series["points"]:
+                del point["label"]
+    assert below["series"] == here["series"]
+    before = len(server.requests())
+    said("history", url, "--format", "json")
+    assert len(server.requests()) - before == 1
+
+
+@pytest.fixture
+def faulty(server):
+    with faulty_proxy(server) as proxy:
+        yield proxy
+
+
+@pytest.mark.parametrize("of", ["list-type", "run.json", ".parquet"])
+@pytest.mark.parametrize("fault", ["500", "cut"])
+def test_a_storage_that_fails_now_and_then_changes_no_answer(url, server, faulty, fault, of):
+    expected = gather([url])
+    faulty.of, faulty.faults = of, [fault, fault]
+    through = url_of(faulty, "runs")
+    try:
+        rows = gather([through], fresh=True)
+    except RunError:  # where the client did not ask again by itself: the same command goes on
+        rows = gather([through])
+    assert faulty.seen.count(fault) == 2
+    assert rows.equals(expected)
+
+
+def test_a_slow_storage_is_asked_for_some_runs_at_once_and_not_for_all(url, faulty, monkeypatch):
+    faulty.slow_s = 0.05
+    monkeypatch.setattr(gathering, "READERS", 3)
+    assert gather([url_of(faulty, "runs")]).equals(gather([url]))
+    assert 2 <= faulty.most <= 2 * 3  # each may ask again before the server has seen it off
+
+
+def test_a_failing_storage_says_nothing_about_runs_and_what_was_read_is_kept(url, faulty, monkeypatch):
+    through = url_of(faulty, "runs")
+    faulty.of, faulty.faults = "/000011/", ["500"] * 200
+    monkeypatch.setattr(object_runs, "_TRIES", 1)
+    with pytest.raises(RunError, match="cannot read"):
+        gather([through])
+    faulty.faults = []
+    assert gather([through]).equals(gather([url]))
+
+
+def test_a_forbidden_run_is_named_and_the_others_count(url, faulty):
+    faulty.of, faulty.faults = "/000011/run.json", ["403"] * 20
+    rows = gather([url_of(faulty, "runs")])
+    bad = rows.filter(pc.equal(rows.column("state"), "damaged")).to_pylist()
+    assert [row["run"].rpartition("/")[2] for row in bad] == ["000011"]
+    assert "it is forbidden" in bad[0]["problem"]
+    faulty.faults = []
+    assert gather([url_of(faulty, "runs")]).equals(gather([url]))
+
+
+@pytest.mark.parametrize("verb", ["fleet", "runs", "history"])
+def test_what_is_wrong_with_a_url_is_one_clear_error(server, bucket, faulty, verb):
+    for place, message, hint in (
+        (url_of(server, "runs", "nosuchbucket"), "there is no such bucket", "name of the bucket"),
+        (url_of(faulty, "runs"), "it is forbidden", "credentials in the environment"),
+    ):
+        faulty.of, faulty.faults = "list-type", ["403"] * 20
+        done = CliRunner().invoke(cli, [verb, place])
+        assert isinstance(done.exception, RunError)
+        assert message in done.exception.message
+        assert hint in done.exception.hint
+        assert done.exception.exit_code == 3
+        assert SECRET not in done.exception.message
+    named = url_of(server, "runs").replace("s3://", f"s3://key:{SECRET}@")
+    done = CliRunner().invoke(cli, [verb, named])
+    assert isinstance(done.exception, (UsageError, RunError))
+    assert SECRET not in done.exception.message + done.exception.hint + done.output
+
+
+def test_an_empty_prefix_is_said(server, bucket):
+    for verb in ("fleet", "runs"):
+        done = CliRunner().invoke(cli, [verb, url_of(server, "nothing")])
+        assert isinstance(done.exception, RunError)
+        assert done.exception.message == "nothing is at `s3://many/nothing`"
