@@ -42,7 +42,8 @@ TRIALS = {
 }
 BATCHES = {
     "same": "the first batches are the same, in the same order",
-    "other": "the first batches are not the same",
+    "permuted": "the rows of whole epochs are the same, in another order",
+    "other": "the batches are not the same",
     "not_reproducible": "two unchanged runs hand out different batches, so changed ones cannot be compared",
     "not_seen": "too few batches were seen, so they cannot be compared",
 }
@@ -72,6 +73,7 @@ def text(content: Content, written: Sequence[str] = (), folder: str = "") -> str
         *_answer(content),
         "",
         *_trials(content),
+        *_permuting(content),
         *_not_worth(content),
         *_by_hand(content),
         *_handed_over(content, written, folder),
@@ -217,6 +219,14 @@ def _measured(one: Mapping[str, Any]) -> str:
         return "nothing"
     between = "" if one["interval"] is None else f" ({one['interval'][0]:.2f} to {one['interval'][1]:.2f})"
     return f"x{one['ratio']:.2f}{between} in {format_count(len(one['a']), 'pair')}"
+
+
+def _permuting(content: Content) -> list[str]:
+    """How many candidates were left out for the order of the rows."""
+    found = content["seen"][-1].get("permuting", []) if content["seen"] and not content.get("allow_order") else []
+    if not found:
+        return []
+    return ["", f"--allow-order would allow {len(found)} more: the same rows, in another order"]
 
 
 def _not_worth(content: Content) -> list[str]:

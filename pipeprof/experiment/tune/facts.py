@@ -92,6 +92,11 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
             for one in candidates(loop, environment(), goal, known_of(seen))
             if not one.may_pay
         ],
+        "permuting": [
+            what_of(one, {row["op_id"]: row for row in seen.ops})
+            for one in candidates(loop, environment(), goal, known_of(seen))
+            if one.permutes and one.may_pay
+        ],
         "epochs": seen.epochs,
         "caches": [
             dict(one) | {"tried": one in kept_rows(known_of(seen).caches)}

@@ -48,6 +48,13 @@ def test_what_is_proven_comes_first_with_its_interval_and_the_change():
     assert "pipeprof report tuned/look-0" in text
 
 
+def test_what_would_need_leave_to_change_the_order_is_counted():
+    seen = {"not_worth": [], "other_sites": [], "permuting": [WHAT, WHAT]}
+    asked = "--allow-order would allow 2 more: the same rows, in another order"
+    assert asked in tune_text.text(content("nothing_to_gain", seen=[seen]))
+    assert asked not in tune_text.text(content("nothing_to_gain", seen=[seen], allow_order=True))
+
+
 def test_what_is_saved_is_said_with_the_speed_that_is_kept():
     need = {"need_a": [812 * 2**20] * 4, "need_b": [503 * 2**20] * 4, "need": [0.62, 0.6, 0.65]}
     final = FINAL | need | {"ratio": 1.0, "low": 0.99, "high": 1.01}
@@ -75,7 +82,7 @@ def test_what_is_saved_is_said_with_the_speed_that_is_kept():
         ("undecided", None, "undecided: nothing was proven"),
         ("undecided", FINAL | {"verdict": "inconclusive"}, "undecided: x1.90"),
         ("not_faster", FINAL | {"verdict": "regressed", "ratio": 0.9}, "not faster: x0.90"),
-        ("not_judged", FINAL | {"batches": "other"}, "not judged: the first batches are not the same"),
+        ("not_judged", FINAL | {"batches": "other"}, "not judged: the batches are not the same"),
         ("not_judged", FINAL | {"error": "it broke", "a": [], "b": [], "ratio": None}, "not judged: it broke"),
     ],
 )
