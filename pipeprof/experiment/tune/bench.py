@@ -22,6 +22,7 @@ from pipeprof.verdict.account import find_contention
 from pipeprof.verdict.candidate import Known
 from pipeprof.verdict.capacity import SOURCE
 from pipeprof.verdict.run_account import judge_run
+from pipeprof.verdict.small_files import small_files
 from pipeprof.verdict.storage import storage_of
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Seen:
     """A recording of the training: its loop, its operators (rows of diagnose/load), where its iterator is made.
 
     `known`: what else it says of candidates; `outside`: large parts of the run that are no training step; `epochs`: how
-    many it trained; `process`: one that takes CPU that the training needs.
+    many it trained; `process`: one that takes CPU that the training needs; `small_files`: a source that waits for them.
     """
 
     loop: Loop
@@ -58,6 +59,7 @@ class Seen:
     outside: Sequence[Mapping[str, Any]] = ()
     epochs: int = 1
     process: Mapping[str, Any] | None = None
+    small_files: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,10 @@ def cpu_seconds(path: Path) -> float:
 
 def _check_applied(done: Measured, override: Mapping[str, Any] | None) -> None:
     """Raises MeasureError for a run whose settings were not all applied, or whose cache kept nothing."""
+    stale = done.events("cache_stale")
+    if stale:
+        why = f"`{stale[0]['value']}`, of what makes the rows, is not the same in every epoch"
+        raise MeasureError(f"{why}, so none were kept in run `{done.path}`")
     applied = {event["node"] for event in done.events("override")}
     if override is not None and len(applied) < len(override["changes"]):
         missed = done.events("override_missed")
@@ -242,7 +248,8 @@ def _seen(path: Path, seconds: float) -> Seen | None:
     leaves = frozenset(row["op_id"] for row in own if not row["producers"] and row["op_type"] != SOURCE)
     known = Known(caches, sizes, numa_nodes(), leaves, frozenset(row["op_id"] for row in ops))
     outside = judge_run(account)
-    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, known, outside, len(epochs), process)
+    small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)
+    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, known, outside, len(epochs), process, small)
 
 
 def _is_of(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:

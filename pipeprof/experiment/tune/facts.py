@@ -103,6 +103,7 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
             for one in seen.known.caches
             if one["ratio"] >= WORTH
         ],
+        "small_files": seen.small_files and dict(seen.small_files),
         "process": seen.process and dict(seen.process),
         "outside": [dict(one) for one in seen.outside],
     }
