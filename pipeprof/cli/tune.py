@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     help="Also take changes whose batches cannot be compared, since two unchanged runs differ already.",
 )
 @click.option(
+    "--allow-order",
+    is_flag=True,
+    help="Also try changes that hand out the same rows in another order, compared over whole epochs.",
+)
+@click.option(
     "-o",
     "--output",
     "folder",
@@ -47,6 +52,7 @@ def tune(
     budget: float,
     goal: Goal,
     allow_unchecked: bool,  # noqa: FBT001
+    allow_order: bool,  # noqa: FBT001
     folder: Path | None,
     form: str,
     command: tuple[str, ...],
@@ -61,7 +67,7 @@ def tune(
 
     Records the training, tries the settings that should bring most (workers, worker processes, queues, rows kept in
     memory, threads of NumPy, OpenCV and MindSpore), each in turn with what is known to be best, and holds the whole
-    set against the original at the end. Only what is proven is recommended, and only if the first batches are the same.
+    set against the original at the end. Only what is proven is recommended, and only if the batches are the same.
     The command is run many times, so give a short one. The same command again continues a tuning that was interrupted.
     Exit codes: 0 judged, 3 could not be judged, 4 undecided, 5 the command failed.
     """  # noqa: D301
@@ -70,7 +76,7 @@ def tune(
     from pipeprof.experiment.tune.search import TuneWish, run_tune
     from pipeprof.report import document, tune_text
 
-    wish = TuneWish(command, Path.cwd(), folder, budget, allow_unchecked, goal)
+    wish = TuneWish(command, Path.cwd(), folder, budget, allow_unchecked, goal, allow_order)
     state, place = run_tune(wish, TuneBench(command, goal), say_named)
     content = content_of(state, wish.workdir, allow_unchecked=allow_unchecked)
     written = write_files(place, content, tune_text.pull_request(content))

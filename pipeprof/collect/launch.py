@@ -48,7 +48,8 @@ class ProbeOptions:
 
     `override`: settings of dataset operators (probe/override.py). `cached`: iterators that hand out one batch for
     ever (probe/cached.py). `slow_down`: every step takes that share longer (probe/slow.py). `run_id`: whose record
-    it is. `digest`: of so many first batches the fingerprints are kept (probe/digest.py).
+    it is. `digest`: of so many first batches the fingerprints are kept, `digest_all`: of whole epochs
+    (probe/digest.py).
     `graph_lines`: which lines operators of graphs come from (probe/graphs.py).
     """
 
@@ -62,6 +63,7 @@ class ProbeOptions:
     slow_down: float | None = None
     run_id: str | None = None
     digest: int = 0
+    digest_all: bool = False
     graph_lines: bool = False
 
 

@@ -31,12 +31,15 @@ class Known:
     """What a recording says beside the loop.
 
     `caches`: points of verdict/storage, the source first. `row_bytes`: of a row that an operator hands on, by op_id.
-    `nodes`: the cores of each NUMA node that the training may use, as ranges and how many they are.
+    `nodes`: the cores of each NUMA node that the training may use, as ranges and how many they are. `readers`: op_ids
+    of MindSpore's own readers of files. `changeable`: of operators that the script makes; None: of all.
     """
 
     caches: Sequence[Cache] = ()
     row_bytes: Mapping[int, float] = field(default_factory=dict)
     nodes: Sequence[tuple[str, int]] = ()
+    readers: frozenset[int] = frozenset()
+    changeable: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class Candidate:
     """Changes that are tried together, and the speed that they should bring; `prediction` without a ratio: not known.
 
     `saves`: it is tried for what the training needs less, not for its speed. `runtime_threads`: of MindSpore's
-    operators. `cpus`: the cores that the command is put on, as taskset writes them.
+    operators. `cpus`: the cores that the command is put on, as taskset writes them. `permutes`: it may hand out the
+    rows in another order, so it is only tried when that was allowed.
     """
 
     key: str
@@ -54,6 +58,7 @@ class Candidate:
     saves: bool = False
     runtime_threads: int | None = None
     cpus: str | None = None
+    permutes: bool = False
 
     @property
     def expected(self) -> float:

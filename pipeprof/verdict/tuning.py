@@ -2,7 +2,8 @@
 
 A candidate is not meant to change which rows the network gets: workers, worker processes and queues hand rows on in
 their order, and the number of threads of NumPy and OpenCV is none of the pipeline's. Maps that come after their batch
-may give something else. That batches stay the same is checked for all of them.
+may give something else. That batches stay the same is checked for all of them. Those that are known to change the order
+of the rows say so (`permutes`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pipeprof.verdict.capacity import (
     rate_with,
 )
 from pipeprof.verdict.predict import MARGIN, Prediction, predict
+from pipeprof.verdict.readers import more_readers
 from pipeprof.verdict.suggest import MANY_ROWS, SHORT_ROW_NS
 from pipeprof.verdict.workers import enough_workers
 
@@ -55,7 +57,10 @@ def candidates(
 
     `environment`: the variables that the training has; those that somebody set are left alone.
     """
-    return _faster(loop, environment, known or Known()) if goal == "time" else _cheaper(loop, environment, goal)
+    known = known or Known()
+    found = _faster(loop, environment, known) if goal == "time" else _cheaper(loop, environment, goal)
+    made = known.changeable  # MindSpore puts operators of its own into a pipeline: no setting of the script's is theirs
+    return [one for one in found if made is None or all(change.op_id in made for change in one.changes)]
 
 
 def _faster(loop: Loop, environment: Mapping[str, str], known: Known) -> list[Candidate]:
@@ -65,12 +70,13 @@ def _faster(loop: Loop, environment: Mapping[str, str], known: Known) -> list[Ca
         for change in _changes(stage, loop)
     ]
     found += _together(loop)
+    found += more_readers(loop, known.readers)
     found += [one for stage in loop.stages for one in _reordered(stage, loop)]
     found += [cached(point) for point in kept_rows(known.caches)]
     found += beside(loop, known)
     if not limits_itself(loop) and (loop.has_no_core or loop.is_contended):
         found += _one_thread(environment)
-    found = [one for one in found if not (one.is_unknown and limits_itself(loop))]
+    found = [one for one in found if not (one.is_unknown and limits_itself(loop, known.readers))]
     return _once(sorted(found, key=_order))
 
 
@@ -185,9 +191,15 @@ def worth_trying(found: list[Candidate], tried: Collection[str]) -> Iterator[Can
         yield one
 
 
-def limits_itself(loop: Loop) -> bool:
-    """Whether the training waits for nothing: no operator of the pipeline is slower than the loop itself."""
+def limits_itself(loop: Loop, readers: Collection[int] = ()) -> bool:
+    """Whether the training waits for nothing: no operator of the pipeline is slower than the loop itself.
+
+    Where it waits all the same, it is for a reader of files that was not timed, if there is one.
+    """
     if loop.consumer is None or loop.is_contended:
+        return False
+    untimed = any(stage.rate is None and stage.op_id in readers for stage in loop.stages)
+    if untimed and (loop.rate or loop.consumer) * TIE < loop.consumer:
         return False
     slowest = min((rate_now(loop, stage) for stage in loop.stages if stage.rate is not None), default=None)
     return slowest is not None and slowest * CONSUMER_TIE >= loop.consumer
@@ -249,13 +261,16 @@ def _together(loop: Loop) -> list[Candidate]:
 
 
 def _reordered(batch: Stage, loop: Loop) -> Iterator[Candidate]:
-    """A batch in front of the maps that feed it: all of them, or the Python ones next to it."""
+    """A batch in front of the maps that feed it, through shuffles, too: all of them, or the Python ones next to it."""
     if batch.op_type != "BatchOp" or batch.node is None:
         return
     nodes = {stage.node: stage for stage in loop.stages}
     maps: list[Stage] = []
-    while (fed := nodes.get(batch.node + len(maps) + 1)) and fed.op_type == "MapOp" and fed.op_id > batch.op_id:
-        maps.append(fed)
+    node = batch.node + 1
+    # A shuffle hands on the same order whether maps come before it or after it: it moves in front of them, too.
+    while (fed := nodes.get(node)) and fed.op_type in ("MapOp", "ShuffleOp") and fed.op_id > batch.op_id:
+        maps += [fed] if fed.op_type == "MapOp" else []
+        node += 1
     python = next((number for number, stage in enumerate(maps) if not stage.is_python), len(maps))
     for number in sorted({len(maps), python} - {0}):
         if any(_is_called_often(stage) for stage in maps[:number]):

@@ -5,6 +5,18 @@ import types
 from . import callables
 
 MAX_NODES = 500
+# What runs for a class of MindSpore's, where that is called something else.
+READERS = {
+    "CLUEOp": "ClueOp",
+    "CSVOp": "CsvOp",
+    "Caltech256Op": "AlbumOp",
+    "Cifar100Op": "CifarOp",
+    "Cifar10Op": "CifarOp",
+    "IWSLT2016Op": "IWSLTOp",
+    "IWSLT2017Op": "IWSLTOp",
+    "RandomOp": "RandomDataOp",
+    "TFRecordOp": "TFReaderOp",
+}
 
 
 def describe(dataset):

@@ -1,4 +1,7 @@
-"""Fingerprints of the first batches of two epochs: whether a changed pipeline hands out the same ones.
+"""Fingerprints of batches: whether a changed pipeline hands out the same ones.
+
+Of a run that is timed those of the first batches of two epochs; of one that is not, of each whole epoch: one of all
+batches in their order, and the sum of those of all rows, which another order leaves as it is.
 
 A dataset without a seed of its own gets one, once for the process: else no two runs of it could be compared.
 """
@@ -44,15 +47,67 @@ class Digests:
         self.epoch += 1
 
 
+class WholeEpochs:
+    """Every batch of one iterator: its epochs are told when they end, the last one at the end of the process."""
+
+    def __init__(self, number, site):
+        self.number = number
+        self.site = site
+        self.epoch = 0
+        self._begin()
+        recorder.REC.closing.append(self._closed)
+
+    def add(self, row):
+        """Take a batch in."""
+        self.batches += 1
+        feed(self.ordered, row)
+        for one in rows_of(row):
+            state = hashlib.blake2b(digest_size=16)
+            feed(state, one)
+            self.rows += 1
+            # A sum, not an exclusive or: a row that is handed out twice must not look like none.
+            self.sum = (self.sum + int.from_bytes(state.digest(), "big")) % (1 << 128)
+
+    def epoch_ended(self):
+        """Tell the epoch; the next one begins."""
+        self._tell(whole=True)
+        self.epoch += 1
+        self._begin()
+
+    def _begin(self):
+        self.batches = self.rows = self.sum = 0
+        self.ordered = hashlib.blake2b(digest_size=16)
+
+    def _closed(self):
+        if self.batches:
+            self._tell(whole=False)
+
+    def _tell(self, whole):
+        facts = {"number": self.number, "site": self.site, "epoch": self.epoch, "whole": whole}
+        facts.update(batches=self.batches, rows=self.rows, sum="%032x" % self.sum, ordered=self.ordered.hexdigest())
+        recorder.REC.line("epoch_digest", **facts)
+
+
+def rows_of(batch):
+    """The rows of a batch, where all columns are arrays of equal length; else the batch as a single row."""
+    names = sorted(batch) if isinstance(batch, dict) else range(len(batch))
+    columns = [batch[name].asnumpy() if hasattr(batch[name], "asnumpy") else batch[name] for name in names]
+    lengths = {part.shape[0] if getattr(part, "shape", ()) else None for part in columns}
+    if len(lengths) != 1 or None in lengths:
+        return [batch]
+    return [[part[place] for part in columns] for place in range(lengths.pop())]
+
+
 def begin(number, site, hidden):
     """The fingerprints of an iterator that is about to be built; None where none are wanted."""
-    most = recorder.REC.options.get("digest")
-    if not most or hidden or _begun.count(site) >= MOST_TREES:
+    options = recorder.REC.options
+    most, every = options.get("digest"), options.get("digest_all")
+    if hidden or not (every or (most and _begun.count(site) < MOST_TREES)):
         return None
     if not _begun:
         _seed()
     _begun.append(site)
-    return Digests(number, site, int(most))
+    return WholeEpochs(number, site) if every else Digests(number, site, int(most))
 
 
 def feed(state, value):

@@ -15,7 +15,7 @@ import sys
 import threading
 import weakref
 
-from . import callables, chance, describe, recorder, stand_in
+from . import callables, chance, constant, describe, recorder, stand_in
 
 MOST_THREADS = 64
 ROW_BYTES = 200  # of Python's objects for a row with one array
@@ -30,11 +30,14 @@ class Kept:
     """Rows that were made, up to a limit of bytes; beyond it none are kept, and all are made anew.
 
     `steps`: functions of a row (a tuple), each with the number of threads that may be in it. `number`: of the operator.
-    `most`: rows of an epoch of a source that is iterated, where the script says so.
+    `most`: rows of an epoch of a source that is iterated, where the script says so. `makers`: whose values must stay
+    as they are.
     """
 
-    def __init__(self, source, steps, limit, number, most=None):
+    def __init__(self, source, steps, limit, number, most=None, makers=()):
         self.source = source
+        self.makers = [source, *makers]
+        self.values = None
         self.most = most
         self.steps = [(step, threading.Semaphore(most)) for step, most in steps]
         self.threads = min(sum(most for _, most in steps) or 1, MOST_THREADS)
@@ -46,7 +49,8 @@ class Kept:
         self.lock = threading.Lock()
 
     def picked(self, numbers):
-        """The rows of these numbers of a source that can be indexed, in their order."""
+        """The rows of these numbers of a source that can be indexed, in their order: an epoch."""
+        self._look_at_makers()
         wanted = ((int(number), functools.partial(self._read, number)) for number in numbers)
         return self._in_order(wanted, self.rows)
 
@@ -55,6 +59,7 @@ class Kept:
 
         Until an epoch was read to its end, each has rows of its own: another iterator may be in another order.
         """
+        self._look_at_makers()
         if self.complete:
             yield from (_copied(self.rows[number]) for number in range(len(self.rows)))
             return
@@ -74,6 +79,24 @@ class Kept:
             with self.lock:
                 if mine is not self.rows:
                     self.bytes -= sum(_bytes(row) for row in mine.values())
+
+    def _look_at_makers(self):
+        """An epoch begins: rows that were made by other values than now are thrown away, and none is kept any more."""
+        try:
+            if self.values is None:
+                self.values = constant.values_of(self.makers)
+            name = "" if self.full else constant.changed(self.values, self.makers)
+        except Exception:
+            recorder.REC.failed("kept_rows")
+            name = "a value that cannot be read"
+        if not name:
+            return
+        with self.lock:
+            self.full, self.complete, self.bytes, self.rows = True, False, 0, {}
+        recorder.REC.event("cache_stale", node=self.number, value=name)
+        recorder.REC.warn(
+            "cache_stale", "`%s` is not what it was when the rows were kept: none is kept, all are made anew" % name
+        )
 
     def _finish(self, mine, number):
         with self.lock:
@@ -170,7 +193,9 @@ def instead(node, copied, spec):
         steps.append((_step(mine, columns), _threads(one)))
     if node not in _made:
         most = getattr(leaf, "num_samples", 0) or None
-        _made[node] = Kept(leaf.source, steps, min(int(spec["cache"]), _room()), spec.get("node"), most)
+        makers = callables._leaves([operation for one in originals[:-1] for operation in one.operations or []])
+        room = min(int(spec["cache"]), _room())
+        _made[node] = Kept(leaf.source, steps, room, spec.get("node"), most, [_bare(one) for one in makers])
     kept = _made[node]
     leaf.num_parallel_workers, leaf.python_multiprocessing = 1, False
     leaf.column_names, leaf.column_types, leaf.schema = columns, [], None
@@ -184,6 +209,11 @@ def instead(node, copied, spec):
             lambda: recorder.REC.line("kept_rows", node=kept.number, rows=len(kept.rows), bytes=kept.bytes)
         )
     return None if leaf is copied else leaf
+
+
+def _bare(operation):
+    """The user's function, which MindSpore wraps."""
+    return getattr(operation, "transform", operation)
 
 
 def _threads(node):

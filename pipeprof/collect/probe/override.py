@@ -146,7 +146,7 @@ def find(dataset, spec):
     if not 0 <= number < len(nodes):
         return None, "the pipeline has %d operators, number %d is not among them" % (len(nodes), number)
     found = describe._kind(nodes[number])
-    if kind and found != kind:
+    if kind and kind not in (found, describe.READERS.get(found)):
         return None, "operator %d is a %s, expected %s" % (number, found, kind)
     if spec.get("processes") is not None and not hasattr(nodes[number], "python_multiprocessing"):
         return None, "%s has no worker processes" % found
@@ -158,7 +158,7 @@ def _why_not_moved(dataset, node, number, spec):
     if spec.get("cache"):
         return kept_rows.why_not(dataset, node, number)
     if spec.get("maps_after"):
-        return order.why_not(node, int(spec["maps_after"]), describe._kind)
+        return order.why_not(node, int(spec["maps_after"]))
     return ""
 
 

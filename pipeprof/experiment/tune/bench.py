@@ -16,16 +16,21 @@ from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
 from pipeprof.experiment.peak import watched_memory
 from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, last_words, output_to, run_once, signals_held
 from pipeprof.experiment.time_limit import time_limit
+from pipeprof.experiment.tune.rows import epochs_of
 from pipeprof.units import format_bytes
 from pipeprof.verdict.account import find_contention
 from pipeprof.verdict.candidate import Known
+from pipeprof.verdict.capacity import SOURCE
 from pipeprof.verdict.run_account import judge_run
+from pipeprof.verdict.small_files import small_files
 from pipeprof.verdict.storage import storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeprof.experiment.pairs.series import Side
+    from pipeprof.experiment.runs import Measured
+    from pipeprof.experiment.tune.rows import Epoch
     from pipeprof.record.settings_file import Settings
     from pipeprof.verdict.capacity import Loop
     from pipeprof.verdict.tuning import Goal
@@ -42,7 +47,7 @@ class Seen:
     """A recording of the training: its loop, its operators (rows of diagnose/load), where its iterator is made.
 
     `known`: what else it says of candidates; `outside`: large parts of the run that are no training step; `epochs`: how
-    many it trained; `process`: one that takes CPU that the training needs.
+    many it trained; `process`: one that takes CPU that the training needs; `small_files`: a source that waits for them.
     """
 
     loop: Loop
@@ -54,6 +59,7 @@ class Seen:
     outside: Sequence[Mapping[str, Any]] = ()
     epochs: int = 1
     process: Mapping[str, Any] | None = None
+    small_files: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,9 @@ class Bench(Protocol):
     def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
         """One unprofiled run. Raises WorkloadError for one that fails or takes too long, MeasureError for others."""
 
+    def rows(self, settings: Settings, folder: Path, longest_s: float | None) -> list[Epoch]:
+        """All epochs of a run that is not timed. Raises as `run` does."""
+
 
 class TuneBench:
     """Runs the command."""
@@ -106,30 +115,10 @@ class TuneBench:
 
     def run(self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None) -> Ran:
         """One unprofiled run; what is left of an interrupted one is thrown away."""
-        side, number = name
-        shutil.rmtree(folder / f"{side}{number}", ignore_errors=True)
-        folder.mkdir(parents=True, exist_ok=True)
-        began, override = self.now(), settings.override()
-        probe = changed_probe(override=override, digest=SAMPLE)
-        every_s = EVERY_S if self.goal == "cores" else HOST_INTERVAL_S
+        began = self.now()
         watched = watched_memory() if self.goal == "memory" else nullcontext()
-        with time_limit(longest_s) as expired, watched as peak:
-            try:
-                done = run_once(folder, settings.command(self.command), side, number, probe, every_s)
-            except (KeyboardInterrupt, WorkloadError) as error:
-                if expired.is_set():
-                    raise WorkloadError(f"the run took longer than {longest_s:.0f} s and was ended") from error
-                raise
-        if override is not None and not _was_applied(done.events("override"), override):
-            missed = done.events("override_missed")
-            why = missed[0]["why"] if missed else "not every operator was found in the pipeline"
-            raise MeasureError(f"the change was not applied in run `{done.path}`: {why}")
-        full = done.events("cache_full")
-        if full:
-            limit = format_bytes(full[0]["limit"])
-            raise MeasureError(
-                f"the rows take more than {limit}, or hold dicts, so none were kept in run `{done.path}`"
-            )
+        with watched as peak:
+            done = self._run(settings, folder, name, longest_s, digest=SAMPLE)
         batches = [event for event in done.events("batch_digest") if event["site"] == (settings.site or event["site"])]
         batches.sort(key=lambda event: (event["number"], event["row"]))
         if any(one.cache for one in settings.operators) and not _later_epoch(batches):
@@ -138,6 +127,33 @@ class TuneBench:
         need = peak.bytes if peak else cpu_seconds(done.path) / rate if self.goal == "cores" else None
         later = None if done.later_rate is None else done.later_rate.per_second
         return Ran(rate, self.now() - began, tuple(str(event["digest"]) for event in batches), need, later)
+
+    def rows(self, settings: Settings, folder: Path, longest_s: float | None) -> list[Epoch]:
+        """All epochs of a run that is not timed. Raises as `run` does."""
+        done = self._run(settings, folder, ("b", 0), longest_s, digest_all=True)
+        found = epochs_of(done.events("epoch_digest"), settings.site)
+        kept = any(one.cache for one in settings.operators)
+        return [] if kept and len(found) < 2 else found  # a first epoch is no proof that rows may be kept
+
+    def _run(
+        self, settings: Settings, folder: Path, name: tuple[Side, int], longest_s: float | None, **options: Any
+    ) -> Measured:
+        """A run with the settings, all of which were applied."""
+        side, number = name
+        shutil.rmtree(folder / f"{side}{number}", ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        override = settings.override()
+        every_s = EVERY_S if self.goal == "cores" else HOST_INTERVAL_S
+        with time_limit(longest_s) as expired:
+            try:
+                probe = changed_probe(override=override, **options)
+                done = run_once(folder, settings.command(self.command), side, number, probe, every_s)
+            except (KeyboardInterrupt, WorkloadError) as error:
+                if expired.is_set():
+                    raise WorkloadError(f"the run took longer than {longest_s:.0f} s and was ended") from error
+                raise
+        _check_applied(done, override)
+        return done
 
     def _record(self, settings: Settings, path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
@@ -171,8 +187,21 @@ def cpu_seconds(path: Path) -> float:
     return sum(mine)
 
 
-def _was_applied(applied: Sequence[Mapping[str, Any]], override: Mapping[str, Any]) -> bool:
-    return len({event["node"] for event in applied}) >= len(override["changes"])
+def _check_applied(done: Measured, override: Mapping[str, Any] | None) -> None:
+    """Raises MeasureError for a run whose settings were not all applied, or whose cache kept nothing."""
+    stale = done.events("cache_stale")
+    if stale:
+        why = f"`{stale[0]['value']}`, of what makes the rows, is not the same in every epoch"
+        raise MeasureError(f"{why}, so none were kept in run `{done.path}`")
+    applied = {event["node"] for event in done.events("override")}
+    if override is not None and len(applied) < len(override["changes"]):
+        missed = done.events("override_missed")
+        why = missed[0]["why"] if missed else "not every operator was found in the pipeline"
+        raise MeasureError(f"the change was not applied in run `{done.path}`: {why}")
+    full = done.events("cache_full")
+    if full:
+        limit = format_bytes(full[0]["limit"])
+        raise MeasureError(f"the rows take more than {limit}, or hold dicts, so none were kept in run `{done.path}`")
 
 
 def _later_epoch(digests: Sequence[Mapping[str, Any]]) -> bool:
@@ -211,15 +240,16 @@ def _seen(path: Path, seconds: float) -> Seen | None:
     duration = run.manifest.reps[0].dur_ns
     seconds = max(seconds, (duration or 0) / 1e9)
     ops = [row for row in pipeline.load if row["node"] is not None]
-    advice = storage_of(
-        pipeline.load, [row for row in storage if _is_of(row, pipeline.load)], float(os.cpu_count() or 1)
-    )
+    own = [row for row in storage if _is_of(row, pipeline.load)]
+    advice = storage_of(pipeline.load, own, float(os.cpu_count() or 1))
     caches = [point for one in advice for point in one["points"]]
     others = frozenset(filter(None, sites))
     sizes = {point["op_id"]: point["row_bytes"] for point in caches if point["row_bytes"]}
-    known = Known(caches, sizes, numa_nodes())
+    leaves = frozenset(row["op_id"] for row in own if not row["producers"] and row["op_type"] != SOURCE)
+    known = Known(caches, sizes, numa_nodes(), leaves, frozenset(row["op_id"] for row in ops))
     outside = judge_run(account)
-    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, known, outside, len(epochs), process)
+    small = next(filter(None, (small_files(one, pipeline.load, own) for one in advice)), None)
+    return Seen(loop_of(pipeline), ops, pipeline.site, seconds, others, known, outside, len(epochs), process, small)
 
 
 def _is_of(row: Mapping[str, Any], load: Sequence[Mapping[str, Any]]) -> bool:

@@ -92,12 +92,18 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
             for one in candidates(loop, environment(), goal, known_of(seen))
             if not one.may_pay
         ],
+        "permuting": [
+            what_of(one, {row["op_id"]: row for row in seen.ops})
+            for one in candidates(loop, environment(), goal, known_of(seen))
+            if one.permutes and one.may_pay
+        ],
         "epochs": seen.epochs,
         "caches": [
             dict(one) | {"tried": one in kept_rows(known_of(seen).caches)}
             for one in seen.known.caches
             if one["ratio"] >= WORTH
         ],
+        "small_files": seen.small_files and dict(seen.small_files),
         "process": seen.process and dict(seen.process),
         "outside": [dict(one) for one in seen.outside],
     }

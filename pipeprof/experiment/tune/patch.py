@@ -29,7 +29,16 @@ CALLS: dict[str, tuple[frozenset[str], int]] = {
     "MapOp": (frozenset({"map"}), 3),
     "BatchOp": (frozenset({"batch"}), 2),
     "GeneratorOp": (frozenset({"GeneratorDataset"}), 5),
+    "MindRecordOp": (frozenset({"MindDataset"}), 2),
+    "TFReaderOp": (frozenset({"TFRecordDataset"}), 4),
+    "CelebAOp": (frozenset({"CelebADataset"}), 1),
+    "CifarOp": (frozenset({"Cifar10Dataset", "Cifar100Dataset"}), 3),
 }
+READER = 2  # of any other reader of MindSpore's: none takes that number before its third argument
+
+
+def _calls(op_type: str) -> tuple[frozenset[str], int]:
+    return CALLS.get(op_type, (frozenset({f"{op_type.removesuffix('Op')}Dataset"}), READER))
 
 
 @dataclass(frozen=True)
@@ -177,13 +186,11 @@ def _edited(text: str, line: int, one: OperatorSetting) -> str:
     import libcst  # noqa: PLC0415
     from libcst import metadata  # noqa: PLC0415
 
-    if one.op_type not in CALLS:
-        raise _UnclearError("no_call")
     try:
         wrapper = metadata.MetadataWrapper(libcst.parse_module(text))
     except libcst.ParserSyntaxError as error:
         raise ValueError(str(error)) from error
-    call = _call_at(wrapper, line, CALLS[one.op_type][0])
+    call = _call_at(wrapper, line, _calls(one.op_type)[0])
     changed = wrapper.module.deep_replace(call, _with_arguments(call, one))
     return changed.code if isinstance(changed, libcst.Module) else text
 
@@ -223,7 +230,7 @@ def _with_arguments(call: libcst.Call, one: OperatorSetting) -> libcst.Call:
     if any(argument.star for argument in call.args):
         raise _UnclearError("stars")
     positional = sum(argument.keyword is None for argument in call.args)
-    if positional > CALLS[one.op_type][1]:
+    if positional > _calls(one.op_type)[1]:
         raise _UnclearError("positional")
     for name, value in ((WORKERS, one.workers), (PROCESSES, one.processes), (ROWSIZE, one.max_rowsize)):
         if value is not None:

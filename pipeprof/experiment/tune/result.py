@@ -10,7 +10,7 @@ import msgspec
 from pipeprof.errors import MeasureError
 from pipeprof.experiment.runs import json_text, write_json
 from pipeprof.experiment.tune.patch import patch_of
-from pipeprof.experiment.tune.search import is_proven
+from pipeprof.experiment.tune.search import allowed, is_proven
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,11 +38,13 @@ def content_of(state: TuneState, workdir: Path, *, allow_unchecked: bool) -> dic
         "tune": state.tune,
         "command": state.command,
         "goal": state.goal,
+        "allow_order": state.allow_order,
         "started_at": state.started_at,
         "spent_s": round(state.spent_s, 3),
         "ended": state.ended,
         "seen": state.seen,
         "trials": msgspec.to_builtins(state.trials),
+        "rows": [msgspec.to_builtins(one) for one in state.original],
         "final": None if state.final is None else msgspec.to_builtins(state.final),
         "settings": msgspec.to_builtins(state.settings) if proven else None,
         "patch": None,
@@ -79,6 +81,7 @@ def _verdict(state: TuneState, *, allow_unchecked: bool) -> str:
     final = state.final
     if final is None:
         return "undecided" if state.ended == "budget" else "nothing_to_gain"
-    if final.error or (final.verdict == "improved" and final.batches != "same"):
+    other = final.batches in ("permuted", "other") and final.batches not in allowed(state)
+    if final.error or other or (final.verdict == "improved" and final.batches not in allowed(state)):
         return "not_judged"
     return "not_faster" if final.verdict in ("unchanged", "regressed") else "undecided"

@@ -27,6 +27,7 @@ from pipeprof.experiment.tune.facts import (
     words_of,
 )
 from pipeprof.experiment.tune.goal import LOOKS, decided_word, policy_of, sides_of, take_verdict
+from pipeprof.experiment.tune.rows import Handed, compared_epochs, worse
 from pipeprof.experiment.tune.state import Final, Trial, open_state, save_state, tune_hash
 from pipeprof.record.settings_file import CHANGEABLE, OperatorSetting, Settings, merged
 from pipeprof.verdict.gate.looks import judge_looks
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeprof.experiment.tune.bench import Bench, Ran, Seen
-    from pipeprof.experiment.tune.state import Batches, Ended, TuneState, Word
+    from pipeprof.experiment.tune.rows import Batches
+    from pipeprof.experiment.tune.state import Ended, TuneState, Word
     from pipeprof.verdict.candidate import Candidate
     from pipeprof.verdict.tuning import Goal
 
@@ -51,6 +53,7 @@ MOST_TRIALS = 24
 class TuneWish:
     """What the user asks for. `allow_unchecked`: also take changes whose batches could not be compared.
 
+    `allow_order`: also try changes that hand out the same rows in another order.
     `goal`: a faster training, or one as fast that needs less memory or CPU time.
     """
 
@@ -60,6 +63,7 @@ class TuneWish:
     budget_s: float = BUDGET_S
     allow_unchecked: bool = False
     goal: Goal = "time"
+    allow_order: bool = False
 
 
 def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[TuneState, Path]:
@@ -70,10 +74,10 @@ def run_tune(wish: TuneWish, bench: Bench, say: Callable[[str], None]) -> tuple[
     """
     if not wish.command:
         raise UsageError("no command to run", "pipeprof tune -- python train.py")
-    known_as = tune_hash(wish.command, wish.workdir, wish.goal)
+    known_as = tune_hash(wish.command, wish.workdir, wish.goal, allow_order=wish.allow_order)
     folder = wish.workdir / (wish.folder or f"pipeprof-tune-{known_as}")
     with locked(folder):
-        state = open_state(folder, known_as, wish.command, wish.goal)
+        state = open_state(folder, known_as, wish.command, wish.goal, allow_order=wish.allow_order)
         save_state(folder, state)
         say(f"tuning {known_as} in `{folder.name}`")
         try:
@@ -139,7 +143,7 @@ class Tuning:
         tried = {one.key for one in self.state.trials}
         found = next(worth_trying(self._candidates(seen), tried), None)
         if found is None or len(tried) >= MOST_TRIALS:
-            limits = self.wish.goal == "time" and limits_itself(seen.loop)
+            limits = self.wish.goal == "time" and limits_itself(seen.loop, seen.known.readers)
             self._end("loop_limits" if limits else "nothing_left")
         elif self._time_for_pairs() < ENOUGH:
             self._end("budget")
@@ -153,7 +157,7 @@ class Tuning:
         found = [
             one
             for one in candidates(seen.loop, environment(), self.wish.goal, known_of(seen))
-            if not any(change.op_id in gone for change in one.changes)
+            if not any(change.op_id in gone for change in one.changes) and (self.wish.allow_order or not one.permutes)
         ]
         if self.wish.goal != "time":
             return found
@@ -181,9 +185,9 @@ class Tuning:
         return seen
 
     def _time_for_pairs(self) -> int:
-        """Pairs of a trial that fit, with the recording after it and the first look of the proof behind it."""
+        """Pairs of a trial that fit, with the recording, the comparison of rows and the proof's first look after it."""
         pair_s = 2 * max(self.state.run_s, 1e-9)
-        return int((self.left_s - self.state.look_s) / pair_s) - LOOKS[0]
+        return int((self.left_s - self.state.look_s) / pair_s) - LOOKS[0] - 1
 
     def _try(self, found: Candidate, seen: Seen) -> None:
         """Hold the candidate against what was accepted so far; what came of it goes into the state."""
@@ -208,8 +212,12 @@ class Tuning:
         """Pairs of runs without and with the candidate, until they decide or the time is over."""
         shutil.rmtree(folder, ignore_errors=True)
         before, handed, stopped = self.state.settings, Handed(), None
+        if trial.permutes and not self._may_permute(trial, folder):
+            trial.stopped = "decided"
+            return
         while stopped is None:
-            trial.batches = handed.add(*self._pair(before, trial, folder))
+            batches = handed.add(*self._pair(before, trial, folder))
+            trial.batches = trial.batches if trial.permutes else batches
             word = decided_word(trial, self.wish.goal)
             stopped = TRIAL.stop(len(trial.a), 0.0, decided=word is not None or trial.batches == "other")
             if self._time_for_pairs() < 1 and len(trial.a) >= ENOUGH:
@@ -217,6 +225,30 @@ class Tuning:
         trial.ratio, trial.stopped = ratio_of(trial.a, trial.b).ratio, stopped
         trial.saved = ratio_of(trial.need_b, trial.need_a).ratio if trial.need_a else None
         trial.verdict = self._verdict(trial, word)
+
+    def _may_permute(self, trial: Trial, folder: Path) -> bool:
+        """Whether what a candidate hands out are the rows of the original, in whole epochs; before it is timed."""
+        trial.batches, trial.error = self._whole_epochs(trial.settings, folder)
+        trial.verdict = "unchecked" if trial.batches in ("not_reproducible", "not_seen") else "other_data"
+        unchecked = trial.verdict == "unchecked" and self.wish.allow_unchecked
+        return trial.batches in allowed(self.state) or unchecked
+
+    def _whole_epochs(self, settings: Settings, folder: Path) -> tuple[Batches, str]:
+        """What whole epochs with the settings hand out, against the original's; why, where that is something else."""
+        unchanged, original = Settings(site=settings.site), self.folder / "original"
+        if not self.state.original:
+            self.state.original = self.bench.rows(unchanged, original, None)
+            self._save()
+        try:
+            changed = self.bench.rows(settings, folder / "rows", SLOWER * self.state.run_s + GRACE_S)
+        except (WorkloadError, MeasureError) as error:
+            raise _ChangedSideError(error.message) from error
+        word, why = compared_epochs(self.state.original, changed)
+        if word not in ("permuted", "other"):
+            return word, why
+        # A second unchanged run says whether it is the change that does it.
+        again, _ = compared_epochs(self.state.original, self.bench.rows(unchanged, original, None))
+        return (word, why) if again == "same" else ("not_reproducible", "")
 
     def _trial(self, found: Candidate, seen: Seen) -> Trial:
         """The trial of a candidate, before its first pair."""
@@ -238,6 +270,7 @@ class Tuning:
             key=found.key,
             what=what_of(found, ops),
             prediction=told_prediction(found),
+            permutes=found.permutes or any(one.permutes and one.verdict == "accepted" for one in self.state.trials),
             settings=merged(self.state.settings, change),
         )
 
@@ -267,7 +300,7 @@ class Tuning:
     def _verdict(self, trial: Trial, word: Word | None) -> Word:
         if trial.batches == "other":
             return "other_data"
-        if word == "accepted" and trial.batches != "same" and not self.wish.allow_unchecked:
+        if word == "accepted" and trial.batches not in allowed(self.state) and not self.wish.allow_unchecked:
             return "unchecked"
         return word or "undecided"
 
@@ -275,7 +308,9 @@ class Tuning:
         """The whole set against the original, until the gate's statistics decide or the budget ends."""
         final = self.state.final = self.state.final or Final()
         self.say("proving the whole set against the original")
-        handed = Handed()
+        handed, permutes = Handed(), any(one.permutes and one.verdict == "accepted" for one in self.state.trials)
+        if not self._compare_rows(final):
+            return
         while len(final.a) < LOOKS[-1]:
             due = next(look for look in LOOKS if look > len(final.a))
             if (due - len(final.a)) * 2 * self.state.run_s > self.left_s:
@@ -285,12 +320,25 @@ class Tuning:
             except _ChangedSideError as error:
                 final.error = error.message
                 break
-            final.batches = _worse(final.batches, handed.add(*pair))
+            batches = handed.add(*pair)
+            final.batches = final.batches if permutes else worse(final.batches, batches)
             self._save()
             self.say(f"  pair {len(final.a)}: x{final.b[-1] / final.a[-1]:.2f}")
             if len(final.a) in LOOKS and self._judge(final):
                 break
         self._judge(final)
+
+    def _compare_rows(self, final: Final) -> bool:
+        """Every row of the whole set against the original's, once; whether it can go on to be timed."""
+        if not final.rows_compared and 2 * self.state.run_s <= self.left_s:
+            try:
+                final.batches, final.why = self._whole_epochs(self.state.settings, self.folder / "final")
+            except _ChangedSideError as error:
+                final.error = error.message
+                return False
+            final.rows_compared = True
+            self._save()
+        return final.batches not in ("permuted", "other") or final.batches in allowed(self.state)
 
     def _judge(self, final: Final) -> bool:
         """Put the gate's verdict into the final; True when it is decided."""
@@ -315,46 +363,17 @@ class _ChangedSideError(Exception):
         self.message = message
 
 
-@dataclass
-class Handed:
-    """The first batches that the runs of both sides handed out."""
-
-    plain: list[tuple[str, ...]] = field(default_factory=list)
-    changed: list[tuple[str, ...]] = field(default_factory=list)
-
-    def add(self, plain: Ran, changed: Ran) -> Batches:
-        """Take a pair of runs in; returns what all of them say."""
-        self.plain.append(plain.batches)
-        self.changed.append(changed.batches)
-        return compared(self.plain, self.changed)
-
-
-def compared(plain: Sequence[tuple[str, ...]], changed: Sequence[tuple[str, ...]]) -> Batches:
-    """Whether both sides handed out the same first batches in the same order, from the runs of each side so far.
-
-    `not_reproducible`: the unchanged runs differ among each other. `not_seen`: a run has no fingerprints.
-    """
-    if not all(plain) or not all(changed) or not plain:
-        return "not_seen"
-    length = min(len(one) for one in (*plain, *changed))
-    firsts = {one[:length] for one in plain}
-    if {one[:length] for one in changed} == firsts and len(firsts) == 1:
-        return "same"
-    if len(firsts) > 1:
-        return "not_reproducible"
-    return "other" if len(plain) > 1 else "not_seen"
-
-
 def is_proven(state: TuneState, *, allow_unchecked: bool = False) -> bool:
-    """Whether the accepted set is recommended: improved by the gate's statistics, with the same batches."""
+    """Whether the accepted set is recommended: improved by the gate's statistics, with the same batches.
+
+    With --allow-order also with the same rows in another order.
+    """
     final = state.final
     if final is None or final.verdict != "improved" or final.error:
         return False
-    return final.batches == "same" or (allow_unchecked and final.batches != "other")
+    return final.batches in allowed(state) or (allow_unchecked and final.batches in ("not_reproducible", "not_seen"))
 
 
-def _worse(one: Batches, other: Batches) -> Batches:
-    """Of what was seen before and now the less good; nothing seen before counts for nothing."""
-    order: tuple[Batches, ...] = ("same", "not_reproducible", "other")
-    known = [word for word in (one, other) if word in order]
-    return max(known, key=order.index) if known else other
+def allowed(state: TuneState) -> tuple[Batches, ...]:
+    """What a changed training may hand out."""
+    return ("same", "permuted") if state.allow_order else ("same",)

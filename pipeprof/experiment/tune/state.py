@@ -11,6 +11,7 @@ import msgspec
 from pipeprof.errors import RunError
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import SESSION
+from pipeprof.experiment.tune.rows import Batches, Epoch  # noqa: TC001 - msgspec reads it
 from pipeprof.record.document import read_document
 from pipeprof.record.settings_file import Settings
 from pipeprof.verdict.tuning import Goal  # noqa: TC001 - msgspec reads it
@@ -25,7 +26,6 @@ PLAIN = 0.6  # of the time of a recording, whose tables are written and read: wh
 LAST = 12  # runs whose length says how long the next one takes
 HINT = "begin anew in another folder with -o"
 
-Batches = Literal["same", "other", "not_reproducible", "not_seen"]
 Word = Literal["accepted", "slower", "no_gain", "undecided", "other_data", "unchecked", "failed"]
 Ended = Literal["nothing_left", "loop_limits", "budget", "no_pipeline"]
 
@@ -36,13 +36,15 @@ class Trial(msgspec.Struct, kw_only=True):
     `what`: its changes in facts, for reports. `predicted_wrong`: measured wholly outside the predicted interval.
     `stopped`: why there were no more pairs; one that the budget stopped is made again when there is more time.
     `need_a`, `need_b`: what each run needed of what is to be saved: CPU s of a step, or bytes; `saved`: the median of
-    a / b, with its interval, as `ratio` and `interval` are of the speeds.
+    a / b, with its interval, as `ratio` and `interval` are of the speeds. `permutes`: it, or what was accepted before,
+    may hand out the rows in another order, so whole epochs are compared, before any pair.
     """
 
     key: str
     what: list[dict[str, Any]]
     prediction: dict[str, Any]
     settings: Settings
+    permutes: bool = False
     a: list[float] = []
     b: list[float] = []
     need_a: list[float] = []
@@ -63,6 +65,7 @@ class Final(msgspec.Struct, kw_only=True):
     """The whole set against the original. `verdict` is the gate's word; None while it was not judged.
 
     `need_a`, `need_b` as in a trial; `need`: what the set needs over what the original does, and its interval.
+    `rows_compared`: whole epochs were, not only the first batches; `why` they are not the same.
     """
 
     a: list[float] = []
@@ -71,6 +74,8 @@ class Final(msgspec.Struct, kw_only=True):
     need_b: list[float] = []
     need: tuple[float | None, float | None, float | None] | None = None
     batches: Batches = "not_seen"
+    rows_compared: bool = False
+    why: str = ""
     verdict: str | None = None
     ratio: float | None = None
     low: float | None = None
@@ -85,7 +90,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     """What `session.json` of a tuning holds. `tune` is the hash of the command and the folder it runs in.
 
     `seen`: facts of each recording, the first one first. `look_s`: of the longest
-    recording; `run_seconds`: of every other run.
+    recording; `run_seconds`: of every other run. `original`: epochs of an unchanged run.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -94,10 +99,12 @@ class TuneState(msgspec.Struct, kw_only=True):
     ended: Ended | None = None
     command: list[str]
     goal: Goal = "time"
+    allow_order: bool = False
     started_at: str
     spent_s: float = 0.0
     look_s: float = 0.0
     run_seconds: list[float] = []
+    original: list[Epoch] = []
     seen: list[dict[str, Any]] = []
     trials: list[Trial] = []
     final: Final | None = None
@@ -113,21 +120,23 @@ class TuneState(msgspec.Struct, kw_only=True):
         return max(self.run_seconds[-LAST:], default=PLAIN * self.look_s)
 
 
-def tune_hash(command: Sequence[str], cwd: Path, goal: Goal = "time") -> str:
+def tune_hash(command: Sequence[str], cwd: Path, goal: Goal = "time", *, allow_order: bool = False) -> str:
     """What makes two calls the same tuning; the budget only says how far it goes."""
-    text = msgspec.json.encode([list(command), str(cwd), __version__, goal], order="sorted")
+    text = msgspec.json.encode([list(command), str(cwd), __version__, goal, allow_order], order="sorted")
     return hashlib.sha256(text).hexdigest()[:12]
 
 
-def open_state(folder: Path, known_as: str, command: Sequence[str], goal: Goal = "time") -> TuneState:
+def open_state(
+    folder: Path, known_as: str, command: Sequence[str], goal: Goal = "time", *, allow_order: bool = False
+) -> TuneState:
     """The tuning in a folder, or a new one. Raises RunError for that of another command, or a damaged one."""
     path = folder / SESSION
     if not path.exists():
         now = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
-        return TuneState(tune=known_as, command=list(command), goal=goal, started_at=now)
+        return TuneState(tune=known_as, command=list(command), goal=goal, allow_order=allow_order, started_at=now)
     found = read_document(path, TuneState, SCHEMA_VERSION, "tuning", HINT)
     if found.tune != known_as:
-        raise RunError(f"`{folder}` holds the tuning of another command, folder, goal or version", HINT)
+        raise RunError(f"`{folder}` holds the tuning of another command, folder, goal, option or version", HINT)
     return found
 
 

@@ -6,21 +6,18 @@ from importlib import import_module
 
 import pytest
 
+from pipeprof.collect.probe import describe
 
-class Node:
-    def __init__(self, kind, *children, **facts):
-        self.kind = kind
-        self.children = list(children)
-        self.__dict__.update(facts)
+
+def Node(kind, *children, **facts):  # noqa: N802 - it makes objects of classes named as MindSpore's are
+    made = type(f"{kind.removesuffix('Op')}Dataset", (), facts)()
+    made.children = list(children)
+    return made
 
 
 @pytest.fixture
 def order(probe):
     return import_module(f"{probe.package.__name__}.order")
-
-
-def kind_of(node):
-    return node.kind
 
 
 def pipeline(**facts):
@@ -30,7 +27,7 @@ def pipeline(**facts):
 def chain(node):
     found = []
     while True:
-        found.append(getattr(node, "name", node.kind))
+        found.append(getattr(node, "name", describe._kind(node)))
         if not node.children:
             return found
         node = node.children[0]
@@ -55,7 +52,40 @@ def test_it_is_moved_in_front_of_so_many_maps(order, number, expected):
     ],
 )
 def test_where_it_cannot_be_moved(order, node, number, why):
-    assert order.why_not(node, number, kind_of) == why
+    assert order.why_not(node, number) == why
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (1, ["b", "BatchOp", "ShuffleOp", "a", "ShuffleOp", "GeneratorOp"]),
+        (2, ["b", "a", "BatchOp", "ShuffleOp", "ShuffleOp", "GeneratorOp"]),
+    ],
+)
+def test_a_shuffle_goes_along_in_front_of_it(order, number, expected):
+    """One that feeds the batch, and one between two maps where both come after; the one at the source stays."""
+    source = Node("ShuffleOp", Node("GeneratorOp"))
+    between = Node("ShuffleOp", Node("MapOp", source, name="a")) if number == 2 else Node("MapOp", source, name="a")
+    feeding = Node("MapOp", between, name="b")
+    moved = Node("BatchOp", feeding if number == 2 else Node("ShuffleOp", feeding))
+    assert order.why_not(moved, number) == ""
+    assert chain(order.move(moved, number)) == expected
+
+
+def test_nothing_else_is_passed(order):
+    """Behind a repeat or a filter a batch would hold other rows."""
+    for kind in ("RepeatOp", "FilterOp", "TakeOp", "ZipOp"):
+        node = Node("BatchOp", Node(kind, Node("MapOp", Node("GeneratorOp"))))
+        assert "fewer than 1 maps" in order.why_not(node, 1)
+
+
+def test_the_description_of_what_was_between_goes_along(order):
+    source = {"type": "GeneratorOp", "node": 3}
+    shuffle = {"type": "ShuffleOp", "node": 1, "children": [{"type": "MapOp", "node": 2, "children": [source]}]}
+    entry = {"type": "BatchOp", "node": 0, "children": [shuffle]}
+    order.redescribe(entry, 1)
+    shuffled = {"type": "ShuffleOp", "node": 1, "children": [source]}
+    assert entry == {"type": "MapOp", "node": 2, "children": [{"type": "BatchOp", "node": 0, "children": [shuffled]}]}
 
 
 def test_the_description_has_the_new_order_and_the_numbers_of_the_users_graph(order):

@@ -114,3 +114,66 @@ def test_nothing_is_done_where_nothing_was_asked_for(digest, rec, seeds):
     rec._options = {}
     assert digest.begin(0, "train.py:7", False) is None
     assert seeds == []
+
+
+def epochs(rec):
+    rec.flush()
+    lines = [json.loads(line) for line in (Path(rec.folder) / "events.jsonl").read_text().splitlines()]
+    return [line for line in lines if line["e"] == "epoch_digest"]
+
+
+def watched(digest, *rounds, ended=True):
+    found = digest.begin(0, "train.py:7", False)
+    for batches in rounds:
+        for batch in batches:
+            found.add(batch)
+        if ended:
+            found.epoch_ended()
+    return found
+
+
+def batch_of(*numbers):
+    return [np.array(numbers, np.float32), np.array(numbers, np.int32) % 2]
+
+
+def test_whole_epochs_have_the_same_sum_in_any_order_and_with_any_batches(digest, rec, seeds):
+    rec._options = {"digest_all": True}
+    watched(
+        digest, [batch_of(1, 2), batch_of(3, 4)], [batch_of(4, 1), batch_of(2, 3)], [batch_of(1, 2, 3), batch_of(4)]
+    )
+    first, permuted, regrouped = epochs(rec)
+    assert first["sum"] == permuted["sum"] == regrouped["sum"]
+    assert (first["rows"], first["batches"], first["epoch"], first["whole"]) == (4, 2, 0, True)
+    assert len({one["ordered"] for one in (first, permuted, regrouped)}) == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [batch_of(1, 2), batch_of(3)],
+        [batch_of(1, 2), batch_of(3, 3)],
+        [batch_of(1, 1), batch_of(3, 3)],
+        [[np.array([1, 2], np.float32), np.array([0, 1], np.int32)], batch_of(3, 4)],  # labels change their rows
+        [[part.astype(np.float64) for part in batch_of(1, 2)], batch_of(3, 4)],
+    ],
+)
+def test_other_rows_have_another_sum(digest, rec, seeds, other):
+    rec._options = {"digest_all": True}
+    watched(digest, [batch_of(1, 2), batch_of(3, 4)], other)
+    first, second = epochs(rec)
+    assert first["sum"] != second["sum"]
+
+
+def test_an_epoch_that_was_left_is_told_at_the_end_and_not_as_a_whole_one(digest, rec, seeds):
+    rec._options = {"digest_all": True}
+    watched(digest, [batch_of(1, 2)], ended=False)
+    for call in rec.closing:
+        call()
+    assert [(one["whole"], one["batches"]) for one in epochs(rec)] == [(False, 1)]
+
+
+@pytest.mark.parametrize(
+    "batch", [[np.float32(3.0)], [np.ones(3), np.ones(4)], [{"a": 1}], {"x": np.ones(2), "n": "a name"}]
+)
+def test_a_batch_that_has_no_rows_counts_as_one(digest, batch):
+    assert digest.rows_of(batch) == [batch]

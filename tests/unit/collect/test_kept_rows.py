@@ -77,7 +77,7 @@ def mapped(child, function=doubled, names=("x",), out=(), **facts):
 
 def built(kept_rows, node, limit=1 << 20):
     """The source that stands in the place of a node's copy; `node` itself serves as the copy, as nothing is shared."""
-    leaf = kept_rows.instead(node, node, {"cache": limit, "node": 1})
+    leaf = kept_rows.instead(node, node, {"cache": limit, "node": 1}) or node
     leaf.prepare_multiprocessing()
     return leaf
 
@@ -324,3 +324,72 @@ def test_a_cache_takes_half_of_the_memory_that_is_free_at_most(
     node = mapped(source())
     built(kept_rows, node, limit=1 << 30)
     assert kept_rows._made[node].limit == room
+
+
+SCALE = 2.0
+
+
+def by_module(x):
+    return SCALE * x
+
+
+class Growing(Source):
+    """What the rows are like is said by an attribute, of the source or of an object that it holds."""
+
+    def __init__(self):
+        super().__init__()
+        self.size = 1
+        self.held = SimpleNamespace(share=0.5)
+
+    def __getitem__(self, index):
+        return np.full(self.size, index * self.held.share, np.float32), 0
+
+
+def grown(node):
+    node.source.size = 3
+
+
+def held(node):
+    node.source.held.share = 0.7
+
+
+@pytest.mark.parametrize("change", [grown, held])
+def test_rows_of_a_source_that_changes_are_made_anew(kept_rows, compose, rec, change):
+    """In its second epoch, or in its tenth: what a short training does not show must not be wrong in a long one."""
+    node = source(source=Growing())
+    leaf = built(kept_rows, node)
+    first = [list(leaf.prepared_source(range(4))) for _ in range(3)]
+    assert {row[0].tobytes() for epoch in first for row in epoch} == {row[0].tobytes() for row in first[0]}
+    change(node)
+    expected = [node.source[number][0] for number in range(4)]
+    for _ in range(2):
+        assert all(
+            np.array_equal(row[0], one) for row, one in zip(leaf.prepared_source(range(4)), expected, strict=True)
+        )
+    assert "cache_stale" in (Path(rec.folder) / "events.jsonl").read_text()
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_variable_that_a_map_reads_counts_as_well(kept_rows, compose, rec, monkeypatch, closed):
+    factor = 2.0
+
+    def by_closure(x):
+        return factor * x
+
+    leaf = built(kept_rows, mapped(source(), by_closure if closed else by_module))
+    assert [float(row[0][0]) for row in leaf.prepared_source([1, 2])] == [2.0, 4.0]
+    factor = 5.0
+    monkeypatch.setattr(sys.modules[__name__], "SCALE", 5.0)
+    assert [float(row[0][0]) for row in leaf.prepared_source([1, 2])] == [5.0, 10.0]
+
+
+def test_what_stays_is_kept(kept_rows, compose, rec):
+    """Lists and arrays that a source fills are no plain values, and a value that is no number equals itself."""
+    made = Growing()
+    made.missing = float("nan")
+    leaf = built(kept_rows, source(source=made))
+    for _ in range(3):
+        list(leaf.prepared_source(range(4)))
+        made.calls.append("a word")
+    rec.event("the end")
+    assert "cache_stale" not in (Path(rec.folder) / "events.jsonl").read_text()

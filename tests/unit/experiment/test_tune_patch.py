@@ -37,6 +37,47 @@ def applied(folder, diff, tool):
     return (folder / "train.py").read_bytes().decode()
 
 
+READERS = {
+    "TFReaderOp": "data = ds.TFRecordDataset(files, schema, shuffle=False",
+    "MindRecordOp": "data = ds.MindDataset('a.mindrecord', ['x']",
+    "ImageFolderOp": 'data = ImageFolderDataset("pictures"',
+    "CifarOp": "data = ds.Cifar10Dataset('cifar', 'train', 100",
+}
+
+
+@pytest.mark.parametrize("op_type", READERS)
+def test_readers_of_mindspore_get_their_workers(tmp_path, op_type):
+    found = patch(tmp_path, READERS[op_type] + ")\n", (op_type, 1, 2, None))
+    assert found.by_hand == ()
+    assert applied(tmp_path, found.diff, "git") == READERS[op_type] + ", num_parallel_workers=2)\n"
+
+
+def test_a_reader_whose_workers_may_be_given_by_place_is_left_alone(tmp_path):
+    found = patch(tmp_path, "data = ds.ImageFolderDataset('pictures', 100, 4)\n", ("ImageFolderOp", 1, 2, None))
+    assert (found.diff, [one.why for one in found.by_hand]) == ("", ["positional"])
+
+
+def test_no_reader_takes_its_workers_before_the_place_that_is_left_alone():
+    import inspect
+
+    from pipeprof.collect.probe.describe import READERS as NAMES
+    from pipeprof.experiment.tune.patch import _calls
+
+    ds = pytest.importorskip("mindspore.dataset")
+    for name in dir(ds):
+        made = getattr(ds, name)
+        if not (isinstance(made, type) and issubclass(made, ds.engine.datasets.SourceDataset)):
+            continue
+        if made.__module__.endswith("engine.datasets"):  # what others are derived from reads nothing
+            continue
+        names = list(inspect.signature(made.__init__).parameters)[1:]
+        op = f"{name.removesuffix('Dataset')}Op"
+        op = {"MindOp": "MindRecordOp"}.get(op, op)
+        calls, most = _calls(NAMES.get(op, op))
+        if name in calls and "num_parallel_workers" in names:
+            assert names.index("num_parallel_workers") >= most, name
+
+
 EDITS = {
     "added": ("data = data.map(f, ['x'])\n", "data = data.map(f, ['x'], num_parallel_workers=2)\n"),
     "changed": (

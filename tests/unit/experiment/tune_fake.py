@@ -7,11 +7,16 @@ from dataclasses import replace
 
 from pipeprof.errors import WorkloadError
 from pipeprof.experiment.tune.bench import Ran, Seen
+from pipeprof.experiment.tune.rows import Epoch
 from pipeprof.verdict.candidate import Known
 from pipeprof.verdict.capacity import Loop, Stage
 
 SITE = "train.py:30"
 TYPES = ("BatchOp", "MapOp", "GeneratorOp")
+
+
+def epoch(order="in order", rows="all rows", number=96, *, whole=True):
+    return Epoch(batches=12, rows=number, sum=rows, ordered=order, whole=whole)
 
 
 def pipeline(*work_ms, consumer=200.0, kinds=("wait", "wait", "wait"), is_python=True):
@@ -30,7 +35,7 @@ def pipeline(*work_ms, consumer=200.0, kinds=("wait", "wait", "wait"), is_python
 class FakeBench:
     """`truth(settings)` is the speed in steps/s; the recording shows `loop`, with the settings that were accepted.
 
-    `noise`: relative spread of a run. `handed(settings, number)`: the fingerprints of the run of that number. `breaks`:
+    `noise`: relative spread of a run. `handed(settings, number)`: the fingerprints of the run of that number. `whole(settings, number)`: its epochs, where rows are compared. `breaks`:
     settings whose runs fail. `later(rate, settings)`: the speed from the second epoch on. `need(settings)`: what a run needs of what is to be saved. `stop_after`: a run after which the process is interrupted, as by Ctrl-C.
     """
 
@@ -39,6 +44,8 @@ class FakeBench:
         self.random = random.Random(seed)  # noqa: S311 - reproducible on purpose
         self.clock, self.runs, self.looks = 0.0, [], []
         self.handed = lambda _settings, _number: ("one", "two")
+        self.whole = lambda _settings, _number: [epoch()]
+        self.compared = []
         self.breaks = lambda _settings: False
         self.stop_after = None
         self.need = lambda _settings: None
@@ -67,6 +74,11 @@ class FakeBench:
         need = self.need(settings)
         need = None if need is None else need * self.random.lognormvariate(0.0, self.noise)
         return Ran(rate, self.run_s, self.handed(settings, len(self.runs)), need, self.later(rate, settings))
+
+    def rows(self, settings, folder, longest_s):  # noqa: ARG002 - the real one takes them
+        self.clock += self.run_s
+        self.compared.append(settings)
+        return self.whole(settings, len(self.compared))
 
     def _seen(self, settings):
         new = {one.node: one for one in settings.operators}

@@ -52,6 +52,46 @@ def test_what_is_proven_comes_first_with_its_interval_and_the_change():
     assert "pipeprof report tuned/look-0" in text
 
 
+def test_what_would_need_leave_to_change_the_order_is_counted():
+    seen = {"not_worth": [], "other_sites": [], "permuting": [WHAT, WHAT]}
+    asked = "--allow-order would allow 2 more: the same rows, in another order"
+    assert asked in text_of(content("nothing_to_gain", seen=[seen]))
+    assert asked not in text_of(content("nothing_to_gain", seen=[seen], allow_order=True))
+
+
+def test_the_code_that_writes_small_files_into_one_runs(tmp_path, monkeypatch):
+    """As it is printed: the pictures come back as they were, in their order."""
+    np = pytest.importorskip("numpy")
+    ds = pytest.importorskip("mindspore.dataset")
+    cv2 = pytest.importorskip("cv2")
+    monkeypatch.chdir(tmp_path)
+    files = []
+    for number in range(6):
+        cv2.imwrite(f"{number}.png", np.full((4, 4, 3), number, np.uint8))
+        files.append((f"{number}.png", number))
+    known = {"ds": ds, "vision": ds.vision, "files": files}
+    exec("\n".join(tune_text.WRITE), known)  # noqa: S102 - it is what users are told to run
+    exec("\n".join(tune_text.READ).replace('"label"]', '"label"], shuffle=False'), known)  # noqa: S102
+    rows = list(known["data"].create_dict_iterator(num_epochs=1, output_numpy=True))
+    assert [(int(row["label"]), row["image"].shape, int(row["image"].max())) for row in rows] == [
+        (number, (4, 4, 3), number) for number in range(6)
+    ]
+
+
+def test_small_files_are_advised_with_the_code():
+    small = {
+        "op_id": 3, "op_type": "GeneratorOp", "name": "Pictures", "site": "train.py:7", "share": 0.8, "read_bytes": 2048.0,
+        "most": 2.5,
+    }  # fmt: skip
+    found = content("nothing_to_gain", seen=[{"not_worth": [], "other_sites": [], "small_files": small}])
+    text = text_of(found, width=80)
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "waits 80.0 % of a row's time for small files, 2.00 KiB each" in " ".join(text.split())
+    assert "at most x2.50" in " ".join(text.split())
+    lines = [line.strip() for line in text.splitlines()]
+    assert all(line.strip() in lines for line in (*tune_text.WRITE, *tune_text.READ))
+
+
 def test_what_is_saved_is_said_with_the_speed_that_is_kept():
     need = {"need_a": [812 * 2**20] * 4, "need_b": [503 * 2**20] * 4, "need": [0.62, 0.6, 0.65]}
     final = FINAL | need | {"ratio": 1.0, "low": 0.99, "high": 1.01}
@@ -79,7 +119,7 @@ def test_what_is_saved_is_said_with_the_speed_that_is_kept():
         ("undecided", None, "undecided: nothing was proven"),
         ("undecided", FINAL | {"verdict": "inconclusive"}, "undecided: x1.90"),
         ("not_faster", FINAL | {"verdict": "regressed", "ratio": 0.9}, "not faster: x0.90"),
-        ("not_judged", FINAL | {"batches": "other"}, "not judged: the first batches are not the same"),
+        ("not_judged", FINAL | {"batches": "other"}, "not judged: the batches are not the same"),
         ("not_judged", FINAL | {"error": "it broke", "a": [], "b": [], "ratio": None}, "not judged: it broke"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipeprof.verdict.small_files import small_files
 from pipeprof.verdict.storage import best_point, storage_of
 
 MS = 1e6
@@ -153,3 +154,29 @@ def test_a_pipeline_without_times_has_no_advice():
 
 def test_without_points_there_is_no_best():
     assert best_point([]) is None
+
+
+def small(rows=None, about=None, **source):
+    rows = rows or load()
+    about = about or facts(**({"read_bytes": 2000.0} | source))
+    found = storage_of(rows, about, 8.0)[0]
+    return small_files(found, rows, about)
+
+
+def test_small_files_are_worth_one_large_one_where_the_loop_waits_for_them():
+    found = small()
+    assert (found["op_type"], found["read_bytes"]) == ("GeneratorOp", 2000.0)
+    assert found["most"] == pytest.approx(storage_of(load(), facts(), 8.0)[0]["curve"][-1]["ratio"])
+    assert found["most"] > 1.05
+
+
+@pytest.mark.parametrize("source", [{"read_bytes": 5e6}, {"read_bytes": None}, {"wait_share": 0.0}])
+def test_large_files_none_or_no_wait_are_not(source):
+    assert small(**source) is None
+
+
+def test_a_reader_of_mindspore_that_reads_one_file_is_not():
+    rows, about = load(), facts(read_bytes=2000.0)
+    for one in (rows, about):
+        one[3] |= {"op_type": "MindRecordOp"}
+    assert small(rows, about) is None

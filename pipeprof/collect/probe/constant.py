@@ -1,0 +1,79 @@
+"""Whether what makes rows is as it was: numbers and words that a source or a map has, or reads, may be of an epoch.
+
+A training that makes its pictures larger from the tenth epoch on says so in an attribute of its source, in a variable
+of its module or in one that a function closes over. Only plain values are looked at, those of an object that it holds,
+too.
+"""
+
+import functools
+import types
+
+from . import chance
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+DEEP = 2  # objects that are held by what is looked at
+MOST = 16  # of a list
+
+
+def values_of(operations):
+    """{name: value} of everything plain that these functions and objects have or read."""
+    found = {}
+    for number, one in enumerate(operations):
+        _look(one, "%d" % number, found, DEEP)
+    return found
+
+
+def changed(before, operations):
+    """The name of something that is not as it was, as a script writes it; "" for nothing.
+
+    A list may become longer: that is a record of what was done, and none of what is to be done.
+    """
+    now = values_of(operations)
+    both = before.keys() & now.keys()
+    names = sorted(name for name in both if before[name] != now[name])
+    names += sorted(name for name in before.keys() ^ now.keys() if "[" not in name)
+    return names[0].partition(".")[2] if names else ""
+
+
+def _look(one, path, found, deep):
+    if isinstance(one, PLAIN):
+        found[path] = repr(one) if isinstance(one, float) else one  # no NaN is equal to itself
+    elif deep == 0 or isinstance(one, (type, types.ModuleType)):
+        return
+    elif isinstance(one, (tuple, list)):
+        for number, part in enumerate(one[:MOST]):
+            _look(part, "%s[%d]" % (path, number), found, deep)
+    else:
+        _look_inside(one, path, found, deep)
+
+
+def _look_inside(one, path, found, deep):
+    function = getattr(one, "__func__", one)
+    if hasattr(function, "__code__"):
+        _read_by(function, path, found, deep)
+    else:
+        methods = [vars(type(one)).get(name) for name in ("__call__", "__getitem__", "__iter__")]
+        for method in methods:
+            if hasattr(method, "__code__"):
+                _read_by(method, path, found, deep)
+    held = dict(getattr(one, "__dict__", None) or {})
+    if isinstance(one, functools.partial):
+        held.update(func=one.func, args=one.args, **one.keywords)
+    if isinstance(one, types.MethodType):
+        held["self"] = one.__self__
+    for name, value in held.items():
+        if not name.startswith("__"):
+            _look(value, "%s.%s" % (path, name), found, deep - (name not in ("func", "self")))
+
+
+def _read_by(function, path, found, deep):
+    """What a function reads of its module, and closes over."""
+    known = getattr(function, "__globals__", {})
+    for name in chance._names(function.__code__):
+        if name in known and isinstance(known[name], PLAIN):
+            _look(known[name], "%s.%s" % (path, name), found, deep)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            _look(cell.cell_contents, "%s.%s" % (path, name), found, deep - 1)
+        except ValueError:  # not set yet
+            continue

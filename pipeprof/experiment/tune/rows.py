@@ -1,0 +1,97 @@
+"""Whether a changed pipeline hands out the rows of the original: in whole epochs, and in the first batches. Pure.
+
+Two orders of the same rows have the same sum of the rows' fingerprints and as many rows; the same order has the same
+fingerprint of all batches, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pipeprof.experiment.tune.bench import Ran
+
+Batches = Literal["same", "permuted", "other", "not_reproducible", "not_seen"]
+WORSE: tuple[Batches, ...] = ("same", "permuted", "not_reproducible", "other")
+
+
+class Epoch(msgspec.Struct, frozen=True, kw_only=True):
+    """An epoch of the training's iterator, as fingerprints; `whole`: it was read to its end."""
+
+    batches: int
+    rows: int
+    sum: str
+    ordered: str
+    whole: bool
+
+
+def epochs_of(events: Iterable[Mapping[str, Any]], site: str | None) -> list[Epoch]:
+    """The epochs of the iterators of a place (None: of all), in their order."""
+    mine = sorted((one for one in events if one["site"] == (site or one["site"])), key=_place)
+    return [Epoch(**{name: one[name] for name in Epoch.__struct_fields__}) for one in mine]
+
+
+def _place(event: Mapping[str, Any]) -> tuple[int, int]:
+    return event["number"], event["epoch"]
+
+
+def compared_epochs(plain: Sequence[Epoch], changed: Sequence[Epoch]) -> tuple[Batches, str]:
+    """What the epochs of two runs say, and why where their rows are not the same.
+
+    A training that runs for a time may have more of them on one side: those of both are compared. Of the last one,
+    which nobody read to its end, only as many batches in the same order say anything.
+    """
+    found: Batches = "not_seen"
+    for number, (one, other) in enumerate(zip(plain, changed, strict=False), 1):
+        if one.batches == other.batches and one.ordered == other.ordered:
+            word: Batches = "same"
+        elif not (one.whole and other.whole):
+            continue
+        elif (one.rows, one.sum) == (other.rows, other.sum):
+            word = "permuted"
+        else:
+            why = f"{other.rows} rows, not {one.rows}" if one.rows != other.rows else f"not all of its {one.rows} rows"
+            return "other", f"epoch {number} has other rows than that of the original: {why} are the same"
+        found = worse(found, word)
+    return found, ""
+
+
+def compared(plain: Sequence[tuple[str, ...]], changed: Sequence[tuple[str, ...]]) -> Batches:
+    """Whether both sides handed out the same first batches in the same order, from the runs of each side so far.
+
+    `not_reproducible`: the unchanged runs differ among each other. `not_seen`: a run has no fingerprints.
+    """
+    if not all(plain) or not all(changed) or not plain:
+        return "not_seen"
+    length = min(len(one) for one in (*plain, *changed))
+    firsts = {one[:length] for one in plain}
+    if {one[:length] for one in changed} == firsts and len(firsts) == 1:
+        return "same"
+    if len(firsts) > 1:
+        return "not_reproducible"
+    return "other" if len(plain) > 1 else "not_seen"
+
+
+@dataclass
+class Handed:
+    """The first batches that the runs of both sides handed out."""
+
+    plain: list[tuple[str, ...]] = field(default_factory=list)
+    changed: list[tuple[str, ...]] = field(default_factory=list)
+
+    def add(self, plain: Ran, changed: Ran) -> Batches:
+        """Take a pair of runs in; returns what all of them say."""
+        self.plain.append(plain.batches)
+        self.changed.append(changed.batches)
+        return compared(self.plain, self.changed)
+
+
+def worse(one: Batches, other: Batches) -> Batches:
+    """Of what was seen before and now the less good; nothing seen before counts for nothing."""
+    known = [word for word in (one, other) if word in WORSE]
+    return max(known, key=WORSE.index) if known else other

@@ -1,0 +1,190 @@
+"""What two runs handed out: the same, the same rows in another order, or something else; and what tune does with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tune_fake import FakeBench, by_workers, epoch, pipeline, workers_of
+
+from pipeprof.errors import RunError, WorkloadError
+from pipeprof.experiment.tune.result import content_of
+from pipeprof.experiment.tune.rows import compared_epochs, epochs_of, worse
+from pipeprof.experiment.tune.search import TuneWish, is_proven, run_tune
+from pipeprof.verdict.candidate import Known
+
+COMMAND = ("python", "train.py")
+
+
+@pytest.mark.parametrize(
+    ("plain", "changed", "expected"),
+    [
+        ([epoch()], [epoch()], "same"),
+        ([epoch()], [epoch("another order")], "permuted"),
+        ([epoch()], [epoch("another order", "other rows")], "other"),
+        ([epoch()], [epoch("another order", number=95)], "other"),
+        ([epoch(), epoch()], [epoch(), epoch("another order", "other rows")], "other"),
+        ([epoch(), epoch()], [epoch(), epoch("another order")], "permuted"),
+        ([epoch(), epoch()], [epoch()], "same"),  # a training that runs for a time
+        ([epoch(whole=False)], [epoch(whole=False)], "same"),
+        ([epoch(whole=False)], [epoch("another order", whole=False)], "not_seen"),
+        ([epoch(whole=False)], [epoch("another order")], "not_seen"),
+        ([], [epoch()], "not_seen"),
+    ],
+)
+def test_epochs_are_compared_one_by_one(plain, changed, expected):
+    word, why = compared_epochs(plain, changed)
+    assert word == expected
+    assert bool(why) == (word == "other")
+
+
+def test_the_epochs_of_a_place_come_in_their_order():
+    facts = {"batches": 1, "rows": 4, "ordered": "o", "whole": True}
+    events = [
+        facts | {"number": number, "epoch": at, "site": site, "sum": f"{number}.{at}"}
+        for number, at, site in [(3, 0, "a"), (1, 1, "a"), (1, 0, "a"), (2, 0, "b")]
+    ]
+    assert [one.sum for one in epochs_of(events, "a")] == ["1.0", "1.1", "3.0"]
+    assert len(epochs_of(events, None)) == 4
+
+
+@given(st.lists(st.sampled_from(["same", "permuted", "not_reproducible", "other", "not_seen"]), min_size=1))
+def test_one_bad_comparison_outweighs_all_others(words):
+    found = "not_seen"
+    for word in words:
+        found = worse(found, word)
+    order = ["not_seen", "same", "permuted", "not_reproducible", "other"]
+    assert found == max(words, key=order.index)
+
+
+@pytest.fixture
+def tune(tmp_path):
+    def run(bench, folder="tuned", budget_s=3600.0, **wish):
+        wish = TuneWish(COMMAND, tmp_path, tmp_path / folder, budget_s, **wish)
+        return run_tune(wish, bench, lambda _line: None)[0]
+
+    return run
+
+
+def reading(op_type="TFReaderOp", **more):
+    """A training that waits for a reader of files, node 2."""
+    loop = pipeline(6, 6, 40, consumer=100.0)
+    stages = tuple(replace(one, op_type=op_type, is_python=False) if one.op_id == 2 else one for one in loop.stages)
+    bench = FakeBench(replace(loop, stages=stages), by_workers(loop), **more)
+    seen = bench._seen
+    bench._seen = lambda settings: replace(seen(settings), known=Known(readers=frozenset({2})))
+    return bench
+
+
+def of_the_reader(state):
+    return [one for one in state.trials if one.key.startswith("2:workers") and "+" not in one.key]
+
+
+def permuting(settings, _number):
+    return [epoch("another order") if workers_of(settings, 2) > 1 else epoch()]
+
+
+def handed(settings, _number):
+    return ("two", "one") if workers_of(settings, 2) > 1 else ("one", "two")
+
+
+def verdict(state, tmp_path):
+    return content_of(state, tmp_path, allow_unchecked=False)["verdict"]
+
+
+def test_another_order_is_not_tried_unasked_and_counted(tune):
+    bench = reading()
+    state = tune(bench)
+    assert of_the_reader(state) == []
+    assert workers_of(state.settings, 2) == 1
+    assert state.seen[-1]["permuting"]
+    assert bench.compared == []
+
+
+def test_a_reader_that_keeps_the_order_needs_no_leave(tune, tmp_path):
+    bench = reading("MindRecordOp")
+    state = tune(bench)
+    assert workers_of(state.settings, 2) > 1
+    assert state.final.batches == "same"
+    assert state.final.rows_compared
+    assert verdict(state, tmp_path) == "proven"
+
+
+def test_with_leave_the_same_rows_in_another_order_are_taken(tune, tmp_path):
+    bench = reading()
+    bench.whole, bench.handed = permuting, handed
+    state = tune(bench, allow_order=True)
+    accepted = next(one for one in of_the_reader(state) if one.verdict == "accepted")
+    assert accepted.batches == state.final.batches == "permuted"
+    assert is_proven(state)
+    assert verdict(state, tmp_path) == "proven"
+    assert state.final.ratio == pytest.approx(4.0, rel=0.05)
+
+
+def test_with_leave_other_rows_are_refused_before_any_pair(tune):
+    bench = reading()
+    bench.whole = lambda settings, _number: [epoch("x", "other") if workers_of(settings, 2) > 1 else epoch()]
+    state = tune(bench, allow_order=True)
+    refused = of_the_reader(state)
+    assert refused
+    assert {(one.verdict, len(one.a)) for one in refused} == {("other_data", 0)}
+    assert all("epoch 1 has other rows" in one.error for one in refused)
+    assert workers_of(state.settings, 2) == 1
+
+
+def test_rows_that_no_two_unchanged_runs_share_are_not_permuted_ones(tune):
+    bench = reading()
+    bench.whole = lambda _settings, number: [epoch(f"{number}", f"random {number}")]
+    state = tune(bench, allow_order=True)
+    assert {one.verdict for one in of_the_reader(state)} == {"unchecked"}
+    assert workers_of(state.settings, 2) == 1
+
+
+def test_an_epoch_that_nobody_read_to_its_end_proves_nothing_of_its_rows(tune):
+    bench = reading()
+    bench.whole = lambda settings, _number: [epoch(f"{workers_of(settings, 2)}", whole=False)]
+    state = tune(bench, allow_order=True)
+    assert {one.verdict for one in of_the_reader(state)} == {"unchecked"}
+
+
+def test_rows_that_differ_late_are_found_although_the_first_batches_are_the_same(tune, tmp_path):
+    """The last, short batch, or the third epoch of a source that changes."""
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.whole = lambda settings, _number: [epoch(), epoch("x", "other") if settings.operators else epoch()]
+    state = tune(bench)
+    assert [one.verdict for one in state.trials][:1] == ["accepted"]
+    assert state.final.batches == "other"
+    assert state.final.a == []
+    assert verdict(state, tmp_path) == "not_judged"
+
+
+def test_another_order_that_only_whole_epochs_show_needs_leave(tune, tmp_path):
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    bench = FakeBench(loop, by_workers(loop))
+    bench.whole = lambda settings, _number: [epoch("late" if settings.operators else "in order")]
+    state = tune(bench)
+    assert state.final.batches == "permuted"
+    assert verdict(state, tmp_path) == "not_judged"
+    assert not is_proven(state, allow_unchecked=True)
+
+
+def test_a_run_that_fails_while_rows_are_compared_is_a_candidate_that_failed(tune):
+    bench = reading()
+
+    def whole(settings, _number):
+        if settings.operators:
+            raise WorkloadError("it ran out of files")
+        return [epoch()]
+
+    bench.whole = whole
+    state = tune(bench, allow_order=True)
+    assert {(one.verdict, one.error) for one in of_the_reader(state)} == {("failed", "it ran out of files")}
+
+
+def test_leave_makes_it_another_tuning(tune):
+    tune(reading())
+    with pytest.raises(RunError, match="option or version"):
+        tune(reading(), allow_order=True)

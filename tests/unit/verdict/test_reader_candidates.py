@@ -1,0 +1,57 @@
+"""More workers for MindSpore's own readers, and which of them hand rows out in another order then."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeprof.verdict.candidate import Known
+from pipeprof.verdict.capacity import Loop, Stage
+from pipeprof.verdict.readers import BY_FILE
+from pipeprof.verdict.tuning import candidates, worth_trying
+
+BATCH = Stage(0, "BatchOp", node=0, rate=900.0)
+
+
+def tried(op_type, rate, kind="wait", consumer=500.0):
+    reader = Stage(1, op_type, node=1, rate=rate, kind=kind, capacity=16)
+    loop = Loop((BATCH, reader), consumer=consumer, rate=90.0, free_cores=6.0, process_cores=0.5, cpu_count=8)
+    found = worth_trying(candidates(loop, {}, "time", Known(readers=frozenset({1}))), ())
+    return [one for one in found if one.changes and one.changes[0].op_id == 1]
+
+
+@pytest.mark.parametrize(
+    ("op_type", "permutes"), [("MindRecordOp", False), ("ImageFolderOp", False), ("TFReaderOp", True)]
+)
+def test_a_slow_reader_gets_more_workers(op_type, permutes):
+    found = tried(op_type, 100.0)
+    assert {one.permutes for one in found} == {permutes}
+    best = found[0]
+    assert best.changes[0].workers >= 5  # of 100 batches/s each, for a loop that takes 500
+    assert best.prediction.ratio == pytest.approx(5.0, rel=0.05)
+
+
+def test_one_that_was_not_timed_is_tried_without_a_prediction():
+    assert [one.is_unknown for one in tried("ImageFolderOp", None)] == [True] * len(tried("ImageFolderOp", None))
+    assert tried("ImageFolderOp", None)
+
+
+def test_one_that_keeps_up_is_not():
+    assert tried("MindRecordOp", 5000.0, consumer=90.0) == []
+
+
+def test_readers_by_file_are_those_of_mindspore_that_no_sampler_asks():
+    """Every class of MindSpore's is of one sort; those that take a sampler are asked for row numbers."""
+    ds = pytest.importorskip("mindspore.dataset")
+    from pipeprof.collect.probe.describe import READERS
+
+    found = {}
+    for name in dir(ds):
+        made = getattr(ds, name)
+        if not (isinstance(made, type) and issubclass(made, ds.engine.datasets.SourceDataset)):
+            continue
+        if made.__module__.endswith("engine.datasets"):  # what others are derived from reads nothing
+            continue
+        op = f"{name.removesuffix('Dataset')}Op"
+        found[READERS.get(op, op)] = issubclass(made, ds.engine.datasets.MappableDataset)
+    assert {op for op, mappable in found.items() if not mappable} <= BY_FILE
+    assert not {op for op, mappable in found.items() if mappable} & BY_FILE
