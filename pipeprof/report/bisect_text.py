@@ -43,7 +43,8 @@ def _sentences(content: Row) -> Iterator[str]:
     else:
         yield f"{_answer(content)}: {metric} {format_change(content['ratio'])}{_because(content)}"
         if content["headline"]:
-            yield f"all runs before it against all after it: {content['headline']}"
+            sides = content["compared"]
+            yield f"{sides['before']} runs before it against {sides['after']} after it: {content['headline']}"
     made, over = format_count(content["runs"], "run"), format_count(content["commits"], "commit")
     yield f"{made} over {over}, {_minutes(content)}"
     if content["stopped"] == "budget":

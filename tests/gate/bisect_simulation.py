@@ -12,7 +12,7 @@ import gate_measured
 import gate_noise
 import numpy as np
 
-from pipeprof.verdict.gate.bisection import SURE, next_commit, posterior
+from pipeprof.verdict.gate.bisection import next_commit, posterior, settled
 
 COMMITS, STEP, MOST_RUNS = 64, 0.05, 150
 PLAIN_RUNS = 1  # repetitions of each commit, and of the good one
@@ -38,16 +38,32 @@ def streams(trials, seed):
     }
     if gate_measured.available():
         found["scaled"] = gate_measured.repetitions(True, trials, half, seed)
-    return {name: np.moveaxis(table[:, :, 0], 1, 2).reshape(trials, -1) for name, table in found.items()}
+    joined = {name: np.moveaxis(table[:, :, 0], 1, 2).reshape(trials, -1) for name, table in found.items()}
+    return joined | busy(trials, seed)
 
 
-def bisect(stream, slow, commits=COMMITS, sure=SURE, most=MOST_RUNS):
+def busy(trials, seed):
+    """What a busy machine does to processes that vary by 1 %: it drifts, it changes its speed, it disturbs some."""
+    random, shape = np.random.default_rng([seed, 7]), (trials, MOST_RUNS + 2)
+    noise = random.standard_normal(shape)
+    walk = np.cumsum(random.standard_normal(shape), axis=1)
+    turned = np.cumsum(random.random(shape) < 1 / 15, axis=1) % 2  # for 15 runs on average
+    tails = 0.01 * random.standard_t(3, shape) + (random.random(shape) < 0.05) * random.exponential(0.2, shape)
+    return {
+        "drift": np.exp(0.01 * noise + 0.003 * walk),
+        "slow stretches": np.exp(0.01 * noise + 0.03 * turned),
+        "tails": np.exp(tails),
+        "two levels": np.exp(0.007 * noise + 0.05 * (random.random(shape) < 0.3)),
+    }
+
+
+def bisect(stream, slow, commits=COMMITS, most=MOST_RUNS):
     """(the commit that is named, or None; the range; runs)."""
     measured, counts, measurable = [], [0] * (commits + 1), range(commits + 1)
     while True:
         now = posterior(measured, commits) if measured else None
-        at = 0 if now is None else next_commit(now, counts, measurable)
-        if min(counts[0], counts[-1]) and now.likeliest(measurable)[1] >= sure:
+        at = 0 if now is None else next_commit(now, counts, measurable, measured[-1][0])
+        if min(counts[0], counts[-1]) and settled(now, counts, measurable):
             return now.likeliest(measurable)[0][0], None, len(measured)
         if len(measured) == most:
             return None, now.interval(0.95), len(measured)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import platform
 from importlib.metadata import version
 
+import variance_reduction
+
 WHAT = {
     "quiet": "synthetic: AR(1) .5, steps 3 %, processes .5 %, 1 % spikes",
     "samejob": "synthetic: AR(1) .6, steps 8 %, processes 1.5 % with heavy tails, a slow wave of 1 %, 2 % spikes",
@@ -58,6 +60,7 @@ def page(found, date):
         _reruns(found),
         _other_job(found),
         _peers(found),
+        variance_reduction.section(),
     )
     return "\n".join(parts)
 

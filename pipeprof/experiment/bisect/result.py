@@ -10,10 +10,12 @@ from pipeprof.errors import MeasureError
 from pipeprof.experiment.compare import compare_sides
 from pipeprof.record.measures import Repetition, merged
 from pipeprof.report.words.comparison import because
+from pipeprof.verdict.gate.bisection import BESIDE
 from pipeprof.verdict.gate.causes import OF_STEPS, cause
+from pipeprof.verdict.gate.policy import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pipeprof.experiment.bisect.state import Bisection
     from pipeprof.record.measures import Measures
@@ -46,7 +48,7 @@ def result(
         "commit": _commit(state, now, cell[-1]) if verdict == "found" else None,
         "range": [] if verdict == "no_change" else [_commit(state, now, at) for at in around],
         "no_change_probability": now.none, "ratio": None if verdict == "no_change" else now.ratio,
-        "candidates": _candidates(state, now), **_why(state, around[0], around[-1], verdict, measured),
+        "candidates": _candidates(state, now), **_why(state, now, around, verdict, measured),
         "good": _commit(state, now, 0), "bad": _commit(state, now, len(state.commits) - 1),
         "commits": len(state.commits) - 1, "runs": sum(counts),
         "cannot_be_measured": [_commit(state, now, at) for at, one in enumerate(state.commits) if one.broken],
@@ -72,23 +74,64 @@ def _candidates(state: Bisection, now: Posterior) -> list[dict[str, Any]]:
 
 
 def _why(
-    state: Bisection, first: int, last: int, verdict: str, measured: Mapping[int, Sequence[Measures]]
+    state: Bisection, now: Posterior, around: range, verdict: str, measured: Mapping[int, Sequence[Measures]]
 ) -> dict[str, Any]:
-    """What `pipeprof compare` says about all repetitions before the change and all after it; None for no change."""
-    before = [one for at, found in sorted(measured.items()) if at < first for one in found]
-    after = [one for at, found in sorted(measured.items()) if at >= last for one in found]
+    """What `pipeprof compare` says about the repetitions before the change and those behind it; None for no change."""
+    before = [at for at in sorted(measured, reverse=True) if at < around[0]]
+    after = [at for at in sorted(measured) if at >= around[-1]]
     if verdict == "no_change" or not (before and after):
-        return {"headline": None, "cause": None, "because": ""}
-    content = compare_sides(_side(before, "before"), _side(after, "after"))
+        return {"headline": None, "cause": None, "because": "", "compared": None}
+    found: dict[str, Any] = {}
+    for least in (BESIDE, None):
+        nearest = [_nearest(measured, order, least) for order in (before, after)]
+        found = _compared(state, nearest, now.ratio)
+        if found["cause"]:
+            break
+    return found
+
+
+def _nearest(measured: Mapping[int, Sequence[Measures]], order: Sequence[int], least: int | None) -> list[Measures]:
+    """Repetitions of the nearest commits, `least` or more where there are as many; all of them for None.
+
+    Those beside the change were measured in turn: what the machine did meanwhile is the same for both.
+    """
+    found: list[Measures] = []
+    for at in order:
+        if least is not None and len(found) >= least:
+            break
+        found += measured[at]
+    return found
+
+
+def _compared(state: Bisection, nearest: Sequence[Sequence[Measures]], ratio: float) -> dict[str, Any]:
+    before, after = nearest
+    names = {name for part in (*before, *after) for name in part.values}
+    content = compare_sides(_side(before, "before"), _side(after, "after"), _policy(names, ratio))
     entry = cause(content["explanation"], grew=True) if state.metric in OF_STEPS else None
-    return {"headline": content["headline"], "cause": entry, "because": because(entry).removeprefix(", ")}
+    return {
+        "headline": content["headline"], "cause": entry, "because": because(entry).removeprefix(", "),
+        "compared": {"before": len(before), "after": len(after)},
+    }  # fmt: skip
+
+
+def _policy(names: Iterable[str], ratio: float) -> Policy:
+    """The default policy, in which a part of a step counts when it changed by half of what the step did.
+
+    Else no part of a step that grew by 5 % would count: 5 % is where they begin to.
+    """
+    policy, most = Policy(), (ratio - 1) / 2
+    parts = {name: policy.rule(name) for name in names}
+    smaller = {
+        name: msgspec.structs.replace(rule, min_effect=min(rule.min_effect, most))
+        for name, rule in parts.items() if rule.family == "secondary"
+    }  # fmt: skip
+    return msgspec.structs.replace(policy, metrics=policy.metrics | smaller)
 
 
 def _side(parts: Sequence[Measures], label: str) -> Measures:
     """Repetitions of several commits as one side; facts of the one nearest to the change come first."""
-    ordered = list(reversed(parts)) if label == "before" else list(parts)
     kept = []
-    for number, part in enumerate(ordered):
+    for number, part in enumerate(parts):
         reps = {rep: Repetition(order=number, job=_TOGETHER) for rep in part.reps}
         kept.append(msgspec.structs.replace(part, reps=reps, kind="session", interleaved=True))
     try:

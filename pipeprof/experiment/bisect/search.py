@@ -25,7 +25,7 @@ from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import locked
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.record.git import git_text
-from pipeprof.verdict.gate.bisection import LEAST_AT_ENDS, SURE, SURE_OF_NONE, next_commit, posterior
+from pipeprof.verdict.gate.bisection import LEAST_AT_ENDS, SURE_OF_NONE, next_commit, posterior, settled
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
@@ -141,7 +141,9 @@ class _Running:
             self._repeat(at, discard=False)
 
     def _next(self, counts: list[int]) -> int:
-        return next_commit(self.now(), counts, self.state.measurable())
+        counted = self.state.counted()
+        previous = counted[-1][0] if counted else None
+        return next_commit(self.now(), counts, self.state.measurable(), previous, self.state.usual_seconds())
 
     def _stopped(self) -> str | None:
         counts, spent = self.state.counts(), self.state.spent
@@ -149,7 +151,7 @@ class _Running:
             now = self.now()
             if now.none >= SURE_OF_NONE:
                 return "no_change"
-            if now.likeliest(self.state.measurable())[1] >= SURE:
+            if settled(now, counts, self.state.measurable()):
                 return "found"
         runs = [run.seconds for run in self.state.runs if run.seconds is not None]
         late = self.wish.budget_s is not None and runs and spent + max(runs[-3:]) > self.wish.budget_s
@@ -166,7 +168,6 @@ class _Running:
         try:
             with checked_out(self.place, [arm], self.folder) as folders:
                 workdir = folders["new"]
-                began = self.bench.now()
                 self.bench.run(self.wish.command, variables(self.place, arm, workdir), workdir, path)
         except WorkloadError as error:
             run.state, run.seconds = "failed", self.bench.now() - began

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -35,7 +36,7 @@ class Commit(msgspec.Struct, kw_only=True):
 
 
 class Run(msgspec.Struct, kw_only=True):
-    """One repetition: its folder's name, the commit's place from 0, the metric's value, seconds from start to exit."""
+    """One repetition: its folder's name, the commit's place from 0, the metric's value, seconds with its checkout."""
 
     name: str
     commit: int
@@ -72,6 +73,14 @@ class Bisection(msgspec.Struct, kw_only=True):
     def measurable(self) -> list[int]:
         """Places of the commits whose command does not fail."""
         return [at for at, commit in enumerate(self.commits) if not commit.broken]
+
+    def usual_seconds(self) -> dict[int, float]:
+        """What a repetition takes, of the commits that have one that counts: its checkout and what it builds, too."""
+        found: dict[int, list[float]] = {}
+        for run in self.runs:
+            if run.state == "counted" and run.seconds:
+                found.setdefault(run.commit, []).append(run.seconds)
+        return {commit: median(seconds) for commit, seconds in found.items()}
 
     @property
     def spent(self) -> float:

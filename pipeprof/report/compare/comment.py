@@ -164,12 +164,18 @@ def _undecided(content: Mapping[str, Any]) -> str:
     bound = (
         f" A difference of up to {format_change(high)} cannot be excluded." if isinstance(high, (int, float)) else ""
     )
-    needed = max(
-        (one.get("reps_needed") or 0 for one in content["metrics"] if one.get("family") == "primary"), default=0
-    )
+    seen = "".join(f" {one[0].upper()}{one[1:]}." for one in map(plain, rows.seen(dict(content))))
+    needed = _needed(content)
     more = f" About {needed} repetitions per side would decide it: allow more time (`budget`)" if needed else ""
     more = f"{more}, or run it" if more else " Run it again"
-    return f"nothing has to wait for this: no slow-down was shown.{bound}{more} on a quieter machine."
+    return f"nothing has to wait for this: no slow-down was shown.{bound}{seen}{more} on a quieter machine."
+
+
+def _needed(content: Mapping[str, Any]) -> int | None:
+    """Repetitions per side that would decide every metric that is open; None where no number would."""
+    first = [one for one in content["metrics"] if one.get("family") == "primary"]
+    needed = [one.get("reps_needed") for one in first if one["verdict"] == "inconclusive"]
+    return max((one for one in needed if one), default=None) if all(needed) else None
 
 
 def _percent(share: object) -> str:

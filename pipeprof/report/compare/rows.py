@@ -90,6 +90,30 @@ def repetitions(metric: dict[str, Any]) -> str:
     return f"{text} (needs {needed} per side)" if needed else text
 
 
+def seen(content: dict[str, Any]) -> list[str]:
+    """What an undecided comparison tells all the same: how small a change these runs show, and what is counted.
+
+    Empty where something was decided. Counts do not vary from run to run, so that the first run tells.
+    """
+    if content["verdict"] != "inconclusive":
+        return []
+    session = content.get("session")
+    plan = session.get("plan") if isinstance(session, dict) else None
+    finds = plan.get("finds") if isinstance(plan, dict) else None
+    found = [_found(finds)] if isinstance(finds, dict) and _is_number(finds.get("spread")) else []
+    counts = [one["verdict"] for one in content["metrics"] if one.get("family") == "deterministic"]
+    if counts and set(counts) == {"unchanged"}:
+        many = format_count(len(counts), "exact count")
+        found.append(f"{many}, such as how often each operator runs: the same on both sides")
+    return found
+
+
+def _found(finds: dict[str, Any]) -> str:
+    spread, runs, least = finds["spread"], finds.get("repetitions"), finds.get("change")
+    what = f"slow-downs of about {100 * least:.0f} % or more" if _is_number(least) else "no slow-down of up to 50 %"
+    return f"the step time varies by {100 * spread:.1f} % from run to run here: {clean(runs)} runs per side find {what}"
+
+
 def families(content: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
     """(title, metrics) of each family that has any; within one the worst come first."""
     found = []

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from pipeprof.report.compare import trust as compare_trust
 from pipeprof.report.compare import why
-from pipeprof.report.compare.rows import LONGEST_NAME, clean, interval, reason, values
+from pipeprof.report.compare.rows import LONGEST_NAME, clean, interval, reason, seen, values
 from pipeprof.report.screen import plain_text, print_drawn
 from pipeprof.report.sections import Block
 from pipeprof.report.table import print_block
@@ -54,7 +54,7 @@ def _print(content: Content, console: Console) -> None:
     if content["explanation"]:
         _titled(console, why.title(content), _explanation(content))
     console.print()
-    for line in dict.fromkeys([*_reasons(primary), *content["notes"]]):
+    for line in dict.fromkeys([*_reasons(primary), *seen(content), *content["notes"]]):
         console.print(Text(f"note: {clean(line)}"), soft_wrap=True)
     for line in compare_trust.basis(content):
         console.print(Text(clean(line)), soft_wrap=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,6 +27,16 @@ LEAST_AT_ENDS = 3  # measurements of the good and of the bad end before anything
 SURE = 0.995  # of a commit, to name it: 1 % of the named ones may be wrong, measured on noise that is not the model's
 SURE_OF_NONE = 0.99
 UNSURE = 0.05  # of no change at all: the ends are measured, which tell most about it
+BESIDE = 5  # measurements of a commit and of the one before it before it is named
+LIKELY = 0.25  # probability of a commit from which on its two sides are measured in turn
+ROUNDS = 2  # of finding out which measurements are far off
+FAR = 4.0  # standard deviations; beyond, a measurement counts by the square of how much further off it is
+LEAST_TO_WEIGH = 6  # measurements; of fewer nobody knows which is far off
+NEAR, OF_NORMAL = (
+    0.8,
+    1.2816,
+)  # the spread is that of the nearest 80 %, which lie within 1.28 deviations of a normal one
+LEAST_SPREAD = 0.003
 
 
 @dataclass(frozen=True)
@@ -68,32 +78,72 @@ def posterior(measured: Sequence[tuple[int, float]], last: int) -> Posterior:
     """
     places = np.array([commit for commit, _ in measured], dtype=int)
     logs = np.log(np.array([value for _, value in measured], dtype=float))
-    number = len(logs)
-    after = places[:, None] >= np.arange(last + 1)  # (measurements, first slow commit)
-    counts, sums = after.sum(axis=0)[:, None], (after * (logs - logs.mean())[:, None]).sum(axis=0)[:, None]
-    squares = float(((logs - logs.mean()) ** 2).sum())
-    left = squares - 2 * SIZES * sums + SIZES**2 * counts - (SIZES * counts) ** 2 / number  # (commits, sizes)
+    after = (places[:, None] >= np.arange(last + 1)).astype(float)  # (measurements, first slow commit)
+    weights = np.ones(len(logs))
+    none, chances = _weighed(logs, after, weights)
+    for _ in range(ROUNDS if len(logs) >= LEAST_TO_WEIGH else 0):
+        weights = _weights(logs - after @ (chances @ SIZES))
+        none, chances = _weighed(logs, after, weights)
+    ratio = math.exp(float((chances.sum(axis=0) * SIZES).sum() / max(chances.sum(), 1e-300)))
+    return Posterior(none, chances.sum(axis=1), ratio)
+
+
+def _weighed(logs: Array, after: Array, weights: Array) -> tuple[float, Array]:
+    """Probability of no change, and of each (first slow commit, size), each measurement counting by its weight."""
+    number, last, total = len(logs), after.shape[1] - 1, float(weights.sum())
+    away = logs - weights @ logs / total
+    counts, sums = (weights @ after)[:, None], ((weights * away) @ after)[:, None]
+    squares = float(weights @ away**2)
+    left = squares - 2 * SIZES * sums + SIZES**2 * counts - (SIZES * counts) ** 2 / total  # (commits, sizes)
     power, seen = -(number - 1 + WEIGHT) / 2, WEIGHT * SPREAD**2
     scores = power * np.log(np.maximum(left, 0.0) + seen) + math.log((1 - NO_CHANGE) / (last * len(SIZES)))
     none = power * math.log(squares + seen) + math.log(NO_CHANGE)
     scores[0] = -math.inf  # the good end is good
     top = max(none, float(scores.max()))
     chances = np.exp(scores - top)
-    total = float(chances.sum()) + math.exp(none - top)
-    ratio = math.exp(float((chances.sum(axis=0) * SIZES).sum() / max(chances.sum(), 1e-300)))
-    return Posterior(math.exp(none - top) / total, chances.sum(axis=1) / total, ratio)
+    whole = float(chances.sum()) + math.exp(none - top)
+    return math.exp(none - top) / whole, chances / whole
 
 
-def next_commit(now: Posterior, counts: Sequence[int], measurable: Collection[int]) -> int:
+def _weights(rest: Array) -> Array:
+    """How much each measurement counts (0..1), by what of it the expected change leaves unexplained."""
+    away = np.abs(rest - np.median(rest))
+    spread = max(float(np.quantile(away, NEAR)) / OF_NORMAL, LEAST_SPREAD)
+    weights: Array = np.minimum(1.0, (FAR * spread / np.maximum(away, 1e-12)) ** 2)
+    return weights
+
+
+def sides(now: Posterior, measurable: Sequence[int]) -> tuple[int, int]:
+    """The measurable commits before and behind the likeliest change."""
+    cell, _ = now.likeliest(measurable)
+    return cell[0] - 1, cell[-1]
+
+
+def settled(now: Posterior, counts: Sequence[int], measurable: Sequence[int]) -> bool:
+    """Whether the likeliest change can be named: it is sure, and both of its sides were measured often enough."""
+    return now.likeliest(measurable)[1] >= SURE and min(counts[at] for at in sides(now, measurable)) >= BESIDE
+
+
+def next_commit(
+    now: Posterior, counts: Sequence[int], measurable: Sequence[int], previous: int | None = None,
+    seconds: Mapping[int, float] | None = None,
+) -> int:  # fmt: skip
     """The commit whose next measurement tells most; `counts`: measurements that each commit has.
 
     A measurement says whether a commit is slow, with the same noise wherever it is made, so it tells most where that is
-    most uncertain: where the probability of a change up to there is nearest to a half. The ends say whether there is a
-    change at all.
+    most uncertain: where p (1 - p) is largest, p the probability of a change up to there; by the second, where the
+    usual `seconds` of a commit are known. The ends say whether there is a change at all. When there is a likeliest
+    change, a commit at its side is not measured twice in a row (`previous`): the other side goes in between, so that
+    what the machine does meanwhile hits both.
     """
     ends = min((0, len(counts) - 1), key=lambda end: counts[end])
     if counts[ends] < LEAST_AT_ENDS or now.none > UNSURE:
         return ends
-    slow = np.cumsum(now.first)
-    away = np.abs(slow - slow[-1] / 2)
-    return min(sorted(measurable), key=lambda commit: (float(away[commit]), counts[commit]))
+    beside, (_, chance) = sides(now, measurable), now.likeliest(measurable)
+    if chance >= SURE:
+        return min(beside, key=lambda commit: (counts[commit], commit == previous))
+    slow, known = np.cumsum(now.first), seconds or {}
+    usual = sum(known.values()) / len(known) if known else 1.0
+    gain = slow * (slow[-1] - slow)
+    best = max(sorted(measurable), key=lambda at: (float(gain[at]) / known.get(at, usual), -counts[at]))
+    return sum(beside) - best if best in beside and best == previous and chance > LIKELY else best

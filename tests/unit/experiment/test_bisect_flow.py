@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 from ab_bench import STEP, FakeBench, Killed
@@ -49,6 +50,16 @@ class CommitBench(FakeBench):
         )  # fmt: skip
 
 
+class WaitingBench(CommitBench):
+    """Nearly all of the step is a wait for the map, so that every part grows by what the step does."""
+
+    def measure(self, path):
+        found = super().measure(path)
+        step = found.values[STEP][0]
+        parts = {"phase/data_wait": step - MS, "phase/compute": MS, "pipeline/decode": step - MS / 2}
+        return msgspec.structs.replace(found, values=found.values | {name: {0: ns} for name, ns in parts.items()})
+
+
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     found = GitRepository(tmp_path / "code")
@@ -58,10 +69,10 @@ def repository(tmp_path, monkeypatch):
     return found
 
 
-def commits(repository, slow=SLOW, broken=()):
+def commits(repository, slow=SLOW, broken=(), factor=1.08):
     return [
         repository.commit(
-            {"step.txt": "broken" if at in broken else str(40 * MS * (1.08 if at >= slow else 1.0))}, f"commit {at}"
+            {"step.txt": "broken" if at in broken else str(40 * MS * (factor if at >= slow else 1.0))}, f"commit {at}"
         )
         for at in range(MANY + 1)
     ]
@@ -81,6 +92,14 @@ def test_the_commit_is_named_with_its_subject_and_its_cause(repository):
     assert content["ratio"] == pytest.approx(1.08, abs=0.03)
     assert content["cause"]["name"] == "decode"
     assert repository.git("worktree", "list").count("\n") == 0
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_change_too_small_for_the_gate_to_explain_has_its_cause(repository, seed):
+    content = call(commits(repository, factor=1.045), WaitingBench(seed, spread=0.015))
+    assert content["verdict"] == "found"
+    assert content["cause"]["name"] == "decode"
+    assert min(content["compared"].values()) >= 5
 
 
 def test_the_first_and_the_last_commit_can_be_the_one(repository):

@@ -84,6 +84,27 @@ def test_what_cannot_be_told_says_what_it_cannot_exclude_and_what_would_help():
     assert "About 31 repetitions per side would decide it" in text
 
 
+def test_a_number_that_decides_only_one_of_two_metrics_is_not_promised():
+    open_ = three("inconclusive", reps_needed=None)
+    open_[1] |= {"verdict": "inconclusive", "reps_needed": 14}
+    text = " ".join(shown(comparison("inconclusive", metrics=open_, session=SESSION)))
+    assert "would decide it" not in text
+    assert "Run it again on a quieter machine" in text
+
+
+def test_what_cannot_be_told_says_what_these_runs_show_and_that_counts_are_equal():
+    counts = [metric(f"count/op{at}", "unchanged", family="deterministic") for at in range(3)]
+    plan = {"looks": [[20, 0.008]], "finds": {"repetitions": 20, "change": 0.17, "spread": 0.12}}
+    content = comparison("inconclusive", metrics=[*three("inconclusive"), *counts], session=SESSION | {"plan": plan})
+    text = " ".join(shown(content))
+    assert "varies by 12.0 % from run to run here: 20 runs per side find slow-downs of about 17 % or more." in text
+    assert "3 exact counts, such as how often each operator runs: the same on both sides." in text
+    assert len(shown(content)) <= 10
+    other = [*counts[:2], metric("count/op3", "regressed", family="deterministic")]
+    assert "exact count" not in " ".join(shown(comparison("inconclusive", metrics=[*three("inconclusive"), *other])))
+    assert "exact count" not in " ".join(shown(comparison("unchanged", metrics=[*three("unchanged"), *counts])))
+
+
 def test_who_edits_the_judge_is_not_told_that_nothing_has_to_wait():
     open_ = three("inconclusive", reps_needed=31, ci_high=1.09)
     lines = shown(comparison("inconclusive", metrics=open_, session=SESSION, trust=trust([edit("baseline")])))
