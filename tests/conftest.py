@@ -103,7 +103,7 @@ def browser():
         started.close()
 
 
-DRAWN = "[...document.querySelectorAll('.chart')].every((one) => one.dataset.drawn)"
+DRAWN = "() => [...document.querySelectorAll('.chart')].every((one) => one.dataset.drawn)"
 
 
 @pytest.fixture

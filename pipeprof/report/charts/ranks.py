@@ -57,7 +57,7 @@ def _drawn(rows: Sequence[dict[str, Any]], ranks: int) -> Any:
     shown = alt.param(name="shown", value=names[0], bind=alt.binding_select(options=names, name="time "))
     return (
         alt.Chart(inline(cells), width=WIDTH, height=max(12 * ranks, 60))
-        .mark_rect()
+        .mark_rect(aria=False)
         .transform_calculate(ms="datum[shown]")
         .encode(
             x=alt.X("first:Q", title="step", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1, format="d")),

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
+from pipeprof.report.charts.bands import bands
 from pipeprof.report.charts.chart import COLOURS, inline
 from pipeprof.report.charts.overtime import Panel, across
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_bytes, format_ns, format_ratio
@@ -33,16 +34,13 @@ def waits(rows: Sequence[Row]) -> Panel | None:
         return None
     longest = max(known, key=lambda row: (row["max_fetch_ns"], -row["first_step"]))
     said = f"the longest is {format_ns(longest['max_fetch_ns'])}, near step {longest['first_step']}"
-    points = [
-        {"from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "low": 0, "ms": _ms(row["max_fetch_ns"])}
+    bars = [
+        {"from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "low": 0, "high": _ms(row["max_fetch_ns"]), "of": "wait"}
         for row in known
     ]
     import altair as alt
 
-    drawn = (
-        alt.Chart(inline(points)).mark_rect(color=COLOURS[1], clip=True)
-        .encode(x=across("from"), x2="to:Q", y=alt.Y("low:Q", title="ms"), y2="ms:Q")
-    )  # fmt: skip
+    drawn = bands(bars, {"wait": COLOURS[1]}, alt.Y("low:Q", title="ms"))
     return Panel(drawn, said, ("of several waits the longest is drawn",) if _together(known) else ())
 
 
@@ -129,13 +127,7 @@ def cpu(rows: Sequence[Row]) -> Panel | None:
         return None
     import altair as alt
 
-    used = {bar["of"] for bar in bars}
-    known = [(name, colour) for name, colour in CONSUMERS.values() if name in used]
-    colours = alt.Scale(domain=[name for name, _ in known], range=[colour for _, colour in known])
-    drawn = alt.Chart(inline(bars)).mark_rect(clip=True).encode(
-        x=across("from"), x2="to:Q", y=alt.Y("low:Q", title="cores", scale=alt.Scale(zero=True)), y2="high:Q",
-        color=alt.Color("of:N", title=None, scale=colours),
-    )  # fmt: skip
+    drawn = bands(bars, dict(CONSUMERS.values()), alt.Y("low:Q", title="cores", scale=alt.Scale(zero=True)))
     first = [next(iter(own.values())) for own in by_slot.values()]
     most = [{"t": _s(row["start_ns"]), "cores": round(row["most_cores"], 4)} for row in first]
     highest = max(one["cores"] for one in most)

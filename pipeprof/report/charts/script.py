@@ -60,6 +60,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 """  # tables that are sorted and searched
 
+# The answer is painted first, then a chart at a time, so that the first can be used while the others are drawn.
 # Nothing is compiled from text (`ast`), nothing fetched (the loader refuses), and no style is added, so that the page's
 # policy need allow nothing but this script.
 _START = """
@@ -102,13 +103,25 @@ const reachable = (place) => {
     });
   });
 };
-for (const data of document.querySelectorAll("script[type='application/json']")) {
+const waiting = [...document.querySelectorAll("script[type='application/json']")];
+const drawNext = () => {
+  const data = waiting.shift();
   const place = document.getElementById(data.dataset.chart);
   const spec = JSON.parse(data.textContent);
   widen(spec, Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 180));
   if (place.clientWidth < 600) spec.config.legend.columns = 1;
-  vegaEmbed(place, spec, options).then(() => { unlabelled(place); reachable(place); place.dataset.drawn = "yes"; });
-}
+  return vegaEmbed(place, spec, options).then(() => {
+    unlabelled(place);
+    reachable(place);
+    place.dataset.drawn = "yes";
+  });
+};
+const later = window.requestIdleCallback || setTimeout;
+const drawAll = () => {
+  if (waiting.length) drawNext().finally(() => later(drawAll));
+};
+addEventListener("beforeprint", () => { while (waiting.length) drawNext(); });
+requestAnimationFrame(() => setTimeout(drawAll));
 """
 _MARGINS = {
     "chart-operators": 180,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.charts.bands import bands
 from pipeprof.report.charts.chart import COLOURS, inline
 from pipeprof.report.charts.overtime import Panel, across
 from pipeprof.units import NS_PER_MS, NS_PER_S, format_count, format_ns
@@ -88,7 +89,7 @@ def bars(rows: Sequence[Row], communication: Sequence[Row] = ()) -> Iterator[dic
             length = lengths.get(phase, 0.0) / NS_PER_MS
             if length > 0:
                 yield {
-                    "from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "phase": name,
+                    "from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "of": name,
                     "low": round(below, 4), "high": round(below + length, 4),
                 }  # fmt: skip
             below += max(length, 0.0)
@@ -122,16 +123,9 @@ def _drawn(rows: Sequence[Row], far: Sequence[Row], communication: Sequence[Row]
     import altair as alt
 
     stacks = list(bars(rows, communication))
-    used = {bar["phase"] for bar in stacks}
-    known = [(name, colour) for name, colour in (PHASES | COMMUNICATION).values() if name in used]
-    scale = alt.Scale(domain=[name for name, _ in known], range=[colour for _, colour in known])
     top = _top(rows)
-    stacked = alt.Chart(inline(stacks)).mark_rect(clip=True).encode(
-        x=across("from"), x2="to:Q",
-        y=alt.Y("low:Q", title="step, ms", scale=alt.Scale(domain=[0, top], nice=False, zero=True, clamp=True)),
-        y2="high:Q", color=alt.Color("phase:N", scale=scale, title=None),
-    )  # fmt: skip
-    layers = [stacked]
+    up = alt.Y("low:Q", title="step, ms", scale=alt.Scale(domain=[0, top], nice=False, zero=True, clamp=True))
+    layers = [bands(stacks, dict((PHASES | COMMUNICATION).values()), up)]
     marks = [("diamond", "#d7191c", far), ("triangle-down", "#1f78b4", [row for row in rows if row["warmup_steps"]])]
     for shape, colour, marked in marks:
         if marked:

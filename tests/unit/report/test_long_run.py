@@ -13,6 +13,8 @@ from pipeprof.record.run import load
 from pipeprof.report import charts, html
 from pipeprof.report.build import build
 from pipeprof.report.charts import samples, steps
+from pipeprof.report.charts.bands import edges
+from pipeprof.report.charts.facts import facts_of
 from pipeprof.report.sections.block import focus_of
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
@@ -45,6 +47,27 @@ def test_the_longest_step_is_marked_and_named(made):
     assert f"the mean of up to {STEPS // steps.POINTS} steps in a row" in chart.caption
     assert "a diamond is a step of more than 2 times the usual length" in chart.caption
     assert len(values(chart.spec["vconcat"][0])) <= 3 * steps.POINTS
+
+
+def test_very_many_bars_are_an_area_for_each_kind_with_the_same_heights(made):
+    _, content, drawn = made
+    stacked = drawn["chart-time"].spec["vconcat"][0]["layer"][0]
+    assert stacked["mark"]["type"] == "area"
+    points = values(stacked)
+    bars = list(steps.bars(facts_of(made[0], content).steps))
+    assert {(bar["from"], bar["low"], bar["high"], bar["of"]) for bar in bars} <= {
+        (point["t"], point["low"], point["high"], point["of"]) for point in points
+    }
+
+
+def test_an_area_has_no_height_where_its_kind_has_no_bar():
+    found = [
+        {"from": 0, "to": 1, "low": 0, "high": 2, "of": "a"}, {"from": 1, "to": 2, "low": 0, "high": 3, "of": "a"},
+        {"from": 5, "to": 6, "low": 1, "high": 4, "of": "a"}, {"from": 5, "to": 6, "low": 0, "high": 1, "of": "b"},
+    ]  # fmt: skip
+    assert [(point["of"], point["t"], point["high"] - point["low"]) for point in edges(found)] == [
+        ("a", 0, 2), ("a", 1, 3), ("a", 2, 0), ("a", 5, 3), ("a", 6, 0), ("b", 5, 1), ("b", 6, 0),
+    ]  # fmt: skip
 
 
 def test_the_peak_of_the_memory_is_drawn(made):

@@ -110,7 +110,7 @@ def test_communication_is_taken_out_of_the_phases_so_that_a_step_keeps_its_heigh
     row = {f"{phase}_ns": 0.0 for phase in steps.PHASES} | {"point": 0, "start_ns": 0, "end_ns": 10 * MB}
     row |= {"data_wait_ns": 1.0 * MB, "forward_backward_ns": 6.0 * MB, "tail_ns": 3.0 * MB}
     found = [{"point": 0, "overlapped_ns": 2.0 * MB, "exposed_ns": 5.0 * MB, "unknown_ns": 0.0}]
-    bars = {bar["phase"]: bar["high"] - bar["low"] for bar in steps.bars([row], found)}
+    bars = {bar["of"]: bar["high"] - bar["low"] for bar in steps.bars([row], found)}
     assert list(bars.values()) == [1, 2, 2, 5]  # waiting, behind the backward pass, both kinds of communication
     assert list(bars)[2:] == [name for name, _ in list(steps.COMMUNICATION.values())[:2]]
 

@@ -67,6 +67,20 @@ def test_types_of_operators_are_bars_and_parts_of_a_ring_that_are_read_out(norma
     assert all(text.endswith("%") for text in said)
 
 
+def test_charts_that_still_wait_for_their_turn_are_drawn_before_the_page_is_printed(normal, browser, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(html.of_run(normal, build(normal)), encoding="utf-8")
+    page = browser.new_page()
+    page.add_init_script("window.requestIdleCallback = () => {}")  # their turn never comes
+    page.goto(path.as_uri())
+    page.wait_for_selector(".chart[data-drawn]")
+    drawn, places = page.locator(".chart[data-drawn]"), page.locator(".chart").count()
+    assert drawn.count() == 1 < places
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_function("(all) => document.querySelectorAll('.chart[data-drawn] svg').length === all", arg=places)
+    page.close()
+
+
 def test_one_cell_for_each_step_of_each_rank(ranks, show):
     page = show(ranks)
     assert marks(page, "chart-ranks", "rect") == [20]
