@@ -17,8 +17,6 @@ def answer_of(content: dict[str, Any]) -> Answer:
     """Why the command failed, else why the training is slow, else why nothing can be said."""
     given = _chosen(content)
     run = content["run"]
-    if not ended.has_failed(run) and around.is_crowded(content["diagnosis"]) and given.action:
-        around.measure_again(given, run)
     given.short_command, given.short_purpose = command.without_command(given.next_command), given.next_purpose
     if not given.short_command:
         given.short_command, given.short_purpose = command.own(run, "report", "--full"), "shows everything"

@@ -32,20 +32,6 @@ def answer(content: dict[str, Any]) -> Answer:
     return _of_drift(content, late)
 
 
-def is_crowded(found: dict[str, Any]) -> bool:
-    """Whether other programs took the CPU, so that the answer may be theirs; advice to stop them says so already."""
-    crowded = any(doubt["code"] == "other_load" for doubt in found.get("doubt_facts", ()))
-    return crowded and found["kind"] != "host_saturated"
-
-
-def measure_again(given: Answer, run: dict[str, Any]) -> None:
-    """Put a quieter measurement before the change that was advised."""
-    action = given.action[:1].lower() + given.action[1:]
-    given.action = f"Measure again while no other program runs. If it says the same: {action}"
-    if command.is_repeatable(run):
-        given.propose(*command.on_a_quiet_machine(run))
-
-
 def _of_part(content: dict[str, Any], part: dict[str, Any]) -> Answer:
     share = part["loop_share"]
     given = Answer(run_account.sentence(part, percent(share)), confidence="high")

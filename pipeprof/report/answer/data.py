@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer import command, doubts, process
+from pipeprof.report.answer import command, doubts, process, quiet
 from pipeprof.report.answer.shape import (
     Answer,
     at_most,
@@ -53,6 +53,8 @@ def answer(content: dict[str, Any]) -> Answer:
             f"If {_label(found)} gets its rows from {process.label(feeder)}: make what that does cheaper, or give the "
             "training more cores."
         )
+    if found["kind"] != "host_saturated":  # whose advice begins with the other programs
+        quiet.measure_first(given, content["run"], found["doubt_facts"])
     return given
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer import command, doubts
+from pipeprof.report.answer import command, doubts, quiet
 from pipeprof.report.answer.shape import Answer, capital, measured, sentence, unopposed
 from pipeprof.report.words.data_wait import LEAST, of_the_time
 from pipeprof.units import percent
@@ -32,6 +32,8 @@ def answer(content: dict[str, Any]) -> Answer:
         given.propose(command.own(run, "ops"), "lists the operators")
     else:
         given.propose(command.own(run, "report", "--full"), "shows everything that was recorded")
+    if found["verdict"] == "consumer_bound":
+        quiet.measure_first(given, run, found["doubt_facts"])
     return given
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from pipeprof.report.answer import answer_of, around, command
+from pipeprof.report.answer import answer_of, command, quiet
 from pipeprof.report.answer.data import (
     _advise,
     _bounded,
@@ -55,10 +55,9 @@ def test_of_many_doubts_other_programs_come_first_and_the_last_are_counted():
 
 def test_where_other_programs_ran_the_first_thing_to_do_is_to_measure_without_them():
     given = Answer("Sentence.", action="Use a larger batch.")
-    assert around.is_crowded({"doubt_facts": [OTHERS], "kind": "cpu"})
-    assert not around.is_crowded({"doubt_facts": [OTHERS], "kind": "host_saturated"})
-    assert not around.is_crowded({"doubt_facts": [{"code": "varies"}], "kind": None})
-    around.measure_again(given, run())
+    quiet.measure_first(given, run(), [{"code": "varies"}])
+    assert given.action == "Use a larger batch."
+    quiet.measure_first(given, run(), [OTHERS])
     assert given.action == "Measure again while no other program runs. If it says the same: use a larger batch."
     assert given.next_command == "pipeprof collect -o r-quiet -- python train.py"
 
