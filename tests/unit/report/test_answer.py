@@ -358,8 +358,8 @@ def test_code_of_mindspores_own_sources_is_no_place_to_look_at():
 @pytest.mark.parametrize(
     ("source", "known", "ops", "words"),
     [
-        ("import:megengine", False, True, "such a profile has no steps"),
-        ("import:megengine", True, False, "let load_and_run write its operators, too"),
+        ("import:megengine", False, True, "Such a profile has no steps"),
+        ("import:megengine", True, False, "Let load_and_run write its operators too"),
         ("import:ascend", False, True, "Import the profiler's whole output folder"),
         ("collect", False, False, "Profile a command that trains"),
     ],
