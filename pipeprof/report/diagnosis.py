@@ -27,8 +27,8 @@ NOTHING_IMPORTED = (
     "level that records operators or step_trace_time"
 )
 OPERATORS_ALONE = (
-    "operators were imported, but not in which training step each ran: `pipeprof ops` shows what takes long; why the "
-    "steps are missing stands under what was not measured"
+    "operators were imported, but not in which step each ran: `pipeprof ops` shows what takes longest, and "
+    "`--section not-measured` why the steps are missing"
 )
 DIVIDED = "step/split"
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import shell_word
 from pipeprof.query.engine import Engine
+from pipeprof.report.words import loop
 from pipeprof.report.words.data_wait import LEAST, worded
 from pipeprof.units import format_count, format_ns, format_ratio
 
@@ -50,12 +51,17 @@ def _measured(run: Run) -> str:
     training = [row for row in summary if row["kind"] in ("train", "warmup")]
     if not training:
         return _without_steps(run, divided)
-    steps = sum(row["steps"] for row in training)
+    steady = [row for row in training if row["kind"] == "train"]
+    warmup = sum(row["steps"] for row in training if row["kind"] == "warmup")
+    steps = sum(row["steps"] for row in steady or training)
     ranks = {(row["rep"], row["rank"]) for row in training}
-    text = format_count(steps, "training step")
+    inference = loop.only_inference(rank.step_evidence for rep in run.manifest.reps for rank in rep.ranks)
+    text = loop.counted(steps, inference=inference)
+    if warmup:
+        text += f" after {warmup} of warm-up" if steady else ", all of them warm-up"
     if len(ranks) > 1:
         text += f" in {len(ranks)} processes"
-    text += f", median step {format_ns(median_step_ns(training))}"
+    text += f", median {'iteration' if inference else 'step'} {format_ns(median_step_ns(training))}"
     shares = [row["data_wait_share"] for row in waits if row["kind"] == "train" and row["data_wait_share"] is not None]
     if not shares:
         return text
@@ -74,4 +80,6 @@ def _without_steps(run: Run, divided: list[dict[str, Any]]) -> str:
         return f"{format_count(steps, 'step')} of {ranks}, only as the profiler divides them"
     tables = run.manifest.tables
     found = tables.get("op") or tables.get("op_total")
-    return "no training step was seen" + (f", but {found} rows of operators" if found else "")
+    if not found:
+        return "no training step was seen"
+    return f"operators were found ({format_count(found, 'row')}), but no steps"

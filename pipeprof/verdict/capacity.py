@@ -102,8 +102,12 @@ class Loop:
     @property
     def is_contended(self) -> bool:
         """Whether the loop's own speed depends on what its pipeline does."""
-        crowded = self.free_cores is not None and self.free_cores < CROWDED_IDLE * self.room
-        return crowded or (self.gil_share or 0.0) >= LOCK_HELD
+        return self.is_crowded or (self.gil_share or 0.0) >= LOCK_HELD
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so little of the cores was idle that its threads and its pipeline's may take them from each other."""
+        return self.free_cores is not None and self.free_cores < CROWDED_IDLE * self.room
 
     @property
     def has_no_core(self) -> bool:

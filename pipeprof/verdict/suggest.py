@@ -74,15 +74,21 @@ def suggestions(row: Row, kind: str | None, loop: Loop) -> list[Suggestion]:
     elif row["is_python"]:
         found.append(_of("cheaper_waits" if kind == "wait" else "cheaper_rows", row, place=row["code"]))
     else:
-        found.append(
-            _of("faster_reading", row, parameter="num_parallel_workers", old=row["workers"], place=row["site"])
-        )
+        found.append(_reading(row, kind, loop))
     if not found:
         computes = _of("cheaper_rows" if row["is_python"] else "cheaper_operations", row, place=row["code"])
         found.append(_of("cheaper_waits", row, place=row["code"]) if kind == "wait" else computes)
     found.sort(key=lambda item: -(item.gain or 0.0))
     bound = _bound(row, loop)
     return found if bound is None else [*found, bound]
+
+
+def _reading(row: Row, kind: str | None, loop: Loop) -> Suggestion:
+    """Of a reader of files: more workers, unless it computes and no core is free for them."""
+    facts = {"kind": kind, "crowded": loop.is_crowded}
+    if kind == "cpu" and loop.is_crowded:
+        return _of("faster_reading", row, facts, place=row["site"])
+    return _of("faster_reading", row, facts, parameter="num_parallel_workers", old=row["workers"], place=row["site"])
 
 
 def _of(code: str, row: Row, facts: Mapping[str, Any] | None = None, **more: Any) -> Suggestion:

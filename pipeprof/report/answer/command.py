@@ -39,6 +39,11 @@ def after_change(run: dict[str, Any], *words: str) -> tuple[str, str]:
     return command, "once it is changed: records it, for `pipeprof compare`"
 
 
+def on_a_quiet_machine(run: dict[str, Any]) -> tuple[str, str]:
+    """The same command again, into a run of its own; with what it does."""
+    return again(run, ["collect", "-o", new_run(run, "-quiet")]), "records it again, when nothing else runs"
+
+
 def path_from_there(run: dict[str, Any], suffix: str = "") -> str:
     """The run's path, with something behind it, as it must be written in the folder of `again`; or its URL."""
     path: str = run["path"] + suffix

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer import command, doubts, process
+from pipeprof.report.answer import command, doubts, process, quiet
 from pipeprof.report.answer.shape import (
     Answer,
     at_most,
@@ -53,6 +53,8 @@ def answer(content: dict[str, Any]) -> Answer:
             f"If {_label(found)} gets its rows from {process.label(feeder)}: make what that does cheaper, or give the "
             "training more cores."
         )
+    if found["kind"] != "host_saturated":  # whose advice begins with the other programs
+        quiet.measure_first(given, content["run"], found["doubt_facts"])
     return given
 
 
@@ -213,8 +215,7 @@ def _propose(given: Answer, content: dict[str, Any], verify: str | None) -> None
     if verify:
         given.propose(verify, "tries this change, without editing the script")
     elif command.is_repeatable(run) and found["kind"] == "host_saturated":
-        words = ["collect", "-o", command.new_run(run, "-quiet")]
-        given.propose(command.again(run, words), "records it again, when nothing else runs")
+        given.propose(*command.on_a_quiet_machine(run))
     elif command.is_repeatable(run):
         given.propose(command.again(run, ["headspace"]), "measures how fast it is without its data pipeline")
     else:
@@ -245,9 +246,9 @@ def _bounded(found: dict[str, Any], most: float) -> str:
 
 
 def _by_not_waiting(found: dict[str, Any], most: float) -> str | None:
-    """What the end of all waiting brings, where a bound is more than that explains."""
+    """What the end of all waiting brings, where that is worth a word and a bound is more than it explains."""
     waiting = found["data_wait_share"]
-    if waiting is None or waiting >= 1 or most <= MUCH_MORE / (1 - waiting):
+    if waiting is None or waiting >= 1 or most <= MUCH_MORE / (1 - waiting) or 1 / (1 - waiting) < LITTLE:
         return None
     return f"about {faster(1 / (1 - waiting))} by not waiting"
 
@@ -259,10 +260,24 @@ def _then(content: dict[str, Any], then: int | str | None) -> str:
     return f"{limit_label(content, then)} {still}limits"
 
 
+def _doubts(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Doubts that the training limits, which name the operator of this answer, are doubts of the operator instead."""
+    shown = []
+    for doubt in found["doubt_facts"]:
+        if found["op_id"] is None or (doubt.get("op") or {}).get("op_id") != found["op_id"]:
+            shown.append(doubt)
+        elif doubt["code"] == "close":
+            own, other = doubt["utilisation"], doubt.get("named_utilisation")
+            shown.append({**doubt, "op": {"op_id": -1}, "utilisation": other, "named_utilisation": own})
+        elif doubt["code"] != "queues_elsewhere":
+            shown.append(doubt)
+    return shown
+
+
 def _reason(content: dict[str, Any]) -> str:
     found = content["diagnosis"]
     if found["doubt_facts"]:
-        return doubts.reason(found["doubt_facts"])
+        return doubts.reason(_doubts(found))
     facts = found["facts"] or {}
     if facts.get("utilisation") is not None:
         who = _label(found)

@@ -20,6 +20,7 @@ MERGED = {
     "none_busy": {"not_busy"},
     "few_batches": {"few_steps"},
 }  # said already by one of these
+MOST = 3  # doubts in a sentence; the section "diagnosis" has all
 
 
 def clauses(doubts: Sequence[Doubt]) -> list[str]:
@@ -28,10 +29,19 @@ def clauses(doubts: Sequence[Doubt]) -> list[str]:
 
 
 def reason(doubts: Sequence[Doubt]) -> str:
-    """The doubts as one clause, without those that repeat another; empty without doubts."""
+    """The doubts as one clause, without those that repeat another; empty without doubts.
+
+    Other programs come first, for they spoil all numbers.
+    """
     codes = {doubt["code"] for doubt in doubts}
     kept = [doubt for doubt in doubts if not MERGED.get(doubt["code"], set()) & codes]
-    return joined(list(dict.fromkeys(clauses(kept))))
+    kept.sort(key=lambda doubt: doubt["code"] != "other_load")
+    said = list(dict.fromkeys(clauses(kept)))
+    if len(said) > MOST:
+        said[MOST - 1 :] = [f"{format_count(len(said) - MOST + 1, 'more doubt')} (--section diagnosis)"]
+    if len(said) < 2 or not any("," in clause for clause in said):
+        return joined(said)
+    return "; ".join([*said[:-1], f"and {said[-1]}"])
 
 
 def _not_busy(doubt: Doubt) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer import command, doubts
+from pipeprof.report.answer import command, doubts, quiet
 from pipeprof.report.answer.shape import Answer
 from pipeprof.units import format_ns, percent
 
@@ -49,6 +49,7 @@ def answer(content: dict[str, Any]) -> Answer:
         f"it was sampled for {format_ns(found['sampled_ns'])} of steady training"
     )
     given.propose(*command.after_change(run, "report", "--section", "cpu"))
+    quiet.measure_first(given, run, found["doubts"])
     return given
 
 

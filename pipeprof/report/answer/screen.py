@@ -41,8 +41,10 @@ def _confidence(answer: Answer) -> str:
 def lines(answer: Answer, state: str, more: str) -> list[str]:
     """`state`: how the run ended and what it holds; `more`: what else the report can show."""
     tail = _wrap(state) + _wrap(more)
-    nexts = [(answer.next_command, answer.next_purpose), (answer.short_command, answer.short_purpose)]
-    screens = (_screen(answer, tail, room, _next(*following)) for room in ROOM for following in nexts)
+    given = _next(answer.next_command, answer.next_purpose)
+    short = _next(answer.short_command, answer.short_purpose)
+    tries = [*((room, given) for room in ROOM[:2]), *((room, shown) for room in ROOM for shown in (given, short))]
+    screens = (_screen(answer, tail, room, following) for room, following in tries)
     return next((shown for shown in screens if height(shown) <= MOST_LINES), [answer.sentence, *tail])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pipeprof.report.words import loop
 from pipeprof.units import format_ns
 
 KINDS = {
@@ -111,22 +112,22 @@ def measured(content: dict[str, Any], rep: int | None = None) -> str:
     if not rows:
         return ""
     places = len({(row["rep"], row["rank"]) for row in rows})
-    several = f" in {places} processes, slowest median" if places > 1 else ", median"
+    what = "processes" if len({row["rank"] for row in rows}) > 1 else "repetitions"
+    several = f" in {places} {what}, slowest median" if places > 1 else ", median"
     slowest = max(rows, key=lambda row: row["median_ns"])
     hidden = slowest["mean_ns"] is not None and slowest["mean_ns"] > MUCH_LONGER * slowest["median_ns"]
     mean = f", mean {format_ns(slowest['mean_ns'])}" if hidden else ""
-    return f"{_counted(rows)}{several} {format_ns(slowest['median_ns'])}{mean}"
+    return f"{_counted(content, rows)}{several} {format_ns(slowest['median_ns'])}{mean}"
 
 
 def unopposed(content: dict[str, Any]) -> str:
     """The reason of a confidence without a doubt: `nothing measured in 64 training steps contradicts it`."""
     rows = [row for row in content["steps"]["summary"] if row["kind"] == "train"]
-    return f"nothing measured in {_counted(rows)} contradicts it" if rows else ""
+    return f"nothing measured in {_counted(content, rows)} contradicts it" if rows else ""
 
 
-def _counted(rows: list[dict[str, Any]]) -> str:
-    steps = sum(row["steps"] for row in rows)
-    return "1 training step" if steps == 1 else f"{steps} training steps"
+def _counted(content: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    return loop.counted(sum(row["steps"] for row in rows), inference=loop.is_inference(content.get("run", {})))
 
 
 def has_several_ranks(content: dict[str, Any]) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeprof.report.answer import command, doubts
+from pipeprof.report.answer import command, doubts, quiet
 from pipeprof.report.answer.shape import Answer, capital, measured, sentence, unopposed
+from pipeprof.report.words import loop
 from pipeprof.report.words.data_wait import LEAST, of_the_time
 from pipeprof.units import percent
 
@@ -32,6 +33,8 @@ def answer(content: dict[str, Any]) -> Answer:
         given.propose(command.own(run, "ops"), "lists the operators")
     else:
         given.propose(command.own(run, "report", "--full"), "shows everything that was recorded")
+    if found["verdict"] == "consumer_bound":
+        quiet.measure_first(given, run, found["doubt_facts"])
     return given
 
 
@@ -61,8 +64,11 @@ def _nothing(given: Answer, content: dict[str, Any]) -> None:
     warmup = sum(row["steps"] for row in content["steps"]["summary"] if row["kind"] == "warmup")
     ops = content["ops"] or content["op_totals"]
     if known:
-        given.sentence = f"Not measured: what limits the training. {capital(known)}."
+        inference = loop.is_inference(content["run"])
+        given.sentence = f"Not measured: what limits the {'inference' if inference else 'training'}. {capital(known)}."
         given.cause = "Neither its dataset nor its operators were recorded."
+        if inference:
+            given.cause = "A log of load_and_run has the times of iterations alone, and not what took them."
         wait = next((item["value"] for item in content["diagnosis"]["evidence"]
                      if item["source"] == "step/phase_summary"), 0.0)  # fmt: skip
         if wait >= HIGH_WAIT:
@@ -78,16 +84,17 @@ def _nothing(given: Answer, content: dict[str, Any]) -> None:
         said = [warning["message"] for warning in content["run"]["warnings"] if warning["code"] == "nothing_seen"]
         given.cause = sentence(said[0]) if said else ""
     if not known and ops:
-        given.cause = f"The profile holds operators, but not in which step each ran. {_largest(ops)}"
+        given.sentence = "Not measured: what limits a step. The profile has operators, but no steps."
+        given.cause = _largest(ops)
     given.action = _missing(content["run"]["source"], known=bool(known), ops=bool(ops))
 
 
 def _missing(source: str, *, known: bool, ops: bool) -> str:
     """What to record: of what a source holds where that is all it can hold."""
     if source == "import:megengine" and ops:
-        return "See which operators take long; such a profile has no steps, MegEngine's Profiler records them."
+        return "See which operators take longest. Such a profile has no steps; MegEngine's Profiler records them."
     if source == "import:megengine" and known:
-        return "A log has the times of steps alone: let load_and_run write its operators, too (`--profile FILE`)."
+        return "Let load_and_run write its operators too (`--profile FILE`), and import that file."
     if source.startswith("import:"):
         return "Import the profiler's whole output folder, or profile with a level that records operators and steps."
     return "Profile a command that trains a MindSpore network for at least 20 steps."
@@ -96,4 +103,5 @@ def _missing(source: str, *, known: bool, ops: bool) -> str:
 def _largest(ops: list[dict[str, Any]]) -> str:
     best = max(ops, key=lambda row: row["share"] or 0.0)
     name = best.get("type") or best.get("name")
-    return f"The largest type: `{name}`, {percent(best['share'])} of their time." if name and best["share"] else ""
+    share = percent(best["share"] or 0.0)
+    return f"Of the operators `{name}` takes most time: {share} of all." if name and best["share"] else ""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FAMILIES = {
     "primary": "Primary metrics",
-    "informing": "Metrics that inform",
+    "informing": "For information, not part of the verdict",
     "deterministic": "Counts and sizes",
     "secondary": "Secondary metrics",
 }

@@ -48,7 +48,7 @@ def _print(content: Content, console: Console) -> None:
         print_block(console, _metrics(primary), styles=STYLES)
     informing = [metric for metric in content["metrics"] if metric["family"] == "informing"]
     if informing:
-        _titled(console, "They inform, and do not decide", _metrics(informing), styles=STYLES)
+        _titled(console, "For information, not part of the verdict", _metrics(informing), styles=STYLES)
     if content["fingerprint"]["differences"]:
         _differences(content["fingerprint"]["differences"], console)
     if content["explanation"]:

@@ -98,7 +98,8 @@ def first_lines(content: dict[str, Any]) -> list[str]:
 def _state(content: dict[str, Any]) -> str:
     """What the lines above rest on, and what was out of order."""
     run = content["run"]
-    said = f"{run['path']}: {measured(content) or 'no training step in its steady state'}"
+    none = "only warm-up steps" if content["steps"]["summary"] else "no timed steps"
+    said = f"{run['path']}: {measured(content) or none}"
     if run["state"] != "complete" and not has_failed(run):
         said += f"; {run['state']}" + (f": {run['reason']}" if run["reason"] else "")
     warnings = len({warning["message"] for warning in run["warnings"]})

@@ -15,7 +15,7 @@ from pipeprof.report.sections.block import (
     timed_steps,
     times,
 )
-from pipeprof.report.words import drift
+from pipeprof.report.words import drift, loop
 from pipeprof.report.words.data_wait import LEAST
 from pipeprof.report.words.passes import repeated
 from pipeprof.units import format_count, format_ns, format_ratio
@@ -43,8 +43,14 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     steps = content["steps"]
     section = Section("Steps")
     _chosen(section, steps["chosen"], focus)
+    inference = loop.is_inference(content["run"])
     rows = [
-        [row["kind"], timed_steps(row), *times(row), format_ns(row["stddev_ns"])]
+        [
+            loop.KINDS.get(row["kind"], row["kind"]) if inference else row["kind"],
+            timed_steps(row),
+            *times(row),
+            format_ns(row["stddev_ns"]),
+        ]
         for row in rows_at(steps["summary"], focus)
     ]
     if rows:
@@ -57,7 +63,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
         [PHASES[row["phase"]], str(row["steps"]), *times(row), format_ratio(row["share"])]
         for row in sorted(rows_at(steps["phases"], focus), key=lambda row: list(PHASES).index(row["phase"]))
     ]
-    if phases and not parted:
+    if phases and not parted and not inference:
         section.blocks.append(
             Block(
                 ("phase of a training step", "steps", "mean", "median", "p90", "max", "share"),
@@ -86,7 +92,7 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
     stages = {row["stage"]: row for row in rows_at(steps["stages"], focus)}
     listed = [
         [text, str(stages[name]["count"]), format_ns(stages[name]["dur_ns"])]
-        for name, text in STAGES.items()
+        for name, text in (STAGES | loop.STAGES if inference else STAGES).items()
         if name in stages and not (name == "first_step" and content["run"]["source"].startswith("import:"))
     ]
     if listed:

@@ -44,10 +44,10 @@ def headline(verdict: Verdict, entries: Sequence[Entry]) -> str:
 
 
 def _beside(verdict: Verdict) -> str:
-    """What is worse without deciding."""
+    """What is worse and not part of the verdict."""
     worse = [one for one in verdict.metrics if one.family == "informing" and one.verdict == "regressed"]
     names = " and ".join(METRICS.get(one.name, one.name) for one in worse)
-    return f"{names} regressed, but decide{'' if len(worse) > 1 else 's'} nothing" if worse else ""
+    return f"{names} regressed (for information, not part of the verdict)" if worse else ""
 
 
 def _moved(one: MetricVerdict, ratio: float) -> str:
@@ -58,7 +58,19 @@ def _moved(one: MetricVerdict, ratio: float) -> str:
 
 
 def _because(one: MetricVerdict, entries: Sequence[Entry]) -> str:
-    return because(stated_cause(one, entries))
+    found = stated_cause(one, entries)
+    return because(found and (_replacement(found, entries) or found))
+
+
+def _replacement(found: Entry, entries: Sequence[Entry]) -> Entry | None:
+    """The stage or operator that came in the place of the only one that went, where the cause is either of both."""
+    noun = found["name"].startswith("stage ")
+    alike = [one for one in entries if one["kind"] == "structure" and one["name"].startswith("stage ") == noun]
+    came = [one for one in alike if one["change"] == "appeared"]
+    went = [one for one in alike if one["change"] == "vanished"]
+    if found not in came + went or (len(came), len(went)) != (1, 1):
+        return None
+    return {**came[0], "change": "replaced", "replaced": went[0]["shown"]}
 
 
 def because(found: Mapping[str, Any] | None) -> str:
@@ -104,6 +116,7 @@ def _text(entry: Mapping[str, Any]) -> str:
         came = {
             "appeared": f"appeared ({entry['new']})", "vanished": f"vanished (was {entry['base']})",
             "changed": f"changed from {entry['base']} to {entry['new']}",
+            "replaced": f"took the place of `{entry.get('replaced')}`",
         }  # fmt: skip
         return f"{_structure(entry)} {came[entry['change']]}"
     change, ratio = entry["change"], entry["ratio"]

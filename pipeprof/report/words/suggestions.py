@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LOCKED = "it computes in Python, and threads take turns with the interpreter's lock (GIL)"
 COPIED = "rows are large: each one is copied to the process and back"
+LIGHTER = "fewer columns, smaller files, or a format that needs less decoding"
 SHORT = ("workers", "to_processes", "whole_batches")  # whose action is clear without its reason
 SLEEPS = "with several workers a source sleeps 100 ms whenever its next row is not ready"
 BOUND_BASIS = "throughput that the other stages allow / throughput now"
@@ -127,15 +128,22 @@ def _cheaper_reading(facts: Facts) -> tuple[str, str]:
     return action, "read in blocks, or store the data as MindRecord"
 
 
+def _reading(facts: Facts) -> tuple[str, str]:
+    """Of a reader of files: storage is to blame only where it waits, and workers need free cores."""
+    more = f"raise num_parallel_workers of {op_label(facts['op'])} (now {facts['workers']})"
+    if facts.get("kind") != "cpu":
+        return f"read fewer, larger files (MindRecord), use faster storage, or {more}", ""
+    if facts.get("crowded"):
+        return f"make the rows of {op_label(facts['op'])} cheaper", f"{LIGHTER}; it computes, and no core is idle"
+    return f"{more}, or make its rows cheaper", LIGHTER
+
+
 WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
     "stop_other_programs": _on_op("stop the other programs that keep the CPU busy, or measure on a quiet machine"),
     "smaller_shuffle": _on_op(
         "use a smaller shuffle buffer (buffer_size)", "the whole buffer is filled before the first batch"
     ),
-    "faster_reading": _on_op(
-        "read fewer, larger files (MindRecord), use faster storage, or raise num_parallel_workers of {op} (now "
-        "{workers})"
-    ),
+    "faster_reading": _reading,
     "cheaper_waits": _on_op(
         "make the rows of {op} cheaper", "keep what it waits for in memory, or wait for several rows at once"
     ),

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from pipeprof.report.answer import answer_of, command
+from pipeprof.report.answer import answer_of, command, quiet
 from pipeprof.report.answer.data import (
     _advise,
     _bounded,
@@ -39,6 +39,34 @@ def test_doubts_are_one_sentence_with_names_and_numbers():
     ]
     assert reason(doubts) == "`augment` was busy 79 % of the time and `Source` is nearly as slow (busy 74 %)"
     assert len(clauses(doubts)) == 4
+
+
+OTHERS = {"code": "other_load", "other_cores": 1.7, "cores": 2.0}
+
+
+def test_of_many_doubts_other_programs_come_first_and_the_last_are_counted():
+    doubts = [{"code": code} for code in ("no_queues", "no_pipeline", "varies")] + [OTHERS]
+    assert reason(doubts) == (
+        "other programs used 1.7 of 2 cores, and hardly any was idle; the queues between the operators were not "
+        "sampled; and 2 more doubts (--section diagnosis)"
+    )
+    assert len(clauses(doubts)) == 4
+
+
+def test_where_other_programs_ran_the_first_thing_to_do_is_to_measure_without_them():
+    given = Answer("Sentence.", action="Use a larger batch.")
+    quiet.measure_first(given, run(), [{"code": "varies"}])
+    assert given.action == "Use a larger batch."
+    quiet.measure_first(given, run(), [OTHERS])
+    assert given.action == "Measure again while no other program runs. If it says the same: use a larger batch."
+    assert given.next_command == "pipeprof collect -o r-quiet -- python train.py"
+
+
+def test_a_balanced_answer_does_not_doubt_its_operator_by_itself():
+    close = {"code": "close", "op": SOURCE, "utilisation": 0.87, "named_utilisation": 0.95}
+    found = {"op_id": 3, "doubt_facts": [close, {"code": "queues_elsewhere", "op": SOURCE}], "facts": {}}
+    assert _reason({"diagnosis": found}) == "the training itself was even busier (95 %)"
+    assert "`Source`" in _reason({"diagnosis": found | {"op_id": 2}})
 
 
 @pytest.mark.parametrize(("named", "words"), [(0.62, "was even busier (74 %)"), (0.9, "is nearly as slow (busy 74 %)")])
@@ -330,8 +358,8 @@ def test_code_of_mindspores_own_sources_is_no_place_to_look_at():
 @pytest.mark.parametrize(
     ("source", "known", "ops", "words"),
     [
-        ("import:megengine", False, True, "such a profile has no steps"),
-        ("import:megengine", True, False, "let load_and_run write its operators, too"),
+        ("import:megengine", False, True, "Such a profile has no steps"),
+        ("import:megengine", True, False, "Let load_and_run write its operators too"),
         ("import:ascend", False, True, "Import the profiler's whole output folder"),
         ("collect", False, False, "Profile a command that trains"),
     ],

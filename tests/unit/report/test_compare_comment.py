@@ -144,7 +144,7 @@ def test_everything_else_is_folded_below():
     below = text[text.index(FOLD) :]
     assert "### Why" in below
     assert "### Notes" in below
-    assert "Metrics that inform" in below
+    assert "For information, not part of the verdict" in below
 
 
 def test_names_stay_names_before_the_fold():

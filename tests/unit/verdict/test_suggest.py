@@ -167,6 +167,17 @@ def test_a_filter_in_python_is_no_reader_of_files(python, kind, code):
     assert advise(stage(op_type="FilterOp", kind=kind, is_python=python))[0].code == code
 
 
+@pytest.mark.parametrize(
+    ("kind", "idle", "workers", "storage"),
+    [("cpu", 0.02, False, False), ("cpu", 0.5, True, False), ("wait", 0.02, True, True)],
+)
+def test_a_reader_that_computes_is_not_told_of_storage_and_needs_free_cores_for_workers(kind, idle, workers, storage):
+    found = advise(stage(op_type="MindRecordOp", kind=kind, is_python=False, idle_share=idle))[0]
+    action = worded(found.as_dict())["action"]
+    assert ("num_parallel_workers" in action, bool(found.parameter)) == (workers, workers)
+    assert ("storage" in action) is storage
+
+
 def test_a_loop_that_does_not_wait_can_give_workers_back_where_cpu_is_short():
     row = stage(workers=8, rate=80.0, idle_share=0.02)
     (found,) = for_consumer([row], loop_of([row], 8.0))
