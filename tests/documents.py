@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from comparisons import comparison
+
 from pipeprof.experiment.tune.result import EXIT
 from pipeprof.report import bisect_text, qualify_text, runs, speedup_text, status, tune_text, verify
+from pipeprof.report.compare import terminal as compare_terminal
 from pipeprof.report.words import waiting
 
 WHAT = [{"op": "MapOp 1", "op_id": 1, "name": "rotate", "place": "train.py:9", "change": {"workers": [1, 2]}}]
@@ -113,6 +116,7 @@ DOCUMENTS = {
         ["patch.diff", "settings.json"], "tuned",
     ),
     "tune --goal memory": lambda: tune_text.document(tuned("nothing_to_gain", None, [trial("no_gain", saved=1.6)], goal="memory")),
+    "compare": lambda: compare_terminal.document(comparison()),
     "qualify": lambda: qualify_text.document(QUALIFIED),
     "bisect": lambda: bisect_text.document(BISECTED),
 }  # fmt: skip

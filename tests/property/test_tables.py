@@ -135,7 +135,7 @@ def test_each_cell_of_a_verb_is_whole(folder, blocks, monkeypatch, words):
     metric(f"step_time_of_variant_{n}", base=1.5e9 * n, new=3.25e9 * n, p_value=1e-12) for n in range(1, 9)
 ])])  # fmt: skip
 def test_each_cell_of_a_comparison_is_whole(blocks, content, width):
-    screen.plain_text(lambda console: compare_terminal._print(content, console), width)
+    screen.plain_text(lambda console: draw_document(console, compare_terminal.document(content)), width)
     assert blocks
     for block, drawn, _ in blocks:
         check(block, drawn, width)
