@@ -7,6 +7,8 @@ from comparisons import comparison
 from pipeprof.experiment.tune.result import EXIT
 from pipeprof.report import bisect_text, qualify_text, runs, speedup_text, status, tune_text, verify
 from pipeprof.report.compare import terminal as compare_terminal
+from pipeprof.report.ops import sections as ops_sections
+from pipeprof.report.ops.content import Content, Part
 from pipeprof.report.words import waiting
 
 WHAT = [{"op": "MapOp 1", "op_id": 1, "name": "rotate", "place": "train.py:9", "change": {"workers": [1, 2]}}]
@@ -104,7 +106,28 @@ VERIFIED = {
     "run": {"path": "run", "run_id": "x", "made_by": "1.0"}, "verdict": "damaged", "exit_code": 3, "files": 7, "bytes": 12345,
     "changes": [{"file": "step/rep=0/rank=0/part-00000.parquet", "code": "size", "found": "7 bytes", "expected": "9 bytes"}],
 }  # fmt: skip
+_OPERATOR = {
+    "rep": 0, "rank": 0, "position": 1, "name": "conv(b)[4]", "type": "ConvolutionForward", "opr_id": "4", "op_id": 4, "count": 2,
+    "self_ns": 6000.0, "share": 6 / 13, "cumulative_ns": 6000.0, "cumulative_share": 6 / 13, "computation": 9000.0,
+    "computation_count": 1, "flops": 1.5e9, "memory": 4096.0, "bandwidth": 6.8e8, "in_shapes": "[[1,3],[8,3,224,224]]",
+    "in_strides": None, "out_shapes": "[[1,3]]",
+}  # fmt: skip
+_GROUP = {
+    "rep": 0, "rank": 0, "name": "Default/network-WithLossCell/_backbone-SequentialCell/0-Dense/MatMul-op0", "phase": "forward",
+    "in_shapes": "[[4,8],[16,8]]", "count": 15, "self_ns": 144_000.0, "share": 0.613, "total_ns": 144_000.0, "total_share": 0.613,
+    "mean_ns": 9590.0, "max_ns": 51_600.0, "cumulative_share": 0.613, "memory_bytes": 4096.0, "computation": 9000.0,
+    "computation_count": 15,
+}  # fmt: skip
+SINGLE = Content(
+    "single", [Part("device", [_OPERATOR, _OPERATOR | {"position": 2, "name": "a", "in_shapes": None}], 5)],
+    summary={"total device time": 13_000.0}, busy=["the device runs an operator in 40 % of the time"], total={"count": 5},
+)  # fmt: skip
+GROUPS = Content(
+    "groups", [Part("device", [_GROUP, _GROUP | {"name": "ReLU"}], 2)], total={"count": 2}, footer={"Self CPU time total": 7.0}
+)  # fmt: skip
 DOCUMENTS = {
+    "ops single": lambda: ops_sections.document(SINGLE, "profile.json", ""),
+    "ops groups": lambda: ops_sections.document(GROUPS, "run", ""),
     "runs": lambda: runs.document(runs.content_of("folder", RUNS)),
     "status": lambda: status.document(STATUS, stacks=True),
     "verify": lambda: verify.document(VERIFIED),
