@@ -104,7 +104,7 @@ _COMMAND = re.compile(r"::(error|warning|notice) title=[^:,\r\n]*::[^\r\n]*")
 _OF_PAGES = frozenset(("html", "head", "meta", "title", "style", "body", "main", "nav", "h1", "h2", "p", "strong", "table", "thead",
     "tbody", "tr", "th", "td", "ul", "li", "code", "pre", "span", "small", "br", "figure", "figcaption", "svg", "rect",
     "line", "circle", "polyline", "div", "caption", "h3"))  # fmt: skip
-_OF_MARKDOWN = re.compile(r"</?(?:details|summary)>|<!-- pipeprof-gate:[\w.-]* -->")
+_OF_MARKDOWN = re.compile(r"</?(?:details|summary)>|<br>|<!-- pipeprof-gate:[\w.-]* -->")
 
 
 def check_log(text):
@@ -169,7 +169,13 @@ def check_markdown(text):
             assert not re.sub(r"\s", "", _OF_MARKDOWN.sub("", token.content)) or token.content.startswith(
                 "<details>"
             ), token.content
-            assert set(re.findall(r"</?\w+", token.content)) <= {"<details", "</details", "<summary", "</summary"}
+            assert set(re.findall(r"</?\w+", token.content)) <= {
+                "<details",
+                "</details",
+                "<summary",
+                "</summary",
+                "<br",
+            }
         if token.type == "text":
             found = re.search(r"@\w|#\d|\bGH-\d|://\w|\bwww\.\w", token.content, re.IGNORECASE)
             assert found is None or "//" in found[0] or "www" in found[0], token.content

@@ -78,18 +78,17 @@ def answer(content: dict[str, Any], form: str, output: Path | None = None) -> No
 
 def show(content: dict[str, Any], form: str, output: Path | None = None) -> None:
     """Print a comparison in one of the formats, or write it to a file."""
-    from pipeprof.report import json_text
+    from pipeprof.report import document
     from pipeprof.report.compare import html as compare_html
     from pipeprof.report.compare import junit as compare_junit
     from pipeprof.report.compare import markdown as compare_markdown
     from pipeprof.report.compare import terminal as compare_terminal
     from pipeprof.report.output import write_text
 
-    if form == "terminal" and output is None:
-        compare_terminal.show(content)
-        return
     texts: dict[str, Callable[[Any], str]] = {
-        "terminal": compare_terminal.text, "json": json_text.text, "markdown": compare_markdown.text,
-        "junit": compare_junit.text, "html": compare_html.text,
+        "markdown": compare_markdown.text, "junit": compare_junit.text, "html": compare_html.text,
     }  # fmt: skip
-    write_text(texts[form](content), output)
+    if form in texts:
+        write_text(texts[form](content), output)
+    else:
+        document.show(content, compare_terminal.document, form, output)

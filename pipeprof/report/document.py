@@ -27,10 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Document:
-    """What a report says. Sections without a title belong to what stands above them."""
+    """What a report says. Sections without a title belong to what stands above them.
+
+    `style` is that of the title on a terminal.
+    """
 
     title: str
     sections: Sequence[Section]
+    style: str = "bold"
 
 
 def show(content: Content, document_of: Callable[[Content], Document], form: str, output: Path | None = None) -> None:
@@ -58,7 +62,7 @@ def text(document: Document, form: str = "terminal") -> str:
 def draw(console: Console, document: Document) -> None:
     """The document on a terminal."""
     for line in wrap_text(escape.line(document.title), console.width):
-        console.print(Text(line, style="bold"), soft_wrap=True)
+        console.print(Text(line, style=document.style), soft_wrap=True)
     for number, section in enumerate(one for one in document.sections if one.says_something):
         if section.title or (number and (section.strong or section.notes or section.code)):  # else its table does
             console.print()

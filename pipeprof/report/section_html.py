@@ -53,7 +53,7 @@ def section_lines(section: Section) -> list[str]:
 
 
 def _block(block: Block) -> list[str]:
-    shown = (lambda cell: "<br>".join(map(escape, cell.split("\n")))) if block.tall else escape
+    shown = (lambda cell: "<br>".join(map(words, cell.split("\n")))) if block.tall else words
     body = []
     for row in block.rows:
         cells = [

@@ -12,6 +12,8 @@ from pipeprof.units import format_count
 from pipeprof.verdict import waiting
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipeprof.record.run import Run
 
 STATUS_VERSION = 1
@@ -49,8 +51,12 @@ def document(content: dict[str, Any], *, stacks: bool = False) -> Document:
 
 def _of_rank(row: dict[str, Any], *, stacks: bool) -> list[Section]:
     said = Section("", [row["text"]], words.details(row), unbroken=True)
-    shown = [row["stack"], *(one["stack"] for one in row["stuck"])] if stacks else []
-    return [said, *(Section("", notes=["stack:"], code=words.frames(stack)) for stack in shown)]
+    shown = [(f"process {row['pid']}", row), *((_who(one), one) for one in row["stuck"])] if stacks else []
+    return [said, *(Section("", notes=[f"stack of {who}:"], code=words.frames(one["stack"])) for who, one in shown)]
+
+
+def _who(stuck: Mapping[str, Any]) -> str:
+    return "the thread" if stuck["pid"] is None else f"worker process {stuck['pid']}"
 
 
 def run_sentence(content: dict[str, Any]) -> str:

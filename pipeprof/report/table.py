@@ -17,7 +17,7 @@ from pipeprof import escape
 from pipeprof.report.wrap import HANGING, longest_number, longest_word, text_width, wrap_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
@@ -37,19 +37,17 @@ class Drawn(NamedTuple):
     body: list[str]
 
 
-def print_block(
-    console: Console, block: Block, *, shows_all: str = SHOWS_ALL, styles: Mapping[str, str] | None = None
-) -> None:
-    """Print a table. `shows_all`: what shows columns that do not fit; `styles` of cells, by their text."""
+def print_block(console: Console, block: Block, *, shows_all: str = SHOWS_ALL) -> None:
+    """Print a table. `shows_all`: what shows columns that do not fit."""
     head, body = draw(block, console.width, shows_all)
     for line in head:
         console.print(Text(line, style="bold"), soft_wrap=True)
     text = "\n".join(body)
     if console.options.ascii_only:
         text = text.replace(RULE, "-")
-    if styles:
+    if block.styles:
         styled = Text(text)
-        for word, style in styles.items():
+        for word, style in block.styles.items():
             styled.highlight_regex(rf"(?<!\S){re.escape(word)}(?!\S)", style)
         console.print(styled, soft_wrap=True)
     elif body:

@@ -13,6 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from comparisons import comparison, hostile, metric
+from documents import DOCUMENTS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kineto_files import op as trace_op
@@ -26,7 +27,7 @@ from pipeprof.cli import cli
 from pipeprof.inprocess import averages
 from pipeprof.inprocess import table as averages_table
 from pipeprof.read.spool.finish import open_run
-from pipeprof.report import bisect_text, qualify_text, screen, table
+from pipeprof.report import screen, table
 from pipeprof.report.compare import terminal as compare_terminal
 from pipeprof.report.document import draw as draw_document
 from pipeprof.report.sections import Block
@@ -56,10 +57,10 @@ CALLS = {
 }  # fmt: skip
 # These print the tables of another verb, which the tests below give content of their own, or sentences only.
 NO_CALL = {
-    "ab": "the comparison", "qualify": "its own, below", "whatif": "sentences", "headspace": "sentences",
+    "ab": "the comparison", "qualify": "its own, below", "whatif": "its own, below", "headspace": "its own, below",
     "demo": "a story of fixed width", "collect": "sentences", "import": "sentences", "timeline": "a file",
-    "stacks": "a file", "render": "Markdown and HTML", "completion": "a script", "verify": "sentences",
-    "status": "sentences", "top": "sentences", "tune": "sentences", "bisect": "its own, below",
+    "stacks": "a file", "render": "Markdown and HTML", "completion": "a script", "verify": "its own, below",
+    "status": "its own, below", "top": "sentences", "tune": "its own, below", "bisect": "its own, below",
     "compact": "sentences", "push": "sentences", "serve": "an address",
 }  # fmt: skip
 # Texts that are aligned by hand, and always fit: titles of ours beside one text or number, and the demo's own story.
@@ -134,49 +135,20 @@ def test_each_cell_of_a_verb_is_whole(folder, blocks, monkeypatch, words):
     metric(f"step_time_of_variant_{n}", base=1.5e9 * n, new=3.25e9 * n, p_value=1e-12) for n in range(1, 9)
 ])])  # fmt: skip
 def test_each_cell_of_a_comparison_is_whole(blocks, content, width):
-    screen.plain_text(lambda console: compare_terminal._print(content, console), width)
+    screen.plain_text(lambda console: draw_document(console, compare_terminal.document(content)), width)
     assert blocks
     for block, drawn, _ in blocks:
         check(block, drawn, width)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_each_cell_of_a_qualification_is_whole(blocks, width):
-    rate = {
-        "rate": 0.5,
-        "low": 0.4,
-        "high": 0.6,
-        "sessions": 500,
-        "verdicts": {"unchanged": 500},
-        "mean_repetitions": 3,
-    }
-    content = {
-        "pool": {"spread": {"step_time_median": 0.012}, "repetitions": 32, "rounds": 8, "seconds": 600.0, "seconds_per_repetition": 19.0},
-        "false_alarms": rate, "alpha": 0.01, "notes": [],
-        "slow_downs": [rate | {"injected": 0.05, "measured": 4.9, "measured_low": 4.0, "measured_high": 6.0, "how": "sleep"}],
-        "sees": [{"change": n / 100, "repetitions": n, "counts": n > 2, "minutes": 1234.5 * n} for n in range(1, 6)],
-    }  # fmt: skip
-    screen.plain_text(lambda console: draw_document(console, qualify_text.document(content)), width)
-    ((block, drawn, _),) = blocks
-    check(block, drawn, width)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_each_cell_of_a_bisection_is_whole(blocks, width):
-    one = {
-        "revision": "3f2a91c4d5" * 4,
-        "subject": "Larger pictures, and another augmentation for those of the night",
-        "runs": 12,
-    }
-    commits = [one | {"probability": chance} for chance in (0.9999, 0.5, 0.00001)]
-    content = {
-        "verdict": "range", "stopped": "budget", "metric": "step_time_median", "ratio": 1.052, "range": commits, "candidates": commits,
-        "headline": "", "because": "because work of `decode` per batch grew 2.1x", "runs": 44, "commits": 64, "cannot_be_measured": commits,
-        "session": {"seconds": 1234.5, "folder": "pipeprof-bisect-0123456789ab"},
-    }  # fmt: skip
-    screen.plain_text(lambda console: draw_document(console, bisect_text.document(content)), width)
-    ((block, drawn, _),) = blocks
-    check(block, drawn, width)
+@pytest.mark.parametrize("verb", DOCUMENTS)
+def test_each_cell_of_a_document_is_whole(blocks, verb, width):
+    document = DOCUMENTS[verb]()
+    screen.plain_text(lambda console: draw_document(console, document), width)
+    assert len(blocks) == sum(len(section.blocks) for section in document.sections)
+    for block, drawn, _ in blocks:
+        check(block, drawn, width)
 
 
 def test_each_cell_of_key_averages_is_whole(blocks):

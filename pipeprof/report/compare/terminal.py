@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
 from pipeprof.report.compare import trust as compare_trust
 from pipeprof.report.compare import why
 from pipeprof.report.compare.rows import LONGEST_NAME, clean, interval, reason, seen, values
-from pipeprof.report.screen import plain_text, print_drawn
-from pipeprof.report.sections import Block
-from pipeprof.report.table import print_block
+from pipeprof.report.document import Document
+from pipeprof.report.document import text as text_of
+from pipeprof.report.sections import Block, Section
 from pipeprof.units import format_change, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rich.console import Console
+    from collections.abc import Sequence
 
     Content = dict[str, Any]
 
@@ -28,44 +24,34 @@ STYLES = {
 MOST_DIFFERENCES = 12
 
 
-def show(content: Content) -> None:
-    """Print it, in colour where the terminal has any."""
-    print_drawn(lambda console: _print(content, console))
+def document(content: Content) -> Document:
+    """The verdict, what was compared, the metrics that count, and what explains it."""
+    primary, informing = (_of_family(content, family) for family in ("primary", "informing"))
+    lines = dict.fromkeys([*_reasons(primary), *seen(content), *content["notes"]])
+    notes = [*(f"note: {clean(line)}" for line in lines), *map(clean, compare_trust.basis(content))]
+    edits = [f"note: {clean(line)}" for line in compare_trust.edits(content)]
+    explained = [_explanation(content)] if content["explanation"] else []
+    return Document(
+        clean(content["headline"]),
+        [
+            Section("", edits, unbroken=True),
+            Section("", notes=[_side(name, content[name]) for name in ("base", "new")], unbroken=True),
+            Section("", blocks=[*_metrics(primary), *_metrics(informing, "For information, not part of the verdict")]),
+            Section("Conditions that differ", blocks=_differences(content["fingerprint"]["differences"])),
+            Section(why.title(content), blocks=explained),
+            Section("", notes=notes, unbroken=True),
+        ],
+        STYLES[content["verdict"]] or "bold",
+    )
 
 
 def text(content: Content) -> str:
     """The same as plain text, 120 columns wide."""
-    return plain_text(lambda console: _print(content, console))
+    return text_of(document(content))
 
 
-def _print(content: Content, console: Console) -> None:
-    console.print(Text(clean(content["headline"]), style=STYLES[content["verdict"]] or "bold"))
-    console.print()
-    _edits(content, console)
-    _sides(content, console)
-    primary = [metric for metric in content["metrics"] if metric["family"] == "primary"]
-    if primary:
-        print_block(console, _metrics(primary), styles=STYLES)
-    informing = [metric for metric in content["metrics"] if metric["family"] == "informing"]
-    if informing:
-        _titled(console, "For information, not part of the verdict", _metrics(informing), styles=STYLES)
-    if content["fingerprint"]["differences"]:
-        _differences(content["fingerprint"]["differences"], console)
-    if content["explanation"]:
-        _titled(console, why.title(content), _explanation(content))
-    console.print()
-    for line in dict.fromkeys([*_reasons(primary), *seen(content), *content["notes"]]):
-        console.print(Text(f"note: {clean(line)}"), soft_wrap=True)
-    for line in compare_trust.basis(content):
-        console.print(Text(clean(line)), soft_wrap=True)
-
-
-def _edits(content: Content, console: Console) -> None:
-    found = compare_trust.edits(content)
-    for line in found:
-        console.print(Text(f"note: {clean(line)}", style="yellow"), soft_wrap=True)
-    if found:
-        console.print()
+def _of_family(content: Content, family: str) -> list[Content]:
+    return [metric for metric in content["metrics"] if metric["family"] == family]
 
 
 def _reasons(metrics: Sequence[Content]) -> list[str]:
@@ -77,18 +63,14 @@ def _reasons(metrics: Sequence[Content]) -> list[str]:
     return [f"{', '.join(names)}: {said}" if len(names) < len(metrics) else said for said, names in found.items()]
 
 
-def _sides(content: Content, console: Console) -> None:
-    for name in ("base", "new"):
-        side = content[name]
-        revision = (side["git"] or {}).get("revision")
-        at = f", revision {clean(revision)[:10]}" if revision else ""
-        label = clean(side["label"], LONGEST_NAME)
-        reps = format_count(side["reps"], "repetition")
-        console.print(Text(clean(f"{name}: {label} ({side['kind']}, {reps}{at})")), soft_wrap=True)
-    console.print()
+def _side(name: str, side: Content) -> str:
+    revision = (side["git"] or {}).get("revision")
+    at = f", revision {clean(revision)[:10]}" if revision else ""
+    reps = format_count(side["reps"], "repetition")
+    return clean(f"{name}: {clean(side['label'], LONGEST_NAME)} ({side['kind']}, {reps}{at})")
 
 
-def _metrics(metrics: Sequence[Content]) -> Block:
+def _metrics(metrics: Sequence[Content], *caption: str) -> list[Block]:
     rows = []
     for metric in metrics:
         low, high = metric["ci_low"], metric["ci_high"]
@@ -103,7 +85,7 @@ def _metrics(metrics: Sequence[Content]) -> Block:
             ]
         )
     head = ("metric", "base", "new", "change", "95 % interval", "p", "verdict")
-    return Block(head, rows, frozenset(range(1, 6)), spare=(5, 4))
+    return [Block(head, rows, frozenset(range(1, 6)), spare=(5, 4), styles=STYLES, caption=caption)] if rows else []
 
 
 def _explanation(content: Content) -> Block:
@@ -111,7 +93,7 @@ def _explanation(content: Content) -> Block:
     return Block(("what", "base", "new", "change", "of the step's change"), rows, frozenset(range(1, 5)))
 
 
-def _differences(found: Sequence[Content], console: Console) -> None:
+def _differences(found: Sequence[Content]) -> list[Block]:
     rows = [
         [
             *(clean(entry[key], LONGEST_NAME) for key in ("name", "base", "new")),
@@ -119,12 +101,5 @@ def _differences(found: Sequence[Content], console: Console) -> None:
         ]
         for entry in found[:MOST_DIFFERENCES]
     ]
-    _titled(console, "Conditions that differ", Block(("condition", "base", "new", ""), rows))
-    if len(found) > MOST_DIFFERENCES:
-        console.print(f"and {len(found) - MOST_DIFFERENCES} more")
-
-
-def _titled(console: Console, title: str, block: Block, styles: Mapping[str, str] | None = None) -> None:
-    console.print()
-    console.print(Text(title, style="bold"))
-    print_block(console, block, styles=styles)
+    more = [f"and {len(found) - MOST_DIFFERENCES} more"] if len(found) > MOST_DIFFERENCES else []
+    return [Block(("condition", "base", "new", ""), rows, caption=more)] if rows else []

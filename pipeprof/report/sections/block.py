@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pipeprof.report.charts.chart import Chart
 
@@ -34,6 +34,7 @@ class Block:
     Where a terminal is too narrow for all columns, those of `spare` go first, in that order, then the rightmost.
     `caption`: sentences that stand above it. `tall`: titles and cells have several lines on purpose; what they are made
     of went through `escape.line`. `fitted`: the same cells as another table, for a terminal of so many columns.
+    `styles` of cells on a terminal, by their text.
     """
 
     head: Sequence[str]
@@ -43,6 +44,7 @@ class Block:
     tall: bool = False
     caption: Sequence[str] = ()
     fitted: Callable[[int], Block] | None = None
+    styles: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass

@@ -25,7 +25,7 @@ def details(row: Row) -> list[str]:
 
 def frames(stack: list[str]) -> list[str]:
     """A stack, innermost first, of which what belongs to pipeprof is left out."""
-    return [f"  at {frame}" for frame in stack if "/pipeprof/collect/probe/" not in frame]
+    return [f"at {frame}" for frame in stack if "/pipeprof/collect/probe/" not in frame]
 
 
 def _for(seconds: float | None) -> str:

@@ -38,10 +38,10 @@ CASES = [
     ("report", "terminal", "report {failed}"),
     *(("report", form, f"report {{run}} --format {form} --top 200") for form in ("html", "markdown", "json")),
     *(("report", form, f"report {{failed}} --format {form}") for form in ("html", "markdown", "json")),
-    *(("ops", form, f"ops {{run}} --top 0 --format {form}") for form in ("terminal", "json", "csv", "markdown")),
+    *(("ops", form, f"ops {{run}} --top 0 --format {form}") for form in (*FORMS, "csv")),
     *(("ops", form, f"ops {{run}} --top 0 --group-by {by} --format {form}")
-      for by in ("name", "shape", "stack", "scope") for form in ("terminal", "csv", "markdown")),
-    *(("ops", form, f"ops {{run}} --top 0 --print-only host --format {form}") for form in ("terminal", "json", "csv", "markdown")),
+      for by in ("name", "shape", "stack", "scope") for form in ("terminal", "csv", "markdown", "html")),
+    *(("ops", form, f"ops {{run}} --top 0 --print-only host --format {form}") for form in (*FORMS, "csv")),
     ("ops", "wiki", "ops {run} --top 0 --print-only host --confluence"),
     ("ops", "names", "ops {run} --top 0 --print-only host --dump-only-opr"),
     ("ops", "parquet", "ops {run} --top 0 --format parquet -o {out}"),
@@ -51,10 +51,10 @@ CASES = [
     *(("stacks", "trace", f"stacks {{run}} -o {{out}}.json --by {by}") for by in ("stack", "scope")),
     *(("stacks", "folded", f"stacks {{run}} -o {{out}} --by {by}") for by in ("stack", "scope")),
     *(("sql", form, f"sql {{run}} {{select}} --format {form}") for form in ("terminal", "csv", "json")),
-    *(("runs", form, f"runs {{folder}} --format {form}") for form in ("terminal", "csv", "json")),
+    *(("runs", form, f"runs {{folder}} --format {form}") for form in (*FORMS, "csv")),
     *(("fleet", form, f"fleet {{folder}} --format {form}") for form in FORMS),
     *(("fleet", form, f"fleet {{folder}} --sql {{runs}} --format {form}") for form in ("terminal", "csv", "json")),
-    *(("status", form, f"status {{run}} --stacks --format {form}") for form in ("terminal", "json")),
+    *(("status", form, f"status {{run}} --stacks --format {form}") for form in FORMS),
     *(("top", form, f"top {{run}} --once --format {form}") for form in ("terminal", "json")),
     *(("verify", form, f"verify {{run}} --format {form}") for form in FORMS),
     *(("compare", form, f"compare {{run}} {{other}} --format {form}") for form in ("terminal", "json", "markdown", "html", "junit")),
@@ -70,12 +70,12 @@ CASES = [
     ("import", "", "import {trace} -o {out}"),
     ("collect", "", "collect -o {out} -- true {names}"),
     *(("ab", form, f"ab --new-env X=1 --format {form} -- true") for form in ("terminal", "json", "markdown", "html", "junit")),
-    *(("whatif", form, f"whatif {{run}} --op 1 --workers 2 --format {form} -- true") for form in ("terminal", "json")),
-    *(("headspace", form, f"headspace --format {form} -- true") for form in ("terminal", "json")),
+    *(("whatif", form, f"whatif {{run}} --op 1 --workers 2 --format {form} -- true") for form in FORMS),
+    *(("headspace", form, f"headspace --format {form} -- true") for form in FORMS),
     *(("history", form, f"history w --root {{baselines}} --format {form}") for form in ("html", "json")),
     *(("history", form, f"history {{changed}} --format {form}") for form in FORMS),
     *(("bisect", form, f"bisect a b --format {form} -- true") for form in FORMS),
-    *(("tune", form, f"tune -o {{out}} --format {form} -- true") for form in ("terminal", "json")),
+    *(("tune", form, f"tune -o {{out}} --format {form} -- true") for form in FORMS),
     *(("qualify", form, f"qualify --format {form} -- true") for form in FORMS),
 ]  # fmt: skip
 SAYS_NO_NAME = (
@@ -294,7 +294,7 @@ def no_runs(monkeypatch):
     }  # fmt: skip
     ranks = [{**waiting, "text": words.sentence(waiting)}]
     monkeypatch.setattr(
-        status, "build", lambda _: {"schema_version": 1, "run": {}, "state": "recording", "ranks": ranks}
+        status, "build", lambda _: {"schema_version": 1, "run": {"path": MANY}, "state": "recording", "ranks": ranks}
     )
     whole = hostile_comparison()
     side = {

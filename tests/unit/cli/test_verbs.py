@@ -330,7 +330,7 @@ def test_completion_prints_a_script(call, shell):
     ("typed", "expected"),
     [
         ("pipeprof r", ["plain,report", "plain,runs"]),
-        ("pipeprof runs --format ", ["plain,terminal", "plain,csv", "plain,json"]),
+        ("pipeprof runs --format ", ["plain,terminal", "plain,html", "plain,markdown", "plain,json", "plain,csv"]),
         ("pipeprof timeline ru", ["plain,run0"]),
         ("pipeprof sql ru", ["plain,run0"]),
         ("pipeprof memory nosuch", ["file,nosuch"]),

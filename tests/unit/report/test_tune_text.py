@@ -3,40 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from documents import FINAL, PATCH, WHAT, trial
+from documents import tuned as content
 
-from pipeprof.experiment.tune.result import EXIT
 from pipeprof.report import document, screen, tune_text
-
-WHAT = [{"op": "MapOp 1", "op_id": 1, "name": "rotate", "place": "train.py:9", "change": {"workers": [1, 2]}}]
 
 
 def text_of(*found, width=400):
     return screen.plain_text(lambda console: document.draw(console, tune_text.document(*found)), width)
-
-
-def trial(verdict, **more):
-    return {
-        "key": "1:workers=2", "what": WHAT, "prediction": {"ratio": 1.9, "low": 1.7, "high": 2.1}, "a": [10.0, 10.1],
-        "b": [19.0, 19.3], "interval": [1.8, 2.0], "ratio": 1.9, "verdict": verdict, "predicted_wrong": False, "error": "", "saved": None,
-    } | more  # fmt: skip
-
-
-def content(verdict, final=None, trials=(), **more):
-    return {
-        "verdict": verdict, "exit_code": EXIT[verdict], "goal": "time", "command": ["python", "train.py", "--name", "a`b"], "spent_s": 61.0,
-        "ended": "nothing_left", "seen": [{"not_worth": [], "other_sites": []}], "trials": list(trials), "final": final, "patch": None,
-    } | more  # fmt: skip
-
-
-FINAL = {
-    "a": [10.0] * 4, "b": [19.0] * 4, "batches": "same", "verdict": "improved", "ratio": 1.9, "low": 1.85, "high": 1.95,
-    "p_value": 0.99999999, "error": "",
-}  # fmt: skip
-PATCH = {
-    "diff": "--- a/train.py\n+++ b/train.py\n@@ -1 +1 @@\n-a = a.map(f)\n+a = a.map(f, num_parallel_workers=2)\n",
-    "by_hand": [{"place": "lib.py:7", "what": "num_parallel_workers=2", "why": "outside"}],
-    "shared": ["train.py:9"],
-}
 
 
 def test_what_is_proven_comes_first_with_its_interval_and_the_change():
