@@ -13,7 +13,7 @@ from conftest import LIMIT_S
 pytestmark = pytest.mark.mindspore
 
 # One batch waits 4 x PAUSE in one map operator. That is much longer than the rest of a step, also of one that has to
-# share its cores with other programs: waiting needs none.
+# share its cores with other programs: waiting needs none. The slow revision waits four times as long.
 TRAINING = """
 import time
 
@@ -32,7 +32,7 @@ def decode(x):
 
 class Rows:
     def __len__(self):
-        return 4 * 24
+        return 4 * 16
 
     def __getitem__(self, index):
         return np.full(8, index % 5, np.float32), np.array(index % 2, np.int32)
@@ -79,7 +79,7 @@ def project(pipeprof_in):
     texts = {
         "quick": TRAINING.format(pause=0.030),
         "same": TRAINING.format(pause=0.030) + "# the end\n",
-        "slow": TRAINING.format(pause=0.075),
+        "slow": TRAINING.format(pause=0.120),
     }
     for tag, text in texts.items():
         (root / "train.py").write_text(text)

@@ -179,7 +179,6 @@ def test_greedy_adds_to_the_winner_and_confirms_it_in_fresh_runs(home):
 
 
 @pytest.mark.mindspore
-@pytest.mark.alone
 @pytest.mark.slow
 def test_context_processes_and_an_operator_that_is_not_there(home):
     """Cut off by a budget after the first round, and a kill before that."""

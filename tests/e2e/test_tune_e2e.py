@@ -10,7 +10,7 @@ import pytest
 from pipeprof.experiment.tune.bench import TuneBench
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
-pytestmark = [pytest.mark.mindspore, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.mindspore, pytest.mark.slow]
 SCRIPT = '''"""A map that waits for storage holds the training up."""
 
 import time

@@ -10,7 +10,7 @@ import time
 import pytest
 from conftest import LIMIT_S
 
-pytestmark = [pytest.mark.mindspore, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.mindspore, pytest.mark.slow]
 
 
 @pytest.fixture(scope="session")

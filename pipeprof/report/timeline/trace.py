@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipeprof.errors import UsageError
 from pipeprof.escape import command
 from pipeprof.query.engine import Engine
+from pipeprof.query.part import Part
 from pipeprof.report.timeline import counters as timeline_counters
 from pipeprof.report.timeline import slices as timeline_slices
 from pipeprof.report.timeline.clock import (
@@ -127,7 +128,7 @@ class _Writer:
         for count, text in source_counter_texts(place, files("counter")):
             self._put(place, sink, count, text)
         if files("op"):
-            with Engine.open(self.run, lazily=True) as engine:
+            with Engine.open(self.run, lazily=True, part=Part.of_rank(place.rep, place.rank)) as engine:
                 busy = engine.rows("op/busy_curve", rep=place.rep, rank=place.rank, points=BUSY_POINTS)
             for count, text in busy_texts(place, busy):
                 self._put(place, sink, count, text)

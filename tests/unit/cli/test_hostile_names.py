@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -205,7 +206,17 @@ def call(monkeypatch, capfd):
     return run_main
 
 
-def things(make_run, folder):
+@pytest.fixture(scope="module")
+def stored_baselines(make_shared_run, tmp_path_factory):
+    """A folder of baselines, one of them of a hostile run; whoever changes it takes a copy."""
+    root = tmp_path_factory.mktemp("stored") / "baselines"
+    words = ["write", str(written(make_shared_run).path), "--workload", "w", "--root", str(root)]
+    done = subprocess.run([sys.executable, "-m", "pipeprof", "baseline", *words], capture_output=True, check=False)
+    assert done.returncode == 0
+    return root
+
+
+def things(make_run, folder, stored_baselines):
     """What the cases are about, by name; made when it is asked for."""
     made = {}
 
@@ -238,21 +249,7 @@ def things(make_run, folder):
         return [str(path)]
 
     def baselines():
-        root = str(folder / "baselines")
-        words = [
-            sys.executable,
-            "-m",
-            "pipeprof",
-            "baseline",
-            "write",
-            str(written(make_run).path),
-            "--workload",
-            "w",
-            "--root",
-            root,
-        ]
-        assert subprocess.run(words, capture_output=True, check=False).returncode == 0
-        return [root]
+        return [str(shutil.copytree(stored_baselines, folder / "baselines"))]
 
     makers = {
         "run": lambda: [str(written(make_run).path)], "other": lambda: [str(written(make_run, length=20 * MS).path)],
@@ -374,9 +371,9 @@ def no_runs(monkeypatch):
 
 
 @pytest.mark.parametrize(("verb", "form", "words"), CASES, ids=[words for *_, words in CASES])
-def test_nothing_obeys_a_name(verb, form, words, call, make_run, tmp_path, no_runs, monkeypatch):
+def test_nothing_obeys_a_name(verb, form, words, call, make_run, tmp_path, no_runs, monkeypatch, stored_baselines):
     monkeypatch.chdir(tmp_path)
-    thing = things(make_run, tmp_path)
+    thing = things(make_run, tmp_path, stored_baselines)
     line = [part for word in words.split() for part in _filled(word, thing)]
     code, out, err = call(line)
     assert code in (0, 1, 3, 4), err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from copy import deepcopy
 
 import pytest
 from rich.console import Console
@@ -16,18 +17,26 @@ from pipeprof.report.sections import Block, sections
 KINDS = ["empty", "normal", "ranks", "odd"]
 
 
+@pytest.fixture(scope="module")
+def built():
+    """{kind of run: its report}; making it takes longest of what is done with it here."""
+    return {}
+
+
 @pytest.fixture(params=KINDS)
-def any_run(request):
-    return request.getfixturevalue(request.param)
+def any_content(request, built):
+    if request.param not in built:
+        built[request.param] = build(request.getfixturevalue(request.param))
+    return deepcopy(built[request.param])
 
 
 def titles(run):
     return [section.title for section in sections(build(run))]
 
 
-def printed(run, width, **how):
+def printed(content, width, **how):
     buffer = io.StringIO()
-    terminal._print(Console(file=buffer, width=width, highlight=False, **how), sections(build(run)))
+    terminal._print(Console(file=buffer, width=width, highlight=False, **how), sections(content))
     return buffer.getvalue()
 
 
@@ -58,31 +67,31 @@ def test_several_ranks_get_a_section_and_the_details_are_of_the_slowest(ranks):
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_no_line_is_wider_than_the_terminal(any_run, width):
-    assert max(len(line) for line in printed(any_run, width).splitlines()) <= width
+def test_no_line_is_wider_than_the_terminal(any_content, width):
+    assert max(len(line) for line in printed(any_content, width).splitlines()) <= width
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_no_cell_is_cut_off(any_run, width):
-    assert "…" not in printed(any_run, width)
+def test_no_cell_is_cut_off(any_content, width):
+    assert "…" not in printed(any_content, width)
 
 
-def test_the_plain_text_has_no_control_characters(any_run):
-    assert "\x1b" not in terminal.text(build(any_run))
+def test_the_plain_text_has_no_control_characters(any_content):
+    assert "\x1b" not in terminal.text(any_content)
 
 
 def test_no_color_is_honoured_on_a_terminal(normal, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
-    with_colour = printed(normal, 100, force_terminal=True)
+    with_colour = printed(build(normal), 100, force_terminal=True)
     monkeypatch.setenv("NO_COLOR", "1")
-    without = printed(normal, 100, force_terminal=True)
+    without = printed(build(normal), 100, force_terminal=True)
     assert "\x1b[" in with_colour
     assert not any(code in without for code in ("\x1b[3", "\x1b[9", ";3"))
 
 
 def test_names_are_shown_as_they_are_not_as_markup(odd):
-    text = printed(odd, 300)
+    text = printed(build(odd), 300)
     assert "<b>a|b*_[red]\\x</b>" in text
     assert "'[bold]*x*'" in text
 
@@ -93,14 +102,14 @@ def test_the_number_of_steps_beside_a_time_is_of_those_that_count_in_it(normal):
     assert train[1] in ("7", "7 of 9")
 
 
-def test_markdown_starts_with_one_heading_and_the_others_are_below_it(any_run):
-    lines = markdown.text(build(any_run)).splitlines()
+def test_markdown_starts_with_one_heading_and_the_others_are_below_it(any_content):
+    lines = markdown.text(any_content).splitlines()
     assert lines[0] == "# pipeprof report"
     assert [line for line in lines if line.startswith("# ")] == lines[:1]
 
 
-def test_markdown_tables_have_the_same_number_of_cells_in_every_row(any_run):
-    unescaped = markdown.text(build(any_run)).replace("\\\\", "").replace("\\|", "")
+def test_markdown_tables_have_the_same_number_of_cells_in_every_row(any_content):
+    unescaped = markdown.text(any_content).replace("\\\\", "").replace("\\|", "")
     tables = [block.splitlines() for block in unescaped.split("\n\n") if block.startswith("| ")]
     for table in tables:
         assert len({line.count("|") for line in table}) == 1, table
@@ -128,18 +137,18 @@ def test_markdown_aligns_numbers_to_the_right():
     assert markdown.table(Block(("a", "b"), [], frozenset((1,))))[1] == "| --- | ---: |"
 
 
-def test_json_has_the_schema_version_first_and_the_documented_fields(any_run):
-    document = json.loads(json_text.text(build(any_run)))
+def test_json_has_the_schema_version_first_and_the_documented_fields(any_content):
+    document = json.loads(json_text.text(any_content))
     assert next(iter(document)) == "schema_version"
     assert {"schema_version", "run", "steps", "pipeline", "ops", "diagnosis", "not_measured"} <= set(document)
     assert document["schema_version"] == 1
 
 
-def test_json_holds_no_number_that_json_does_not_have(any_run):
+def test_json_holds_no_number_that_json_does_not_have(any_content):
     def refuse(name):
         raise AssertionError(name)
 
-    json.loads(json_text.text(build(any_run)), parse_constant=refuse)
+    json.loads(json_text.text(any_content), parse_constant=refuse)
 
 
 def test_the_diagnosis_of_a_source_that_is_full_behind_an_empty_map_is_the_map(normal):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+from copy import deepcopy
 
 import pytest
 from rich.console import Console
@@ -268,15 +269,24 @@ def test_the_depth_of_both_queues_is_shown_over_time(imported):
     ]
 
 
+@pytest.fixture(scope="module")
+def built():
+    """{kind of import: its report}; making it takes longest of what is done with it here."""
+    return {}
+
+
 @pytest.fixture(params=["trace", "stages", "totals", "sink"])
-def any_import(request, imported):
-    return imported({"trace": trace, "stages": stages, "totals": totals, "sink": lambda: sink(0, 0)}[request.param]())
+def any_content(request, imported, built):
+    if request.param not in built:
+        tables = {"trace": trace, "stages": stages, "totals": totals, "sink": lambda: sink(0, 0)}[request.param]()
+        built[request.param] = build(imported(tables))
+    return deepcopy(built[request.param])
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_every_number_fits_the_terminal(any_import, width):
+def test_every_number_fits_the_terminal(any_content, width):
     buffer = io.StringIO()
-    found = sections(build(any_import))
+    found = sections(any_content)
     terminal._print(Console(file=buffer, width=width, highlight=False), found)
     text = buffer.getvalue()
     assert max(len(line) for line in text.splitlines()) <= width
@@ -284,12 +294,11 @@ def test_every_number_fits_the_terminal(any_import, width):
     assert [number for number in numbers if number not in text] == []
 
 
-def test_every_format_shows_the_same_sections(any_import):
-    content = build(any_import)
-    for part in sections(content)[1:]:
-        assert f"## {part.title}" in markdown.text(content)
-        assert f"<h2>{part.title}</h2>" in html.text(content)
-    document = json.loads(json_text.text(content))
+def test_every_format_shows_the_same_sections(any_content):
+    for part in sections(any_content)[1:]:
+        assert f"## {part.title}" in markdown.text(any_content)
+        assert f"<h2>{part.title}</h2>" in html.text(any_content)
+    document = json.loads(json_text.text(any_content))
     assert set(document["ranks"]) == {
         "causes", "straggler", "phase_diff", "last_arrival", "collective_wait", "stage", "flops", "slow_links", "link",
         "curve",
