@@ -12,9 +12,10 @@ import msgspec
 
 from pipeprof.errors import MeasureError, RunError, WorkloadError
 from pipeprof.experiment.arms import NAMES, Arm, Name, Place, check_unchanged, variables
+from pipeprof.experiment.journal import incomplete
 from pipeprof.experiment.repetition import refuse_orphans
 from pipeprof.experiment.runs import signals_held, write_json
-from pipeprof.experiment.session import RESULT, Session, planned, save_session, throw_away_incomplete
+from pipeprof.experiment.session import RESULT, Session, planned
 from pipeprof.record.document import BAD_JSON, MOST_BYTES
 from pipeprof.record.measures import Measures, Repetition, merged
 from pipeprof.record.plain_file import read_file
@@ -70,13 +71,14 @@ class Interleaved:
         """Throw away what a kill left incomplete. Raises UsageError while a process of it is still running."""
         running = [entry.name for entry in self.session.repetitions if entry.state == "running"]
         refuse_orphans(self.folder, running, self.bench.still_running)
-        throw_away_incomplete(self.folder, self.session)
+        for entry in incomplete(self.folder, self.session.repetitions):
+            self.session.repetitions.remove(entry)
 
     def start(self, folders: Mapping[Name, Path]) -> None:
         """Repetitions follow, in these folders. After every start the first one of each arm is discarded."""
         self.folders = folders
         self.session.starts += 1
-        save_session(self.folder, self.session)
+        self.session.save(self.folder)
 
     def to_the_end(self) -> dict[str, Any]:
         """Add repetitions until `stopped` says why not; returns the result."""
@@ -190,7 +192,7 @@ class Interleaved:
         }
         content |= {"trust": dict(self.trust)} if self.trust is not None else {}
         write_json(self.folder / RESULT, content)
-        save_session(self.folder, session)
+        session.save(self.folder)
         return content
 
     def result_again(self) -> dict[str, Any]:
@@ -233,7 +235,7 @@ class Interleaved:
         """One repetition of an arm, confirmed in the session. Raises WorkloadError that says which arm failed."""
         check_unchanged(self.place, self.arms[arm])
         entry = self.session.enter(arm)
-        save_session(self.folder, self.session)
+        self.session.save(self.folder)
         path = self.folder / entry.name
         shutil.rmtree(path, ignore_errors=True)
         began, cpu = self.bench.now(), self.bench.cpu()
@@ -244,7 +246,7 @@ class Interleaved:
         except WorkloadError as error:
             entry.state, entry.seconds = "failed", self.bench.now() - began
             self.session.failures.append(f"{entry.name}: {error.message}")
-            save_session(self.folder, self.session)
+            self.session.save(self.folder)
             raise WorkloadError(
                 f"the command of `{arm}` failed in `{entry.name}` with {error.message}{self._other_works(arm)}",
                 error.hint,
@@ -253,7 +255,7 @@ class Interleaved:
         self.measured[entry.name] = self.bench.measure(path)
         disturbed = not discard and self.session.is_disturbed(entry.stolen)
         entry.state, entry.seconds = "discarded" if discard else "disturbed" if disturbed else "counted", seconds
-        save_session(self.folder, self.session)
+        self.session.save(self.folder)
         self._tell(entry, seconds)
 
     def _other_works(self, arm: Name) -> str:

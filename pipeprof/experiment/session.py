@@ -1,30 +1,20 @@
-"""A session of `pipeprof ab` on disk: which repetitions there are, which comes next, and whether it may go on.
-
-`session.json` is whole at every moment. A repetition is entered before it starts and confirmed when it is over, so
-that after a kill at any moment what is complete is known.
-"""
+"""A session of `pipeprof ab` on disk: which repetitions there are, which comes next, and whether it may go on."""
 
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import fcntl
 import json
 import random
 import secrets
-import shutil
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.arms import NAMES, Name
-from pipeprof.experiment.runs import write_json
-from pipeprof.record.document import MOST_BYTES, read_document
+from pipeprof.experiment.journal import SESSION, Conditions, Journal, Repetition, now, saved, spent
+from pipeprof.record.document import MOST_BYTES
 from pipeprof.record.plain_file import read_file
-from pipeprof.record.run import new_run_id
-from pipeprof.verdict.gate.fingerprint import differences
 from pipeprof.verdict.gate.planned import Look  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
@@ -32,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA_VERSION = 1
-SESSION, RESULT, HISTORY, EARLIER = "session.json", "compare.json", "history.jsonl", "earlier-"
+RESULT, HISTORY, EARLIER = "compare.json", "history.jsonl", "earlier-"
 IGNORE, LOCK = ".gitignore", ".lock"
 
 State = Literal["running", "discarded", "disturbed", "counted", "failed"]
@@ -42,21 +32,19 @@ FREE, PART = 2, 3  # so many repetitions may be made again, and one for each of 
 Stopped = Literal["decided", "looks", "budget", "hopeless"]
 
 
-class Entry(msgspec.Struct, kw_only=True):
-    """One repetition: its folder's name, its arm, its place in time, how long it took (seconds, from start to exit).
+class Entry(Repetition, kw_only=True):
+    """One repetition, with its arm and its place in time.
 
     `stolen`: share (0..1) of the CPU time wanted meanwhile that the hypervisor gave to other machines; None: not known.
     """
 
-    name: str
     arm: Name
     order: int
     state: State = "running"
-    seconds: float | None = None
     stolen: float | None = None
 
 
-class Session(msgspec.Struct, kw_only=True):
+class Session(Journal, kw_only=True):
     """What `session.json` holds. `pair` is the hash of what is compared, `history` the sessions of it before this one.
 
     `stopped`: decided | looks | budget | hopeless, and why in `notes`; None while it goes on. `looks`: those that were
@@ -64,18 +52,13 @@ class Session(msgspec.Struct, kw_only=True):
     """
 
     schema_version: int = SCHEMA_VERSION
-    session_id: str
     pair: str
     state: Literal["open", "finished"] = "open"
     stopped: Stopped | None = None
-    started_at: str
-    starts: int = 0
     seed: int
     first: Name
     arms: dict[str, dict[str, Any]]
     policy: str
-    fingerprint: dict[str, Any] = {}
-    job: str | None = None
     repetitions: list[Entry] = []
     looks: list[Look] = []
     failures: list[str] = []
@@ -119,7 +102,7 @@ class Session(msgspec.Struct, kw_only=True):
     @property
     def spent(self) -> float:
         """Seconds that all repetitions took, discarded and failed ones too."""
-        return sum(entry.seconds or 0.0 for entry in self.repetitions)
+        return spent(self.repetitions)
 
     def seconds_to(self, look: int) -> float | None:
         """Expected seconds until both arms have `look` counted repetitions; None while an arm's pace is not known."""
@@ -161,22 +144,18 @@ def new_session(pair: str, arms: Mapping[str, dict[str, Any]], policy: str, seed
     """A session without repetitions; which arm goes first is drawn with `seed`, which is drawn itself when None."""
     seed = secrets.randbits(32) if seed is None else seed
     return Session(
-        session_id=new_run_id(), pair=pair, arms=dict(arms), policy=policy, seed=seed,
+        pair=pair, arms=dict(arms), policy=policy, seed=seed,
         first=random.Random(seed).choice(NAMES),  # noqa: S311 - no secret
-        started_at=dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
     )  # fmt: skip
 
 
-def open_session(
-    folder: Path, fresh: Session, conditions: tuple[Mapping[str, Any], str | None], *, replace: bool = False
-) -> Session:
+def open_session(folder: Path, fresh: Session, conditions: Conditions, *, replace: bool = False) -> Session:
     """The session in `folder`, or `fresh` when there is none yet, or when `replace` moves an earlier one away.
 
     `conditions`: fingerprint and job of here and now. Raises UsageError for a folder that holds something else,
     RunError for a damaged or newer file, MeasureError for a session that another machine or job began.
     """
     _make_folder(folder)
-    fresh.fingerprint, fresh.job = dict(conditions[0]), conditions[1]
     known = load_session(folder)
     if known is not None and known.pair != fresh.pair:
         raise UsageError(
@@ -188,16 +167,18 @@ def open_session(
         return known
     if known is not None:
         fresh.history = [*known.history, _archive(folder, known)]
-    save_session(folder, fresh)
+    fresh.begin(folder, conditions)
     return fresh
 
 
-def check_conditions(session: Session, folder: Path, conditions: tuple[Mapping[str, Any], str | None]) -> None:
+def check_conditions(session: Session, folder: Path, conditions: Conditions) -> None:
     """Raises MeasureError when the session was begun on another machine, or, while it is open, in another job."""
     hint = "times of two machines or jobs cannot be compared; start over with --new-session"
-    found = [entry["name"] for entry in differences(session.fingerprint, conditions[0])]
-    if found:
-        raise MeasureError(f"the session in `{folder}` was begun under different conditions: {', '.join(found)}", hint)
+    differing = session.differences(conditions)
+    if differing:
+        raise MeasureError(
+            f"the session in `{folder}` was begun under different conditions: {', '.join(differing)}", hint
+        )
     if session.state == "open" and session.repetitions and session.job != conditions[1]:
         raise MeasureError(
             f"the session in `{folder}` was begun in another job, or before this machine's last start", hint
@@ -206,23 +187,7 @@ def check_conditions(session: Session, folder: Path, conditions: tuple[Mapping[s
 
 def load_session(folder: Path) -> Session | None:
     """The session of a folder; None when it has none. Raises RunError for one that cannot be read."""
-    path = folder / SESSION
-    if not path.is_file():
-        return None
-    return read_document(path, Session, SCHEMA_VERSION, "session", "start over in another folder with -o")
-
-
-def save_session(folder: Path, session: Session) -> None:
-    """Write `session.json`, whole. Raises MeasureError when it cannot be written."""
-    write_json(folder / SESSION, msgspec.to_builtins(session))
-
-
-def throw_away_incomplete(folder: Path, session: Session) -> None:
-    """Remove repetitions that were not confirmed, with their folders: the process was killed meanwhile."""
-    for entry in [entry for entry in session.repetitions if entry.state == "running"]:
-        shutil.rmtree(folder / entry.name, ignore_errors=True)
-        (folder / f"{entry.name}.log").unlink(missing_ok=True)
-        session.repetitions.remove(entry)
+    return saved(folder, Session, SCHEMA_VERSION, "session", "start over in another folder with -o")
 
 
 @contextlib.contextmanager
@@ -271,7 +236,7 @@ def _archive(folder: Path, session: Session) -> dict[str, Any]:
     line = {
         "session_id": session.session_id,
         "started_at": session.started_at,
-        "replaced_at": dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
+        "replaced_at": now(),
         "state": session.state,
         "verdict": _verdict(folder),
         "repetitions": session.pairs,

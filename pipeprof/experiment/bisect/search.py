@@ -17,9 +17,8 @@ from pipeprof.experiment.bisect.state import (
     Commit,
     new_bisection,
     open_bisection,
-    save,
-    throw_away_incomplete,
 )
+from pipeprof.experiment.journal import incomplete
 from pipeprof.experiment.repetition import Bench, refuse_orphans
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import locked
@@ -121,7 +120,8 @@ class _Running:
         """Add repetitions; why there are no more: found | no_change | budget."""
         unconfirmed = [run.name for run in self.state.runs if run.state == "running"]
         refuse_orphans(self.folder, unconfirmed, self.bench.still_running)
-        throw_away_incomplete(self.folder, self.state)
+        for run in incomplete(self.folder, self.state.runs):
+            self.state.runs.remove(run)
         for run in self.state.runs:
             if run.state == "counted":
                 self._remember(run.commit, self.folder / run.name)
@@ -161,7 +161,7 @@ class _Running:
         """One repetition of a commit, confirmed in the state. A commit whose command fails is broken; not the ends."""
         state, commit = self.state, self.state.commits[at]
         run = state.enter(at)
-        save(self.folder, state)
+        state.save(self.folder)
         path, began = self.folder / run.name, self.bench.now()
         shutil.rmtree(path, ignore_errors=True)
         arm = Arm("new", self.wish.command, {}, ref=commit.revision, revision=commit.revision)
@@ -172,7 +172,7 @@ class _Running:
         except WorkloadError as error:
             run.state, run.seconds = "failed", self.bench.now() - began
             commit.broken = at not in (0, len(state.commits) - 1)
-            save(self.folder, state)
+            state.save(self.folder)
             if not commit.broken:
                 end = "good" if at == 0 else "bad"
                 raise WorkloadError(
@@ -183,7 +183,7 @@ class _Running:
         run.seconds = self.bench.now() - began
         run.value = self._remember(None if discard else at, path)
         run.state = "discarded" if discard else "counted"
-        save(self.folder, state)
+        state.save(self.folder)
         self._tell(at, run.value, discard=discard)
 
     def _remember(self, at: int | None, path: Path) -> float:

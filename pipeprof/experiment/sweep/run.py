@@ -16,7 +16,7 @@ from pipeprof.experiment.sweep.bench import Order, SweepBench
 from pipeprof.experiment.sweep.plan import Outcome, next_phase
 from pipeprof.experiment.sweep.prepare import folder_of, placed, prepare
 from pipeprof.experiment.sweep.result import content_of, phase_words
-from pipeprof.experiment.sweep.session import RESULT, open_sweep, save_sweep, sweep_hash, throw_away_incomplete
+from pipeprof.experiment.sweep.session import RESULT, open_sweep, sweep_hash, throw_away_incomplete
 from pipeprof.experiment.sweep.spec import BASE, limits_of
 from pipeprof.report.words.experiments import sentence
 from pipeprof.units import format_count
@@ -108,7 +108,7 @@ class Running:
         self.session.stopped, self.session.state = ("decided", "finished") if over else ("budget", "open")
         content = content_of(self.spec, self.phases, self.session, self.command, self.wish.steps, self.notes)
         write_json(self.folder / RESULT, content)
-        save_sweep(self.folder, self.session)
+        self.session.save(self.folder)
         return content
 
     def _phase(self, phase: Phase) -> Outcome:
@@ -160,7 +160,7 @@ class Running:
     def _repeat(self, phase: Phase, number: int, arm: Variant) -> None:
         """One repetition. A failure is recorded; that of a reference ends the sweep with a WorkloadError."""
         entry = self.session.enter(phase.number, number, arm.name)
-        save_sweep(self.folder, self.session)
+        self.session.save(self.folder)
         began = self.bench.now()
         try:
             order = self._order(arm, entry.name)
@@ -168,13 +168,13 @@ class Running:
             entry.values = self.bench.run(order, self.spec)
         except (WorkloadError, MeasureError, RunError) as error:
             entry.state, entry.error, entry.seconds = "failed", error.message, self.bench.now() - began
-            save_sweep(self.folder, self.session)
+            self.session.save(self.folder)
             if arm is phase.reference:
                 raise type(error)(f"`{arm.name}` failed in `{entry.name}`: {error.message}", error.hint) from error
             self.say(f"{arm.name}: failed: {error.message}")
             return
         entry.state, entry.seconds = "counted" if number >= 0 else "discarded", self.bench.now() - began
-        save_sweep(self.folder, self.session)
+        self.session.save(self.folder)
         told = "discarded (warm-up)" if number < 0 else f"round {number + 1}"
         self.say(f"{arm.name}: {told}, {entry.seconds:.1f} s")
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 import secrets
-import shutil
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from pipeprof.errors import MeasureError, UsageError
-from pipeprof.experiment.runs import write_json
-from pipeprof.experiment.session import SESSION
-from pipeprof.record.document import read_document
-from pipeprof.record.run import new_run_id
-from pipeprof.verdict.gate.fingerprint import differences
+from pipeprof.experiment.journal import Journal, Repetition, incomplete, saved, spent
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from pipeprof.experiment.journal import Conditions
     from pipeprof.experiment.sweep.spec import Spec
 
 SCHEMA_VERSION = 1
@@ -32,20 +27,18 @@ HINT = "begin anew in another folder with -o"
 State = Literal["running", "discarded", "counted", "failed"]
 
 
-class Entry(msgspec.Struct, kw_only=True):
-    """One repetition of one variant in one phase. `values`: stage -> value, in the stage's unit; seconds from start."""
+class Entry(Repetition, kw_only=True):
+    """One repetition of one variant in one phase. `values`: stage -> value, in the stage's unit."""
 
-    name: str
     phase: int
     round: int
     variant: str
     state: State = "running"
-    seconds: float | None = None
     values: dict[str, float] = {}
     error: str = ""
 
 
-class SweepSession(msgspec.Struct, kw_only=True):
+class SweepSession(Journal, kw_only=True):
     """What `session.json` of a sweep holds. `sweep` is the hash of the file, the command and the folder it runs in.
 
     `stopped`: decided (nothing is left to measure) | budget; None while it goes on. `prepared`: variant -> seconds that
@@ -53,15 +46,10 @@ class SweepSession(msgspec.Struct, kw_only=True):
     """
 
     schema_version: int = SCHEMA_VERSION
-    session_id: str
     sweep: str
     state: Literal["open", "finished"] = "open"
     stopped: Literal["decided", "budget"] | None = None
-    started_at: str
-    starts: int = 0
     seed: int
-    fingerprint: dict[str, Any] = {}
-    job: str | None = None
     repetitions: list[Entry] = []
     prepared: dict[str, float] = {}
 
@@ -86,7 +74,7 @@ class SweepSession(msgspec.Struct, kw_only=True):
     @property
     def spent(self) -> float:
         """Seconds that all repetitions took, discarded and failed ones too."""
-        return sum(entry.seconds or 0.0 for entry in self.repetitions)
+        return spent(self.repetitions)
 
     def enter(self, phase: int, number: int, variant: str) -> Entry:
         """A new repetition, about to start. Names go on for ever: no folder is used twice."""
@@ -106,44 +94,28 @@ def sweep_hash(spec: Spec, command: Sequence[str], cwd: Path) -> str:
     return hashlib.sha256(text).hexdigest()[:12]
 
 
-def open_sweep(
-    folder: Path, known_as: str, seed: int | None, conditions: tuple[Mapping[str, Any], str | None]
-) -> SweepSession:
+def open_sweep(folder: Path, known_as: str, seed: int | None, conditions: Conditions) -> SweepSession:
     """The session in `folder`, or a new one; `conditions` are fingerprint and job of here and now.
 
     Raises UsageError for a folder that holds another sweep, RunError for a damaged or newer file, MeasureError for a
     sweep that another machine or job began.
     """
-    path = folder / SESSION
-    if not path.is_file():
-        session = SweepSession(
-            session_id=new_run_id(), sweep=known_as, seed=secrets.randbits(32) if seed is None else seed,
-            started_at=dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
-            fingerprint=dict(conditions[0]), job=conditions[1],
-        )  # fmt: skip
-        save_sweep(folder, session)
+    session = saved(folder, SweepSession, SCHEMA_VERSION, "session, or none of a sweep,", HINT)
+    if session is None:
+        session = SweepSession(sweep=known_as, seed=secrets.randbits(32) if seed is None else seed)
+        session.begin(folder, conditions)
         return session
-    session = read_document(path, SweepSession, SCHEMA_VERSION, "session, or none of a sweep,", HINT)
     if session.sweep != known_as:
         raise UsageError(f"`{folder}` holds another sweep: the file, the command or the folder differs", HINT)
-    found = [entry["name"] for entry in differences(session.fingerprint, conditions[0])]
+    differing = session.differences(conditions)
     if session.state == "open" and session.repetitions and session.job != conditions[1]:
-        found.append("job")
-    if found:
-        raise MeasureError(f"the sweep in `{folder}` was begun under other conditions: {', '.join(found)}", HINT)
+        differing.append("job")
+    if differing:
+        raise MeasureError(f"the sweep in `{folder}` was begun under other conditions: {', '.join(differing)}", HINT)
     return session
-
-
-def save_sweep(folder: Path, session: SweepSession) -> None:
-    """Write `session.json`, whole. Raises MeasureError when it cannot be written."""
-    write_json(folder / SESSION, msgspec.to_builtins(session))
 
 
 def throw_away_incomplete(folder: Path, session: SweepSession) -> None:
     """Remove what a kill left incomplete, with its folder; its number is not used again."""
-    for entry in session.repetitions:
-        if entry.state == "running":
-            shutil.rmtree(folder / entry.name, ignore_errors=True)
-            for ending in ("log", "pid"):
-                (folder / f"{entry.name}.{ending}").unlink(missing_ok=True)
-            entry.state, entry.error = "discarded", "interrupted"
+    for entry in incomplete(folder, session.repetitions):
+        entry.state, entry.error = "discarded", "interrupted"

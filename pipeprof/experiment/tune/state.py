@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from pipeprof.errors import RunError
+from pipeprof.experiment.journal import SESSION
 from pipeprof.experiment.runs import write_json
-from pipeprof.experiment.session import SESSION
 from pipeprof.experiment.tune.rows import Batches, Epoch  # noqa: TC001 - msgspec reads it
 from pipeprof.record.document import read_document
 from pipeprof.record.settings_file import Settings

@@ -322,9 +322,9 @@ def test_after_a_kill_the_session_goes_on_where_it_was(home, point):
 
 
 def test_a_kill_while_the_session_file_is_written_leaves_the_one_before(home, monkeypatch):
-    from pipeprof.experiment import session
+    from pipeprof.experiment import journal
 
-    original, writes = session.write_json, []
+    original, writes = journal.write_json, []
     for point in range(2, 14):
         home.folder = home.folder.parent / f"s{point}"
         writes.clear()
@@ -335,10 +335,10 @@ def test_a_kill_while_the_session_file_is_written_leaves_the_one_before(home, mo
                 raise Killed
             original(path, content)
 
-        monkeypatch.setattr(session, "write_json", dies)
+        monkeypatch.setattr(journal, "write_json", dies)
         with pytest.raises(Killed):
             home.call(FakeBench(compare=says("unchanged", 3)))
-        monkeypatch.setattr(session, "write_json", original)
+        monkeypatch.setattr(journal, "write_json", original)
         content = home.call(FakeBench(compare=says("unchanged", 3)))
         assert len(content["session"]["runs"]["base"]) == len(content["session"]["runs"]["new"]) == 3
         assert not [entry for entry in home.session()["repetitions"] if entry["state"] == "running"]

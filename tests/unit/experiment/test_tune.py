@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tune_fake import FakeBench, by_workers, pipeline, workers_of
 
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
-from pipeprof.experiment.session import SESSION
+from pipeprof.experiment.journal import SESSION
 from pipeprof.experiment.tune import bench as real_bench
 from pipeprof.experiment.tune.bench import numa_nodes
 from pipeprof.experiment.tune.result import content_of

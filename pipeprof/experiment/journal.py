@@ -1,0 +1,87 @@
+"""What the sessions of all experiments have in common on disk: `session.json` is whole at every moment.
+
+A repetition is entered before it starts and confirmed when it is over, so that after a kill at any moment what is
+complete is known.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from pipeprof.experiment.runs import write_json
+from pipeprof.record.document import read_document
+from pipeprof.record.run import new_run_id
+from pipeprof.verdict.gate.fingerprint import differences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+SESSION = "session.json"
+
+Conditions = tuple["Mapping[str, Any]", "str | None"]  # fingerprint and job of here and now
+
+
+def now() -> str:
+    """The time of day in UTC, to the second."""
+    return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
+
+
+class Repetition(msgspec.Struct, kw_only=True):
+    """One repetition: its folder's name, and seconds from start to exit; `running` until it is confirmed."""
+
+    name: str
+    state: str = "running"
+    seconds: float | None = None
+
+
+class Journal(msgspec.Struct, kw_only=True):
+    """What every session notes of itself: when and where it was begun, and how often it was gone on with."""
+
+    session_id: str = msgspec.field(default_factory=new_run_id)
+    started_at: str = msgspec.field(default_factory=now)
+    starts: int = 0
+    fingerprint: dict[str, Any] = {}
+    job: str | None = None
+
+    def begin(self, folder: Path, conditions: Conditions) -> None:
+        """Note the conditions, and write it. Raises MeasureError when it cannot be written."""
+        self.fingerprint, self.job = dict(conditions[0]), conditions[1]
+        self.save(folder)
+
+    def differences(self, conditions: Conditions) -> list[str]:
+        """Names of what is not as it was when the session was begun; without the job."""
+        return [entry["name"] for entry in differences(self.fingerprint, conditions[0])]
+
+    def save(self, folder: Path) -> None:
+        """Write `session.json`, whole. Raises MeasureError when it cannot be written."""
+        write_json(folder / SESSION, msgspec.to_builtins(self))
+
+
+AnyJournal = TypeVar("AnyJournal", bound=Journal)
+AnyRepetition = TypeVar("AnyRepetition", bound=Repetition)
+
+
+def saved(folder: Path, kind: type[AnyJournal], version: int, what: str, hint: str) -> AnyJournal | None:
+    """The session of a folder; None when it has none. Raises RunError for one that cannot be read."""
+    path = folder / SESSION
+    return read_document(path, kind, version, what, hint) if path.is_file() else None
+
+
+def spent(repetitions: Iterable[Repetition]) -> float:
+    """Seconds that all of them took, discarded and failed ones too."""
+    return sum(one.seconds or 0.0 for one in repetitions)
+
+
+def incomplete(folder: Path, repetitions: Iterable[AnyRepetition]) -> list[AnyRepetition]:
+    """Those that were not confirmed, since the process was killed meanwhile; their files are gone."""
+    cut_off = [one for one in repetitions if one.state == "running"]
+    for one in cut_off:
+        shutil.rmtree(folder / one.name, ignore_errors=True)
+        for ending in ("log", "pid"):
+            (folder / f"{one.name}.{ending}").unlink(missing_ok=True)
+    return cut_off
