@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
 from pipeprof.report.answer import process
+from pipeprof.report.mindrecord import mindrecord
 from pipeprof.report.sections.storage import CHANGES, operator
 from pipeprof.report.words import run_account
 from pipeprof.report.wrap import wrap_text
@@ -19,22 +20,6 @@ if TYPE_CHECKING:
     Content = Mapping[str, Any]
 
 WIDTH = 80
-# A MindRecord file of encoded pictures: `files` are the (path, label) of the script, in its order.
-WRITE = (
-    "from pathlib import Path",
-    "from mindspore.mindrecord import FileWriter",
-    'writer = FileWriter("train.mindrecord", overwrite=True)',
-    'schema = {"image": {"type": "bytes"}, "label": {"type": "int32"}}',
-    'writer.add_schema(schema, "rows")',
-    "for path, label in files:",
-    "    data = Path(path).read_bytes()",
-    '    writer.write_raw_data([{"image": data, "label": label}])',
-    "writer.commit()",
-)
-READ = (
-    'data = ds.MindDataset("train.mindrecord", ["image", "label"])',
-    'data = data.map(vision.Decode(), ["image"])',
-)
 MOST_NOT_WORTH = 8
 ENDS = {
     "loop_limits": "the training itself limits now: its data pipeline is fast enough",
@@ -268,7 +253,7 @@ def _by_hand(content: Content) -> list[str]:
     if lines and seen.get("epochs", 1) < 2:
         lines.append("  (caches are tried where the command trains for two epochs or more)")
     if seen.get("small_files"):
-        lines += _mindrecord(seen["small_files"])
+        lines += mindrecord(seen["small_files"])
     if seen.get("process"):
         lines.append(_process(seen["process"]))
     for one in seen.get("outside", []):
@@ -277,20 +262,6 @@ def _by_hand(content: Content) -> list[str]:
             least = f"at most x{1 / (1 - one['share']):.2f} for the whole run"
             lines.append(f"  {run_account.name(one)} ({format_ratio(one['share'])} of the run, {least}): {advice}")
     return ["", "Not tried: to be changed in the script, by hand", *lines] if lines else []
-
-
-def _mindrecord(found: Mapping[str, Any]) -> list[str]:
-    """What to write instead of a source that waits for many small files, with the code that does it."""
-    place = f" ({found['site']})" if found["site"] else ""
-    size = "" if found["read_bytes"] is None else f", {format_bytes(found['read_bytes'])} each"
-    waits = f"waits {format_ratio(found['share'])} of a row's time for small files{size}"
-    gain = f"as one MindRecord file at most x{found['most']:.2f}, its rows in another order where they are shuffled"
-    return [
-        f"  {operator(found)}{place} {waits}: {gain}. Once:",
-        *(f"      {line}" for line in WRITE),
-        "    then, in place of the source:",
-        *(f"      {line}" for line in READ),
-    ]
 
 
 def _process(found: dict[str, Any]) -> str:
