@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.escape import markdown_code
 from pipeprof.report.answer import process
 from pipeprof.report.document import Document
+from pipeprof.report.mindrecord import mindrecord
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.sections.storage import CHANGES, operator
 from pipeprof.report.words import run_account
@@ -19,22 +20,6 @@ if TYPE_CHECKING:
 
     Content = Mapping[str, Any]
 
-# A MindRecord file of encoded pictures: `files` are the (path, label) of the script, in its order.
-WRITE = (
-    "from pathlib import Path",
-    "from mindspore.mindrecord import FileWriter",
-    'writer = FileWriter("train.mindrecord", overwrite=True)',
-    'schema = {"image": {"type": "bytes"}, "label": {"type": "int32"}}',
-    'writer.add_schema(schema, "rows")',
-    "for path, label in files:",
-    "    data = Path(path).read_bytes()",
-    '    writer.write_raw_data([{"image": data, "label": label}])',
-    "writer.commit()",
-)
-READ = (
-    'data = ds.MindDataset("train.mindrecord", ["image", "label"])',
-    'data = data.map(vision.Decode(), ["image"])',
-)
 MOST_NOT_WORTH = 8
 ENDS = {
     "loop_limits": "the training itself limits now: its data pipeline is fast enough",
@@ -87,12 +72,12 @@ def document(content: Content, written: Sequence[str] = (), folder: str = "") ->
     """The result; `written` are the files that were put into the `folder`."""
     first, *more = _answer(content)
     sections = [Section("", notes=more), _trials(content), _permuting(content), _not_worth(content)]
-    sections += [_by_hand(content), _mindrecord(content), *_handed_over(content, written, folder)]
+    by_hand = _for_speed(content)
+    sections += [_by_hand(by_hand), mindrecord(by_hand.get("small_files")), *_handed_over(content, written, folder)]
     if folder and content["seen"]:
         last = shlex.quote(f"{folder}/look-{len(content['seen']) - 1}")
-        sections.append(
-            Section("", notes=[f"What limits now, also outside of the data pipeline: pipeprof report {last}"])
-        )
+        said = f"What limits now, also outside of the data pipeline: pipeprof report {last}"
+        sections.append(Section("", notes=[said]))
     return Document(first, sections)
 
 
@@ -253,17 +238,17 @@ def _not_worth(content: Content) -> Section:
         lines.append(f"{'; '.join(_what(item) for item in one['what'])}{figure}")
     more = len(found) - MOST_NOT_WORTH
     lines += [f"and {more} more: --format json"] if more > 0 else []
-    return Section(
-        f"Not tried: predicted to {'be slower' if content['goal'] in NEEDS else 'bring less than 2 %'}", notes=lines
-    )
+    least = "be slower" if content["goal"] in NEEDS else "bring less than 2 %"
+    return Section(f"Not tried: predicted to {least}", notes=lines)
 
 
-def _by_hand(content: Content) -> Section:
-    """What the last recording promises of changes that no setting makes: caches, and parts of the run around the steps.
+def _for_speed(content: Content) -> Content:
+    """What the last recording says of changes by hand: all of them are for speed."""
+    return content["seen"][-1] if content["seen"] and content["goal"] == "time" else {}
 
-    Only where speed is the goal.
-    """
-    seen = content["seen"][-1] if content["seen"] and content["goal"] == "time" else {}
+
+def _by_hand(seen: Content) -> Section:
+    """What it promises of changes that no setting makes: caches, and parts of the run around the steps."""
     lines = [_cache(one) for one in seen.get("caches", []) if not one.get("tried")]
     if lines and seen.get("epochs", 1) < 2:
         lines.append("(caches are tried where the command trains for two epochs or more)")
@@ -275,21 +260,6 @@ def _by_hand(content: Content) -> Section:
             least = f"at most x{1 / (1 - one['share']):.2f} for the whole run"
             lines.append(f"{run_account.name(one)} ({format_ratio(one['share'])} of the run, {least}): {advice}")
     return Section("Not tried: to be changed in the script, by hand", notes=lines)
-
-
-def _mindrecord(content: Content) -> Section:
-    """What to write instead of a source that waits for many small files, with the code that does it."""
-    seen = content["seen"][-1] if content["seen"] and content["goal"] == "time" else {}
-    found = seen.get("small_files")
-    if not found:
-        return Section("")
-    place = f" ({found['site']})" if found["site"] else ""
-    size = "" if found["read_bytes"] is None else f", {format_bytes(found['read_bytes'])} each"
-    waits = f"waits {format_ratio(found['share'])} of a row's time for small files{size}"
-    gain = f"as one MindRecord file at most x{found['most']:.2f}, its rows in another order where they are shuffled"
-    code = [*WRITE, "# Then, in place of the source:", *READ]
-    title = "Not tried: small files as one MindRecord"
-    return Section(title, notes=[f"{operator(found)}{place} {waits}: {gain}."], code=code, language="python")
 
 
 def _process(found: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from pipeprof.errors import MeasureError
 from pipeprof.experiment.runs import json_text, write_json
 from pipeprof.experiment.tune.patch import patch_of
-from pipeprof.experiment.tune.search import allowed, is_proven
+from pipeprof.experiment.tune.trial import allowed, is_proven
 
 if TYPE_CHECKING:
     from pathlib import Path

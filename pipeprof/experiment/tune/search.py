@@ -22,14 +22,13 @@ from pipeprof.experiment.tune.facts import (
     outcome,
     promised,
     seen_facts,
-    told_prediction,
-    what_of,
     words_of,
 )
 from pipeprof.experiment.tune.goal import LOOKS, decided_word, policy_of, sides_of, take_verdict
-from pipeprof.experiment.tune.rows import Handed, compared_epochs, worse
+from pipeprof.experiment.tune.rows import Handed, worse
 from pipeprof.experiment.tune.state import Final, Trial, open_state, save_state, tune_hash
-from pipeprof.record.settings_file import CHANGEABLE, OperatorSetting, Settings, merged
+from pipeprof.experiment.tune.trial import ChangedSideError, allowed, new_trial, rates_of_sides, whole_epochs
+from pipeprof.record.settings_file import Settings
 from pipeprof.verdict.gate.looks import judge_looks
 from pipeprof.verdict.tuning import candidates, failed, learned, limits_itself, worth_trying
 
@@ -191,13 +190,13 @@ class Tuning:
 
     def _try(self, found: Candidate, seen: Seen) -> None:
         """Hold the candidate against what was accepted so far; what came of it goes into the state."""
-        trial = self._trial(found, seen)
+        trial = new_trial(found, seen, self.state)
         folder = self.folder / f"trial-{len(self.state.trials)}"
         self.say(f"trying {words_of(trial.what)}{promised(trial.prediction)}")
         began = self.bench.now()
         try:
             self._pairs(trial, folder)
-        except _ChangedSideError as error:
+        except ChangedSideError as error:
             trial.verdict, trial.error = "failed", error.message
         if trial.interval is not None:
             trial.predicted_wrong = failed(found.prediction, *trial.interval)
@@ -235,44 +234,8 @@ class Tuning:
 
     def _whole_epochs(self, settings: Settings, folder: Path) -> tuple[Batches, str]:
         """What whole epochs with the settings hand out, against the original's; why, where that is something else."""
-        unchanged, original = Settings(site=settings.site), self.folder / "original"
-        if not self.state.original:
-            self.state.original = self.bench.rows(unchanged, original, None)
-            self._save()
-        try:
-            changed = self.bench.rows(settings, folder / "rows", SLOWER * self.state.run_s + GRACE_S)
-        except (WorkloadError, MeasureError) as error:
-            raise _ChangedSideError(error.message) from error
-        word, why = compared_epochs(self.state.original, changed)
-        if word not in ("permuted", "other"):
-            return word, why
-        # A second unchanged run says whether it is the change that does it.
-        again, _ = compared_epochs(self.state.original, self.bench.rows(unchanged, original, None))
-        return (word, why) if again == "same" else ("not_reproducible", "")
-
-    def _trial(self, found: Candidate, seen: Seen) -> Trial:
-        """The trial of a candidate, before its first pair."""
-        ops = {row["op_id"]: row for row in seen.ops}
-        operators = [
-            OperatorSetting(
-                node=row["node"], op_type=row["op_type"], name=row["name"] or "", place=row["site"] or "",
-                **{name: getattr(change, name) for name in CHANGEABLE},
-            )
-            for change in found.changes
-            if (row := ops.get(change.op_id)) and any(getattr(change, name) is not None for name in CHANGEABLE)
-        ]  # fmt: skip
-        prefetch = next((one.prefetch for one in found.changes if one.prefetch is not None), None)
-        change = {
-            "operators": operators, "prefetch": prefetch, "environment": found.environment, "site": seen.site,
-            "runtime_threads": found.runtime_threads, "cpus": found.cpus,
-        }  # fmt: skip
-        return Trial(
-            key=found.key,
-            what=what_of(found, ops),
-            prediction=told_prediction(found),
-            permutes=found.permutes or any(one.permutes and one.verdict == "accepted" for one in self.state.trials),
-            settings=merged(self.state.settings, change),
-        )
+        longest = SLOWER * self.state.run_s + GRACE_S
+        return whole_epochs(self.bench, self.state, settings, (self.folder / "original", folder / "rows"), longest)
 
     def _pair(self, before: Settings, of: Trial | Final, folder: Path) -> tuple[Ran, Ran]:
         """Both sides once, in turn; what they needed goes into the trial or the final."""
@@ -285,11 +248,11 @@ class Tuning:
                 found[side] = self.bench.run(settings, folder, (side, number), limit)
             except (WorkloadError, MeasureError) as error:
                 if side == "b":
-                    raise _ChangedSideError(error.message) from error
+                    raise ChangedSideError(error.message) from error
                 raise
             self.state.run_seconds.append(found[side].seconds)
         plain, changed = found["a"], found["b"]
-        rates = _rates(plain, changed, after)
+        rates = rates_of_sides(plain, changed, after)
         of.a.append(rates[0])
         of.b.append(rates[1])
         if plain.need is not None and changed.need is not None:
@@ -317,7 +280,7 @@ class Tuning:
                 break
             try:
                 pair = self._pair(Settings(), final, self.folder / "final")
-            except _ChangedSideError as error:
+            except ChangedSideError as error:
                 final.error = error.message
                 break
             batches = handed.add(*pair)
@@ -333,7 +296,7 @@ class Tuning:
         if not final.rows_compared and 2 * self.state.run_s <= self.left_s:
             try:
                 final.batches, final.why = self._whole_epochs(self.state.settings, self.folder / "final")
-            except _ChangedSideError as error:
+            except ChangedSideError as error:
                 final.error = error.message
                 return False
             final.rows_compared = True
@@ -344,36 +307,3 @@ class Tuning:
         """Put the gate's verdict into the final; True when it is decided."""
         goal = self.wish.goal
         return bool(final.a) and take_verdict(final, judge_looks(*sides_of(final, goal), policy_of(goal)), goal)
-
-
-def _rates(plain: Ran, changed: Ran, after: Settings) -> tuple[float, float]:
-    """Steps/s of both; with a cache, which the first epoch fills, from the second epoch on."""
-    if not any(one.cache for one in after.operators):
-        return plain.rate, changed.rate
-    if plain.later is None or changed.later is None:
-        raise _ChangedSideError("too few steps after the first epoch, which fills the cache: train for more epochs")
-    return plain.later, changed.later
-
-
-class _ChangedSideError(Exception):
-    """The changed run failed, or said nothing; the unchanged one did not."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-
-
-def is_proven(state: TuneState, *, allow_unchecked: bool = False) -> bool:
-    """Whether the accepted set is recommended: improved by the gate's statistics, with the same batches.
-
-    With --allow-order also with the same rows in another order.
-    """
-    final = state.final
-    if final is None or final.verdict != "improved" or final.error:
-        return False
-    return final.batches in allowed(state) or (allow_unchecked and final.batches in ("not_reproducible", "not_seen"))
-
-
-def allowed(state: TuneState) -> tuple[Batches, ...]:
-    """What a changed training may hand out."""
-    return ("same", "permuted") if state.allow_order else ("same",)

@@ -17,7 +17,8 @@ from pipeprof.experiment.tune import bench as real_bench
 from pipeprof.experiment.tune.bench import numa_nodes
 from pipeprof.experiment.tune.result import content_of
 from pipeprof.experiment.tune.rows import compared
-from pipeprof.experiment.tune.search import TuneWish, is_proven, run_tune
+from pipeprof.experiment.tune.search import TuneWish, run_tune
+from pipeprof.experiment.tune.trial import is_proven
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
 COMMAND = ("python", "train.py")

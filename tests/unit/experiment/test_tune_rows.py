@@ -12,7 +12,8 @@ from tune_fake import FakeBench, by_workers, epoch, pipeline, workers_of
 from pipeprof.errors import RunError, WorkloadError
 from pipeprof.experiment.tune.result import content_of
 from pipeprof.experiment.tune.rows import compared_epochs, epochs_of, worse
-from pipeprof.experiment.tune.search import TuneWish, is_proven, run_tune
+from pipeprof.experiment.tune.search import TuneWish, run_tune
+from pipeprof.experiment.tune.trial import is_proven
 from pipeprof.verdict.candidate import Known
 
 COMMAND = ("python", "train.py")

@@ -1,0 +1,99 @@
+"""The two sides of a tuning's comparisons: what is run, what they hand out, and what of it may be recommended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeprof.errors import MeasureError, WorkloadError
+from pipeprof.experiment.tune.facts import told_prediction, what_of
+from pipeprof.experiment.tune.rows import compared_epochs
+from pipeprof.experiment.tune.state import Trial
+from pipeprof.record.settings_file import CHANGEABLE, OperatorSetting, Settings, merged
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeprof.experiment.tune.bench import Bench, Ran, Seen
+    from pipeprof.experiment.tune.rows import Batches
+    from pipeprof.experiment.tune.state import TuneState
+    from pipeprof.verdict.candidate import Candidate
+
+
+class ChangedSideError(Exception):
+    """The changed run failed, or said nothing; the unchanged one did not."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+def rates_of_sides(plain: Ran, changed: Ran, after: Settings) -> tuple[float, float]:
+    """Steps/s of both; with a cache, which the first epoch fills, from the second epoch on."""
+    if not any(one.cache for one in after.operators):
+        return plain.rate, changed.rate
+    if plain.later is None or changed.later is None:
+        raise ChangedSideError("too few steps after the first epoch, which fills the cache: train for more epochs")
+    return plain.later, changed.later
+
+
+def new_trial(found: Candidate, seen: Seen, state: TuneState) -> Trial:
+    """The trial of a candidate, before its first pair."""
+    ops = {row["op_id"]: row for row in seen.ops}
+    operators = [
+        OperatorSetting(
+            node=row["node"], op_type=row["op_type"], name=row["name"] or "", place=row["site"] or "",
+            **{name: getattr(change, name) for name in CHANGEABLE},
+        )
+        for change in found.changes
+        if (row := ops.get(change.op_id)) and any(getattr(change, name) is not None for name in CHANGEABLE)
+    ]  # fmt: skip
+    prefetch = next((one.prefetch for one in found.changes if one.prefetch is not None), None)
+    change = {
+        "operators": operators, "prefetch": prefetch, "environment": found.environment, "site": seen.site,
+        "runtime_threads": found.runtime_threads, "cpus": found.cpus,
+    }  # fmt: skip
+    return Trial(
+        key=found.key,
+        what=what_of(found, ops),
+        prediction=told_prediction(found),
+        permutes=found.permutes or any(one.permutes and one.verdict == "accepted" for one in state.trials),
+        settings=merged(state.settings, change),
+    )
+
+
+def whole_epochs(
+    bench: Bench, state: TuneState, settings: Settings, folders: tuple[Path, Path], longest_s: float
+) -> tuple[Batches, str]:
+    """What whole epochs with the settings hand out, against the original's; why, where that is something else.
+
+    `folders`: of the runs of the original, and of those with the settings. Raises ChangedSideError when these fail.
+    """
+    unchanged = Settings(site=settings.site)
+    if not state.original:
+        state.original = bench.rows(unchanged, folders[0], None)
+    try:
+        changed = bench.rows(settings, folders[1], longest_s)
+    except (WorkloadError, MeasureError) as error:
+        raise ChangedSideError(error.message) from error
+    word, why = compared_epochs(state.original, changed)
+    if word not in ("permuted", "other"):
+        return word, why
+    # A second unchanged run says whether it is the change that does it.
+    again, _ = compared_epochs(state.original, bench.rows(unchanged, folders[0], None))
+    return (word, why) if again == "same" else ("not_reproducible", "")
+
+
+def is_proven(state: TuneState, *, allow_unchecked: bool = False) -> bool:
+    """Whether the accepted set is recommended: improved by the gate's statistics, with the same batches.
+
+    With --allow-order also with the same rows in another order.
+    """
+    final = state.final
+    if final is None or final.verdict != "improved" or final.error:
+        return False
+    return final.batches in allowed(state) or (allow_unchecked and final.batches in ("not_reproducible", "not_seen"))
+
+
+def allowed(state: TuneState) -> tuple[Batches, ...]:
+    """What a changed training may hand out."""
+    return ("same", "permuted") if state.allow_order else ("same",)
