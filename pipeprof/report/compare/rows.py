@@ -110,7 +110,9 @@ def seen(content: dict[str, Any]) -> list[str]:
 
 def _found(finds: dict[str, Any]) -> str:
     spread, runs, least = finds["spread"], finds.get("repetitions"), finds.get("change")
-    what = f"slow-downs of about {100 * least:.0f} % or more" if _is_number(least) else "no slow-down of up to 50 %"
+    what = "no slow-down of up to 50 %"
+    if least is not None and _is_number(least):
+        what = f"slow-downs of about {100 * least:.0f} % or more"
     return f"the step time varies by {100 * spread:.1f} % from run to run here: {clean(runs)} runs per side find {what}"
 
 
