@@ -327,6 +327,7 @@ def no_runs(monkeypatch):
     bisected = {
         "verdict": "found", "exit_code": 0, "stopped": "budget", "metric": MANY, "probability": 0.99, "commit": commit, "range": [commit],
         "no_change_probability": 0.0, "ratio": 1.1, "candidates": [commit], "headline": MANY, "cause": None, "because": MANY,
+        "compared": {"before": 5, "after": 5},
         "good": commit, "bad": commit, "commits": 3, "runs": 9, "cannot_be_measured": [commit],
         "session": {"seconds": 9.0, "folder": MANY},
     }  # fmt: skip
