@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import errno
+import re
 
 import click
 
 from pipeprof.errors import did_you_mean
 from pipeprof.record.text import printable, shortened
+
+_PLAIN = (
+    (r" is not in the range x>=(\S+)$", r", expected \1 or more"),
+    (r" is not in the range x>(\S+)$", r", expected more than \1"),
+    (r" is not in the range (\S+?)<=x<=(\S+)$", r", expected \1 to \2"),
+    (r" is not a valid integer(?: range)?$", " is not a whole number"),
+    (r" is not a valid float(?: range)?$", " is not a number"),
+)  # what click says, and what we say
 
 
 def words_of(error: click.ClickException) -> tuple[str, str]:
@@ -22,7 +31,7 @@ def words_of(error: click.ClickException) -> tuple[str, str]:
     if wrong and context is not None and isinstance(context.command, click.Group):
         verbs = context.command.list_commands(context)
         return f"no such command: `{context.command_path} {wrong}`", did_you_mean(wrong, verbs, help_text)
-    return message[:1].lower() + message[1:], help_text
+    return _plain(message[:1].lower() + message[1:]), help_text
 
 
 def words_of_name(error: Exception) -> tuple[str, str] | None:
@@ -32,6 +41,13 @@ def words_of_name(error: Exception) -> tuple[str, str] | None:
     if isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason:
         return f"a name is not UTF-8: `{shortened(printable(error.object))}`", "rename it, or give another one"
     return None
+
+
+def _plain(message: str) -> str:
+    """A range or a kind of number as one says it, not as a program writes it."""
+    for pattern, words in _PLAIN:
+        message = re.sub(pattern, words, message)
+    return message
 
 
 def _options(context: click.Context | None) -> list[str]:
