@@ -138,11 +138,12 @@ def _once(found: list[Candidate]) -> list[Candidate]:
 def _order(one: Candidate) -> tuple[Any, ...]:
     """The most promising first; of unknown effect another order of calls: where it brings anything, it brings most.
 
-    A cache takes memory and helps from the second epoch on: it comes behind what brings nearly as much.
+    What changes no operator (threads, cores) comes last. A cache takes memory and helps from the second epoch
+    on: it comes behind what brings nearly as much.
     """
     moves = any(change.maps_after for change in one.changes)
     promise = one.expected / (TIE if any(change.cache for change in one.changes) else 1.0)
-    return one.is_unknown, -round(promise, 2), not moves, len(one.changes), _size(one)
+    return one.is_unknown, -round(promise, 2), not moves, not one.changes, len(one.changes), _size(one)
 
 
 def learned(found: list[Candidate], seen: Sequence[tuple[Candidate, float]]) -> list[Candidate]:

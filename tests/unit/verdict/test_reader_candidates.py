@@ -35,6 +35,13 @@ def test_one_that_was_not_timed_is_tried_without_a_prediction():
     assert tried("ImageFolderOp", None)
 
 
+def test_it_comes_before_what_changes_no_operator():
+    reader = Stage(1, "TFReaderOp", node=1)
+    loop = Loop((BATCH, reader), consumer=500.0, rate=90.0, free_cores=0.0, process_cores=1.9, cpu_count=2, cores=2.0)
+    found = [one.key for one in candidates(loop, {}, "time", Known(readers=frozenset({1}))) if one.is_unknown]
+    assert found == ["1:workers=2", "runtime_threads=1", "threads=1"]
+
+
 def test_one_that_keeps_up_is_not():
     assert tried("MindRecordOp", 5000.0, consumer=90.0) == []
 
