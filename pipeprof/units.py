@@ -13,6 +13,7 @@ _DECIMAL = re.compile(r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*
 _LONGEST = 400  # characters: ten to the power of a billion would take all memory
 _LONGEST_EXPONENT = 4
 _SCALE = {"ns": 0, "us": 3, "ms": 6, "s": 9}
+_BYTES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
 def ns_from_text(text: str, unit: str) -> int:
@@ -54,6 +55,11 @@ def format_ns(ns: float | None) -> str:
             return f"{ns / divisor:.{_decimals(magnitude / divisor)}f} {name}"
     minutes, seconds = divmod(round(magnitude / 1e9), 60)
     return f"{'-' if ns < 0 else ''}{minutes} min {seconds:02d} s"
+
+
+def byte_unit(largest: float) -> tuple[str, int]:
+    """The unit for an axis that reaches to so many bytes, and how many it is."""
+    return next(((name, size) for name, size in _BYTES if abs(largest) >= size), ("B", 1))
 
 
 def format_bytes(count: float | None) -> str:

@@ -10,6 +10,7 @@ from pipeprof.report.answer import answer_of
 from pipeprof.report.answer.command import pasted
 from pipeprof.report.answer.screen import labelled
 from pipeprof.report.answer.shape import capital
+from pipeprof.report.answer.since import since
 from pipeprof.report.charts import INSTALL, can_draw, charts_of
 from pipeprof.report.charts.script import bundle, figure
 from pipeprof.report.kept import stored
@@ -54,7 +55,7 @@ def text(content: dict[str, Any], charts: Sequence[Chart] = (), note: str = "") 
     for section in sections(content):
         body += section_lines(section)
         if section.title == "Steps":
-            body += _pictures(content)
+            body += _pictures(content, curve=not charts)
     return page(f"pipeprof report {content['run']['path']}", body, _STYLE, bundle() if charts else "")
 
 
@@ -70,7 +71,10 @@ def _first(content: dict[str, Any]) -> list[str]:
     """The first screen's answer."""
     answer = answer_of(content)
     lines = [f'<p class="headline"><strong>{words(answer.sentence)}</strong></p>']
-    body = [f"{_ROW}{escape(label)}</th><td>{words(said)}</td></tr>" for label, said in labelled(answer)]
+    told = dict(labelled(answer))
+    began = {"Since": since(content)}
+    rows = {name: told.pop(name) for name in ("Cause", "Where") if name in told} | began | told
+    body = [f"{_ROW}{escape(label)}</th><td>{words(said)}</td></tr>" for label, said in rows.items() if said]
     if answer.extra:
         body.append(f"{_ROW}Its last words</th><td><pre>{chr(10).join(map(escape, answer.extra))}</pre></td></tr>")
     if answer.next_command:
@@ -80,7 +84,7 @@ def _first(content: dict[str, Any]) -> list[str]:
     return [*lines, '<table class="answer">', "<tbody>", *body, "</tbody>", "</table>"]
 
 
-def _pictures(content: dict[str, Any]) -> list[str]:
+def _pictures(content: dict[str, Any], *, curve: bool) -> list[str]:
     focus = focus_of(content)
     phases = [row for row in rows_at(content["steps"]["phases"], focus) if row["phase"] in _COLOURS]
     if any(row["phase"] == "compute" for row in phases):  # its parts are those of other steps
@@ -88,7 +92,7 @@ def _pictures(content: dict[str, Any]) -> list[str]:
     parts = rows_at(content["steps"]["trace"], focus)
     if any(not row["measured"] for row in parts):
         phases = parts
-    return _phases(phases) + _curve(rows_at(content["steps"].get("curve", ()), focus))
+    return _phases(phases) + (_curve(rows_at(content["steps"].get("curve", ()), focus)) if curve else [])
 
 
 def _phases(rows: Sequence[Row]) -> list[str]:

@@ -19,7 +19,8 @@ INSTALL = "pip install 'pipeprof[charts]'"
 MISSING = f"The charts are left out: install them with <code>{INSTALL}</code>."  # as HTML
 _GRAMMAR = "rfc3987_syntax"
 _NEEDED = ("altair", "vl_convert")
-_ORIGINS = ("the launch", "the first step")
+_FIRST_STEP = "the first step"
+STEPS = "No step of a training was recorded."
 _PANELS = {  # what is said where a panel is left out, and what the record calls it
     "Waits for a batch": ("No wait for a batch was recorded.", "fetch"),
     "Queues": ("No depth of a queue was recorded.", "queue"),
@@ -54,6 +55,7 @@ def altair() -> Any:
 
 def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None) -> list[Chart]:
     """The charts of a run, in the order of its page. `content` is its report; `answers` as of `facts.facts_of`."""
+    from pipeprof.report.answer.since import origin_of
     from pipeprof.report.charts import flame, memory, operators, pipeline, ranks, whole_run
     from pipeprof.report.charts.facts import facts_of
     from pipeprof.report.sections.block import focus_of
@@ -62,10 +64,12 @@ def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None)
     rep, rank = focus_of(content)
     facts = facts_of(run, content, answers)
     account = (content.get("run_account") or {}).get("parts", [])
-    origin, note = _ORIGINS[facts.counted], reconstructed(facts.evidence)
+    origin = _FIRST_STEP if facts.origin_ns else origin_of(content)
+    note = reconstructed(facts.evidence)
+    pipelines = _of(content["pipeline"]["pipelines"], rep, rank)
     return [
         _over_time(facts, content, origin),
-        pipeline.chart(_of(content["pipeline"]["pipelines"], rep, rank), facts.queues, facts.histogram, facts.places),
+        pipeline.chart(pipelines, facts.queues, facts.histogram, facts.places, origin),
         whole_run.chart(_of(account, rep, rank)),
         operators.chart(_of(content["ops"], rep, rank), facts.operators),
         flame.chart(run, rep, rank),
@@ -75,20 +79,28 @@ def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None)
 
 
 def _over_time(facts: Facts, content: dict[str, Any], origin: str) -> Chart:
+    from pipeprof.report.answer.since import course_of
     from pipeprof.report.charts import overtime, samples, steps
+    from pipeprof.report.sections.block import focus_of
 
+    course = course_of(content) or {}
+    shown = (course.get("rep"), course.get("rank")) == focus_of(content) and course["at_ns"] is not None
+    slower_ns = course["at_ns"] - facts.origin_ns if shown else None
     panels = {
-        "Steps": steps.panel(facts.steps, facts.communication),
+        "Steps": steps.panel(facts.steps, facts.communication, slower_ns),
         "Waits for a batch": samples.waits(facts.steps),
         "Queues": samples.queues(facts.fills),
         "Queues to the device": samples.sink(facts.sink),
         "CPU": samples.cpu(facts.cpu),
         "Memory": samples.memory(facts.memory),
     }
+    outside = overtime.without_those_outside(panels, facts.steps)
     why = {item["what"]: item["why"] for item in content["not_measured"]}
-    absent = []
+    absent = [f"{STEPS[:-1]}: {why['step']}." if "step" in why else STEPS] if not facts.steps else []
     for name, (said, what) in _PANELS.items():
-        if panels[name] is None:
+        if name in outside:
+            absent.append(f"{name}: all samples are from before the first or after the last step.")
+        elif panels[name] is None:
             absent.append(f"{said[:-1]}: {why[what]}." if what in why else said)
     return overtime.chart(panels, facts.steps, absent, origin)
 

@@ -9,7 +9,7 @@ from pipeprof.report.charts import altair, pipelines
 from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
 from pipeprof.report.compare import rows as compare_rows
 from pipeprof.report.sections.block import PHASES
-from pipeprof.units import NS_PER_MS, format_count, format_ns, format_ratio
+from pipeprof.units import NS_PER_MS, byte_unit, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,6 @@ KINDS = {
     "pipeline": ("pipeline, work per batch", COLOURS[1]),
     "op": ("network, own time per step", COLOURS[0]),
 }
-_UNITS = {"bytes": ("MiB", 1 << 20), "s": ("s", 1)}
 _NS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1))
 
 
@@ -111,9 +110,11 @@ def _bounds(metric: Row, divisor: float) -> list[Any]:
 def _unit(metric: Row, measured: Row) -> tuple[str, float]:
     """The unit of a panel's axis, and what it is of the metric's own."""
     unit = metric.get("unit") or ""
-    if unit != "ns":
-        return _UNITS.get(unit, (line(unit), 1))
     largest = max(value for side in SIDES for _, value in measured[side])
+    if unit == "bytes":
+        return byte_unit(largest)
+    if unit != "ns":
+        return line(unit), 1
     return next(((name, size) for name, size in _NS if largest >= size), _NS[-1])
 
 

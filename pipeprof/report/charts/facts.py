@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.query.engine import Engine
 from pipeprof.query.part import Part
+from pipeprof.report.answer.since import FROM_BOOT_NS
 from pipeprof.report.charts import memory, op_table, pipeline, ranks, samples, steps
 from pipeprof.report.sections.block import focus_of
 
@@ -15,14 +16,13 @@ if TYPE_CHECKING:
 
 Rows = list[dict[str, Any]]
 
-_CLOCK = 86_400_000_000_000  # ns: who begins later counts from when its machine started, not from a launch
 _TIMES = ("t_ns", "start_ns", "end_ns", "max_start_ns", "high_ns", "produced_ns", "released_ns")
 
 
 class Facts(NamedTuple):
     """Rows by what they are drawn as, of the one rank that is shown in detail; `cells` are of all ranks."""
 
-    counted: bool  # times count from the first step, not from the launch
+    origin_ns: int  # that the times count from; 0 is what the recording counts from, else it is the first step
     steps: Rows
     communication: Rows
     fills: Rows
@@ -48,10 +48,10 @@ def facts_of(run: Run, content: dict[str, Any], answers: Answers | None = None) 
         engine.answers = answers
         rows = _of_rank(engine, content["run"]["tables"], {"rep": rep, "rank": rank})
     begin = min((row["start_ns"] for row in rows["steps"]), default=0)
-    counted = begin > _CLOCK
-    if counted:
-        rows = {name: [_since(begin, row) for row in found] for name, found in rows.items()}
-    return Facts(counted, **rows, cells=_cells(run, content, rep, answers))
+    origin = begin if begin > FROM_BOOT_NS else 0
+    if origin:
+        rows = {name: [_since(origin, row) for row in found] for name, found in rows.items()}
+    return Facts(origin, **rows, cells=_cells(run, content, rep, answers))
 
 
 def _of_rank(engine: Engine, tables: dict[str, int], at: dict[str, int]) -> dict[str, Rows]:

@@ -9,7 +9,7 @@ from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
 from pipeprof.report.memory.first_fit import with_places
 from pipeprof.report.memory.svg import address_ranges, place_of
 from pipeprof.report.words.memory import maker
-from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns, format_ratio
+from pipeprof.units import NS_PER_S, byte_unit, format_bytes, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 POINTS, OPERATORS, BLOCKS = 400, 10, 400
 HEIGHT, HEIGHT_OF_BLOCKS = 110, 260
 AT_PEAK = ("alive at the peak", "#d7191c"), ("not alive then", "#9ecae1")
-_MIB = 1 << 20
 _HOW = "The red line is the peak. A rectangle is a block: as wide as it lived, {up}. Point at one to see what made it."
 
 
@@ -54,29 +53,36 @@ def chart(
         how += f" The {len(blocks):,} largest of {peak['blocks']:,} blocks are drawn; the curve has all of them."
     how += f" {note}" if note else ""
     return Chart(
-        "chart-memory", title, f"{sentence(said)}\n{how}", said, _drawn(curve, peak, alive, drawn, pool=bool(note))
+        "chart-memory",
+        title,
+        f"{sentence(said)}\n{how}",
+        said,
+        _drawn(curve, peak, alive, drawn, origin, pool=bool(note)),
     )
 
 
-def _drawn(curve: Sequence[Row], peak: Row, alive: Sequence[Row], blocks: Sequence[Row], *, pool: bool) -> Any:
+def _drawn(
+    curve: Sequence[Row], peak: Row, alive: Sequence[Row], blocks: Sequence[Row], origin: str, *, pool: bool
+) -> Any:
     import altair as alt
 
     last = max(*(row["high_ns"] for row in curve), *(row["released_ns"] or row["produced_ns"] for row in blocks))
     first = min(*(row["high_ns"] for row in curve), *(row["produced_ns"] for row in blocks))
     time = alt.Scale(domain=[_s(first), max(_s(last), _s(first) + 1e-6)], nice=False, zero=False)
-    parts = [_curve(curve, peak, time)]
+    unit = byte_unit(peak["peak_bytes"])
+    parts = [_curve(curve, peak, time, unit)]
     if alive:
-        parts.append(_holders(alive, pool=pool))
-    parts.append(_blocks(blocks, peak, last, time, pool=pool))
+        parts.append(_holders(alive, unit, pool=pool))
+    parts.append(_blocks(blocks, peak, last, time, unit, origin, pool=pool))
     return alt.vconcat(*parts).resolve_scale(color="independent", x="independent")
 
 
-def _curve(rows: Sequence[Row], peak: Row, time: Any) -> Any:
+def _curve(rows: Sequence[Row], peak: Row, time: Any, unit: tuple[str, int]) -> Any:
     import altair as alt
 
-    points = [{"t": _s(row["high_ns"]), "mib": round(row["high_bytes"] / _MIB, 4)} for row in rows]
+    points = [{"t": _s(row["high_ns"]), "size": round(row["high_bytes"] / unit[1], 4)} for row in rows]
     area = alt.Chart(inline(points)).mark_area(color=COLOURS[6], opacity=0.6, interpolate="step-after").encode(
-        x=alt.X("t:Q", title=None, scale=time), y=alt.Y("mib:Q", title="MiB", axis=alt.Axis(tickCount=4))
+        x=alt.X("t:Q", title=None, scale=time), y=alt.Y("size:Q", title=unit[0], axis=alt.Axis(tickCount=4))
     )  # fmt: skip
     return alt.layer(area, _rule(peak)).properties(width=WIDTH, height=HEIGHT, title="Alive over time")
 
@@ -87,33 +93,35 @@ def _rule(peak: Row) -> Any:
     return alt.Chart(inline([{"t": _s(peak["t_ns"])}])).mark_rule(color=AT_PEAK[0][1], strokeWidth=1.5).encode(x="t:Q")
 
 
-def _holders(alive: Sequence[Row], *, pool: bool) -> Any:
+def _holders(alive: Sequence[Row], unit: tuple[str, int], *, pool: bool) -> Any:
     import altair as alt
 
     bars = [
-        {"name": _end(line(maker(row, pool=pool))), "mib": round(row["bytes"] / _MIB, 4),
+        {"name": _end(line(maker(row, pool=pool))), "size": round(row["bytes"] / unit[1], 4),
          "label": f"{format_bytes(row['bytes'])} in {format_count(row['blocks'], 'block')}"}
         for row in alive
     ]  # fmt: skip
     size = {"width": WIDTH, "height": {"step": 18}, "title": "What held it at the peak"}
     base = alt.Chart(inline(bars)).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labels=False, ticks=False)),
-        x=alt.X("mib:Q", title="MiB", scale=alt.Scale(nice=False)),
+        x=alt.X("size:Q", title=unit[0], scale=alt.Scale(nice=False)),
     )  # fmt: skip
     words = base.mark_text(align="left", dx=4, color="currentColor", limit={"expr": "width"})
     told = words.encode(x=alt.value(0), text="told:N").transform_calculate(told="datum.name + ': ' + datum.label")
     return alt.layer(base.mark_bar(color=AT_PEAK[0][1], opacity=0.35), told).properties(**size)
 
 
-def _blocks(rows: Sequence[Row], peak: Row, last: int, time: Any, *, pool: bool) -> Any:
+def _blocks(
+    rows: Sequence[Row], peak: Row, last: int, time: Any, unit: tuple[str, int], origin: str, *, pool: bool
+) -> Any:
     import altair as alt
 
     ranges = address_ranges(rows)
     marks = []
     for row in rows:
         end = last if row["released_ns"] is None else row["released_ns"]
-        low = place_of(row["address"], ranges) / _MIB
-        high = low + row["bytes"] / _MIB
+        low = place_of(row["address"], ranges) / unit[1]
+        high = low + row["bytes"] / unit[1]
         held = row["produced_ns"] <= peak["t_ns"] < (end if row["released_ns"] is not None else end + 1)
         lived = "still held" if row["released_ns"] is None else format_ns(end - row["produced_ns"])
         marks.append({
@@ -122,9 +130,9 @@ def _blocks(rows: Sequence[Row], peak: Row, last: int, time: Any, *, pool: bool)
             "told": f"{line(maker(row, pool=pool))}: {format_bytes(row['bytes'])}, {lived}",
         })  # fmt: skip
     scale = alt.Scale(domain=[name for name, _ in AT_PEAK], range=[colour for _, colour in AT_PEAK])
-    up = alt.Y("low:Q", title="MiB", axis=alt.Axis(tickCount=5))
+    up = alt.Y("low:Q", title=unit[0], axis=alt.Axis(tickCount=5))
     drawn = alt.Chart(inline(marks)).mark_rect(stroke="#fff", strokeWidth=0.3, opacity=0.85, clip=True).encode(
-        x=alt.X("from:Q", title="time, s", scale=time), x2="to:Q", y=up, y2="high:Q",
+        x=alt.X("from:Q", title=f"seconds since {origin}", scale=time), x2="to:Q", y=up, y2="high:Q",
         color=alt.Color("kind:N", title=None, scale=scale), tooltip="told:N",
     )  # fmt: skip
     size = {"width": WIDTH, "height": HEIGHT_OF_BLOCKS, "title": "Life of each block"}

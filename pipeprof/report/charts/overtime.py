@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 HEIGHT, HEIGHT_OF_STEPS, HEIGHT_OF_ALL = 90, 180, 40
 MOST = 4  # times the usual height: what is higher is cut off in the lowest chart
 # What the brush chose; without one what the two sliders say.
-_CHOSEN = "chosen.t && chosen.t[0] < chosen.t[1] ? chosen.t : [min(begin, end), max(begin, end) + 0.001]"
+_CHOSEN = (
+    "chosen.t && chosen.t[0] < chosen.t[1] ? chosen.t : [min(begin, end), max(begin, end, min(begin, end) + pace)]"
+)
 
 
 class Panel(NamedTuple):
@@ -25,6 +27,12 @@ class Panel(NamedTuple):
     drawn: Any  # Altair, without a width
     said: str  # what it shows
     notes: Sequence[str] = ()  # how it is drawn
+    times: tuple[float, float] | None = None  # of its first and last sample, s
+
+
+def seconds(ns: float) -> float:
+    """For the axis of time; there are trainings whose steps take microseconds."""
+    return round(ns / NS_PER_S, 7)
 
 
 def across(field: str) -> Any:
@@ -44,7 +52,7 @@ def chart(
     there = {title: panel for title, panel in panels.items() if panel is not None}
     title = "Over time"
     if not there or not steps:
-        return Chart("chart-time", title, " ".join(["No step of a training was recorded.", *absent]))
+        return Chart("chart-time", title, " ".join(absent))
     said = ". ".join(f"{name}: {panel.said}" for name, panel in there.items())
     notes = "; ".join([*(note for panel in there.values() for note in panel.notes), *_cut(steps)])
     how = (
@@ -52,15 +60,31 @@ def chart(
         f"all the others; drag over all of it to widen them. {sentence(notes) if notes else ''}"
     )
     parts = [sentence(said), how.strip(), *([" ".join(absent)] if absent else [])]
-    return Chart("chart-time", title, "\n".join(parts), said, _drawn(there, steps))
+    return Chart("chart-time", title, "\n".join(parts), said, _drawn(there, steps, origin))
 
 
-def _drawn(panels: dict[str, Panel], steps: Sequence[Row]) -> Any:
+def without_those_outside(panels: dict[str, Panel | None], steps: Sequence[Row]) -> list[str]:
+    """The panels that have nothing between the first step and the last: they are None from now on."""
+    if not steps:
+        return []
+    ends = [seconds(choose(row[f"{end}_ns"] for row in steps)) for choose, end in ((min, "start"), (max, "end"))]
+    found = [name for name, panel in panels.items() if panel is not None and not _within(panel, *ends)]
+    panels.update(dict.fromkeys(found))
+    return found
+
+
+def _within(panel: Panel, first: float, last: float) -> bool:
+    return panel.times is None or (panel.times[0] <= last and panel.times[1] >= first)
+
+
+def _drawn(panels: dict[str, Panel], steps: Sequence[Row], origin: str) -> Any:
     import altair as alt
 
-    first = round(min(row["start_ns"] for row in steps) / NS_PER_S, 3)
-    last = round(max(row["end_ns"] for row in steps) / NS_PER_S + 0.001, 3)
-    pace = round(max((last - first) / 500, 0.001), 3)
+    begin, end = min(row["start_ns"] for row in steps), max(row["end_ns"] for row in steps)
+    digits = 3 if end - begin >= NS_PER_S else 7
+    first, last = (round(ns / NS_PER_S, digits) for ns in (begin, end))
+    pace = max(round((last - first) / 500, digits), 10**-digits)
+    last = round(last + pace, digits)
     ends = [
         alt.param(
             name=name, value=value,
@@ -68,6 +92,7 @@ def _drawn(panels: dict[str, Panel], steps: Sequence[Row]) -> Any:
         )
         for name, value, text in (("begin", first, "from"), ("end", last, "to"))
     ]  # fmt: skip
+    ends.append(alt.param(name="pace", value=pace))
     charts = [
         panel.drawn.properties(
             title=title, width=WIDTH, height=HEIGHT_OF_STEPS if at == 0 and title.startswith("Steps") else HEIGHT
@@ -75,29 +100,29 @@ def _drawn(panels: dict[str, Panel], steps: Sequence[Row]) -> Any:
         for at, (title, panel) in enumerate(panels.items())
     ]
     brush = alt.selection_interval(encodings=["x"], name="chosen")
-    below = _all(steps, alt.Scale(domain=[first, last], nice=False)).add_params(brush)
+    below = _all(steps, alt.Scale(domain=[first, last], nice=False), origin).add_params(brush)
     return alt.vconcat(*charts, below).add_params(*ends).resolve_scale(color="independent")
 
 
-def _all(steps: Sequence[Row], scale: Any) -> Any:
+def _all(steps: Sequence[Row], scale: Any, origin: str) -> Any:
     """The longest step of each point, to brush over; where one is cut off there is a mark."""
     import altair as alt
 
     top = _top(steps)
     longest = [
         {
-            "t": round(row["max_start_ns"] / NS_PER_S, 4),
-            "ms": round(min(row["max_ns"], top) / NS_PER_MS, 4),
+            "t": seconds(row["max_start_ns"]),
+            "ms": round(min(row["max_ns"], top) / NS_PER_MS, 6),
         }
         for row in steps
     ]
-    longest.append(longest[-1] | {"t": round(steps[-1]["end_ns"] / NS_PER_S, 4)})  # the last, or only, one has a width
+    longest.append(longest[-1] | {"t": seconds(steps[-1]["end_ns"])})  # the last, or only, one has a width
     cut = [
-        {"t": round((row["max_start_ns"] + row["max_ns"] / 2) / NS_PER_S, 4), "ms": top / NS_PER_MS}
+        {"t": seconds(row["max_start_ns"] + row["max_ns"] / 2), "ms": top / NS_PER_MS}
         for row in steps
         if row["max_ns"] > top
     ]
-    x = alt.X("t:Q", title="time, s", scale=scale)
+    x = alt.X("t:Q", title=f"seconds since {origin}", scale=scale)
     y = alt.Y("ms:Q", title=None, axis=None, scale=alt.Scale(domain=[0, top / NS_PER_MS], nice=False))
     size = {"title": "All of it: drag here", "width": WIDTH, "height": HEIGHT_OF_ALL}
     area = alt.Chart(inline(longest)).mark_area(color="#8888", interpolate="step-after").encode(x=x, y=y)

@@ -24,7 +24,11 @@ _LEGEND = (
 
 
 def chart(
-    pipelines: Sequence[Row], curve: Sequence[Row], histogram: Sequence[Row], places: Sequence[Row] = ()
+    pipelines: Sequence[Row],
+    curve: Sequence[Row],
+    histogram: Sequence[Row],
+    places: Sequence[Row] = (),
+    origin: str = "the launch",
 ) -> Chart:
     """The training's first pipeline, of a report's `pipelines` of one rank.
 
@@ -51,7 +55,7 @@ def chart(
     else:
         notes.append("The depth of its queues over time was not recorded.")
     classes = [row for row in histogram if row["pipeline_key"] == shown["pipeline_key"]]
-    drawn = _drawn(boxes, shown["ops"], depths, classes)
+    drawn = _drawn(boxes, shown["ops"], depths, classes, origin)
     return Chart("chart-pipeline", title, " ".join([sentence(said), *notes]), said, drawn)
 
 
@@ -111,7 +115,9 @@ def _cut(text: str, most: int, *, end: bool = False) -> str:
     return "\u2026" + text[-most + 1 :] if end else text[: most - 1] + "\u2026"
 
 
-def _drawn(boxes: Sequence[Row], ops: Sequence[Row], curve: Sequence[Row], histogram: Sequence[Row]) -> Any:
+def _drawn(
+    boxes: Sequence[Row], ops: Sequence[Row], curve: Sequence[Row], histogram: Sequence[Row], origin: str
+) -> Any:
     import altair as alt
 
     slowest = max((box["work"] or 0 for box in boxes), default=0)
@@ -160,21 +166,22 @@ def _drawn(boxes: Sequence[Row], ops: Sequence[Row], curve: Sequence[Row], histo
     graph = alt.layer(arrow, unknown, known.add_params(chosen), work, text)
     return alt.vconcat(
         graph.properties(width=WIDTH, height=ROW_HEIGHT * rows),
-        _depth(curve, names, chosen), _classes(histogram, names, chosen),
+        _depth(curve, names, chosen, origin), _classes(histogram, names, chosen),
     ).resolve_scale(color="independent")  # fmt: skip
 
 
-def _depth(curve: Sequence[Row], names: dict[int, str], chosen: Any) -> Any:
+def _depth(curve: Sequence[Row], names: dict[int, str], chosen: Any, origin: str) -> Any:
     import altair as alt
 
     points = [
-        {"t": round(row["t_ns"] / NS_PER_S, 4), "low": row["low_depth"], "high": row["high_depth"],
+        {"t": round(row["t_ns"] / NS_PER_S, 7), "low": row["low_depth"], "high": row["high_depth"],
          "depth": round(row["mean_depth"], 3), "name": names[row["op_id"]], "capacity": row["capacity"]}
         for row in curve if row["op_id"] in names and row["mean_depth"] is not None
     ]  # fmt: skip
-    base = alt.Chart(inline(points)).transform_filter(chosen).encode(x=alt.X("t:Q", title="time, s"))
+    most = max((point["high"] for point in points), default=1) or 1
+    base = alt.Chart(inline(points)).transform_filter(chosen).encode(x=alt.X("t:Q", title=f"seconds since {origin}"))
     band = base.mark_area(opacity=0.25, color=COLOURS[6]).encode(
-        y=alt.Y("low:Q", title="entries", axis=alt.Axis(tickMinStep=1, format="d")), y2="high:Q"
+        y=alt.Y("low:Q", title="entries", axis=alt.Axis(tickCount=min(most, 4), format="d")), y2="high:Q"
     )
     mean = base.mark_line(color=COLOURS[6]).encode(y="depth:Q")
     return alt.layer(band, mean).properties(width=WIDTH, height=90, title="Depth of the chosen queue over time")

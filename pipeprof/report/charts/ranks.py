@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.charts.chart import WIDTH, Chart, inline, sentence
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST_CELLS = 6000
+FAR = 2
 MEASURES = {"max_ns": "longest step", "data_wait_ns": "before the forward pass"}
 
 
@@ -23,7 +26,8 @@ def chart(rows: Sequence[dict[str, Any]]) -> Chart:
     """One row for each rank, from rows of step/curve of one repetition."""
     title, ranks = "Steps of every rank", sorted({row["rank"] for row in rows})
     if len(ranks) < 2:
-        return Chart("chart-ranks", title, "One rank was recorded, so there is nothing to compare it with.")
+        lacking = "Steps of more than one rank were not recorded, so there is nothing to compare."
+        return Chart("chart-ranks", title, lacking)
     slowest = max(rows, key=lambda row: (row["max_ns"], -row["rank"], -row["first_step"]))
     said = (
         f"{format_count(len(ranks), 'rank')}; the longest step is {format_ns(slowest['max_ns'])}, of rank "
@@ -31,7 +35,19 @@ def chart(rows: Sequence[dict[str, Any]]) -> Chart:
     )
     together = max(row["steps"] for row in rows)
     more = f" A cell stands for up to {together} steps in a row." if together > 1 else ""
+    if any(_top(rows, field) < max(_known(rows, field)) for field in MEASURES if _known(rows, field)):
+        more += f" Colours end at {FAR} times the median; what is longer has the last one."
     return Chart("chart-ranks", title, sentence(said) + more, said, _drawn(rows, len(ranks)))
+
+
+def _known(rows: Sequence[dict[str, Any]], field: str) -> list[float]:
+    return [row[field] for row in rows if row[field] is not None]
+
+
+def _top(rows: Sequence[dict[str, Any]], field: str) -> float:
+    """Where the colours end, in ns: beside one very long step all others, and what a rank is late, would look alike."""
+    known = _known(rows, field)
+    return min(max(known), FAR * median(known) or max(known))
 
 
 def _latest(rows: Sequence[dict[str, Any]]) -> int:
@@ -54,6 +70,7 @@ def _drawn(rows: Sequence[dict[str, Any]], ranks: int) -> Any:
         for row in rows
     ]
     names = [name for name in MEASURES.values() if any(name in cell for cell in cells)]
+    tops = {name: round(_top(rows, field) / NS_PER_MS, 4) for field, name in MEASURES.items() if _known(rows, field)}
     shown = alt.param(name="shown", value=names[0], bind=alt.binding_select(options=names, name="time "))
     return (
         alt.Chart(inline(cells), width=WIDTH, height=max(12 * ranks, 60))
@@ -66,7 +83,7 @@ def _drawn(rows: Sequence[dict[str, Any]], ranks: int) -> Any:
             color=alt.Color(
                 "ms:Q",
                 title="ms",
-                scale=alt.Scale(scheme="viridis"),
+                scale=alt.Scale(scheme="viridis", domainMax={"expr": f"({json.dumps(tops)})[shown]"}, clamp=True),
                 legend=alt.Legend(direction="horizontal", gradientLength=150),
             ),
         )

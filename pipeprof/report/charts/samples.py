@@ -9,7 +9,8 @@ from pipeprof.escape import line
 from pipeprof.report.charts.bands import bands
 from pipeprof.report.charts.chart import COLOURS, inline
 from pipeprof.report.charts.overtime import Panel, across
-from pipeprof.units import NS_PER_MS, NS_PER_S, format_bytes, format_ns, format_ratio
+from pipeprof.report.charts.overtime import seconds as _s
+from pipeprof.units import NS_PER_MS, byte_unit, format_bytes, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +73,7 @@ def queues(rows: Sequence[Row]) -> Panel | None:
         notes.append(f"the first {MOST} of {len(by_queue)} queues")
     if any("low" in point for point in points):
         notes.append("a line is the mean of several samples, the band around it reaches from the least to the most")
-    return Panel(_lines(points, "fill", "full", "%"), said, notes)
+    return Panel(_lines(points, "fill", "full", "%"), said, notes, _ends(points))
 
 
 def sink(rows: Sequence[Row]) -> Panel | None:
@@ -86,7 +87,7 @@ def sink(rows: Sequence[Row]) -> Panel | None:
         f"the {names[side]} holds {_weighted([row for row in known if row['side'] == side]):.1f} batches on average"
         for side in dict.fromkeys(row["side"] for row in known)
     ]
-    return Panel(_lines(points, "depth", "batches"), "; ".join(means))
+    return Panel(_lines(points, "depth", "batches"), "; ".join(means), (), _ends(points))
 
 
 def _weighted(rows: Sequence[Row]) -> float:
@@ -154,13 +155,14 @@ def memory(rows: Sequence[Row]) -> Panel | None:
         return None
     highest = max(levels[peaks[0]], key=lambda row: (row["high_bytes"], -row["high_ns"]))
     said = f"the highest level is {format_bytes(highest['high_bytes'])} ({peaks[0]}), at {_s(highest['high_ns']):.1f} s"
+    unit, size = byte_unit(highest["high_bytes"])
     points = [
-        {"t": _s(row["high_ns"]), "mib": round(row["high_bytes"] / (1 << 20), 3), "of": name}
+        {"t": _s(row["high_ns"]), "level": round(row["high_bytes"] / size, 3), "of": name}
         for name in peaks[:MOST]
         for row in levels[name]
     ]
     notes = [f"the {MOST} highest of {len(levels)} levels"] if len(levels) > MOST else []
-    return Panel(_lines(points, "mib", "MiB"), said, notes)
+    return Panel(_lines(points, "level", unit), said, notes, _ends(points))
 
 
 def _level_name(row: Row) -> str:
@@ -175,7 +177,9 @@ def _lines(points: Sequence[Row], field: str, title: str, form: str | None = Non
     scale = alt.Scale(domain=[0, 1]) if form else alt.Scale(zero=True)
     names = list(dict.fromkeys(point["of"] for point in points))
     colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
-    base = alt.Chart(inline(list(points))).encode(x=across("t"), color=alt.Color("of:N", title=None, scale=colours))
+    seen = alt.Legend(symbolOpacity=1)  # not as faint as the band
+    kinds = alt.Color("of:N", title=None, scale=colours, legend=seen)
+    base = alt.Chart(inline(list(points))).encode(x=across("t"), color=kinds)
     lines = base.mark_line(clip=True, interpolate="step-after").encode(
         y=alt.Y(f"{field}:Q", title=title, axis=axis, scale=scale)
     )
@@ -185,6 +189,11 @@ def _lines(points: Sequence[Row], field: str, title: str, form: str | None = Non
         y=alt.Y("low:Q", title=title, axis=axis, scale=scale), y2="high:Q"
     )
     return alt.layer(band, lines)
+
+
+def _ends(points: Sequence[Row]) -> tuple[float, float]:
+    times = [point["t"] for point in points]
+    return min(times), max(times)
 
 
 def _fill(rows: Sequence[Row]) -> float:
@@ -198,8 +207,4 @@ def _together(rows: Sequence[Row]) -> bool:
 
 
 def _ms(ns: float) -> float:
-    return round(ns / NS_PER_MS, 4)
-
-
-def _s(ns: float) -> float:
-    return round(ns / NS_PER_S, 4)
+    return round(ns / NS_PER_MS, 6)

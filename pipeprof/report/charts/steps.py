@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.report.charts.bands import bands
 from pipeprof.report.charts.chart import COLOURS, inline
 from pipeprof.report.charts.overtime import Panel, across
-from pipeprof.units import NS_PER_MS, NS_PER_S, format_count, format_ns
+from pipeprof.report.charts.overtime import seconds as _s
+from pipeprof.units import NS_PER_MS, format_count, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 POINTS = 600
+_INK = "currentColor"
 PHASES = {  # from below; what is not told apart has the colour of its first part
     "data_wait": ("before the forward pass, mostly the wait for data", COLOURS[1]),
     "forward": ("forward", COLOURS[0]),
@@ -42,10 +44,10 @@ _HOLDS = ("forward_backward", "backward", "gradients", "tail", "compute", "whole
 FAR = 2  # times the median: a step that is marked
 
 
-def panel(rows: Sequence[Row], communication: Sequence[Row] = ()) -> Panel | None:
+def panel(rows: Sequence[Row], communication: Sequence[Row] = (), slower_ns: int | None = None) -> Panel | None:
     """The steps of one rank, from rows of step/trace_curve; None without any.
 
-    `communication`: rows of step/communication_curve.
+    `communication`: rows of step/communication_curve; `slower_ns`: when the steps became slower.
     """
     if not rows:
         return None
@@ -66,7 +68,10 @@ def panel(rows: Sequence[Row], communication: Sequence[Row] = ()) -> Panel | Non
     if communication:
         said += "; " + _communication(communication, steps, rows)
         notes.append("communication is taken out of the phases, forward and backward first, and drawn on top")
-    return Panel(_drawn(rows, far, communication), said, notes)
+    if slower_ns is not None:
+        said += f"; slower from {format_ns(slower_ns)} on"
+        notes.append("from the dashed line on steps are slower")
+    return Panel(_drawn(rows, far, communication, slower_ns), said, notes)
 
 
 def _communication(found: Sequence[Row], steps: int, rows: Sequence[Row]) -> str:
@@ -90,7 +95,7 @@ def bars(rows: Sequence[Row], communication: Sequence[Row] = ()) -> Iterator[dic
             if length > 0:
                 yield {
                     "from": _s(row["start_ns"]), "to": _s(row["end_ns"]), "of": name,
-                    "low": round(below, 4), "high": round(below + length, 4),
+                    "low": round(below, 6), "high": round(below + length, 6),
                 }  # fmt: skip
             below += max(length, 0.0)
 
@@ -115,11 +120,7 @@ def _far(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row["max_ns"] > FAR * usual and not row["warmup_steps"]]
 
 
-def _s(ns: float) -> float:
-    return round(ns / NS_PER_S, 4)
-
-
-def _drawn(rows: Sequence[Row], far: Sequence[Row], communication: Sequence[Row]) -> Any:
+def _drawn(rows: Sequence[Row], far: Sequence[Row], communication: Sequence[Row], slower_ns: int | None) -> Any:
     import altair as alt
 
     stacks = list(bars(rows, communication))
@@ -138,6 +139,9 @@ def _drawn(rows: Sequence[Row], far: Sequence[Row], communication: Sequence[Row]
                 .mark_point(shape=shape, color=colour, filled=True, size=40, clip=False, opacity=1)
                 .encode(x=across("at"), y="ms:Q")
             )
+    if slower_ns is not None:
+        began = alt.Chart(inline([{"at": _s(slower_ns)}])).mark_rule(strokeDash=[6, 3], strokeWidth=2, color=_INK)
+        layers.append(began.encode(x=across("at")))
     return alt.layer(*layers)
 
 
@@ -145,4 +149,4 @@ def _top(rows: Sequence[Row]) -> float:
     """Where the axis ends, in ms: far steps are marked at its end, so that the others are not flat."""
     usual: float = median(row["dur_ns"] for row in rows)
     longest: float = max(row["max_ns"] for row in rows)
-    return round(min(longest, 4 * usual) * 1.05 / NS_PER_MS, 4) or 1
+    return round(min(longest, 4 * usual) * 1.05 / NS_PER_MS, 6) or 1

@@ -72,8 +72,8 @@ def test_an_area_has_no_height_where_its_kind_has_no_bar():
 
 def test_the_peak_of_the_memory_is_drawn(made):
     _, _, drawn = made
-    levels = [row["mib"] for row in values(drawn["chart-time"].spec) if "mib" in row]
-    assert max(levels) == page_cost.PEAK / (1 << 20)
+    levels = [row["level"] for row in values(drawn["chart-time"].spec) if "level" in row]
+    assert max(levels) == page_cost.PEAK / (1 << 30)
     assert len(levels) <= samples.POINTS
     assert "the highest level is 3.00 GiB" in drawn["chart-time"].caption
 

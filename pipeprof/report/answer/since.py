@@ -1,0 +1,48 @@
+"""Since when the steps take as long as they do, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeprof.report.answer import causes
+from pipeprof.report.sections.block import focus_of, rows_at
+from pipeprof.report.words import drift
+from pipeprof.units import format_count, format_ns
+from pipeprof.verdict.drift import DRIFT, LEAST_STEPS, STEADY, STEP
+
+ORIGINS = {"collect": "the launch"}
+RECORDING = "the beginning of the recording"  # of another program, whose launch is not known
+FROM_BOOT_NS = 86_400_000_000_000  # who begins later counts from when its machine started
+
+
+def course_of(content: dict[str, Any]) -> dict[str, Any] | None:
+    """The verdict on the course of the steps: of the rank that is the answer, else of the one shown in detail."""
+    slower = (content.get("run_account") or {}).get("slower")
+    return slower or next(iter(rows_at(content["steps"]["drift"], focus_of(content))), None)
+
+
+def origin_of(content: dict[str, Any]) -> str:
+    """What the times of a run count from."""
+    return ORIGINS.get(content["run"]["source"], RECORDING)
+
+
+def since(content: dict[str, Any]) -> str:
+    """A sentence; empty without a training step whose time counts."""
+    if causes.is_sudden(content):
+        return f"Since step {content['ranks']['causes']['found'][0]['since']}, when that rank became slower."
+    row = course_of(content)
+    if row is None:
+        return ""
+    if row["verdict"] == STEADY:
+        return "From the start: the steps do not become slower as the training runs."
+    if row["verdict"] not in (STEP, DRIFT):
+        return (
+            f"Not known: {format_count(row['steps'], 'training step')} cannot tell whether they become slower "
+            f"({LEAST_STEPS} or more are needed)."
+        )
+    times = f"{format_ns(row['before_ns'])} to {format_ns(row['after_ns'])} (x{row['after_ns'] / row['before_ns']:.2f})"
+    phase = f", in {drift.PHASES[row['phase']]}" if row["phase"] else ""
+    if row["verdict"] == DRIFT:
+        return f"It grows over the whole training: the median step goes from {times}{phase}."
+    at = "" if row["at_ns"] > FROM_BOOT_NS else f", {format_ns(row['at_ns'])} after {origin_of(content)}"
+    return f"Slower since about step {row['at_step']}{at}: the median step went from {times}{phase}."

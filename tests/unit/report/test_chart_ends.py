@@ -1,0 +1,97 @@
+"""What charts looked wrong of: steps of microseconds, samples beside the steps, sizes, counts, and one value far out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pipeprof.report import charts
+from pipeprof.report.answer.since import origin_of
+from pipeprof.report.build import build
+from pipeprof.report.charts import ranks
+from pipeprof.units import byte_unit
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def drawn(make_run):
+    """`drawn(tables)`: the charts of a run, by name."""
+
+    def made(tables):
+        run = make_run(tables)
+        return {chart.name: chart for chart in charts.charts_of(run, build(run))}
+
+    return made
+
+
+def steps(length, count=5):
+    return [
+        {"step": n, "kind_step": n, "kind": "train", "start_ns": n * length, "end_ns": (n + 1) * length}
+        for n in range(count)
+    ]
+
+
+def values(spec):
+    """All data of a chart, however its parts are nested."""
+    own = spec.get("data", {}).get("values", [])
+    return own + [row for key in ("layer", "vconcat") for part in spec.get(key, []) for row in values(part)]
+
+
+def test_steps_of_microseconds_have_a_width_and_a_height(drawn):
+    bars = [row for row in values(drawn({"step": steps(3000)})["chart-time"].spec) if "high" in row]
+    assert [(bar["from"], bar["to"]) for bar in bars[:2]] == [(0, 3e-6), (3e-6, 6e-6)]
+    assert all(bar["high"] > bar["low"] for bar in bars)
+
+
+def test_the_sliders_of_a_short_run_reach_to_its_ends_and_not_far_beyond(drawn):
+    values = {
+        one["name"]: one["value"] for one in drawn({"step": steps(3000)})["chart-time"].spec["params"] if "value" in one
+    }
+    assert values["begin"] == 0
+    assert 15e-6 <= values["end"] < 16e-6
+
+
+def test_samples_that_all_lie_before_the_steps_are_said_and_not_drawn_as_an_empty_chart(drawn):
+    late = [
+        row | {"start_ns": row["start_ns"] + 900 * MS, "end_ns": row["end_ns"] + 900 * MS} for row in steps(10 * MS)
+    ]
+    memory = [
+        {"t_ns": n * MS, "device": "process", "pid": 7, "name": "trainer", "rss_bytes": 1 << 20} for n in range(1, 5)
+    ]
+    chart = drawn({"step": late, "memory": memory})["chart-time"]
+    assert "Memory: all samples are from before the first or after the last step." in chart.caption
+    assert [panel["title"] for panel in chart.spec["vconcat"]] == ["Steps", "All of it: drag here"]
+
+
+def test_the_axis_of_time_says_what_it_counts_from(drawn):
+    lowest = drawn({"step": steps(10 * MS)})["chart-time"].spec["vconcat"][-1]
+    assert lowest["encoding"]["x"]["title"] == "seconds since the launch"
+    assert origin_of({"run": {"source": "import:megengine"}}) == "the beginning of the recording"
+
+
+@pytest.mark.parametrize(("largest", "unit"), [(1023, "B"), (1024, "KiB"), (3 << 20, "MiB"), (5 << 30, "GiB")])
+def test_an_axis_of_sizes_has_the_unit_of_its_largest(largest, unit, drawn):
+    assert byte_unit(largest)[0] == unit
+    memory = [{"t_ns": 1, "device": "process", "pid": 7, "name": "trainer", "rss_bytes": largest}]
+    spec = drawn({"step": steps(10 * MS), "memory": memory})["chart-time"].spec
+    assert f'"title": "{unit}"' in json.dumps(spec["vconcat"][1])
+    assert [row["level"] for row in values(spec) if "level" in row] == [largest / byte_unit(largest)[1]]
+
+
+def test_colours_of_ranks_end_where_one_long_step_does_not_hide_a_late_rank():
+    rows = [
+        {"rank": rank, "first_step": n, "last_step": n, "steps": 1, "dur_ns": 10 * MS, "data_wait_ns": None,
+         "max_ns": 900 * MS if (rank, n) == (1, 3) else 10 * MS}
+        for rank in range(2) for n in range(5)
+    ]  # fmt: skip
+    chart = ranks.chart(rows)
+    assert chart.spec["encoding"]["color"]["scale"]["domainMax"] == {"expr": '({"longest step": 20.0})[shown]'}
+    assert "Colours end at 2 times the median" in chart.caption
+
+
+def test_a_run_without_a_step_says_why_where_the_chart_would_be(empty):
+    first = charts.charts_of(empty, build(empty))[0]
+    assert first.drawn is None
+    assert first.caption.startswith("No step of a training was recorded: no training step was seen.")

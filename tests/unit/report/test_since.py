@@ -1,0 +1,74 @@
+"""Since when the steps take as long as they do: the row of a page's first screen, and the mark in its step chart."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import pytest
+
+from pipeprof.report import charts, html
+from pipeprof.report.answer.since import since
+from pipeprof.report.build import build
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def trained(make_run):
+    """`trained(lengths, begin_ns)`: a run of training steps of so many ms."""
+
+    def made(lengths, begin_ns=0):
+        ends = [begin_ns + at * MS for at in accumulate(lengths)]
+        return make_run({
+            "step": [
+                {"step": n, "kind_step": n, "kind": "train", "start_ns": end - length * MS, "end_ns": end}
+                for n, (end, length) in enumerate(zip(ends, lengths, strict=True))
+            ]
+        })  # fmt: skip
+
+    return made
+
+
+def rules(run, content):
+    """The vertical lines of the step chart, in s."""
+    drawn = charts.charts_of(run, content)[0].spec["vconcat"][0]
+    return [layer["data"]["values"][0]["at"] for layer in drawn["layer"] if layer["mark"].get("type") == "rule"]
+
+
+def test_steps_that_become_slower_at_once_have_a_place_and_a_mark(trained):
+    run = trained([10] * 120 + [20] * 120)
+    content = build(run)
+    assert since(content) == (
+        "Slower since about step 120, 1.20 s after the launch: "
+        "the median step went from 10.0 ms to 20.0 ms (x2.00), in what follows the fetch."
+    )
+    assert rules(run, content) == [1.2]
+    assert f"Since</th><td>{since(content)}" in html.of_run(run, content)
+
+
+def test_a_clock_that_counts_from_the_start_of_the_machine_gives_no_time(trained):
+    run = trained([10] * 120 + [20] * 120, begin_ns=200_000_000 * MS)
+    content = build(run)
+    assert since(content).startswith("Slower since about step 120: ")
+    assert rules(run, content) == [1.2]
+
+
+def test_steps_that_become_slower_all_the_time_have_no_mark(trained):
+    run = trained([10 + n // 10 for n in range(240)])
+    content = build(run)
+    assert since(content).startswith("It grows over the whole training: the median step goes from ")
+    assert rules(run, content) == []
+
+
+def test_steps_of_the_same_length_are_so_from_the_start(trained):
+    assert since(build(trained([10] * 240))) == "From the start: the steps do not become slower as the training runs."
+
+
+def test_few_steps_say_how_many_it_takes(trained):
+    assert since(build(trained([10] * 5))).startswith("Not known: 5 training steps cannot tell")
+
+
+def test_without_a_step_there_is_no_such_row(empty):
+    content = build(empty)
+    assert since(content) == ""
+    assert ">Since</th>" not in html.of_run(empty, content)
