@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from pipeprof.record.measures import Measures
 
-DEFAULT_ROOT = "baselines"
 MANIFEST = POINTER
 _ATTEMPTS = 10
 

@@ -16,7 +16,6 @@ SCHEMA_VERSION = 1
 
 PARTITIONS = ("rep", "rank")
 
-STEP_KINDS = ("warmup", "train", "eval")
 OP_PHASES = ("forward", "backward", "gradients", "optimizer", "after", "communication", "other")
 
 
