@@ -143,7 +143,8 @@ class Tuning:
         found = next(worth_trying(self._candidates(seen), tried), None)
         if found is None or len(tried) >= MOST_TRIALS:
             limits = self.wish.goal == "time" and limits_itself(seen.loop, seen.known.readers)
-            self._end("loop_limits" if limits else "nothing_left")
+            cut_short = any(one.stopped == "budget" for one in self.state.trials)  # nothing is known of that one
+            self._end("budget" if cut_short else "loop_limits" if limits else "nothing_left")
         elif self._time_for_pairs() < ENOUGH:
             self._end("budget")
         else:

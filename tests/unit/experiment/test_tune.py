@@ -14,6 +14,7 @@ from tune_fake import FakeBench, by_workers, pipeline, workers_of
 from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
 from pipeprof.experiment.journal import SESSION
 from pipeprof.experiment.tune import bench as real_bench
+from pipeprof.experiment.tune import search
 from pipeprof.experiment.tune.bench import numa_nodes
 from pipeprof.experiment.tune.result import content_of
 from pipeprof.experiment.tune.rows import compared
@@ -295,6 +296,17 @@ def test_a_tuning_that_lacked_time_goes_on_with_a_larger_budget(tune, tmp_path):
     whole, _ = tune(FakeBench(loop, by_workers(loop)), 3600.0)
     assert final_word(whole, tmp_path) == "proven"
     assert whole.final.ratio == pytest.approx(4.0, rel=0.05)
+
+
+def test_a_trial_that_the_budget_cut_short_is_no_proof_that_nothing_is_to_be_gained(tune, tmp_path, monkeypatch):
+    every = search.candidates
+    monkeypatch.setattr(search, "candidates", lambda *args: every(*args)[:1])
+    loop = pipeline(6, 40, 6, consumer=100.0)
+    # After a recording and four pairs too little is left for a fifth and for the proof.
+    state, _ = tune(FakeBench(loop, lambda _settings: 25.0, noise=0.6), 118.0)
+    assert [one.stopped for one in state.trials] == ["budget"]
+    assert state.ended == "budget"
+    assert final_word(state, tmp_path) == "undecided"
 
 
 def test_a_state_that_is_damaged_or_of_another_command_is_refused(tune, tmp_path):
