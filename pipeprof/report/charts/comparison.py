@@ -162,7 +162,7 @@ def _bars(rows: Sequence[Row]) -> Any:
     numbered = [row | {"key": f"{row['name']} ({at})", "label": _labelled(row)} for at, row in enumerate(rows)]
     used = [(name, colour) for name, colour in KINDS.values() if any(row["kind"] == name for row in rows)]
     scale = alt.Scale(domain=[name for name, _ in used], range=[colour for _, colour in used])
-    ends = [1.4 * bound(0, *(row["ms"] for row in rows)) for bound in (min, max)]
+    ends = _with_room(*(bound(0, *(row["ms"] for row in rows)) for bound in (min, max)))
     base = alt.Chart(inline(numbered), width=WIDTH, height={"step": 20}).encode(
         y=alt.Y("key:N", sort=None, title=None, axis=alt.Axis(labelLimit=150, labelExpr="split(datum.label, ' (')[0]")),
         x=alt.X("ms:Q", title="new minus base, ms", scale=alt.Scale(domain=ends, nice=False)),
@@ -171,6 +171,12 @@ def _bars(rows: Sequence[Row]) -> Any:
     left = base.transform_filter("datum.ms < 0").mark_text(align="right", dx=-4).encode(text="label:N")
     right = base.transform_filter("datum.ms >= 0").mark_text(align="left", dx=4).encode(text="label:N")
     return alt.layer(bars, left, right)
+
+
+def _with_room(low: float, high: float) -> list[float]:
+    """Where an axis ends: the label of a bar stands beyond it, and not on the names at the left."""
+    room = 0.4 * (high - low)
+    return [low - room if low else 0.0, high + room if high else 0.0]
 
 
 def _labelled(row: Row) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeprof.report import charts
 from pipeprof.report.answer.since import origin_of
 from pipeprof.report.build import build
-from pipeprof.report.charts import ranks
+from pipeprof.report.charts import comparison, ranks
 from pipeprof.units import byte_unit
 
 MS = 1_000_000
@@ -89,6 +91,14 @@ def test_colours_of_ranks_end_where_one_long_step_does_not_hide_a_late_rank():
     chart = ranks.chart(rows)
     assert chart.spec["encoding"]["color"]["scale"]["domainMax"] == {"expr": '({"longest step": 20.0})[shown]'}
     assert "Colours end at 2 times the median" in chart.caption
+
+
+@given(st.floats(-1e6, 0), st.floats(0, 1e6))
+def test_the_label_of_a_short_bar_has_the_room_of_that_of_a_long_one(low, high):
+    ends = comparison._with_room(low, high)
+    whole = ends[1] - ends[0]
+    for end, edge in zip(ends, (low, high), strict=True):
+        assert (end == 0) if edge == 0 else abs(end - edge) >= 0.2 * whole
 
 
 def test_a_run_without_a_step_says_why_where_the_chart_would_be(empty):
