@@ -114,7 +114,7 @@ def _answer(content: Content) -> list[str]:
     elif verdict == "not_faster":
         head = f"not {'better' if less else 'faster'}: {told}; nothing is recommended"
     elif verdict == "not_judged":
-        why = final["error"] or BATCHES[final["batches"]]
+        why = final["error"] or final.get("why") or BATCHES[final["batches"]]
         head = f"not judged: {why}; nothing is recommended"
     else:
         head = f"undecided: {told} is not proven; nothing is recommended"
