@@ -176,7 +176,7 @@ def _bars(rows: Sequence[Row]) -> Any:
 def _with_room(low: float, high: float) -> list[float]:
     """Where an axis ends: the label of a bar stands beyond it, and not on the names at the left."""
     room = 0.4 * (high - low)
-    return [low - room if low else 0.0, high + room if high else 0.0]
+    return [low - 1.7 * room if low else 0.0, high + room if high else 0.0]
 
 
 def _labelled(row: Row) -> str:
