@@ -94,7 +94,11 @@ def test_what_is_saved_is_said_with_the_speed_that_is_kept():
         ("undecided", FINAL | {"verdict": "inconclusive"}, "undecided: x1.90"),
         ("not_faster", FINAL | {"verdict": "regressed", "ratio": 0.9}, "not faster: x0.90"),
         ("not_judged", FINAL | {"batches": "other"}, "not judged: the batches are not the same"),
-        ("not_judged", FINAL | {"batches": "other", "why": "epoch 2 has other rows"}, "not judged: epoch 2 has other rows"),
+        (
+            "not_judged",
+            FINAL | {"batches": "other", "why": "epoch 2 has other rows"},
+            "not judged: epoch 2 has other rows",
+        ),
         ("not_judged", FINAL | {"error": "it broke", "a": [], "b": [], "ratio": None}, "not judged: it broke"),
     ],
 )
