@@ -45,7 +45,7 @@ def _of_part(content: dict[str, Any], part: dict[str, Any]) -> Answer:
 
 
 def _of_drift(content: dict[str, Any], late: dict[str, Any]) -> Answer:
-    given = Answer(f"The training gets slower as it runs: {drift.sentence(late)}.")
+    given = Answer(f"The training gets slower as it runs: {drift.sentence(content, late)}.")
     given.confidence = "medium" if late["causes"] else "low"
     given.action = next(
         (_CURES[code] for code in late["causes"]),

@@ -6,24 +6,15 @@ from typing import Any
 
 from pipeprof.report.answer import causes
 from pipeprof.report.sections.block import focus_of, rows_at
-from pipeprof.report.words import drift
+from pipeprof.report.words import drift, time_origin
 from pipeprof.units import format_count, format_ns
 from pipeprof.verdict.drift import DRIFT, LEAST_STEPS, STEADY, STEP
-
-ORIGINS = {"collect": "the launch"}
-RECORDING = "the beginning of the recording"  # of another program, whose launch is not known
-FROM_BOOT_NS = 86_400_000_000_000  # who begins later counts from when its machine started
 
 
 def course_of(content: dict[str, Any]) -> dict[str, Any] | None:
     """The verdict on the course of the steps: of the rank that is the answer, else of the one shown in detail."""
     slower = (content.get("run_account") or {}).get("slower")
     return slower or next(iter(rows_at(content["steps"]["drift"], focus_of(content))), None)
-
-
-def origin_of(content: dict[str, Any]) -> str:
-    """What the times of a run count from."""
-    return ORIGINS.get(content["run"]["source"], RECORDING)
 
 
 def since(content: dict[str, Any]) -> str:
@@ -44,5 +35,5 @@ def since(content: dict[str, Any]) -> str:
     phase = f", in {drift.PHASES[row['phase']]}" if row["phase"] else ""
     if row["verdict"] == DRIFT:
         return f"It grows over the whole training: the median step goes from {times}{phase}."
-    at = "" if row["at_ns"] > FROM_BOOT_NS else f", {format_ns(row['at_ns'])} after {origin_of(content)}"
-    return f"Slower since about step {row['at_step']}{at}: the median step went from {times}{phase}."
+    when = time_origin.at(content, row["at_ns"])
+    return f"Slower since about step {row['at_step']}{when}: the median step went from {times}{phase}."

@@ -55,11 +55,11 @@ def altair() -> Any:
 
 def charts_of(run: Run, content: dict[str, Any], answers: Answers | None = None) -> list[Chart]:
     """The charts of a run, in the order of its page. `content` is its report; `answers` as of `facts.facts_of`."""
-    from pipeprof.report.answer.since import origin_of
     from pipeprof.report.charts import flame, memory, operators, pipeline, ranks, whole_run
     from pipeprof.report.charts.facts import facts_of
     from pipeprof.report.sections.block import focus_of
     from pipeprof.report.words.memory import reconstructed
+    from pipeprof.report.words.time_origin import origin_of
 
     rep, rank = focus_of(content)
     facts = facts_of(run, content, answers)

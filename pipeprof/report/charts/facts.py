@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeprof.query.engine import Engine
 from pipeprof.query.part import Part
-from pipeprof.report.answer.since import FROM_BOOT_NS
 from pipeprof.report.charts import memory, op_table, pipeline, ranks, samples, steps
 from pipeprof.report.sections.block import focus_of
+from pipeprof.report.words.time_origin import FROM_BOOT_NS
 
 if TYPE_CHECKING:
     from pipeprof.query.answers import Answers

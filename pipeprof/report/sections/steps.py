@@ -81,7 +81,9 @@ def steps_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
         )
     section.notes += repeated(steps["passes"], focus[1])
     _variation(section, rows_at(steps["variation"], focus))
-    section.notes += [drift.sentence(row) for row in rows_at(steps["drift"], focus) if row["verdict"] in drift.SLOWER]
+    section.notes += [
+        drift.sentence(content, row) for row in rows_at(steps["drift"], focus) if row["verdict"] in drift.SLOWER
+    ]
     _slowest(section, rows_at(steps["slowest"], focus)[:5], windowed=in_windows(content))
     _syncs(section, rows_at(steps["syncs"], focus))
     where = ", in steps with recorded operators" if in_windows(content) else ""

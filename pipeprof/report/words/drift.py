@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.report.words import time_origin
 from pipeprof.units import format_ns
 
 if TYPE_CHECKING:
@@ -19,13 +20,13 @@ CAUSES = {
 }
 
 
-def sentence(row: Mapping[str, Any]) -> str:
-    """What a row of verdict/drift.judge_course says; only for the verdicts in SLOWER."""
+def sentence(content: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """What a row of verdict/drift.judge_course says of a report's run; only for the verdicts in SLOWER."""
     ratio = row["after_ns"] / row["before_ns"]
     times = f"{format_ns(row['before_ns'])} to {format_ns(row['after_ns'])} (x{ratio:.2f})"
     if row["verdict"] == "step":
-        begin = f"{format_ns(row['at_ns'])} after the launch"
-        text = f"the steps become slower at about step {row['at_step']}, {begin}: median {times}"
+        when = time_origin.at(content, row["at_ns"])
+        text = f"the steps become slower at about step {row['at_step']}{when}: median {times}"
     else:
         text = f"the steps become slower and slower as the training runs: from {times}"
     phase = f", in {PHASES[row['phase']]}" if row["phase"] else ""

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeprof.report import charts
-from pipeprof.report.answer.since import origin_of
 from pipeprof.report.build import build
 from pipeprof.report.charts import comparison, ranks
+from pipeprof.report.words.time_origin import origin_of
 from pipeprof.units import byte_unit
 
 MS = 1_000_000
