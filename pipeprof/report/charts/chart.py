@@ -48,6 +48,14 @@ class Chart(NamedTuple):
         return spec
 
 
+def counted(last: int) -> alt.Axis:
+    """An axis from 1 to `last` whose ticks are whole numbers; `tickMinStep` does not hold where there are few."""
+    import altair as alt
+
+    step = -(-last // 10)
+    return alt.Axis(values=sorted({1, *range(step, last + 1, step)}), format="d")
+
+
 class _Rows:
     """Values of a chart as they are: Altair copies lists value by value each time that two charts are put together."""
 

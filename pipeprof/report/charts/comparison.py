@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts import altair, pipelines
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, counted, inline, sentence
 from pipeprof.report.compare import rows as compare_rows
 from pipeprof.report.sections.block import PHASES
 from pipeprof.units import NS_PER_MS, byte_unit, format_count, format_ns, format_ratio
@@ -70,7 +70,7 @@ def _panel(metric: Row, measured: Row) -> Any:
     along = alt.X(
         "at:Q",
         title="repetition",
-        axis=alt.Axis(tickMinStep=1, format="d"),
+        axis=counted(max(point["at"] for point in points)),
         scale=alt.Scale(nice=False, zero=False, padding=12),
     )
     up = alt.Y("value:Q", title=name, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, counted, inline, sentence
 from pipeprof.report.history import rows as history_rows
 from pipeprof.units import NS_PER_MS, format_count
 
@@ -44,15 +44,16 @@ def _drawn(series: Row) -> Any:
             "at": number, "value": point["value"] / divisor,
             "told": line(f"{text}, {(point['revision'] or '-')[: history_rows.SHORT]}, {point['at'] or '-'}"),
         }
-        for number, (point, text) in enumerate(zip(series["points"], told, strict=True))
+        for number, (point, text) in enumerate(zip(series["points"], told, strict=True), 1)
     ]  # fmt: skip
     levels = [{"from": first, "to": last, "level": level / divisor} for first, last, level in _levels(series)]
     pointed = alt.selection_point(on="pointerover", nearest=True, empty=False)
-    across = alt.X("at:Q", title="measurement", axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False))
-    up = alt.Y("value:Q", title=unit, scale=alt.Scale(zero=False))
+    across = alt.X("at:Q", title="measurement", axis=counted(len(points)), scale=alt.Scale(nice=False, zero=False))
+    numbers = alt.Axis() if len(points) > 1 else alt.Axis(format=".3~r")  # the only tick is not a round number
+    up = alt.Y("value:Q", title=unit, scale=alt.Scale(zero=False), axis=numbers)
     base = alt.Chart(inline(points), width=WIDTH, height=160).encode(x=across, y=up)
     dots = base.mark_point(filled=True, size=40, opacity=0.7, color=COLOURS[6]).add_params(pointed)
-    side = f"datum.at < {len(points) / 2} ? 'left' : 'right'"
+    side = f"datum.at <= {(len(points) + 1) / 2} ? 'left' : 'right'"
     words = base.mark_text(align=alt.expr(side), dy=-12, color="currentColor", aria=False).encode(
         text="told:N", opacity=alt.when(pointed).then(alt.value(1)).otherwise(alt.value(0))
     )
@@ -68,10 +69,10 @@ def _unit(series: Row) -> tuple[str, float]:
 
 
 def _levels(series: Row) -> list[tuple[int, int, float]]:
-    """First and last place of each level, and its value."""
-    changes, last = series["changes"], len(series["points"]) - 1
+    """First and last measurement of each level, counted from 1, and its value."""
+    changes, last = series["changes"], len(series["points"])
     if not changes:
-        return [(0, last, series["median"])]
-    starts = [0, *(change["position"] for change in changes)]
-    ends = [*(change["position"] - 1 for change in changes), last]
+        return [(1, last, series["median"])]
+    starts = [1, *(change["position"] + 1 for change in changes)]
+    ends = [*(change["position"] for change in changes), last]
     return list(zip(starts, ends, [changes[0]["before"], *(change["after"] for change in changes)], strict=True))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pipeprof.report import charts
 from pipeprof.report.build import build
 from pipeprof.report.charts import comparison, ranks
+from pipeprof.report.charts.chart import counted
 from pipeprof.report.words.time_origin import origin_of
 from pipeprof.units import byte_unit
 
@@ -105,3 +106,13 @@ def test_a_run_without_a_step_says_why_where_the_chart_would_be(empty):
     first = charts.charts_of(empty, build(empty))[0]
     assert first.drawn is None
     assert first.caption.startswith("No step of a training was recorded: no training step was seen.")
+
+
+@pytest.mark.parametrize("last", [1, 2, 9, 10, 11, 100, 12_345])
+def test_what_is_counted_has_ticks_at_whole_numbers_only(last):
+    """Vega would put one between two measurements, and call it by the next one's number."""
+    values = counted(last).to_dict()["values"]
+    assert values[0] == 1
+    assert values[-1] <= last
+    assert len(values) <= 11
+    assert all(isinstance(one, int) for one in values)
