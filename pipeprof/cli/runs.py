@@ -35,18 +35,20 @@ def runs(folder: Path | str, form: str, output: Path | None) -> None:
     from pipeprof.report import runs as room
     from pipeprof.report.output import write_text
 
+    shown = printable(str(folder))
     with progress_line("pipeprof: runs", quiet=False) as progress:
         if isinstance(folder, str):
+            from pipeprof.record.objects import without_secrets
             from pipeprof.report.stored_runs import rows_below
 
-            rows = rows_below(folder, progress)
+            rows, shown = rows_below(folder, progress), printable(without_secrets(folder))
         else:
             rows = room.rows_of(runs_in(folder), progress)
     if form == "csv":
         write_text(room.csv_text(rows), output)
     elif rows or form != "terminal":
-        document.show(room.content_of(printable(str(folder)), rows), room.document, form, output)
+        document.show(room.content_of(shown, rows), room.document, form, output)
     else:
-        say(f"no runs in `{folder}`")
+        say(f"no runs in `{shown}`")
         for inside in folders_of_runs(folder) if isinstance(folder, Path) else ():
             say(f"hint: pipeprof runs {inside}")

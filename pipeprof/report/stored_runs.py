@@ -36,7 +36,7 @@ def _row(root: Objects, one: Stored) -> tuple[dict[str, Any], bool]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
     row |= {"path": printable(without_secrets(one.url)), "started_at": _utc(one.began_s)}
     if one.problem == HALF:
-        return row | {"state": "partial", "problem": f"`{row['path']}`: {HALF}"}, False
+        return row | {"state": "partial", "problem": HALF}, False
     try:
         with glimpsed(root, one) as run:
             manifest = run.manifest

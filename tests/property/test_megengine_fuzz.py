@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import tempfile
@@ -14,12 +13,12 @@ from fuzz_cases import CASES, PLACE
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from megengine_files import profile
-from rich.console import Console
 
 from pipeprof.errors import PipeprofError
 from pipeprof.read.foreign import import_path
 from pipeprof.record.run import MANIFEST, load
-from pipeprof.report.ops import terminal, texts
+from pipeprof.report import document, json_text
+from pipeprof.report.ops import sections, texts
 from pipeprof.report.ops.question import Question
 from pipeprof.report.ops.show import answer
 
@@ -103,10 +102,10 @@ def judge(data, name="x.json"):
 def tables_open(run):
     for question in (Question(top=0, top_end_key="wait", show_host=True), Question(group_by="name", order_by="name")):
         content = answer(run, question)
-        json.loads(texts.json_text(content), parse_constant=pytest.fail)
+        json.loads(json_text.text(content.document()), parse_constant=pytest.fail)
         texts.csv_text(content)
-        texts.markdown_text(content)
-        terminal.show(Console(file=io.StringIO(), width=80), content)
+        for form in ("terminal", "markdown", "html"):
+            document.text(sections.document(content, "run", ""), form)
         if not question.group_by:
             texts.wiki_text(content)
 

@@ -26,7 +26,7 @@ def call(monkeypatch, capfd):
 def test_an_import_says_what_it_found_and_can_be_reported(call, tmp_path):
     status, out, err = call("import", write_feed(tmp_path / "raw"), "-o", tmp_path / "run")
     assert (status, out) == (0, "")
-    assert "7 training steps" in err
+    assert "6 training steps after 1 of warm-up" in err
     assert f"pipeprof report {tmp_path / 'run'}" in err
     document = json.loads(call("report", tmp_path / "run", "--format", "json")[1])
     assert document["run"]["source"] == "import:minddata"

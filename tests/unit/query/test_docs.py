@@ -39,7 +39,9 @@ def test_the_picture_of_the_way_names_every_reader_and_verb_and_what_a_room_impo
     picture = make_docs.picture()
     assert all(verb in picture for verb in VERBS)
     assert all(f"{reader}," in picture for reader in ("ascend", "kineto", "megengine"))
-    assert "imports collect, experiment, query, read, record, report<" in picture  # the edge asks every room below it
+    assert (
+        "imports collect, experiment, query, read, record, report, verdict<" in picture
+    )  # the edge asks every room below it
 
 
 def test_a_bar_in_a_description_stays_inside_its_cell(make_docs):

@@ -171,7 +171,8 @@ def test_a_half_uploaded_run_is_said_and_left_out(server, bucket, runs):
     }  # fmt: skip
     listed = said("runs", url)
     for name in ("half", "pushed"):
-        assert f"note: `s3://many/halves/{name}`: {HALF}" in listed.stderr
+        assert f"s3://many/halves/{name}: {HALF}" in listed.stdout
+    assert listed.stdout.startswith("3 runs in `s3://many/halves`\n")  # without the options of the URL, or a password
     assert "whole" in listed.stdout
 
 
