@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 class Document:
     """What a report says. Sections without a title belong to what stands above them.
 
-    `style` is that of the title on a terminal.
+    `style` is that of the title on a terminal, where an `unbroken` one stays one line.
     """
 
     title: str
     sections: Sequence[Section]
     style: str = "bold"
+    unbroken: bool = False
 
 
 def show(content: Content, document_of: Callable[[Content], Document], form: str, output: Path | None = None) -> None:
@@ -61,7 +62,8 @@ def text(document: Document, form: str = "terminal") -> str:
 
 def draw(console: Console, document: Document) -> None:
     """The document on a terminal."""
-    for line in wrap_text(escape.line(document.title), console.width):
+    title = escape.line(document.title)
+    for line in [title] if document.unbroken else wrap_text(title, console.width):
         console.print(Text(line, style=document.style), soft_wrap=True)
     for number, section in enumerate(one for one in document.sections if one.says_something):
         if section.title or (number and (section.strong or section.notes or section.code)):  # else its table does

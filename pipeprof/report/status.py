@@ -44,9 +44,10 @@ def build(run: Run) -> dict[str, Any]:
 def document(content: dict[str, Any], *, stacks: bool = False) -> Document:
     """A sentence for each rank, or for the run where none is known; `stacks`: with the whole Python stacks."""
     if not content["ranks"]:
-        return Document(run_sentence(content), [])
+        return Document(run_sentence(content), [], unbroken=True)
     title = f"`{content['run']['path']}` is being recorded: {format_count(len(content['ranks']), 'rank')}"
-    return Document(title, [one for row in content["ranks"] for one in _of_rank(row, stacks=stacks)])
+    sections = [one for row in content["ranks"] for one in _of_rank(row, stacks=stacks)]
+    return Document(title, sections, unbroken=True)
 
 
 def _of_rank(row: dict[str, Any], *, stacks: bool) -> list[Section]:

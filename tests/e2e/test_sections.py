@@ -17,22 +17,28 @@ NEAR = 0.05  # of the step's own work; a step that is cut at the wrong place is 
 
 @pytest.fixture(scope="session")
 def divided(recorded):
-    """Of each loop: the script's sections, and the columns of its steps, as shares of their sums."""
+    """Of each loop: the script's sections, and the columns of the same steps, as shares of their sums.
+
+    Without the first step, and that in which calls of cells are waited for.
+    """
     recording = recorded("sections.py", options=("--ops", "all"))
     truth = dict(json.loads(recording.done.stdout.partition("truth ")[2]))
     found = {}
     for number, name in enumerate(LOOPS):
-        steps = [row for row in recording.training() if row["pipeline_id"] == number][1:]
+        rows = [row for row in recording.training() if row["pipeline_id"] == number]
         steps = [
-            row for row in steps if row["forward_ns"] is not None
-        ]  # but that in which calls of cells are waited for
-        found[name] = (_shares(truth[name]), _shares({part: sum(r[f"{part}_ns"] for r in steps) for part in PARTS}))
+            (timed, {part: row[f"{part}_ns"] for part in PARTS})
+            for timed, row in list(zip(truth[name], rows, strict=True))[1:]
+            if row["forward_ns"] is not None
+        ]
+        assert len(steps) > len(rows) / 2
+        found[name] = tuple(_shares(times) for times in zip(*steps, strict=True))
     return found
 
 
-def _shares(times):
-    total = sum(times.values())
-    return {part: times.get(part, 0) / total for part in PARTS}
+def _shares(steps):
+    times = {part: sum(step.get(part, 0) for step in steps) for part in PARTS}
+    return {part: time / sum(times.values()) for part, time in times.items()}
 
 
 @pytest.mark.parametrize("loop", LOOPS)

@@ -1,7 +1,7 @@
 """PyNative loops that time their own sections: `python sections.py` runs each, and ends with one line of the times.
 
-The truth is a list of [loop, seconds by section] over all steps but the first of a loop. The sections are waited for,
-so that what PyNative launches in one has finished in it.
+The truth is a list of [loop, nanoseconds by section of each step]. The sections are waited for, so that what PyNative
+launches in one has finished in it.
 """
 
 from __future__ import annotations
@@ -29,24 +29,22 @@ def loop(function):
 
 
 class Clock:
-    """Adds up the time since it was last asked, section by section; `skip` the first step."""
+    """Adds up the time since it was last asked, section by section, of each step."""
 
     def __init__(self, name):
-        self.times = TRUTH[name] = defaultdict(int)
-        self.step = -1
+        self.steps = TRUTH[name] = []
         self.last = time.monotonic_ns()
 
     def begin(self):
         """A batch was fetched."""
         _pynative_executor.sync()
-        self.step += 1
+        self.steps.append(defaultdict(int))
         self.last = time.monotonic_ns()
 
     def end(self, section):
         _pynative_executor.sync()
         now = time.monotonic_ns()
-        if self.step > 0:
-            self.times[section] += now - self.last
+        self.steps[-1][section] += now - self.last
         self.last = now
 
 

@@ -70,8 +70,7 @@ def test_a_run_that_has_ended_is_one_line(make_run):
     run.manifest.state = "complete"
     run.save()
     done = ask("status", run.path)
-    assert done.exit_code == 0
-    assert " ".join(done.stdout.split()) == f"`{run.path}` is complete: nothing runs, 0 repetitions recorded"
+    assert (done.exit_code, done.stdout) == (0, f"`{run.path}` is complete: nothing runs, 0 repetitions recorded\n")
     content = json.loads(ask("status", run.path, "--format", "json").stdout)
     assert (content["schema_version"], content["state"], content["ranks"]) == (1, "complete", [])
 
