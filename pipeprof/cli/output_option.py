@@ -36,7 +36,7 @@ def report_file(*others: str) -> Callable[[Callable[..., None]], Callable[..., N
     """`-o FILE`, passed as `output`, None for stdout, with `--force` for it and for the files of the `others`."""
     option = click.option(
         "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), callback=_none_for_stdout,
-        help="Write to a file instead of stdout, which is -.",
+        help="Write to this file; - is standard output.",
     )  # fmt: skip
     return lambda verb: option(keeps_files("output", *others)(verb))
 
