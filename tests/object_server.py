@@ -28,6 +28,9 @@ class Server(NamedTuple):
         return [tuple(map(bytes.decode, found)) for found in _REQUEST.findall(self.log.read_bytes())]
 
 
+SECRET = "sec" + "ret"  # of the account that may use it
+
+
 @contextlib.contextmanager
 def object_server(folder):
     """Runs for as long as the context; its log lies in the folder."""

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+from mindspore_sources import source_classes
 
 from pipeprof.experiment.tune.patch import CALLS, patch_of
 from pipeprof.record.settings_file import OperatorSetting, Settings
@@ -63,13 +64,7 @@ def test_no_reader_takes_its_workers_before_the_place_that_is_left_alone():
     from pipeprof.collect.probe.describe import READERS as NAMES
     from pipeprof.experiment.tune.patch import _calls
 
-    ds = pytest.importorskip("mindspore.dataset")
-    for name in dir(ds):
-        made = getattr(ds, name)
-        if not (isinstance(made, type) and issubclass(made, ds.engine.datasets.SourceDataset)):
-            continue
-        if made.__module__.endswith("engine.datasets"):  # what others are derived from reads nothing
-            continue
+    for name, made in source_classes().items():
         names = list(inspect.signature(made.__init__).parameters)[1:]
         op = f"{name.removesuffix('Dataset')}Op"
         op = {"MindOp": "MindRecordOp"}.get(op, op)

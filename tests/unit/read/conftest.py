@@ -7,12 +7,37 @@ import struct
 
 import pytest
 
+from pipeprof import processes
 from pipeprof.read.spool.process import Kind
+from pipeprof.read.tables import workers
 from pipeprof.record.run import Manifest, Run
 
 MARK = struct.Struct("<BBIIqq")
 ZERO = 1_000
 REAL = 1_700_000_000_000_000_000  # wall clock at ZERO
+
+
+@pytest.fixture
+def several(monkeypatch):
+    """`several(n)`: n processes, however small the files are."""
+
+    def choose(count):
+        monkeypatch.setattr(workers, "WORTH_BYTES", 0)
+        monkeypatch.setenv(workers.VARIABLE, str(count))
+
+    return choose
+
+
+@pytest.fixture
+def killed(monkeypatch):
+    """Each process that shares the work is killed when it was asked for something."""
+    ask = processes._Process.ask
+
+    def asked(process, number, task):
+        ask(process, number, task)
+        process._process.kill()
+
+    monkeypatch.setattr(processes._Process, "ask", asked)
 
 
 class HandMade:

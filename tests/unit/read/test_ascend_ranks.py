@@ -36,17 +36,6 @@ def tree(folder, ranks=5):
     return folder
 
 
-@pytest.fixture
-def several(monkeypatch):
-    """`several(n)`: n processes, however small the files are."""
-
-    def choose(count):
-        monkeypatch.setattr(workers, "WORTH_BYTES", 0)
-        monkeypatch.setenv(workers.VARIABLE, str(count))
-
-    return choose
-
-
 def test_several_processes_read_ranks_beside_files_of_another_kind(tmp_path, several):
     source = tree(tmp_path / "job", 2)
     write_feed(source / "host0_ascend_pt")
@@ -110,16 +99,10 @@ def test_what_is_written_does_not_depend_on_the_number_of_processes(tmp_path, se
         assert run.manifest.reps == runs[0].manifest.reps
 
 
-def test_a_process_that_dies_is_named_and_leaves_nothing(tmp_path, several, monkeypatch):
+@pytest.mark.usefixtures("killed")
+def test_a_process_that_dies_is_named_and_leaves_nothing(tmp_path, several):
     several(2)
     source = tree(tmp_path / "job", 2)
-    asked = processes._Process.ask
-
-    def killed(process, number, task):
-        asked(process, number, task)
-        process._process.kill()
-
-    monkeypatch.setattr(processes._Process, "ask", killed)
     with pytest.raises(RunError, match=r"the process that read rank \d+ was ended \(status -9\)"):
         import_path(source, tmp_path / "run")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job"]

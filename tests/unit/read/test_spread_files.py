@@ -13,7 +13,6 @@ from minddata_files import write_feed
 from pipeprof import cluster, processes
 from pipeprof.errors import RunError
 from pipeprof.read.foreign import import_path
-from pipeprof.read.tables import workers
 
 RANKS = 3
 
@@ -63,30 +62,24 @@ def content(run):
 
 
 @pytest.fixture
-def in_processes(monkeypatch):
-    """Two processes, however small the files are; gives the functions that were asked for."""
-    asked = []
+def asked(monkeypatch):
+    """The functions that processes which share the work were asked for."""
+    found = []
     ask = processes._Process.ask
 
     def noted(process, number, task):
-        asked.append(task[0].__name__)
+        found.append(task[0].__name__)
         ask(process, number, task)
 
     monkeypatch.setattr(processes._Process, "ask", noted)
-
-    def choose(count):
-        monkeypatch.setattr(workers, "WORTH_BYTES", 0)
-        monkeypatch.setenv(workers.VARIABLE, str(count))
-        return asked
-
-    return choose
+    return found
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_the_tables_are_those_of_one_process(source, tmp_path, in_processes):
+def test_the_tables_are_those_of_one_process(source, tmp_path, several, asked):
     source(tmp_path / "job")
     alone = import_path(tmp_path / "job", tmp_path / "alone")
-    asked = in_processes(2)
+    several(2)
     assert not asked
     spread = import_path(tmp_path / "job", tmp_path / "spread")
     assert len(asked) >= RANKS
@@ -98,16 +91,10 @@ def test_the_tables_are_those_of_one_process(source, tmp_path, in_processes):
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_process_that_is_ended_leaves_nothing(source, tmp_path, in_processes, monkeypatch):
+@pytest.mark.usefixtures("killed")
+def test_a_process_that_is_ended_leaves_nothing(source, tmp_path, several):
     source(tmp_path / "job")
-    in_processes(2)
-    ask = processes._Process.ask
-
-    def killed(process, number, task):
-        ask(process, number, task)
-        process._process.kill()
-
-    monkeypatch.setattr(processes._Process, "ask", killed)
+    several(2)
     with pytest.raises(RunError, match=r"the process that read .* was ended \(status -9\)"):
         import_path(tmp_path / "job", tmp_path / "run")
     assert [path.name for path in tmp_path.iterdir()] == ["job"]

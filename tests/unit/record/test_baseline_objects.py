@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from baseline_made import made
-from object_server import object_server
+from object_server import SECRET
 from pyarrow import fs
 
 from pipeprof.errors import RunError, UsageError
@@ -17,15 +17,9 @@ from pipeprof.record.baseline_files import DamagedBaselineError
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with object_server(tmp_path_factory.mktemp("server")) as running:
-        yield running.address
-
-
-@pytest.fixture(scope="module")
 def system(server):
     return fs.S3FileSystem(
-        access_key="key", secret_key="sec" + "ret", endpoint_override=server, scheme="http", region="us-east-1",
+        access_key="key", secret_key=SECRET, endpoint_override=server.address, scheme="http", region="us-east-1",
         allow_bucket_creation=True,
     )  # fmt: skip
 
@@ -34,7 +28,7 @@ def system(server):
 def url(server, system, request):
     bucket = f"b{abs(hash(request.node.name)) % 10**9}"
     system.create_dir(bucket)
-    return f"s3://key:secret@{bucket}/some/prefix?endpoint_override=http://{server}&region=us-east-1"
+    return f"s3://key:secret@{bucket}/some/prefix?endpoint_override=http://{server.address}&region=us-east-1"
 
 
 def at(url, *parts):
@@ -151,7 +145,7 @@ def test_files_no_pointer_names_are_removed_a_day_later(url, system, monkeypatch
 
 
 def test_a_bucket_that_is_not_there_is_named_without_the_secret(server):
-    missing = f"s3://key:secret@nobucket/x?endpoint_override=http://{server}&region=us-east-1"
+    missing = f"s3://key:secret@nobucket/x?endpoint_override=http://{server.address}&region=us-east-1"
     with pytest.raises(RunError, match="nobucket") as caught:
         baseline.save(made(), missing, "demo")
     assert "secret" not in caught.value.message

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner
-from object_server import faulty_proxy, object_server
+from object_server import SECRET, faulty_proxy
 from pyarrow import fs
 
 from pipeprof.cli import cli
@@ -32,20 +32,10 @@ from fleet_runs import make_fleet
 pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
 
 RUNS = 12
-SECRET = "sec" + "ret"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with object_server(tmp_path_factory.mktemp("many")) as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)
-def surroundings(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+def settled(storage_account, monkeypatch):
     monkeypatch.setattr(object_runs, "_SETTLED_S", -60)  # what this test wrote is not changed within its second
     monkeypatch.setattr(object_runs, "_PAUSE_S", 0.0)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from object_server import faulty_proxy, object_server
+from object_server import SECRET, faulty_proxy
 from pyarrow import fs
 
 import pipeprof
@@ -27,7 +27,7 @@ pytest.importorskip("moto", reason="needs moto and flask for a local S3 server")
 
 CAPTURE = Path(__file__).parents[2] / "real" / "captures" / "2.10-ranks"
 MOST_REQUESTS = 100  # for a report, of a run of any number of ranks
-SECRET = "sec" + "ret"
+pytestmark = pytest.mark.usefixtures("storage_account")
 
 
 @pytest.fixture(scope="module")
@@ -44,19 +44,6 @@ def recorded(tmp_path_factory):
 def folder(recorded, tmp_path):
     shutil.copytree(recorded, tmp_path / "RUN")
     return tmp_path / "RUN"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with object_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def surroundings(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
 
 
 @pytest.fixture
