@@ -182,7 +182,16 @@ def serve() -> None:
         try:
             tell("answer", function(part))
         except Exception as error:  # noqa: BLE001 - raised where the part was asked for
-            tell("error", (error, traceback.format_exc()))
+            tell("error", (_portable(error), traceback.format_exc()))
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or one that says the same where it cannot be made again elsewhere."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - what was just written
+    except Exception:  # noqa: BLE001 - its class's own
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
 
 
 def _take(tasks: queue.SimpleQueue[bytes]) -> None:
