@@ -28,7 +28,8 @@ def document(content: Content) -> Document:
     """The verdict, what was compared, the metrics that count, and what explains it."""
     primary, informing = (_of_family(content, family) for family in ("primary", "informing"))
     lines = dict.fromkeys([*_reasons(primary), *seen(content), *content["notes"]])
-    notes = [*(f"note: {clean(line)}" for line in lines), *map(clean, compare_trust.basis(content))]
+    more = [f"note: {clean(line)}" for line in lines if line not in content["headline"]]
+    notes = [*more, *map(clean, compare_trust.basis(content))]
     edits = [f"note: {clean(line)}" for line in compare_trust.edits(content)]
     explained = [_explanation(content)] if content["explanation"] else []
     return Document(
