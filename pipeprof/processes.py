@@ -150,10 +150,15 @@ class _Process:
                     pipe.close()
 
     def _listen(self, pipe: IO[bytes], answers: queue.SimpleQueue[_Said]) -> None:
-        with contextlib.suppress(EOFError, pickle.UnpicklingError):
+        last = _Said(self, "end", None)
+        try:
             while True:
                 answers.put(_Said(self, *pickle.load(pipe)))  # noqa: S301 - from a process of our own
-        answers.put(_Said(self, "end", None))
+        except (EOFError, pickle.UnpicklingError):
+            pass
+        except Exception as error:  # noqa: BLE001 - its class's own; whoever waits must be told
+            last = _Said(self, "error", (error, "what a process answered cannot be read"))
+        answers.put(last)
 
 
 class _Said(NamedTuple):
@@ -178,8 +183,8 @@ def serve() -> None:
 
     _SAY.set(lambda text: tell("progress", text))
     while True:
-        function, part = pickle.loads(tasks.get())  # noqa: S301 - from the process that started this one
         try:
+            function, part = pickle.loads(tasks.get())  # noqa: S301 - from the process that started this one
             tell("answer", function(part))
         except Exception as error:  # noqa: BLE001 - raised where the part was asked for
             tell("error", (_portable(error), traceback.format_exc()))

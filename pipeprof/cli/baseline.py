@@ -116,7 +116,7 @@ def list_all(root: str, form: str, output: Path | None) -> None:
 
     refuse_missing(root)
     content = baselines.listing(root)
-    if content["baselines"] or form != "terminal":
+    if content["baselines"] or form != "terminal" or output is not None:
         document.show(content, baselines.listing_document, form, output)
     else:
         say(f"no baselines in {content['root']}")
@@ -169,7 +169,7 @@ def check(root: str, form: str, output: Path | None) -> None:
     content = baselines.listing(root, histories=True)
     rows = content["baselines"]
     with contextlib.suppress(StdoutClosed):
-        if rows or form != "terminal":
+        if rows or form != "terminal" or output is not None:
             document.show(content, baselines.checked_document, form, output)
     bad = [f"`{row['workload']}/{row['machine']}`" for row in rows if row["state"] != "ok"]
     if bad:

@@ -46,7 +46,7 @@ def runs(folder: Path | str, form: str, output: Path | None) -> None:
             rows = room.rows_of(runs_in(folder), progress)
     if form == "csv":
         write_text(room.csv_text(rows), output)
-    elif rows or form != "terminal":
+    elif rows or form != "terminal" or output is not None:
         document.show(room.content_of(shown, rows), room.document, form, output)
     else:
         say(f"no runs in `{shown}`")

@@ -62,11 +62,11 @@ class Journal(msgspec.Struct, kw_only=True):
         write_json(folder / SESSION, msgspec.to_builtins(self))
 
 
-AnyJournal = TypeVar("AnyJournal", bound=Journal)
+AnySession = TypeVar("AnySession", bound=msgspec.Struct)
 AnyRepetition = TypeVar("AnyRepetition", bound=Repetition)
 
 
-def saved(folder: Path, kind: type[AnyJournal], version: int, what: str, hint: str) -> AnyJournal | None:
+def saved(folder: Path, kind: type[AnySession], version: int, what: str, hint: str) -> AnySession | None:
     """The session of a folder; None when it has none. Raises RunError for one that cannot be read."""
     path = folder / SESSION
     return read_document(path, kind, version, what, hint) if path.is_file() else None

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import msgspec
 
 from pipeprof.errors import PipeprofError, RunError
 from pipeprof.query.measure import measure
-from pipeprof.record.git_place import SCHEME
 from pipeprof.record.history import Entry, entry_of
 from pipeprof.record.machine import machine_class
 from pipeprof.record.object_runs import HALF, each_run, runs_below
 from pipeprof.record.objects import StorageError, without_secrets
-from pipeprof.record.run_objects import copied
+from pipeprof.record.run_objects import copied, holds_baselines_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,9 +34,7 @@ def stored_entries(url: str, say: Callable[[str], None]) -> tuple[list[Entry], l
 
     None when there are none: baselines, perhaps. Raises RunError when the storage fails.
     """
-    parts = urlsplit(url)
-    baselines_alone = url.startswith(SCHEME) or ("@" in parts.netloc and parts.path.strip("/").count("/") > 1)
-    if baselines_alone:
+    if holds_baselines_alone(url):
         return None
     try:
         runs = runs_below(url, 1)

@@ -111,7 +111,10 @@ def import_path(
     try:
         _read(chosen, assigned.by_kind, run, progress)
         for unfinished in list(run.path.rglob(".*.tmp")):  # of a node that was lost; its part was done again
-            unfinished.unlink()
+            if unfinished.is_dir():
+                shutil.rmtree(unfinished, ignore_errors=True)
+            else:
+                unfinished.unlink(missing_ok=True)
         _say_left_out(run.manifest, assigned.left_out)
         run.manifest.ended_at = utc_now()
         checksums.seal(run)

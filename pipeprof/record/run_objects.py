@@ -110,12 +110,17 @@ def copied(url: str) -> Iterator[Run]:
 
 
 def fetch_if_run(url: str, progress: Callable[[str], None] = lambda _text: None) -> Path | None:
-    """As `fetch`; None when there is no `run.json`, and for URLs of baselines alone: in git, or with a password."""
-    if "@" in urlsplit(url).netloc or url.startswith(SCHEME):
+    """As `fetch`; None when there is no `run.json`, and for URLs that may hold baselines alone."""
+    if holds_baselines_alone(url):
         return None
     objects = storage_of(url)
     found = _manifest(objects)
     return None if found is None else _copy(objects, url, found, progress)
+
+
+def holds_baselines_alone(url: str) -> bool:
+    """Whether a URL is one in git, or has a user or password: no run is at such a one."""
+    return "@" in urlsplit(url).netloc or url.startswith(SCHEME)
 
 
 def storage_of(url: str) -> Objects:

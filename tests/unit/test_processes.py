@@ -36,6 +36,17 @@ def local(_number):
     raise LocalError("known nowhere else")
 
 
+class Hollow:
+    """An answer that cannot be made again."""
+
+    def __reduce__(self):
+        return odd, (None,)
+
+
+def hollow(_number):
+    return Hollow()
+
+
 def ended(_number):
     os._exit(7)
 
@@ -50,6 +61,7 @@ def test_each_part_is_answered_once_with_its_number():
     [
         (odd, RuntimeError, "OddError: a hole in the floor"),
         (local, RuntimeError, "LocalError: known nowhere else"),
+        (hollow, OddError, "a hole in the floor"),
         (refused, RunError, "part 1 is damaged"),
         (ended, processes.ProcessEndedError, r"was ended \(status 7\)"),
     ],

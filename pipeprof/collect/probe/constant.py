@@ -6,27 +6,29 @@ too.
 """
 
 import functools
+import itertools
 import types
 
 from . import chance
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 DEEP = 2  # objects that are held by what is looked at
-MOST = 16  # of a list
+HELD = (tuple, list, dict)
+MOST = 16  # of a list or a dict
 
 
 def values_of(operations):
     """{name: value} of everything plain that these functions and objects have or read."""
     found = {}
     for number, one in enumerate(operations):
-        _look(one, "%d" % number, found, DEEP)
+        _look(one, "%d" % number, found, DEEP, ())
     return found
 
 
 def changed(before, operations):
     """The name of something that is not as it was, as a script writes it; "" for nothing.
 
-    A list may become longer: that is a record of what was done, and none of what is to be done.
+    A list or a dict may become longer: that is a record of what was done, and none of what is to be done.
     """
     now = values_of(operations)
     both = before.keys() & now.keys()
@@ -35,45 +37,48 @@ def changed(before, operations):
     return names[0].partition(".")[2] if names else ""
 
 
-def _look(one, path, found, deep):
+def _look(one, path, found, deep, above):
+    """`above`: what holds it, from outside in, so that nothing is looked at within itself."""
     if isinstance(one, PLAIN):
         found[path] = repr(one) if isinstance(one, float) else one  # no NaN is equal to itself
-    elif deep == 0 or isinstance(one, (type, types.ModuleType)):
+    elif deep == 0 or isinstance(one, (type, types.ModuleType)) or any(one is other for other in above):
         return
-    elif isinstance(one, (tuple, list)):
-        for number, part in enumerate(one[:MOST]):
-            _look(part, "%s[%d]" % (path, number), found, deep)
+    elif isinstance(one, HELD):
+        parts = one.items() if isinstance(one, dict) else enumerate(one)
+        for key, part in list(itertools.islice(parts, MOST)):
+            _look(part, "%s[%r]" % (path, key), found, deep, (*above, one))
     else:
-        _look_inside(one, path, found, deep)
+        _look_inside(one, path, found, deep, (*above, one))
 
 
-def _look_inside(one, path, found, deep):
+def _look_inside(one, path, found, deep, above):
     function = getattr(one, "__func__", one)
     if hasattr(function, "__code__"):
-        _read_by(function, path, found, deep)
+        _read_by(function, path, found, deep, above)
     else:
         methods = [vars(type(one)).get(name) for name in ("__call__", "__getitem__", "__iter__")]
         for method in methods:
             if hasattr(method, "__code__"):
-                _read_by(method, path, found, deep)
+                _read_by(method, path, found, deep, above)
     held = dict(getattr(one, "__dict__", None) or {})
     if isinstance(one, functools.partial):
-        held.update(func=one.func, args=one.args, **one.keywords)
+        held.update(args=one.args, **one.keywords)
+        _look(one.func, "%s.func" % path, found, deep, above)
     if isinstance(one, types.MethodType):
-        held["self"] = one.__self__
+        _look(one.__self__, "%s.self" % path, found, deep, above)
     for name, value in held.items():
         if not name.startswith("__"):
-            _look(value, "%s.%s" % (path, name), found, deep - (name not in ("func", "self")))
+            _look(value, "%s.%s" % (path, name), found, deep - 1, above)
 
 
-def _read_by(function, path, found, deep):
+def _read_by(function, path, found, deep, above):
     """What a function reads of its module, and closes over."""
     known = getattr(function, "__globals__", {})
     for name in chance._names(function.__code__):
-        if name in known and isinstance(known[name], PLAIN):
-            _look(known[name], "%s.%s" % (path, name), found, deep)
+        if name in known and isinstance(known[name], PLAIN + HELD):
+            _look(known[name], "%s.%s" % (path, name), found, deep, above)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
-            _look(cell.cell_contents, "%s.%s" % (path, name), found, deep - 1)
+            _look(cell.cell_contents, "%s.%s" % (path, name), found, deep - 1, above)
         except ValueError:  # not set yet
             continue

@@ -60,8 +60,10 @@ class Kept:
         Until an epoch was read to its end, each has rows of its own: another iterator may be in another order.
         """
         self._look_at_makers()
-        if self.complete:
-            yield from (_copied(self.rows[number]) for number in range(len(self.rows)))
+        with self.lock:  # another iterator may throw the rows away
+            rows = self.rows if self.complete else None
+        if rows is not None:
+            yield from (_copied(rows[number]) for number in range(len(rows)))
             return
         mine, source, given = {}, self.source, 0
         rows = itertools.islice(iter(source) if hasattr(source, "__iter__") else source(), self.most)
@@ -82,10 +84,12 @@ class Kept:
 
     def _look_at_makers(self):
         """An epoch begins: rows that were made by other values than now are thrown away, and none is kept any more."""
+        if self.full:
+            return
         try:
             if self.values is None:
                 self.values = constant.values_of(self.makers)
-            name = "" if self.full else constant.changed(self.values, self.makers)
+            name = constant.changed(self.values, self.makers)
         except Exception:
             recorder.REC.failed("kept_rows")
             name = "a value that cannot be read"
@@ -145,8 +149,7 @@ class Kept:
         if self.bytes <= self.limit:
             rows[number] = row
             return
-        self.full, self.bytes = True, 0
-        self.rows.clear()
+        self.full, self.complete, self.bytes, self.rows = True, False, 0, {}  # a whole epoch that is read stays whole
         rows.clear()
         recorder.REC.event("cache_full", node=self.number, limit=self.limit)
         recorder.REC.warn(

@@ -78,6 +78,8 @@ def known_of(seen: Seen) -> Known:
 def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
     """What a report says of a recording."""
     loop = seen.loop
+    ops = {row["op_id"]: row for row in seen.ops}
+    found = candidates(loop, environment(), goal, known_of(seen))
     return {
         "rate": loop.rate,
         "consumer": loop.consumer,
@@ -87,16 +89,8 @@ def seen_facts(seen: Seen, goal: Goal) -> dict[str, Any]:
             {name: row.get(name) for name in ("op_id", "op_type", "name", "node", "site", "workers", "uses_processes")}
             for row in seen.ops
         ],
-        "not_worth": [
-            {"what": what_of(one, {row["op_id"]: row for row in seen.ops}), "ratio": one.prediction.ratio}
-            for one in candidates(loop, environment(), goal, known_of(seen))
-            if not one.may_pay
-        ],
-        "permuting": [
-            what_of(one, {row["op_id"]: row for row in seen.ops})
-            for one in candidates(loop, environment(), goal, known_of(seen))
-            if one.permutes and one.may_pay
-        ],
+        "not_worth": [{"what": what_of(one, ops), "ratio": one.prediction.ratio} for one in found if not one.may_pay],
+        "permuting": [what_of(one, ops) for one in found if one.permutes and one.may_pay],
         "epochs": seen.epochs,
         "caches": [
             dict(one) | {"tried": one in kept_rows(known_of(seen).caches)}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from pipeprof.errors import RunError
-from pipeprof.experiment.journal import SESSION
+from pipeprof.experiment.journal import SESSION, now, saved
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.tune.rows import Batches, Epoch  # noqa: TC001 - msgspec reads it
-from pipeprof.record.document import read_document
 from pipeprof.record.settings_file import Settings
 from pipeprof.verdict.tuning import Goal  # noqa: TC001 - msgspec reads it
 from pipeprof.version import __version__
@@ -130,11 +128,9 @@ def open_state(
     folder: Path, known_as: str, command: Sequence[str], goal: Goal = "time", *, allow_order: bool = False
 ) -> TuneState:
     """The tuning in a folder, or a new one. Raises RunError for that of another command, or a damaged one."""
-    path = folder / SESSION
-    if not path.exists():
-        now = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
-        return TuneState(tune=known_as, command=list(command), goal=goal, allow_order=allow_order, started_at=now)
-    found = read_document(path, TuneState, SCHEMA_VERSION, "tuning", HINT)
+    found = saved(folder, TuneState, SCHEMA_VERSION, "tuning", HINT)
+    if found is None:
+        return TuneState(tune=known_as, command=list(command), goal=goal, allow_order=allow_order, started_at=now())
     if found.tune != known_as:
         raise RunError(f"`{folder}` holds the tuning of another command, folder, goal, option or version", HINT)
     return found

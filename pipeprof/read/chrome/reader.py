@@ -170,7 +170,8 @@ def _write_ranks(
         )
         for (number, rank), mine in ranks
     ]  # fmt: skip
-    sizes = [sum(size_of(one.path) for one in mine) for _, mine in ranks]
+    of_file = Counter(one.path for _, mine in ranks for one in mine)  # a file may hold several ranks
+    sizes = [sum(size_of(one.path) // of_file[one.path] for one in mine) for _, mine in ranks]
     return spread(write_rank, parts, sizes, [f"rank {rank}" for (_, rank), _ in ranks], progress)
 
 

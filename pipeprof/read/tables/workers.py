@@ -42,7 +42,8 @@ def spread(
     Raises RunError when a process is ended from outside, UsageError for a number of processes that is none. No process
     is left behind.
     """
-    count = min(_wanted(), len(parts)) if sum(sizes) >= WORTH_BYTES else min(_wanted(), 1)
+    wanted = _wanted()
+    count = min(wanted, len(parts)) if sum(sizes) >= WORTH_BYTES else 1
     order = sorted(range(len(parts)), key=lambda number: -sizes[number])  # the biggest first
     done: dict[int, Answer] = {}
     shared = count > 1 or cluster.is_connected()

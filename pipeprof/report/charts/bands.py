@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.charts.chart import inline
@@ -34,9 +33,8 @@ def bands(bars: Sequence[Row], colours: Mapping[str, str], up: Any) -> Any:
 def edges(bars: Sequence[Row]) -> Iterator[Row]:
     """Where the area of each kind changes: `{t, low, high, of}`; it has no height where the kind has no bar."""
     for kind in dict.fromkeys(bar["of"] for bar in bars):
-        own: list[Row | None] = [bar for bar in bars if bar["of"] == kind]
-        for bar, following in pairwise([*own, None]):
-            assert bar is not None  # noqa: S101 - for mypy
+        own = [bar for bar in bars if bar["of"] == kind]
+        for bar, following in zip(own, [*own[1:], None], strict=True):
             yield {"t": bar["from"], "low": bar["low"], "high": bar["high"], "of": kind}
             if following is None or following["from"] > bar["to"]:
                 yield {"t": bar["to"], "low": bar["low"], "high": bar["low"], "of": kind}

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
-from pipeprof.units import NS_PER_S, format_count, format_ns, format_ratio
+from pipeprof.report.charts.overtime import seconds
+from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -174,7 +175,7 @@ def _depth(curve: Sequence[Row], names: dict[int, str], chosen: Any, origin: str
     import altair as alt
 
     points = [
-        {"t": round(row["t_ns"] / NS_PER_S, 7), "low": row["low_depth"], "high": row["high_depth"],
+        {"t": seconds(row["t_ns"]), "low": row["low_depth"], "high": row["high_depth"],
          "depth": round(row["mean_depth"], 3), "name": names[row["op_id"]], "capacity": row["capacity"]}
         for row in curve if row["op_id"] in names and row["mean_depth"] is not None
     ]  # fmt: skip

@@ -46,10 +46,15 @@ def gather(
 ) -> pa.Table:
     """Rows of fleet_rank of every run in these folders and below these URLs; `fresh` believes no index.
 
-    A run is called by its path as the folder was given. Raises RunError for a place that cannot be listed.
+    A run is called by its path as the folder was given, and counts once where one folder lies in another. Raises
+    RunError for a place that cannot be listed.
     """
-    tables = [_gathered(root_of(root), progress, fresh=fresh) for root in dict.fromkeys(roots)]
-    return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+    found = SCHEMA.empty_table()
+    for root in dict.fromkeys(roots):
+        rows = _gathered(root_of(root), progress, fresh=fresh)
+        again = pc.is_in(rows.column("run"), found.column("run").combine_chunks())
+        found = pa.concat_tables([found, rows.filter(pc.invert(again))])
+    return found.combine_chunks()
 
 
 def once_each(rows: pa.Table) -> tuple[pa.Table, int]:

@@ -143,6 +143,13 @@ def test_a_folder_without_runs_says_where_there_are_some(recorded):
     assert [row["path"] for row in listed("inner/run")] == ["inner/run"]
 
 
+def test_a_file_is_written_though_there_are_none(tmp_path):
+    for number, verb in enumerate((["runs", str(tmp_path)], ["baseline", "list", "--root", str(tmp_path)])):
+        said = tmp_path / f"{number}.txt"
+        ask(*verb, "-o", str(said))
+        assert said.read_text().strip()
+
+
 def test_a_missing_folder_is_an_error():
     with pytest.raises(RunError, match="`/no/such`"):
         ask("runs", "/no/such")

@@ -214,6 +214,32 @@ def test_two_iterators_at_once_of_a_source_with_another_order_each_time(kept_row
     assert [one[1] for _, one in both] == list(range(9, -1, -1))
 
 
+def test_an_epoch_that_is_kept_is_read_to_its_end_though_another_iterator_goes_beyond_the_limit(
+    kept_rows, compose, rec
+):
+    passes = []
+
+    def rows():
+        passes.append(0)
+        for value in range(10):
+            yield (np.full(100, value, np.float64),)
+
+    node = mapped(source(source=rows, sampler=None, column_names=["x"]))
+    epoch = 10 * (kept_rows.ROW_BYTES + 800)  # bytes
+    leaf = kept_rows.instead(node, node, {"cache": epoch * 3 // 2, "node": 1})
+    late = leaf.source()
+    begun = [next(late)]
+    assert len(list(leaf.source())) == 10  # this one is kept
+    reader = leaf.source()
+    read = [next(reader)]
+    begun += late
+    assert "cache_full" in (Path(rec.folder) / "events.jsonl").read_text()
+    read += reader
+    for epoch in (begun, read, list(leaf.source())):
+        assert [row[0][0] for row in epoch] == [2 * value for value in range(10)]
+    assert len(passes) == 3
+
+
 def test_a_list_of_a_map_is_one_column_and_a_dict_is_not_kept(kept_rows, rec, compose):
     node = mapped(source(), lambda _: [1, 2, 3])
     assert next(iter(built(kept_rows, node).prepared_source(np.arange(1))))[0].tolist() == [1, 2, 3]
@@ -340,9 +366,10 @@ class Growing(Source):
         super().__init__()
         self.size = 1
         self.held = SimpleNamespace(share=0.5)
+        self.options = {"scale": 1}
 
     def __getitem__(self, index):
-        return np.full(self.size, index * self.held.share, np.float32), 0
+        return np.full(self.size, index * self.held.share * self.options["scale"], np.float32), 0
 
 
 def grown(node):
@@ -353,7 +380,11 @@ def held(node):
     node.source.held.share = 0.7
 
 
-@pytest.mark.parametrize("change", [grown, held])
+def in_a_dict(node):
+    node.source.options["scale"] = 3
+
+
+@pytest.mark.parametrize("change", [grown, held, in_a_dict])
 def test_rows_of_a_source_that_changes_are_made_anew(kept_rows, compose, rec, change):
     """In its second epoch, or in its tenth: what a short training does not show must not be wrong in a long one."""
     node = source(source=Growing())
@@ -367,6 +398,22 @@ def test_rows_of_a_source_that_changes_are_made_anew(kept_rows, compose, rec, ch
             np.array_equal(row[0], one) for row, one in zip(leaf.prepared_source(range(4)), expected, strict=True)
         )
     assert "cache_stale" in (Path(rec.folder) / "events.jsonl").read_text()
+
+
+def test_a_source_that_holds_its_own_methods_and_itself(kept_rows, compose, rec):
+    """As a class does that chooses one of its methods once; and as a tree whose nodes know each other."""
+    made = Growing()
+    made.load = made.__getitem__
+    made.parent = made.held.owner = made
+    made.options["all"] = [made, made.options]
+    leaf = built(kept_rows, source(source=made))
+    for _ in range(2):
+        list(leaf.prepared_source(range(4)))
+    made.size = 2
+    assert len(next(iter(leaf.prepared_source(range(1))))[0]) == 2
+    rec.flush()
+    lines = [json.loads(line) for line in (Path(rec.folder) / "events.jsonl").read_text().splitlines()]
+    assert [line["value"] for line in lines if line["e"] == "cache_stale"] == ["size"]
 
 
 @pytest.mark.parametrize("closed", [True, False])

@@ -268,6 +268,10 @@ def test_folders_are_asked_together_and_once(few, tmp_path):
     assert len(set(both.column("run").to_pylist())) == 9
 
 
+def test_a_folder_in_another_is_asked_once(few):
+    assert gather([few.parent, few]).num_rows == gather([few.parent]).num_rows > 0
+
+
 def test_csv_is_for_sql(few):
     for words in (["--format", "csv"], ["--sql", "SELECT 1", "--format", "html"], ["--sql", "SELECT 1", "-o", "x"]):
         assert CliRunner().invoke(cli, ["fleet", str(few), *words]).exit_code != 0
