@@ -96,25 +96,31 @@ def test_each_row_is_made_once_and_comes_in_the_order_that_is_asked_for(kept_row
 
 
 def test_an_operator_is_in_as_many_threads_as_it_had_workers(kept_rows, compose):
-    inside, most, lock = [0], [0], threading.Lock()
-    met = threading.Barrier(3, timeout=60)
+    inside, most, lock = {"wide": 0, "narrow": 0}, {"wide": 0, "narrow": 0}, threading.Lock()
+    three = threading.Event()
 
-    def wide(x):
-        met.wait()  # passes only with three threads in it
-        return x
+    def counted(name, wait):
+        def function(x):
+            with lock:
+                inside[name] += 1
+                most[name] = max(most[name], inside[name])
+            wait()
+            with lock:
+                inside[name] -= 1
+            return x
 
-    def narrow(x):
-        with lock:
-            inside[0] += 1
-            most[0] = max(most[0], inside[0])
-        with lock:
-            inside[0] -= 1
-        return x
+        return function
 
+    def until_three_are_in_it():
+        if most["wide"] == 3:
+            three.set()
+        assert three.wait(60)
+
+    wide, narrow = counted("wide", until_three_are_in_it), counted("narrow", lambda: None)
     node = mapped(mapped(source(), wide, workers=3), narrow)
     node.children[0].children[0].num_parallel_workers = 3
     assert len(list(built(kept_rows, node).prepared_source(np.arange(18)))) == 18
-    assert most[0] == 1
+    assert most == {"wide": 3, "narrow": 1}
 
 
 def test_beyond_the_limit_nothing_is_kept_and_all_rows_still_come(kept_rows, rec, compose):
