@@ -14,6 +14,7 @@ import click
 from pipeprof.cli.compare import answer, comparison_format
 from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import FORMS, format_option
+from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.streams import StdoutClosed
@@ -37,7 +38,7 @@ def shares(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[flo
 _POLICY = click.option(
     "--policy",
     "policy_file",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="Settings of the gate.  [default: pipeprof.toml or pyproject.toml here or above]",
 )
 
@@ -52,7 +53,7 @@ _POLICY = click.option(
 @click.option(
     "--policy",
     "policy_file",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="Settings of the gate; a file of the repository as --base-ref has it.  [default: pipeprof.toml or "
     "pyproject.toml here or above, as --base-ref has them]",
 )
@@ -62,7 +63,7 @@ _POLICY = click.option(
     callback=seconds,
     help="Time limit for all runs of the session, such as 10m; the checks are planned to fit.",
 )
-@click.option("-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-ab-PAIR]")
+@click.option("-o", "--output", "folder", type=LocalPath(), help="Folder.  [default: pipeprof-ab-PAIR]")
 @click.option("--new-session", is_flag=True, help="Start over; the earlier session is kept and named in the result.")
 @click.option(
     "--workload", metavar="NAME", default="", help="What it is called in the result.  [default: the script's name]"
@@ -128,9 +129,7 @@ def ab(
 )
 @_POLICY
 @click.option("--budget", metavar="TIME", callback=seconds, help="Time limit for all runs, such as 10m.")
-@click.option(
-    "-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-qualify-TIME]"
-)
+@click.option("-o", "--output", "folder", type=LocalPath(), help="Folder.  [default: pipeprof-qualify-TIME]")
 @click.option("--seed", type=click.IntRange(0), help="Random seed.  [default: a new one, recorded]")
 @redact_option
 @format_option(*FORMS)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import FORMS, format_option
+from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.streams import StdoutClosed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -24,9 +28,7 @@ from pipeprof.cli.streams import StdoutClosed
 )  # fmt: skip
 @click.option("--budget", metavar="TIME", callback=seconds, help="Time limit for all runs, such as 30m.")
 @click.option("--most-runs", type=click.IntRange(6), default=150, show_default=True, help="Most runs to make.")
-@click.option(
-    "-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder.  [default: pipeprof-bisect-HASH]"
-)
+@click.option("-o", "--output", "folder", type=LocalPath(), help="Folder.  [default: pipeprof-bisect-HASH]")
 @redact_option
 @format_option(*FORMS)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import progress_line, say, sum_up, tell_error
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.errors import PipeprofError, UsageError
@@ -35,9 +36,7 @@ NO_FILE = ""  # --live alone
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
-@click.option(
-    "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder of the run.  [default: pipeprof-run-TIME]"
-)
+@click.option("-o", "--output", "path", type=LocalPath(), help="Folder of the run.  [default: pipeprof-run-TIME]")
 @click.option(
     "--reps", type=click.IntRange(1), default=1, show_default=True, help="Repetitions, each in fresh processes."
 )
@@ -91,7 +90,7 @@ NO_FILE = ""  # --live alone
 @click.option(
     "--apply",
     "apply_file",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     metavar="FILE",
     help="Run with the settings that `pipeprof tune` found (its settings.json); the script is not touched.",
 )

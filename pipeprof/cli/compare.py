@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.output_option import report_file
 from pipeprof.cli.streams import StdoutClosed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 comparison_format = format_option("html", "markdown", "json", "junit")
 
@@ -25,7 +26,7 @@ comparison_format = format_option("html", "markdown", "json", "junit")
 @click.option(
     "--policy",
     "policy_file",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="Settings of the gate.  [default: pipeprof.toml or pyproject.toml here or above]",
 )
 @click.option(

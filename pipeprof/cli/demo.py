@@ -7,13 +7,15 @@ from pathlib import Path
 
 import click
 
+from pipeprof.cli.local_path import LocalPath
+
 
 @click.command()
 @click.option(
     "-o",
     "--output",
     "folder",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     default=Path("pipeprof-demo"),
     show_default=True,
     help="Folder for the two runs.",

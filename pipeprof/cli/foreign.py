@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pipeprof.cli.engine_option import engine_option
+from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import progress_line, sum_up
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command("import")
-@click.argument("source", metavar="PATH", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder of the run.  [default: pipeprof-run-TIME]"
-)
+@click.argument("source", metavar="PATH", type=LocalPath())
+@click.option("-o", "--output", "path", type=LocalPath(), help="Folder of the run.  [default: pipeprof-run-TIME]")
 @click.option(
     "--kind",
     type=click.Choice(["ascend", "minddata", "megengine", "kineto", "chrome"]),

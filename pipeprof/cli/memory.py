@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeprof.cli.format_option import FORMS, format_option
+from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import opened
 from pipeprof.cli.output_option import report_file
 from pipeprof.cli.run_argument import RUN
 from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _ALL = 1 << 40
 _BLOCKS = 2000
@@ -24,7 +27,7 @@ _BLOCKS = 2000
 @report_file("svg")
 @click.option(
     "--svg",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="Draw the lifetime of each block: time to the right, address upwards.",
 )
 @click.option("--rank", type=click.IntRange(0), metavar="N", help="Rank to draw with --svg.  [default: the first]")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.local_path import LocalPath
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -35,7 +37,7 @@ def keeps_files(*options: str) -> Callable[[Callable[..., None]], Callable[..., 
 def report_file(*others: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """`-o FILE`, passed as `output`, None for stdout, with `--force` for it and for the files of the `others`."""
     option = click.option(
-        "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), callback=_none_for_stdout,
+        "-o", "--output", metavar="FILE", type=LocalPath(), callback=_none_for_stdout,
         help="Write to this file; - is standard output.",
     )  # fmt: skip
     return lambda verb: option(keeps_files("output", *others)(verb))

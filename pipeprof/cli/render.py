@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.local_path import LocalPath
 from pipeprof.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 MOST_BYTES = 64 * 1024 * 1024
 
@@ -34,9 +35,9 @@ def forms() -> dict[str, tuple[str, Callable[[dict[str, Any]], str]]]:
 
 
 @click.command("render", hidden=True)
-@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE", type=LocalPath())
 @click.option("--to", "form", help="markdown, html, junit, github-summary, github-comment, github-annotations.")
-@click.option("-o", "--output", "folder", type=click.Path(path_type=Path), help="Folder: write every form into it.")
+@click.option("-o", "--output", "folder", type=LocalPath(), help="Folder: write every form into it.")
 @click.option("--force", is_flag=True, help="Replace the files if they exist.")
 def render(source: Path, form: str | None, folder: Path | None, *, force: bool) -> None:
     """Show a saved comparison (`pipeprof compare --format json`) in another form.

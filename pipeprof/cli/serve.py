@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say_named
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path), default=Path())
+@click.argument("folder", type=LocalPath(), default=Path())
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8190, show_default=True, help="Port; 0 takes any that is free."
 )

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.errors import UsageError
@@ -26,11 +27,11 @@ def _budget(_ctx: click.Context, _param: click.Parameter, text: str | None) -> f
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
-@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.argument("file", type=LocalPath(), required=False)
 @click.option(
     "--table",
     "table",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     metavar="CSV",
     help="Show a published table of option sets; nothing is run.",
 )
@@ -40,7 +41,7 @@ def _budget(_ctx: click.Context, _param: click.Parameter, text: str | None) -> f
     "-o",
     "--output",
     "folder",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="Folder of the sweep.  [default: pipeprof-sweep-HASH]",
 )
 @redact_option

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import opened, say
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN
@@ -15,7 +16,7 @@ from pipeprof.units import format_count
 @click.command()
 @RUN
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=Path("trace.json.gz"), show_default=True,
+    "-o", "--output", type=LocalPath(), default=Path("trace.json.gz"), show_default=True,
     help="File of the trace; compressed when it ends in .gz.",
 )  # fmt: skip
 @click.option("--steps", metavar="A:B", help="Only steps from A to B, B not included.")
@@ -52,7 +53,7 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
 @click.command()
 @RUN
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True,
+    "-o", "--output", type=LocalPath(), required=True,
     help="File: *.json for speedscope, any other name for folded text.",
 )  # fmt: skip
 @click.option(

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 from itertools import islice
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pipeprof.cli.format_option import format_option
+from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say
 from pipeprof.cli.output_option import keeps_files
 from pipeprof.cli.run_argument import RUN
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command()
@@ -26,7 +30,7 @@ from pipeprof.cli.run_argument import RUN
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     metavar="FILE",
     help="Keep the newest look in FILE, for `watch cat FILE`.",
 )

@@ -10,6 +10,7 @@ import click
 
 from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import FORMS, format_option
+from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     "folder",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="Folder of the tuning.  [default: pipeprof-tune-HASH]",
 )
 @redact_option

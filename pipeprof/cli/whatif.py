@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeprof.cli.duration import seconds
 from pipeprof.cli.format_option import FORMS, format_option
+from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.run_argument import RUN, newest_here
@@ -17,6 +17,7 @@ from pipeprof.verdict.speedup import MOST_PAIRS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pipeprof.experiment.pairs.series import Plan
     from pipeprof.experiment.part import Part
@@ -80,7 +81,7 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
     "-o",
     "--output",
     "path",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="New folder for the runs.  [default: pipeprof-whatif-TIME]",
 )
 @redact_option
@@ -116,7 +117,7 @@ def whatif(
 @click.option("--up-to", metavar="NAME|ID", help="This operator and everything before it cost nothing.")
 @click.option(
     "--run",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="The recorded run in whose table the operator has that number; its command is the default.",
 )
 @pair_options(HEADSPACE_PAIRS)
@@ -124,7 +125,7 @@ def whatif(
     "-o",
     "--output",
     "path",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="New folder for the runs.  [default: pipeprof-headspace-TIME]",
 )
 @redact_option

@@ -120,6 +120,7 @@ def test_a_verb_loads_its_own_file_only():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names = (
         "format_option",
+        "local_path",
         "messages",
         "misuse",
         "no_pandas",
