@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _ROOT = click.option(
     "--root", metavar="FOLDER|URL", default="baselines", show_default=True, envvar="PIPEPROF_BASELINES",
-    show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, file:// URL.",
+    show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, az:// or file:// URL.",
 )  # fmt: skip
 _FORMAT = format_option(*FORMS)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("source", metavar="WORKLOAD|FOLDER|URL")
 @click.option(
     "--root", metavar="FOLDER|URL", default="baselines", show_default=True, envvar="PIPEPROF_BASELINES",
-    show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, file:// URL.",
+    show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, az:// or file:// URL.",
 )  # fmt: skip
 @click.option("--metric", "names", metavar="NAME", multiple=True, help="Only this metric; may be repeated.")
 @format_option(*FORMS)

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -21,6 +22,7 @@ from pipeprof.record.history import Entry, entry_of, metrics, series
 from pipeprof.record.listing import runs_in
 from pipeprof.record.machine import machine_class
 from pipeprof.record.measures import Measures, Repetition
+from pipeprof.record.objects import without_secrets
 from pipeprof.report.words.comparison import METRICS, because
 from pipeprof.verdict.gate.causes import OF_STEPS, cause
 from pipeprof.verdict.gate.changes import LEAST_SIDE, Point, change_points
@@ -51,7 +53,7 @@ def history_of(source: str, root: str, say: Callable[[str], None]) -> dict[str, 
     if not entries:
         why = f": {left_out[0]['problem']}" if left_out else ""
         raise RunError(
-            f"nothing was measured in `{source}`{why}",
+            f"nothing was measured in `{without_secrets(source) if '://' in source else source}`{why}",
             "give a workload (pipeprof baseline list), or a folder of runs (pipeprof runs FOLDER)",
         )
     found = []
@@ -87,7 +89,9 @@ def _holds_baselines(folder: Path) -> bool:
 
 
 def _baselines_at(source: str) -> list[str]:
-    if "://" in source or baseline.is_baseline(Path(source)):
+    if "://" in source:
+        return [source] if urlsplit(source).path.rstrip("/").count("/") > 1 else []
+    if baseline.is_baseline(Path(source)):
         return [source]
     return [str(path.parent) for path in sorted(Path(source).glob(f"*/{baseline.MANIFEST}"))]
 

@@ -25,6 +25,7 @@ from pipeprof.record.baseline_files import (
 from pipeprof.record.baseline_summary import is_primary
 from pipeprof.record.machine import hard_differences, machine_class
 from pipeprof.record.object_place import open_place
+from pipeprof.record.objects import without_secrets
 from pipeprof.record.place import Place, checked_name
 from pipeprof.units import format_count
 
@@ -129,8 +130,9 @@ def parts_of(path: str) -> tuple[str, str, str]:
     """Root, workload and machine class of a baseline's folder or URL. Raises UsageError for a shorter path."""
     head, _, query = path.partition("?") if "://" in path else (os.path.realpath(path), "", "")
     parts = head.rstrip("/").rsplit("/", 2)
-    if len(parts) < 3:
-        raise UsageError(f"`{path}` is not a baseline", "name the folder ROOT/WORKLOAD/MACHINE")
+    if len(parts) < 3 or ("://" in path and "://" not in parts[0]):
+        shown = without_secrets(path) if "://" in path else path
+        raise UsageError(f"`{shown}` is not a baseline", "name the folder ROOT/WORKLOAD/MACHINE")
     root, workload, machine = parts
     return f"{root}?{query}" if query else root or "/", workload, machine
 

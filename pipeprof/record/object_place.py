@@ -21,7 +21,6 @@ from pipeprof.record.place import MOST_READ, POINTER, LocalPlace, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
 
 _ENTRIES = "history"
 _READERS = 16
@@ -45,22 +44,23 @@ def open_place(root: str) -> Place:
 class ObjectPlace(Objects):
     """A prefix in a bucket. `system` is any pyarrow file system, `prefix` is without slashes at its ends."""
 
-    def exists(self) -> bool:
-        """See Place."""
-        with self.errors(self.prefix, "read"):
-            return bool(self.system.get_file_info(self.prefix).type != fs.FileType.NotFound)
-
     def names(self) -> list[tuple[str, str]]:
         """See Place."""
-        return sorted(
-            (workload.base_name, machine.base_name)
-            for workload in self._folders(self.prefix)
-            for machine in self._folders(workload.path)
-        )
+        with self.errors(
+            self.prefix, "list"
+        ):  # folders are seen by what is in them: Google's are not listed themselves
+            found = self.system.get_file_info(fs.FileSelector(self.prefix, allow_not_found=True, recursive=True))
+        if not found:
+            self.refuse_no_bucket()
+        below = (info.path[len(self.prefix) + 1 :].split("/") for info in found if info.type == fs.FileType.File)
+        return sorted({(parts[0], parts[1]) for parts in below if len(parts) > 2})
 
     def read(self, workload: str, machine: str, name: str, sha256: str = "") -> bytes | None:
         """See Place."""
-        return self._get(f"{self._at(workload, machine)}/{object_name(name, sha256)}")
+        data = self._get(f"{self._at(workload, machine)}/{object_name(name, sha256)}")
+        if data is None and name == POINTER:
+            self.refuse_no_bucket()
+        return data
 
     def replace(self, workload: str, machine: str, files: Mapping[str, bytes], entry: bytes) -> None:
         """See Place."""
@@ -93,7 +93,8 @@ class ObjectPlace(Objects):
         with self.errors(at, "remove"):
             with contextlib.suppress(FileNotFoundError):
                 self.system.delete_file(f"{at}/{POINTER}")
-            self.system.delete_dir(at)
+            with contextlib.suppress(FileNotFoundError):  # Google's has removed all in it, and then misses the folder
+                self.system.delete_dir(at)
 
     @contextlib.contextmanager
     def turn(self, workload: str) -> Iterator[None]:  # noqa: ARG002 - writers cannot wait for each other here
@@ -105,6 +106,3 @@ class ObjectPlace(Objects):
 
     def _get(self, path: str) -> bytes | None:
         return self.get(path, MOST_READ)
-
-    def _folders(self, path: str) -> list[Any]:
-        return [info for info in self.listed(path) if info.type == fs.FileType.Directory]

@@ -158,12 +158,15 @@ def _files(objects: Objects) -> dict[str, fs.FileInfo] | None:
     def listed() -> list[fs.FileInfo] | None:
         with objects.errors(objects.prefix, "list"):
             try:
-                return objects.system.get_file_info(fs.FileSelector(objects.prefix, recursive=True))  # type: ignore[no-any-return]
-            except (FileNotFoundError, NotADirectoryError):
+                return objects.system.get_file_info(  # type: ignore[no-any-return]
+                    fs.FileSelector(objects.prefix, allow_not_found=True, recursive=True)
+                )
+            except NotADirectoryError:
                 return None
 
     found = _retried(listed)
     if not found:
+        objects.refuse_no_bucket()
         return None
     front = f"{objects.prefix}/"
     return {

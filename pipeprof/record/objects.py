@@ -19,20 +19,22 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pipeprof.errors import RunError, UsageError
+from pipeprof.record.object_account import azure_account, refuse_no_google_login, words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
 KEPT = dt.timedelta(days=1)
 _PIECE = 1 << 20  # bytes
-_GIVEN_UP_S = 60  # Google's client asks again for a quarter of an hour
+_GIVEN_UP_S = 15  # Google's client asks again for a quarter of an hour; what it takes is some three times that
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _NO_BUCKET = re.compile("NO_SUCH_BUCKET|bucket does not exist|ContainerNotFound", re.IGNORECASE)
 _FORBIDDEN = re.compile(
-    "ACCESS_DENIED|INVALID_ACCESS_KEY|SIGNATURE_DOES_NOT_MATCH|EXPIRED_TOKEN|forbidden|permission ?denied|"
-    "HTTP status 40[13]",
+    "ACCESS_DENIED|INVALID_ACCESS_KEY|SIGNATURE_DOES_NOT_MATCH|EXPIRED_TOKEN|forbidden|permission.?denied|"
+    r"UNAUTHENTICATED|HTTP status (code: )?40[13]|Azure Error: \[\w*\] 40[13]",
     re.IGNORECASE,
 )
+_AROUND = re.compile(r".*(Azure Error: (\[\] )?|error message was: |with a last message of )")  # the reason in an error
 _NO_URI = re.compile(r'[^!-~]|["<>\\^`{|}]')  # characters that a URI has as %20 only
 _UNSAFE = re.compile("[][%?#\x00-\x20\x7f]")  # in a name, where a URL would mean something else
 
@@ -61,14 +63,18 @@ def is_url(text: str) -> bool:
 def located(url: str) -> Location:
     """The place that a URL names. Credentials come from the environment.
 
-    Options of the storage go into the query, as `?endpoint_override=http://host:9000&region=eu-1`. The account of
-    `az://container/prefix` is AZURE_STORAGE_ACCOUNT. Raises UsageError for a URL that pyarrow does not know.
+    Options of the storage go into the query, as `?endpoint_override=http://host:9000&region=eu-1`; those of Azure are
+    in the environment. Raises UsageError for a URL that pyarrow does not know, and where a login is missing.
     """
     shown = without_secrets(url)
+    if url.startswith(("abfs://", "abfss://")):
+        raise UsageError(f"cannot open `{shown}`", "write az://container/prefix: the account is in the environment")
+    if url.startswith(("gs://", "gcs://")):
+        refuse_no_google_login(url)
     try:
         escaped = _NO_URI.sub(lambda found: quote(found.group()), url)
         system, path = _azure(escaped) if url.startswith("az://") else fs.FileSystem.from_uri(_patient(escaped))
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, ImportError, OSError, TypeError, ValueError) as error:
         raise UsageError(
             f"cannot open `{shown}`: {short(error, url)}",
             "use a folder, s3://bucket/prefix?region=..., gs://bucket/prefix, az://container/prefix or file:///folder",
@@ -87,10 +93,13 @@ def _azure(url: str) -> tuple[Any, str]:
     parts = urlsplit(url)
     if parts.query or "@" in parts.netloc:
         raise ValueError("az:// takes a container and a prefix, and no account or options")
-    account, key = os.environ.get("AZURE_STORAGE_ACCOUNT"), os.environ.get("AZURE_STORAGE_KEY")
-    if not account:
-        raise ValueError("AZURE_STORAGE_ACCOUNT is not set")
-    return fs.AzureFileSystem(account, account_key=key or None), f"{parts.netloc}{unquote(parts.path)}"
+    return fs.AzureFileSystem(**azure_account()), f"{parts.netloc}{unquote(parts.path)}"
+
+
+def names_user(url: str) -> bool:
+    """Whether a URL holds a user, with a password or without one; nobody, as in `gs://anonymous@bucket`, is none."""
+    parts = urlsplit(url)  # `abfs://container@account` names none
+    return not parts.scheme.startswith("abfs") and parts.netloc.rpartition("@")[0] not in ("", "anonymous")
 
 
 def without_secrets(url: str) -> str:
@@ -189,6 +198,26 @@ class Objects:
         with self.errors(path, "list"):
             return list(self.system.get_file_info(fs.FileSelector(path, allow_not_found=True)))
 
+    def exists(self) -> bool:
+        """Whether anything lies below the prefix. Raises StorageError also where there is no such bucket."""
+        with self.errors(self.prefix, "read"):
+            found = self.system.get_file_info(self.prefix).type != fs.FileType.NotFound
+        if not found:
+            self.refuse_no_bucket()
+        return bool(found)
+
+    def refuse_no_bucket(self) -> None:
+        """Raises StorageError where the storage says that there is no such bucket."""
+        bucket = self.prefix.partition("/")[0]
+        with contextlib.suppress(OSError, pa.ArrowException):
+            if not self.is_local and self.system.get_file_info(bucket).type == fs.FileType.NotFound:
+                named = words(self.shown)
+                raise StorageError(
+                    f"there is no such {named.bucket}: `{bucket}` of `{self.shown}`",
+                    f"check the name of the {named.bucket}, and {named.place}",
+                    passes=False,
+                )
+
     def prune(self, at: str, kept: Collection[str]) -> None:
         """Remove objects directly below a path that no pointer has named for a day. A failure here harms nothing."""
         limit = dt.datetime.now(dt.timezone.utc) - KEPT
@@ -203,15 +232,19 @@ class Objects:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            why, text = "", str(error)
-            hint = "check the URL, its region and endpoint_override, and the credentials in the environment"
-            if _NO_BUCKET.search(text):
-                why, hint = (
-                    "there is no such bucket: ",
-                    "check the name of the bucket, its region and endpoint_override",
-                )
+            why, text, named = "", str(error), words(self.shown)
+            hint = f"check the URL, {named.place}, and the credentials in the environment: {named.login}"
+            no_bucket = verb == "write" and isinstance(error, FileNotFoundError) and not self.is_local
+            if no_bucket or _NO_BUCKET.search(text):
+                why = f"there is no such {named.bucket}: "
+                hint = f"check the name of the {named.bucket}, and {named.place}"
+            elif "OAuth2 access token" in text:
+                why, hint = "no login: ", f"check the credentials in the environment: {named.login}"
             elif _FORBIDDEN.search(text):
-                why, hint = "it is forbidden: ", "check the credentials in the environment, and what they may read"
+                why, hint = (
+                    "it is forbidden: ",
+                    f"check the credentials in the environment, and what they may do: {named.login}",
+                )
             raise StorageError(
                 f"cannot {verb} `{path}` in `{self.shown}`: {why}{short(error, self.shown)}", hint,
                 passes=not why and isinstance(error, OSError),
@@ -225,5 +258,6 @@ def object_name(name: str, sha256: str) -> str:
 
 
 def short(error: Exception, url: str) -> str:
-    """The first line of an error, without the secrets of a URL."""
-    return str(error).replace(url, without_secrets(url)).splitlines()[0][:300] if str(error) else type(error).__name__
+    """The first line of an error, without the secrets of a URL, and of the reasons in it the last alone."""
+    lines = str(error).replace(url, without_secrets(url)).splitlines()
+    return _AROUND.sub("", lines[0].partition(" error_info=")[0])[:300] if lines else type(error).__name__

@@ -16,13 +16,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from pipeprof.errors import RunError, UsageError
 from pipeprof.record import checksums, limits
 from pipeprof.record.cache import COPIES, ORIGIN, cache_folder, remember
 from pipeprof.record.git_place import SCHEME
-from pipeprof.record.objects import Objects, StorageError, located, object_name, without_secrets
+from pipeprof.record.object_account import words
+from pipeprof.record.objects import Objects, StorageError, located, names_user, object_name, without_secrets
 from pipeprof.record.plain_file import MOST, open_file, read_file
 from pipeprof.record.run import MANIFEST, MOST_BYTES, is_part_name, load
 
@@ -120,15 +120,15 @@ def fetch_if_run(url: str, progress: Callable[[str], None] = lambda _text: None)
 
 def holds_baselines_alone(url: str) -> bool:
     """Whether a URL is one in git, or has a user or password: no run is at such a one."""
-    return "@" in urlsplit(url).netloc or url.startswith(SCHEME)
+    return names_user(url) or url.startswith(SCHEME)
 
 
 def storage_of(url: str) -> Objects:
     """What lies below the URL of a run. Raises UsageError for one that cannot be opened, or that holds a password."""
-    if "@" in urlsplit(url).netloc:
+    if names_user(url):
         raise UsageError(
             f"the URL of a run may not hold a user or password: `{without_secrets(url)}`",
-            "leave them out: credentials come from the environment, such as AWS_ACCESS_KEY_ID",
+            f"leave them out: credentials come from the environment: {words(url).login}",
         )
     if "://" not in url:
         raise UsageError(f"`{url}` is no URL", "give one such as s3://bucket/runs/RUN, or file:///folder for a folder")
@@ -167,7 +167,7 @@ def _manifest(objects: Objects) -> bytes | None:
 
 
 def _nothing(objects: Objects) -> RunError:
-    if objects.listed(objects.prefix):
+    if objects.exists():
         return RunError(
             f"no whole run at `{objects.shown}`: found files, but no `{MANIFEST}`, which is uploaded last",
             "run the same `pipeprof push` again: it goes on where it was cut off",

@@ -408,16 +408,6 @@ def test_a_folder_is_storage_too(folder, tmp_path):
     assert files_of(fetch(f"file://{folder}")) == files_of(folder)
 
 
-def test_azure_takes_its_account_from_the_environment(monkeypatch):
-    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT", raising=False)
-    with pytest.raises(UsageError, match="AZURE_STORAGE_ACCOUNT is not set"):
-        fetch("az://container/RUN")
-    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "team")
-    place = objects.located("az://container/runs/RUN")
-    assert (type(place.system), place.path) == (fs.AzureFileSystem, "container/runs/RUN")
-    assert place.system == fs.AzureFileSystem("team")
-
-
 @pytest.fixture
 def faulty(server):
     with faulty_proxy(server) as proxy:
