@@ -12,6 +12,7 @@ import click
 
 from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import progress_line, say, sum_up, tell_error
+from pipeprof.cli.push import free_place, upload_to
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.errors import PipeprofError, UsageError
 
@@ -36,7 +37,13 @@ NO_FILE = ""  # --live alone
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
-@click.option("-o", "--output", "path", type=LocalPath(), help="Folder of the run.  [default: pipeprof-run-TIME]")
+@click.option(
+    "-o",
+    "--output",
+    "place",
+    type=LocalPath(urls=True),
+    help="Folder of the run, or a URL to upload it to when it is done.  [default: pipeprof-run-TIME]",
+)
 @click.option(
     "--reps", type=click.IntRange(1), default=1, show_default=True, help="Repetitions, each in fresh processes."
 )
@@ -107,7 +114,7 @@ NO_FILE = ""  # --live alone
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def collect(
-    path: Path | None, apply_file: Path | None, live: str | None, command: tuple[str, ...], **options: Any
+    place: Path | str | None, apply_file: Path | None, live: str | None, command: tuple[str, ...], **options: Any
 ) -> None:
     """Profile a MindSpore training without changing its script.
 
@@ -115,6 +122,7 @@ def collect(
       pipeprof collect -- python train.py --epochs 3
       pipeprof collect -o base --reps 5 -- python -m mypkg.train
       pipeprof collect -- msrun --worker_num=2 --local_worker_num=2 train.py
+      pipeprof collect -o s3://bucket/runs/base -- python train.py
       pipeprof collect --schedule skip_first=10,wait=5,active=3 -- bash run.sh
       pipeprof collect --live now.txt -- python train.py    # elsewhere: watch cat now.txt
 
@@ -139,6 +147,7 @@ def collect(
         kept["override"] = settings.override()
         command = tuple(settings.command(command))
     file = _live_file(live, force=options["force"])
+    path, url = free_place(place, force=options["force"])
     run = create_run(path, command, kept, force=options["force"])
     if live == NO_FILE:
         say(f"pipeprof: to watch it: pipeprof top {shlex.quote(str(run.path))}")
@@ -158,7 +167,7 @@ def collect(
 
     with watched(run.path, file):
         outcomes = record(run, command, probe, reps=reps, host_interval_s=options["host_interval"], started=started)
-        _finish(run, keep_spool=options["keep_spool"], quiet=quiet)
+        _finish(run, url, options)
     _tell_warnings(run)
     status = next((outcome.status for outcome in outcomes if outcome.status), 0)
     if status < 0:
@@ -179,14 +188,16 @@ def _live_file(live: str | None, *, force: bool) -> Path | None:
     return file
 
 
-def _finish(run: Run, *, keep_spool: bool, quiet: bool) -> None:
-    """Make the tables of a run and sum it up."""
+def _finish(run: Run, url: str | None, options: dict[str, Any]) -> None:
+    """Make the tables of a run, sum it up, and upload it where that is wanted."""
     from pipeprof.read.spool.finish import finish  # brings threads, which must not be there while signals are passed on
 
+    quiet = options["quiet"]
     try:
         with progress_line("pipeprof: writing the tables", quiet=quiet) as progress:
-            finish(run, keep_spool=keep_spool, progress=progress)
+            finish(run, keep_spool=options["keep_spool"], progress=progress)
         sum_up(run, quiet=quiet)
+        upload_to(url, run.path, force=options["force"], quiet=quiet)
     except PipeprofError as error:  # ours, not the command's: its exit code stands
         tell_error(error.message, error.hint)
 

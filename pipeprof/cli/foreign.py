@@ -9,6 +9,7 @@ import click
 from pipeprof.cli.engine_option import engine_option
 from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import progress_line, sum_up
+from pipeprof.cli.push import free_place, upload_to
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
 
 @click.command("import")
 @click.argument("source", metavar="PATH", type=LocalPath())
-@click.option("-o", "--output", "path", type=LocalPath(), help="Folder of the run.  [default: pipeprof-run-TIME]")
+@click.option(
+    "-o",
+    "--output",
+    "place",
+    type=LocalPath(urls=True),
+    help="Folder of the run, or a URL to upload it to when it is done.  [default: pipeprof-run-TIME]",
+)
 @click.option(
     "--kind",
     type=click.Choice(["ascend", "minddata", "megengine", "kineto", "chrome"]),
@@ -27,7 +34,14 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Replace the run if the folder holds one.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def import_files(
-    source: Path, path: Path | None, kind: str | None, step: str | None, engine: str | None, *, force: bool, quiet: bool
+    source: Path,
+    place: Path | str | None,
+    kind: str | None,
+    step: str | None,
+    engine: str | None,
+    *,
+    force: bool,
+    quiet: bool,
 ) -> None:
     """Read another profiler's files into a run: MindInsight, Ascend, MindSpore, MegEngine, PyTorch, any Chrome trace.
 
@@ -44,6 +58,8 @@ def import_files(
     from pipeprof.collect.session import default_name
     from pipeprof.read.foreign import import_path
 
+    path, url = free_place(place, force=force)
     with progress_line("pipeprof: import", quiet=quiet) as progress, connected(engine):
         run = import_path(source, path or default_name(), kind=kind, step=step, force=force, progress=progress)
     sum_up(run, quiet=quiet)
+    upload_to(url, run.path, force=force, quiet=quiet)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
 
 from pipeprof.cli.compact import compacted
-from pipeprof.cli.messages import progress_line, say_named
+from pipeprof.cli.messages import progress_line, say, say_named
 from pipeprof.cli.run_argument import RunPath, complete_runs
+from pipeprof.errors import PipeprofError, RunError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,9 +33,15 @@ def push(run: Path, url: str, *, force: bool, quiet: bool) -> None:
       pipeprof report s3://bucket/runs/RUN
 
     The run is compacted first, as pipeprof compact does. Its manifest is uploaded last, so that an upload that was cut
-    off is no run: the same command goes on with it. Credentials come from the environment. Exit codes: 2 another run is
-    at URL, 3 the run is not complete or was changed, or the storage failed.
+    off is no run: the same command goes on with it. Credentials come from the environment. `collect -o URL` and
+    `import -o URL` upload what they wrote at once. Exit codes: 2 another run is at URL, 3 the run is not complete or
+    was changed, or the storage failed.
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
+    upload(run, url, force=force, quiet=quiet)
+
+
+def upload(run: Path, url: str, *, force: bool, quiet: bool) -> None:
+    """Compact a run and upload it. Raises as `record.run_objects.push`."""
     from pipeprof.record.run import load
     from pipeprof.record.run_objects import push as pushed
     from pipeprof.report.rollup import keep
@@ -45,3 +53,30 @@ def push(run: Path, url: str, *, force: bool, quiet: bool) -> None:
     if not quiet:
         there = f", {done.there:,} were there already" if done.there else ""
         say_named(f"`{done.where}` is whole: {done.written:,} files uploaded{there}")
+
+
+def free_place(place: Path | str | None, *, force: bool) -> tuple[Path | None, str | None]:
+    """The folder that -o names, or its URL. Raises UsageError or RunError for a URL where no run can be put."""
+    if not isinstance(place, str):
+        return place, None
+    from pipeprof.record.run_objects import refuse_taken
+
+    refuse_taken(place, force=force)
+    return None, place
+
+
+def upload_to(url: str | None, run: Path, *, force: bool, quiet: bool) -> None:
+    """Upload a run that was just written, if there is a URL; the error of a failure says that nothing is lost."""
+    if url is None:
+        return
+    from pipeprof.record.run import load
+
+    state = load(run).manifest.state
+    if state != "complete":
+        say(f"pipeprof: not uploaded, for the run is {state}: it is kept in `{run}`")
+        return
+    try:
+        upload(run, url, force=force, quiet=quiet)
+    except PipeprofError as error:
+        hint = f"the run is kept in `{run}`; to upload it: pipeprof push {shlex.quote(str(run))} URL"
+        raise RunError(error.message, f"{error.hint}; {hint}" if error.hint else hint) from error

@@ -57,7 +57,7 @@ def push(run: Run, url: str, *, force: bool = False, progress: Callable[[str], N
     manifest = read_file(run.path / MANIFEST, MOST_BYTES, inside=run.path)
     there = objects.get(pointer, MOST_BYTES)
     if there is not None and there != manifest and not force:
-        raise UsageError(f"another run is at `{objects.shown}`", "choose another URL, or replace it with --force")
+        raise _taken(objects)
     named = {name: f"{objects.prefix}/{object_name(name, part.sha256)}" for name, part in parts.items()}
     sizes = dict(zip(named, objects.sizes(list(named.values())), strict=True))
     waiting = [name for name, part in parts.items() if sizes[name] != part.bytes]
@@ -73,6 +73,17 @@ def push(run: Run, url: str, *, force: bool = False, progress: Callable[[str], N
     if there not in (None, manifest):
         _prune(objects, named)
     return Pushed(objects.shown, len(waiting), len(parts) - len(waiting))
+
+
+def refuse_taken(url: str, *, force: bool) -> None:
+    """Raises as `push` for a URL where no run can be put, before there is one."""
+    objects = storage_of(url)
+    if _manifest(objects) is not None and not force:
+        raise _taken(objects)
+
+
+def _taken(objects: Objects) -> UsageError:
+    return UsageError(f"another run is at `{objects.shown}`", "choose another URL, or replace it with --force")
 
 
 def fetch(url: str, progress: Callable[[str], None] = lambda _text: None) -> Path:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from kineto_files import op as trace_op
+from kineto_files import write_trace
 from object_server import SECRET, faulty_proxy
 from pyarrow import fs
 
@@ -442,3 +446,56 @@ def test_a_path_is_no_url(folder):
     with pytest.raises(UsageError, match=r"`runs/here` is no URL") as caught:
         push(load(folder), "runs/here")
     assert "file:///folder" in caught.value.hint
+
+
+def recording(url, code, where, *more):
+    """`pipeprof collect -o URL` of a command that ends with this code, in a folder of its own."""
+    where.mkdir()
+    command = [sys.executable, "-c", f"open('ran', 'w'); raise SystemExit({code})"]
+    words = [sys.executable, "-m", "pipeprof", "collect", "-o", url, *more, "--", *command]
+    return subprocess.run(words, cwd=where, capture_output=True, text=True, check=False)
+
+
+def test_a_recording_is_uploaded_when_it_is_done(url, tmp_path):
+    done = recording(url, 0, tmp_path / "a")
+    (local,) = (tmp_path / "a").glob("pipeprof-run-*")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1].endswith("files uploaded")
+    assert files_of(fetch(url)) == files_of(local)
+    again = recording(url, 0, tmp_path / "b")
+    assert again.returncode == 2
+    assert again.stderr.startswith("error: another run is at `s3://")
+    assert list((tmp_path / "b").iterdir()) == [], "nothing was begun"
+    assert recording(url, 0, tmp_path / "c", "--force").returncode == 0
+
+
+def test_a_training_that_failed_is_kept_here_and_said_not_to_be_uploaded(url, system, bucket, tmp_path):
+    done = recording(url, 3, tmp_path / "a")
+    (local,) = (tmp_path / "a").glob("pipeprof-run-*")
+    assert done.returncode == 3
+    assert (
+        done.stderr.splitlines()[-1] == f"pipeprof: not uploaded, for the run is failed: it is kept in `{local.name}`"
+    )
+    assert stored(system, bucket) == {}
+
+
+def test_an_upload_that_fails_loses_no_recording(url, server, faulty, tmp_path):
+    broken = url.replace(server.address, f"127.0.0.1:{faulty.server_port}")
+    faulty.faults = ["403"] * 50
+    done = recording(broken, 0, tmp_path / "a")
+    (local,) = (tmp_path / "a").glob("pipeprof-run-*")
+    assert done.returncode == 0, "that of the command"
+    error, hint = done.stderr.splitlines()[-2:]
+    assert "forbidden" in error
+    assert f"the run is kept in `{local.name}`; to upload it: pipeprof push {local.name} URL" in hint
+    push(load(local), url)
+    assert files_of(fetch(url)) == files_of(local)
+
+
+def test_an_import_is_uploaded_when_it_is_done(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_trace(tmp_path / "trace.json", [trace_op("aten::add", 0, 5)])
+    done = CliRunner().invoke(cli, ["import", "trace.json", "-o", url], catch_exceptions=False)
+    (local,) = tmp_path.glob("pipeprof-run-*")
+    assert done.exit_code == 0
+    assert files_of(fetch(url)) == files_of(local)
