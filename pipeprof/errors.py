@@ -82,3 +82,8 @@ class MeasureError(PipeprofError):
     """The command ran, but what was asked for could not be measured."""
 
     exit_code = 3
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Whether Ctrl-C is what ended it: a query of DuckDB that it ends raises a RuntimeError in its place."""
+    return isinstance(error, KeyboardInterrupt) or (type(error) is RuntimeError and str(error) == "Query interrupted")

@@ -18,7 +18,7 @@ from pipeprof.cli.misuse import words_of, words_of_name
 from pipeprof.cli.no_pandas import leave_pandas_out
 from pipeprof.cli.streams import StdoutClosed, StdoutError, guard_streams
 from pipeprof.cli.verbs import Verbs
-from pipeprof.errors import PipeprofError
+from pipeprof.errors import PipeprofError, is_interruption
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ def _run() -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(128 + signal.SIGINT)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not look like "regressed", which is 1
+        if is_interruption(error):
+            sys.exit(128 + signal.SIGINT)
         words = words_of_name(error)
         if words is not None:
             tell_error(*words)

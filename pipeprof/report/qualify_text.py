@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.document import Document
@@ -56,11 +57,14 @@ def _sees(row: Mapping[str, Any]) -> list[str]:
 def _within(rows: Sequence[Mapping[str, Any]]) -> str:
     """What the gate finds in so many minutes, in one sentence."""
     found = [
-        f"in {row['minutes']:g} minutes "
-        + ("no slow-down up to 50 %" if row["change"] is None else f"slow-downs of {row['change'] * 100:.0f} % or more")
-        for row in rows
+        f"in {' or '.join(format(row['minutes'], 'g') for row in same)} minutes {what}"
+        for what, same in itertools.groupby(rows, key=_least)
     ]
     return f"Here `pipeprof ab` is estimated to find {', '.join(found)}."
+
+
+def _least(row: Mapping[str, Any]) -> str:
+    return "no slow-down up to 50 %" if row["change"] is None else f"slow-downs of {row['change'] * 100:.0f} % or more"
 
 
 def _details(facts: Mapping[str, Any]) -> str:

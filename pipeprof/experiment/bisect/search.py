@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.collect import fingerprint
@@ -23,8 +24,8 @@ from pipeprof.experiment.repetition import Bench, refuse_orphans
 from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import locked
 from pipeprof.record.baseline_summary import format_value
-from pipeprof.record.git import git_text
-from pipeprof.verdict.gate.bisection import LEAST_AT_ENDS, SURE_OF_NONE, next_commit, posterior, settled
+from pipeprof.record.git import git_or_none, git_text
+from pipeprof.verdict.gate.bisection import LEAST_AT_ENDS, SURE_OF_NONE, next_commit, opposite, posterior, settled
 from pipeprof.version import __version__
 
 if TYPE_CHECKING:
@@ -94,12 +95,24 @@ def commits_between(place: Place, good: str, bad: str) -> list[Commit]:
     lines = git_text(place.root, *words, "--end-of-options", f"{first}..{last}").splitlines()
     parts = [line.split("\t", 2) for line in reversed(lines)]
     if not parts or parts[0][1].partition(" ")[0] != first:
-        raise UsageError(
-            f"`{good}` is not among the first parents of `{bad}`, or more than {MOST_COMMITS:,} commits lie between",
-            "give a commit of the same branch as GOOD",
-        )
+        raise _not_before(place.root, (good, first), (bad, last))
     subject = git_text(place.root, "log", "-1", "--format=%s", first)
     return [Commit(revision=first, subject=subject), *(Commit(revision=one[0], subject=one[2]) for one in parts)]
+
+
+def _not_before(root: Path, good: tuple[str, str], bad: tuple[str, str]) -> UsageError:
+    """Why the good commit does not lie before the bad one; of each its name and its full hash."""
+    if git_or_none(root, "merge-base", "--is-ancestor", bad[1], good[1]) is not None:
+        return UsageError(
+            f"`{good[0]}` is newer than `{bad[0]}`",
+            f"the older commit goes first: pipeprof bisect {bad[0]} {good[0]} -- COMMAND",
+        )
+    shallow = git_or_none(root, "rev-parse", "--is-shallow-repository")
+    return UsageError(
+        f"`{good[0]}` is not among the first parents of `{bad[0]}`, or more than {MOST_COMMITS:,} commits lie between",
+        "this clone has not the whole history: git fetch --unshallow" if (shallow or "").strip() == "true"
+        else "give a commit of the same branch as GOOD",
+    )  # fmt: skip
 
 
 class _Running:
@@ -148,6 +161,7 @@ class _Running:
     def _stopped(self) -> str | None:
         counts, spent = self.state.counts(), self.state.spent
         if min(counts[0], counts[-1]) >= LEAST_AT_ENDS:
+            self._refuse_opposite()
             now = self.now()
             if now.none >= SURE_OF_NONE:
                 return "no_change"
@@ -156,6 +170,23 @@ class _Running:
         runs = [run.seconds for run in self.state.runs if run.seconds is not None]
         late = self.wish.budget_s is not None and runs and spent + max(runs[-3:]) > self.wish.budget_s
         return "budget" if late or sum(counts) >= self.wish.most_runs else None
+
+    def _refuse_opposite(self) -> None:
+        """Raises MeasureError when the bad end is surely better than the good one: then no commit made it worse."""
+        counted, last = self.state.counted(), len(self.state.commits) - 1
+        if not opposite(counted, last):
+            return
+        (good, before), (bad, after) = (
+            (
+                self.state.commits[end].revision[:10],
+                format_value(self.wish.metric, median(value for at, value in counted if at == end)),
+            )
+            for end in (0, last)
+        )
+        raise MeasureError(
+            f"`{self.wish.metric}` fell: {before} at the good commit `{good}`, {after} at the bad one `{bad}`",
+            "bisect finds what made it larger: give a range in which it grew (`pipeprof history` knows where)",
+        )
 
     def _repeat(self, at: int, *, discard: bool) -> None:
         """One repetition of a commit, confirmed in the state. A commit whose command fails is broken; not the ends."""

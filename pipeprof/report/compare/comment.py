@@ -99,8 +99,19 @@ def _row(metric: Metric) -> list[str]:
         plain(base),
         plain(new),
         plain(change),
-        f"**{SAID.get(metric['verdict'], plain(metric['verdict']))}**",
+        f"**{_said(metric)}**",
     ]
+
+
+def _said(metric: Metric) -> str:
+    few = metric["verdict"] == "inconclusive" and _warm_up(metric)
+    return "too early to tell" if few else SAID.get(metric["verdict"], plain(metric["verdict"]))
+
+
+def _warm_up(metric: Metric) -> Mapping[str, Any] | None:
+    """The jobs that a stored baseline has and needs, while they are too few to know how far jobs differ."""
+    facts = metric.get("reason_facts") or []
+    return next((fact for fact in facts if fact.get("code") == "few_jobs"), None)
 
 
 def _cause(content: Mapping[str, Any]) -> str:
@@ -153,9 +164,8 @@ def _undecided(content: Mapping[str, Any]) -> str:
             "or the baseline that it is judged by does not pass undecided. Or give those edits a change of their own."
         )
     lead = _lead(content)
-    codes = {fact.get("code"): fact for one in content["metrics"] for fact in one.get("reason_facts") or []}
-    if "few_jobs" in codes:
-        facts = codes["few_jobs"]
+    facts = next(filter(None, map(_warm_up, content["metrics"])), None)
+    if facts:
         return (
             f"nothing. {facts.get('jobs')} of {facts.get('needed')} jobs are collected; until then only changes above "
             f"{_percent(facts.get('limit'))} fail."
@@ -193,7 +203,8 @@ def _edits(content: Mapping[str, Any]) -> str:
     if not found:
         return ""
     more = f" ({format_count(len(found) - 1, 'more edit')} below)" if len(found) > 1 else ""
-    return f"**{compare_trust.EDITS}:** {plain(found[0])}{more}."
+    first = plain(found[0]).replace("this change", "it", 1)
+    return f"**{compare_trust.title(dict(content))}:** {first}{more}."
 
 
 def _cost(content: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ def annotation_lines(content: dict[str, Any]) -> list[str]:
     """
     level = _level(content["exit_code"], content["verdict"])
     edits = compare_trust.edits(content) if compare_trust.loosens(content) else []
-    lines = [command("warning", compare_trust.EDITS, line) for line in edits[:ANNOTATED_EDITS]]
+    lines = [command("warning", compare_trust.title(content), line) for line in edits[:ANNOTATED_EDITS]]
     if level is not None:
         lines.insert(0, command(level, rows.title(content), content.get("headline") or content["verdict"]))
     for metric in content["metrics"]:

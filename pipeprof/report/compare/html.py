@@ -32,7 +32,7 @@ def text(content: dict[str, Any]) -> str:
     """The page; every name and sentence is escaped."""
     parts = [
         f'<p class="headline {_class(content["verdict"])}">{_words(content.get("headline") or content["verdict"])}</p>',
-        *_listed(compare_trust.EDITS, compare_trust.edits(content)),
+        *_listed(compare_trust.title(content), compare_trust.edits(content)),
         *_listed(why.title(content), [line.text for line in why.lines(content)]),
     ]
     span = _span(content["metrics"])

@@ -20,7 +20,7 @@ def text(content: dict[str, Any], *, secondary: int | None = None) -> str:
     lines = [f"## {plain(rows.title(content))}", "", f"**{plain(content.get('headline') or content['verdict'])}**", ""]
     edits = compare_trust.edits(content)
     if edits:
-        lines += [f"### {compare_trust.EDITS}", "", *(f"- {plain(one)}" for one in edits), ""]
+        lines += [f"### {compare_trust.title(content)}", "", *(f"- {plain(one)}" for one in edits), ""]
     causes = why.lines(content)
     if causes:
         lines += [f"### {why.title(content)}", "", *(f"- {plain(one.text)}" for one in causes), ""]

@@ -7,7 +7,6 @@ from typing import Any
 from pipeprof.report.compare.rows import LONGEST_NAME, LONGEST_TEXT, clean
 from pipeprof.units import format_count
 
-EDITS = "This change edits what it is judged by"
 MOST = 12  # settings of one edit, and edits, in a report; the JSON has all
 _EFFECTS = {"looser": "looser", "stricter": "stricter"}
 _ELSEWHERE = {"given": "given by the program", "unknown": "not known"}
@@ -18,6 +17,13 @@ def edits(content: dict[str, Any]) -> list[str]:
     """What the change edits of the policy, the baseline, the check and the workload; empty when nothing is known."""
     found = (content.get("trust") or {}).get("edits") or []
     return _cut([_edit(one) for one in found], "file")
+
+
+def title(content: dict[str, Any]) -> str:
+    """What stands over the edits. Most changes edit the script that is measured: that alone is nothing to warn of."""
+    found = (content.get("trust") or {}).get("edits") or []
+    measured_alone = all(one.get("kind") == "workload" for one in found)
+    return f"This change edits {'what is measured' if measured_alone else 'what it is judged by'}"
 
 
 def basis(content: dict[str, Any]) -> list[str]:

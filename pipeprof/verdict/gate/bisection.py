@@ -84,8 +84,19 @@ def posterior(measured: Sequence[tuple[int, float]], last: int) -> Posterior:
     for _ in range(ROUNDS if len(logs) >= LEAST_TO_WEIGH else 0):
         weights = _weights(logs - after @ (chances @ SIZES))
         none, chances = _weighed(logs, after, weights)
-    ratio = math.exp(float((chances.sum(axis=0) * SIZES).sum() / max(chances.sum(), 1e-300)))
-    return Posterior(none, chances.sum(axis=1), ratio)
+    return Posterior(none, chances.sum(axis=1), math.exp(_size(logs, after, weights, chances)))
+
+
+def _size(logs: Array, after: Array, weights: Array, chances: Array) -> float:
+    """The mean size of the change; one beyond the largest of `SIZES` is how far apart the two levels were measured."""
+    total = max(float(chances.sum()), 1e-300)
+    mean = float(chances.sum(axis=0) @ SIZES) / total
+    slow = after @ chances.sum(axis=1) / total  # how probably each measurement is behind the change
+    behind, before = weights * slow, weights * (1 - slow)
+    if not min(behind.sum(), before.sum()):
+        return mean
+    apart = float(behind @ logs / behind.sum() - before @ logs / before.sum())
+    return apart if apart > SIZES[-1] else mean
 
 
 def _weighed(logs: Array, after: Array, weights: Array) -> tuple[float, Array]:
@@ -111,6 +122,12 @@ def _weights(rest: Array) -> Array:
     spread = max(float(np.quantile(away, NEAR)) / OF_NORMAL, LEAST_SPREAD)
     weights: Array = np.minimum(1.0, (FAR * spread / np.maximum(away, 1e-12)) ** 2)
     return weights
+
+
+def opposite(measured: Sequence[tuple[int, float]], last: int) -> bool:
+    """Whether the bad end is surely the lower one, so that the change went the other way."""
+    ends = [(int(commit == last), 1 / value) for commit, value in measured if commit in (0, last)]
+    return posterior(ends, 1).none < 1 - SURE
 
 
 def sides(now: Posterior, measurable: Sequence[int]) -> tuple[int, int]:

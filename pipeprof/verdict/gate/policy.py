@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import shlex
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
-from pipeprof.errors import UsageError
+from pipeprof.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,7 @@ Direction = Literal["lower", "higher"]
 MOST_PRIMARY = 5
 SWITCHES: dict[object, Family] = {"decides": "primary", "informs": "informing", False: "secondary"}
 HINT = "see docs/gate.md for the keys and their meaning"
-_Kind = TypeVar("_Kind")
+_Kind = TypeVar("_Kind", bound=msgspec.Struct)
 
 
 class Rule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
@@ -151,7 +152,11 @@ def _converted(content: Mapping[str, Any], kind: type[_Kind], where: str) -> _Ki
     try:
         return msgspec.convert(content, kind, strict=True)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise UsageError(f"policy in {where}: {error}", HINT) from error
+        said = str(error).replace("Object contains unknown field", "there is no key")
+        unknown = re.fullmatch("there is no key `(.*)`", said)
+        names = [field.name for field in msgspec.structs.fields(kind)]
+        hint = did_you_mean(unknown[1], names, HINT) if unknown else HINT
+        raise UsageError(f"policy in {where}: {said}", hint) from error
 
 
 def checked(policy: Policy, where: str) -> Policy:

@@ -69,7 +69,10 @@ def record(path, command, reps, slow_down=None):
     manifest = run.manifest
     manifest.state, manifest.job, manifest.command = "complete", job, list(command)
     manifest.workdir, manifest.git = str(Path.cwd()), fingerprint.git_state(".")
-    manifest.fingerprint = {"cpu_model": "shim", "cpu_cores": 2, "mindspore": os.environ.get("SHIM_MINDSPORE", "2.10")}
+    manifest.fingerprint = {
+        "cpu_model": os.environ.get("SHIM_CPU", "shim"), "cpu_cores": 2,
+        "mindspore": os.environ.get("SHIM_MINDSPORE", "2.10"),
+    }  # fmt: skip
     manifest.tables = {table: len(part) for table, part in tables.items()}
     manifest.reps = [
         Rep(rep=rep, zero_realtime_ns=time.time_ns(), zero_monotonic_ns=0, exit_code=0, dur_ns=10**9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from workflow_steps import WORKFLOWS, Forge
 
 BASELINE, AGAINST_IT, IN_TURN, SELF_TEST = (
@@ -45,6 +46,42 @@ def test_the_self_test_is_green_because_the_check_is_red_and_red_when_nobody_not
     assert noticed.steps["gate"]["outputs.verdict"] == "regressed"
     forge.env = {"SHIM_IGNORES_PLANT": "1"}
     assert not forge.push(SELF_TEST).green
+
+
+def test_a_run_that_waits_is_cancelled_by_none_but_a_newer_one_of_its_own():
+    """Of runs that wait in a group GitHub keeps the newest only, also without `cancel-in-progress`."""
+    groups = {}
+    for path in sorted(WORKFLOWS.glob("*.yml")):
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        group = (content.get("concurrency") or {}).get("group", "")
+        if path.name == BASELINE:
+            assert group == "", "each merge has to be measured"
+        elif "pull_request" in content[True]:
+            assert "github.event.pull_request.number" in group
+        groups.setdefault(group, []).append(content["name"])
+    assert all(len(set(names)) == 1 for names in groups.values())
+
+
+@pytest.mark.slow
+def test_each_merge_tells_since_when_it_is_slower(forge):
+    for number in range(11):
+        if number == 6:
+            forge.merge("larger pictures", decode=14.0)
+        job = forge.push(BASELINE)
+        assert job.green, job.log
+    changes = job.summary.partition("\n|")[0]
+    assert "**step time +" in changes
+    assert "`decode`" in changes
+    assert "larger pictures" in changes
+    assert "<svg" in (job.artifacts["performance-history"] / "history.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_new_machine_begins_a_series_and_the_job_stays_green(forge):
+    assert forge.push(BASELINE).green
+    forge.env = {"SHIM_CPU": "another"}
+    job = forge.push(BASELINE)
+    assert job.green, job.log
 
 
 @pytest.mark.slow

@@ -78,6 +78,11 @@ class Forge:
         event = {"number": 7, "base": {"sha": self.main}, "head": {"sha": head}}
         return self.run(workflow, head, {"pull_request": event})
 
+    def merge(self, message, **times):
+        """A change of main."""
+        files = {"train.py": TRAINING.format(**({"compute": 10.0, "decode": 10.0} | times))}
+        self.main = self.origin.commit(files, message)
+
     def push(self, workflow):
         """The job of a push to main, or one that was started by hand."""
         return self.run(workflow, self.main, {"before": "0" * 40})
@@ -115,8 +120,13 @@ class Forge:
             self._checkout(given, commit)
         elif uses == "actions/upload-artifact":
             kept = self.folder / f"artifact{self.runs}"
-            if Path(given["path"]).is_dir():
-                shutil.copytree(given["path"], kept)
+            place = Path(given["path"])
+            if place.is_dir():
+                shutil.copytree(place, kept)
+            elif place.is_file():
+                kept.mkdir()
+                shutil.copy(place, kept)
+            if place.exists():
                 job.artifacts[given["name"]] = kept
         elif uses == "OWNER/pipeprof/ci":
             return self._action(given, known, env, path, job, number)

@@ -91,6 +91,18 @@ def test_what_is_wrong_is_named_with_its_file(tmp_path, name, text, message):
     assert str(path) in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [("alpa = 0.1\n", "did you mean `alpha`?"), ("[metrics.data_wait]\nmin_efect = 1\n", "did you mean `min_effect`?")],
+)
+def test_a_misspelt_key_is_answered_with_the_one_that_is_meant(tmp_path, text, hint):
+    path = tmp_path / "pipeprof.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="there is no key") as caught:
+        load_policy(path)
+    assert caught.value.hint == hint
+
+
 def test_a_pipe_is_refused_with_what_to_do_instead(tmp_path):
     # as bash makes one for `--policy <(...)`
     reader, writer = os.pipe()

@@ -142,6 +142,20 @@ def test_a_hidden_sleep_is_replaced_by_arithmetic_and_said():
     assert "most of the added time was hidden" in document.text(qualify_text.document(content))
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ((None, 0.08, 0.051), "in 5 minutes no slow-down up to 50 %, in 10 minutes slow-downs of 8 % or more, in 30 minutes"),
+        ((0.08, 0.0301, 0.03), "in 5 minutes slow-downs of 8 % or more, in 10 or 30 minutes slow-downs of 3 % or more."),
+    ],
+)  # fmt: skip
+def test_one_sentence_says_what_is_found_in_which_time(changes, said):
+    content = evaluate(order(), pool_of(0.01), 20, POLICY) | {
+        "within": [{"minutes": time, "change": one} for time, one in zip((5, 10, 30), changes, strict=True)]
+    }
+    assert said in " ".join(document.text(qualify_text.document(content)).split())
+
+
 def drawn(pool, length, condition=None, share=0.0, sessions=200):
     draws = Draws(pool, [STEP], length, random.Random(5))  # noqa: S311 - no secret
     return [draws.session(condition, share) for _ in range(sessions)]

@@ -121,6 +121,32 @@ def test_no_change_is_said_and_no_commit_is_named(repository):
     assert (content["verdict"], content["exit_code"], content["commit"], content["range"]) == ("no_change", 3, None, [])
 
 
+@pytest.mark.parametrize("factor", [0.9, 0.3])
+def test_a_bad_end_that_is_faster_ends_it_soon_and_with_both_times(repository, factor):
+    bench = CommitBench()
+    with pytest.raises(MeasureError, match=r"fell: [34]\d\.\d ms at the good commit"):
+        call(commits(repository, factor=factor), bench)
+    assert len(bench.ran) <= 12
+
+
+@pytest.mark.parametrize("factor", [1.5, 4.0])
+def test_a_large_change_is_said_in_its_size(repository, factor):
+    content = call(commits(repository, factor=factor), CommitBench(spread=0.01))
+    assert content["commit"]["subject"] == f"commit {SLOW}"
+    assert content["ratio"] == pytest.approx(factor, rel=0.04)
+
+
+def test_a_shallow_clone_is_named_as_what_hides_the_way_between(repository, monkeypatch):
+    revisions = commits(repository)
+    clone = repository.root.parent / "clone"
+    repository.git("clone", "--quiet", "--depth", "3", f"file://{repository.root}", str(clone))
+    repository.git("-C", str(clone), "fetch", "--quiet", "--depth", "1", "origin", revisions[2])
+    monkeypatch.chdir(clone)
+    with pytest.raises(UsageError, match="not among the first parents") as caught:
+        call([revisions[2], "HEAD"], CommitBench())
+    assert "--unshallow" in caught.value.hint
+
+
 def test_a_budget_that_ends_gives_a_range_and_more_budget_goes_on(repository):
     revisions = commits(repository)
     first = call(revisions, CommitBench(spread=0.05), most_runs=10)
@@ -173,8 +199,9 @@ def test_another_machine_or_job_cannot_go_on(repository, monkeypatch):
 
 def test_revisions_in_the_wrong_order_and_a_foreign_folder_are_refused(repository):
     revisions = commits(repository)
-    with pytest.raises(UsageError, match="not among the first parents"):
+    with pytest.raises(UsageError, match="is newer than") as caught:
         call(revisions[::-1], CommitBench())
+    assert f"pipeprof bisect {revisions[0]} {revisions[-1]}" in caught.value.hint
     with pytest.raises(UsageError, match="the same commit"):
         call(revisions, CommitBench(), bad=revisions[0])
     call(revisions, CommitBench(), folder=repository.root / "s")

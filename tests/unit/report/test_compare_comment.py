@@ -116,6 +116,7 @@ def test_warm_up_of_a_baseline_is_said_with_its_count():
     facts = [{"code": "few_jobs", "jobs": 3, "needed": 8, "limit": 0.3}]
     lines = shown(comparison("inconclusive", metrics=three("inconclusive", reason_facts=facts)))
     assert any("3 of 8 jobs are collected; until then only changes above 30 % fail" in line for line in lines)
+    assert lines[2].endswith("**too early to tell** |")
 
 
 def test_other_conditions_are_named():
@@ -129,6 +130,11 @@ def test_an_edit_of_the_policy_is_named_before_the_fold_also_when_nothing_change
     lines = shown(content)
     assert any(line.startswith("**This change edits what it is judged by:**") and "looser" in line for line in lines)
     assert "**What to do:** nothing about the speed; look at what this change edits (next line)." in lines
+
+
+def test_a_change_of_the_measured_script_alone_is_no_warning():
+    lines = shown(comparison("unchanged", metrics=three("unchanged"), trust=trust([edit("workload", "train.py")])))
+    assert "**This change edits what is measured:** it edits `train.py`, which the measured command names." in lines
 
 
 def test_the_worst_metric_is_among_the_three():
