@@ -35,14 +35,14 @@ def trial(verdict, **more):
     return {
         "key": "1:workers=2", "what": WHAT, "prediction": {"ratio": 1.9, "low": 1.7, "high": 2.1}, "a": [10.0, 10.1],
         "b": [19.0, 19.3], "interval": [1.8, 2.0], "ratio": 1.9, "verdict": verdict, "predicted_wrong": False, "error": "",
-        "saved": None,
+        "saved": None, "stopped": "decided",
     } | more  # fmt: skip
 
 
 def tuned(verdict, final=None, trials=(), **more):
     return {
         "verdict": verdict, "exit_code": EXIT[verdict], "goal": "time", "command": ["python", "train.py", "--name", "a`b"],
-        "spent_s": 61.0, "ended": "nothing_left", "seen": [{"not_worth": [], "other_sites": []}], "trials": list(trials),
+        "spent_s": 61.0, "next_budget_s": 150.0, "ended": "nothing_left", "seen": [{"not_worth": [], "other_sites": []}], "trials": list(trials),
         "final": final, "patch": None,
     } | more  # fmt: skip
 

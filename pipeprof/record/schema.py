@@ -16,8 +16,6 @@ SCHEMA_VERSION = 1
 
 PARTITIONS = ("rep", "rank")
 
-OP_PHASES = ("forward", "backward", "gradients", "optimizer", "after", "communication", "other")
-
 
 @dataclass(frozen=True)
 class Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from pipeprof.report.document import Document
 from pipeprof.report.mindrecord import mindrecord
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.sections.storage import CHANGES, operator
-from pipeprof.report.words import run_account
+from pipeprof.report.words import run_account, setting
 from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns, format_ratio
 from pipeprof.verdict.candidate import CACHE_BYTES
 
@@ -24,18 +25,20 @@ MOST_NOT_WORTH = 8
 ENDS = {
     "loop_limits": "the training itself limits now: its data pipeline is fast enough",
     "nothing_left": "every setting that may bring 2 % was tried",
-    "budget": "the time was over: a longer --budget may find more",
+    "budget": "the time left was too short for another trial and the proof",
 }
 NEEDS = {"memory": "memory", "cores": "CPU time of a step"}
 SAVING = {
     "accepted": "needs less and is as fast, accepted",
     "no_gain": "needs no less",
+    "hopeless": "more pairs could not show that it needs less and is as fast",
     "unchecked": "needs less, but its batches cannot be compared",
 }
 TRIALS = {
     "accepted": "faster, accepted",
     "slower": "slower",
     "no_gain": "no gain",
+    "hopeless": "no gain, and more pairs could not show one",
     "undecided": "the pairs do not decide",
     "other_data": "other batches: it changes what the network sees",
     "unchecked": "faster, but its batches cannot be compared",
@@ -86,7 +89,7 @@ def pull_request(content: Content) -> str:
     if content["verdict"] != "proven":
         return ""
     final, trials = content["final"], [one for one in content["trials"] if one["verdict"] == "accepted"]
-    changes = "\n".join(f"- {markdown_code(_what(item))}" for one in trials for item in one["what"])
+    changes = "\n".join(f"- {markdown_code(setting.change(item))}" for one in trials for item in one["what"])
     steps = f"{_mean(final['a']):.1f} to {_mean(final['b']):.1f} steps/s"
     command = markdown_code(shlex.join(content["command"]))
     checked = BATCHES[final["batches"]]
@@ -94,7 +97,7 @@ def pull_request(content: Content) -> str:
     return (
         f"Settings of the data pipeline: {_figure(content)} with 95 % confidence.\n\n{changes}\n\n"
         f"Measured by `pipeprof tune` with {pairs} of interleaved runs of {command}: {steps}{_needs(content)}; "
-        f"p = {_p_value(final)}. Of each run {checked}.\n"
+        f"p = {_p_value(final)}. {checked.capitalize()}.\n"
     )
 
 
@@ -102,6 +105,8 @@ def _answer(content: Content) -> list[str]:
     final, verdict, less = content["final"], content["verdict"], NEEDS.get(content["goal"])
     took = format_ns(content["spent_s"] * NS_PER_S)
     ended = f"{ENDS.get(content['ended'], '')} ({took})"
+    if content["ended"] == "budget":
+        ended += f"; the same command with --budget {math.ceil(content['next_budget_s'] / 60)}m or more goes on"
     if verdict == "nothing_to_gain":
         brings = f"saves {less} at the same speed" if less else "makes this training faster"
         return [f"nothing to {'save' if less else 'gain'}: no change of the data pipeline's settings {brings}", ended]
@@ -184,40 +189,22 @@ def _trial(one: Mapping[str, Any], need: str | None) -> list[str]:
     wrong = ", outside the prediction" if one["predicted_wrong"] else ""
     saved = [] if need is None else ["-" if one["saved"] is None else f"x{1 / one['saved']:.2f}"]
     came = (SAVING if need else {}).get(one["verdict"], TRIALS[one["verdict"]])
-    what = "; ".join(_what(item) for item in one["what"])
+    came = "the time was over before the pairs decided" if one["stopped"] == "budget" else came
+    what = setting.changes(one["what"])
     failed = f": {one['error']}" if one["error"] else ""
     return [what, _predicted(one["prediction"]), f"{_measured(one)}{wrong}", *saved, f"{came}{failed}"]
 
 
-def _what(item: Mapping[str, Any]) -> str:
-    changes = ", ".join(f"{name} {_value(old)} -> {_value(new)}" for name, (old, new) in item["change"].items())
-    named = f" `{item['name']}`" if item["name"] else ""
-    moved = item["change"].get("maps_after")
-    if moved is not None:
-        changes = (
-            "in front of the map that feeds it" if moved[1] == 1 else f"in front of the {moved[1]} maps that feed it"
-        )
-    if "cache" in item["change"]:
-        changes = f"rows kept in memory, at most {format_bytes(item['change']['cache'][1])}"
-    return f"{item['op']}{named}: {changes}"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "unset" if value is None else str(value)
-
-
 def _predicted(prediction: Mapping[str, Any]) -> str:
     if prediction["low"] is None or prediction["high"] is None:
-        return "nothing"
+        return "no prediction"
     learned = " (corrected by an earlier trial)" if prediction.get("learned") else ""
     return f"x{prediction['low']:.2f} to x{prediction['high']:.2f}{learned}"
 
 
 def _measured(one: Mapping[str, Any]) -> str:
     if one["ratio"] is None:
-        return "nothing"
+        return "not measured"
     between = "" if one["interval"] is None else f" ({one['interval'][0]:.2f} to {one['interval'][1]:.2f})"
     return f"x{one['ratio']:.2f}{between} in {format_count(len(one['a']), 'pair')}"
 
@@ -235,7 +222,7 @@ def _not_worth(content: Content) -> Section:
     lines = []
     for one in found[:MOST_NOT_WORTH]:
         figure = "" if one["ratio"] is None else f" (x{one['ratio']:.2f})"
-        lines.append(f"{'; '.join(_what(item) for item in one['what'])}{figure}")
+        lines.append(f"{setting.changes(one['what'])}{figure}")
     more = len(found) - MOST_NOT_WORTH
     lines += [f"and {more} more: --format json"] if more > 0 else []
     least = "be slower" if content["goal"] in NEEDS else "bring less than 2 %"

@@ -39,7 +39,6 @@ SHALLOW = 2  # the queue that is tried where memory is to be saved
 DEEP = 64  # the queue that is tried where rare stalls limit
 TIE = 1.15  # times the slowest: operators within it are changed together, too
 MOST_WORKERS = 64
-MOST_UNKNOWN = 3  # candidates of unknown effect that are tried in one round
 CONSUMER_TIE = 1.02  # a loop whose own speed is within this of the pipeline's is limited by itself
 ONE_THREAD: Mapping[str, str] = {
     "MKL_NUM_THREADS": "1",
@@ -136,14 +135,12 @@ def _once(found: list[Candidate]) -> list[Candidate]:
 
 
 def _order(one: Candidate) -> tuple[Any, ...]:
-    """The most promising first; of unknown effect another order of calls: where it brings anything, it brings most.
+    """The most promising first, which fewest pairs decide; of unknown effect, behind these, what usually brings most.
 
-    What changes no operator (threads, cores) comes last. A cache takes memory and helps from the second epoch
-    on: it comes behind what brings nearly as much.
+    A cache takes memory and helps from the second epoch on: it comes behind what brings nearly as much.
     """
-    moves = any(change.maps_after for change in one.changes)
     promise = one.expected / (TIE if any(change.cache for change in one.changes) else 1.0)
-    return one.is_unknown, -round(promise, 2), not moves, not one.changes, len(one.changes), _size(one)
+    return one.is_unknown, -round(promise, 2), not one.changes, len(one.changes), _size(one)
 
 
 def learned(found: list[Candidate], seen: Sequence[tuple[Candidate, float]]) -> list[Candidate]:
@@ -180,16 +177,8 @@ def _corrected(one: Candidate, power: float | None) -> Candidate:
 
 
 def worth_trying(found: list[Candidate], tried: Collection[str]) -> Iterator[Candidate]:
-    """Of the candidates in their order those that may pay and were not tried; of unknown effect only a few."""
-    unknown = 0
-    for one in found:
-        if one.key in tried or not one.may_pay:
-            continue
-        if one.is_unknown:
-            unknown += 1
-            if unknown > MOST_UNKNOWN:
-                continue
-        yield one
+    """Of the candidates in their order those that may pay and were not tried."""
+    return (one for one in found if one.may_pay and one.key not in tried)
 
 
 def limits_itself(loop: Loop, readers: Collection[int] = ()) -> bool:

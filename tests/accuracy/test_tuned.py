@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import tune_bench
+import tune_drawn
 import tuned
 
 
@@ -14,6 +15,14 @@ def test_the_first_candidate_is_usually_the_change_that_was_measured_as_a_gain()
     assert found["losses_first"] <= 2, found  # tried, and then not accepted
     assert found["candidates_usual"] <= 3
     assert found["candidates_most"] <= 8
+
+
+def test_a_drawn_training_is_the_same_each_time_and_takes_less_time_than_its_budget():
+    proven, gain, in_vain, seconds = tune_drawn.tuned(1, 0.02, 1200.0)
+    assert proven
+    assert gain > 0
+    assert 0 <= in_vain < seconds <= 1200.0
+    assert tune_drawn.tuned(1, 0.02, 1200.0) == (proven, gain, in_vain, seconds)
 
 
 LINE = {

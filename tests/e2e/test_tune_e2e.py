@@ -77,6 +77,77 @@ def test_a_slow_map_is_found_proven_and_patched(pipeprof_in):
     assert workers(home, patched.path) == workers(home, run.path)
 
 
+FILES = '''"""Two text files, read by one worker, whose storage hands out a line each 20 ms: named pipes take their place."""
+
+import multiprocessing
+import os
+import threading
+import time
+
+FILES = ["a.txt", "b.txt"]
+
+
+def put(path, make):
+    make(f"{path}.new")
+    os.replace(f"{path}.new", path)
+
+
+def serve(path):
+    wait_s = 0.0  # the first reader only counts the lines
+    while True:
+        with open(path, "w", buffering=1) as file:
+            for row in range(60):
+                time.sleep(wait_s)
+                file.write(f"{path} {row}\\n")
+            put(path, os.mkfifo)  # for the next reader
+        wait_s = 0.02
+
+
+def storage(begin):
+    begin.wait()
+    for path in FILES:
+        threading.Thread(target=serve, args=(path,)).start()
+
+
+if __name__ == "__main__":
+    fork = multiprocessing.get_context("fork")
+    begin = fork.Event()
+    fork.Process(target=storage, args=(begin,), daemon=True).start()
+
+    from mindspore import dataset as ds
+
+    for path in FILES:
+        put(path, lambda new: open(new, "w").close())
+    data = ds.TextFileDataset(FILES, shuffle=False, num_parallel_workers=1)
+    for path in FILES:
+        put(path, os.mkfifo)
+    begin.set()
+    data = data.batch(4, num_parallel_workers=1)
+    for _ in data.create_tuple_iterator(num_epochs=1, output_numpy=True):
+        pass
+'''
+
+
+@pytest.mark.measures
+def test_another_order_of_the_rows_is_proven_and_patched(pipeprof_in):
+    """Two workers read the files side by side: the same lines, by turns. Waiting takes no CPU."""
+    home = pipeprof_in("files")
+    (home.folder / "train.py").write_text(FILES, encoding="utf-8")
+    command = [home.python, "train.py"]
+    done = home.run("tune", "--allow-order", "--budget", "30m", "-o", "tuned", "--format", "json", "--", *command)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["verdict"], found["final"]["batches"]) == ("proven", "permuted"), done.stderr
+    reader = next(one for one in found["settings"]["operators"] if one["op_type"] == "TextFileOp")
+    assert reader["workers"] > 1
+    assert found["final"]["low"] > 1.2
+    applied = subprocess.run(["git", "apply", "tuned/patch.diff"], cwd=home.folder, capture_output=True, text=True)
+    assert applied.returncode == 0, applied.stderr
+    patched = home.collect(command, "-q")
+    assert patched.done.returncode == 0, patched.done.stderr
+    assert ("TextFileOp", reader["workers"]) in workers(home, patched.path)
+
+
 SPARE = '''"""Two worker processes, each with memory of its own, for a map that one thread could do."""
 
 import time

@@ -6,36 +6,17 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.experiment.tune.bench import environment
-from pipeprof.units import NS_PER_S, format_bytes, format_count, format_ns
+from pipeprof.units import NS_PER_S, format_count, format_ns
 from pipeprof.verdict.candidate import WORTH, kept_rows
 from pipeprof.verdict.tuning import candidates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pipeprof.experiment.tune.bench import Seen
     from pipeprof.experiment.tune.state import Trial
     from pipeprof.verdict.candidate import Candidate, Known
     from pipeprof.verdict.tuning import Goal
-
-
-def words_of(what: Sequence[Mapping[str, Any]]) -> str:
-    """Changes in one line: `map 2 rotate: workers 1 -> 2`."""
-    return "; ".join(_one(item) for item in what)
-
-
-def _one(item: Mapping[str, Any]) -> str:
-    changes = ", ".join(f"{name} {_shown(old)} -> {_shown(new)}" for name, (old, new) in item["change"].items())
-    if "cache" in item["change"]:
-        changes = f"rows kept in memory, at most {format_bytes(item['change']['cache'][1])}"
-    named = f" `{item['name']}`" if item.get("name") else ""
-    return f"{item['op']}{named}: {changes}"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "unset" if value is None else str(value)
 
 
 def what_of(found: Candidate, ops: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:

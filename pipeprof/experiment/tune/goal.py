@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pipeprof.verdict.gate.policy import Policy, Rule
 from pipeprof.verdict.speedup import CHANGE, answer_of
 
 if TYPE_CHECKING:
-    from pipeprof.experiment.tune.state import Final, Trial, Word
+    from collections.abc import Sequence
+
+    from pipeprof.experiment.tune.state import Final, Trial, TuneState, Word
     from pipeprof.verdict.gate.result import MetricVerdict, Verdict
     from pipeprof.verdict.tuning import Goal
 
 METRIC = "step_time_median"  # whose rule in the gate the mean step of a run is judged by
 NEED = "need"
 KEPT = 0.95  # of the speed: what is given up at most, where something else is saved
+ENOUGH = 3  # pairs that a trial needs to decide anything but the clearest; without time for them none begins
 LOOKS = (4, 6, 9, 12)  # pairs after which the whole set is judged
+
+
+def seconds_for(state: TuneState, pairs: int) -> float:
+    """What so many pairs of a trial take, with a recording, the comparison of rows and the proof's first look after."""
+    return state.look_s + (pairs + 1 + LOOKS[0]) * 2 * state.run_s
 
 
 def decided_word(trial: Trial, goal: Goal) -> Word | None:
@@ -33,6 +43,22 @@ def decided_word(trial: Trial, goal: Goal) -> Word | None:
         return "no_gain"
     kept = speed.interval is not None and speed.interval[0] >= KEPT
     return "accepted" if need.decided == "above" and kept else None
+
+
+def is_hopeless(trial: Trial, goal: Goal, most: int) -> bool:
+    """Whether not even pairs as good as the best so far, up to so many, would have the trial accepted."""
+    more = most - len(trial.a)
+    a, b = _with_best(trial.a, trial.b, more)
+    need_b, need_a = _with_best(trial.need_b, trial.need_a, more)
+    best = msgspec.structs.replace(trial, a=a, b=b, need_a=need_a, need_b=need_b)
+    return decided_word(best, goal) != "accepted"
+
+
+def _with_best(base: Sequence[float], new: Sequence[float], more: int) -> tuple[list[float], list[float]]:
+    """Both sides, and the pair in which the new one is best so many times more."""
+    best = max(zip(base, new, strict=True), key=lambda pair: pair[1] / pair[0], default=None)
+    pairs = [*zip(base, new, strict=True), *([best] * more if best else [])]
+    return [one for one, _ in pairs], [other for _, other in pairs]
 
 
 def policy_of(goal: Goal) -> Policy:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeprof.collect.probe.describe import READERS
 from pipeprof.errors import PipeprofError
 from pipeprof.units import format_bytes, format_count
 
@@ -24,21 +25,18 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 4 << 20
 WORKERS, PROCESSES, ROWSIZE = "num_parallel_workers", "python_multiprocessing", "max_rowsize"
-# Type of operator -> names of the calls that make it, and how many positional arguments come before those two.
-CALLS: dict[str, tuple[frozenset[str], int]] = {
-    "MapOp": (frozenset({"map"}), 3),
-    "BatchOp": (frozenset({"batch"}), 2),
-    "GeneratorOp": (frozenset({"GeneratorDataset"}), 5),
-    "MindRecordOp": (frozenset({"MindDataset"}), 2),
-    "TFReaderOp": (frozenset({"TFRecordDataset"}), 4),
-    "CelebAOp": (frozenset({"CelebADataset"}), 1),
-    "CifarOp": (frozenset({"Cifar10Dataset", "Cifar100Dataset"}), 3),
-}
-READER = 2  # of any other reader of MindSpore's: none takes that number before its third argument
+CALLS = {"MapOp": "map", "BatchOp": "batch", "MindRecordOp": "MindDataset"}  # what is no class of the operator's name
+# How many positional arguments come before those that are written.
+BEFORE = {"MapOp": 3, "BatchOp": 2, "GeneratorOp": 5, "TFReaderOp": 4, "CelebAOp": 1, "CifarOp": 3}
+READER = 2  # of any other reader of MindSpore's: none takes its workers before its third argument
 
 
-def _calls(op_type: str) -> tuple[frozenset[str], int]:
-    return CALLS.get(op_type, (frozenset({f"{op_type.removesuffix('Op')}Dataset"}), READER))
+def calls_of(op_type: str) -> frozenset[str]:
+    """Names of the calls that make an operator of that type."""
+    if op_type in CALLS:
+        return frozenset({CALLS[op_type]})
+    made = [name for name, executed in READERS.items() if executed == op_type] or [op_type]
+    return frozenset(f"{name.removesuffix('Op')}Dataset" for name in made)
 
 
 @dataclass(frozen=True)
@@ -190,7 +188,7 @@ def _edited(text: str, line: int, one: OperatorSetting) -> str:
         wrapper = metadata.MetadataWrapper(libcst.parse_module(text))
     except libcst.ParserSyntaxError as error:
         raise ValueError(str(error)) from error
-    call = _call_at(wrapper, line, _calls(one.op_type)[0])
+    call = _call_at(wrapper, line, calls_of(one.op_type))
     changed = wrapper.module.deep_replace(call, _with_arguments(call, one))
     return changed.code if isinstance(changed, libcst.Module) else text
 
@@ -230,7 +228,7 @@ def _with_arguments(call: libcst.Call, one: OperatorSetting) -> libcst.Call:
     if any(argument.star for argument in call.args):
         raise _UnclearError("stars")
     positional = sum(argument.keyword is None for argument in call.args)
-    if positional > _calls(one.op_type)[1]:
+    if positional > BEFORE.get(one.op_type, READER):
         raise _UnclearError("positional")
     for name, value in ((WORKERS, one.workers), (PROCESSES, one.processes), (ROWSIZE, one.max_rowsize)):
         if value is not None:

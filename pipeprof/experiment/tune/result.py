@@ -9,8 +9,10 @@ import msgspec
 
 from pipeprof.errors import MeasureError
 from pipeprof.experiment.runs import json_text, write_json
+from pipeprof.experiment.tune.goal import ENOUGH, seconds_for
 from pipeprof.experiment.tune.patch import patch_of
-from pipeprof.experiment.tune.trial import allowed, is_proven
+from pipeprof.experiment.tune.rows import acceptable
+from pipeprof.experiment.tune.trial import is_proven
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +44,7 @@ def content_of(state: TuneState, workdir: Path, *, allow_unchecked: bool) -> dic
         "started_at": state.started_at,
         "spent_s": round(state.spent_s, 3),
         "ended": state.ended,
+        "next_budget_s": round(state.spent_s + seconds_for(state, ENOUGH), 3),
         "seen": state.seen,
         "trials": msgspec.to_builtins(state.trials),
         "rows": [msgspec.to_builtins(one) for one in state.original],
@@ -81,7 +84,7 @@ def _verdict(state: TuneState, *, allow_unchecked: bool) -> str:
     final = state.final
     if final is None:
         return "undecided" if state.ended == "budget" else "nothing_to_gain"
-    other = final.batches in ("permuted", "other") and final.batches not in allowed(state)
-    if final.error or other or (final.verdict == "improved" and final.batches not in allowed(state)):
+    unchecked = final.verdict != "improved"  # what is no gain needs no comparison
+    if final.error or not acceptable(final.batches, order=state.allow_order, unchecked=unchecked):
         return "not_judged"
     return "not_faster" if final.verdict in ("unchanged", "regressed") else "undecided"

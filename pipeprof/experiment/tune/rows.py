@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from pipeprof.experiment.tune.bench import Ran
 
 Batches = Literal["same", "permuted", "other", "not_reproducible", "not_seen"]
+UNKNOWN: tuple[Batches, ...] = ("not_reproducible", "not_seen")
 WORSE: tuple[Batches, ...] = ("same", "permuted", "not_reproducible", "other")
+
+
+def acceptable(batches: Batches, *, order: bool, unchecked: bool = False) -> bool:
+    """Whether a change that hands these out may be taken; `order`: the same rows in another order may, too.
+
+    `unchecked`: so may what could not be compared.
+    """
+    return batches == "same" or (batches == "permuted" and order) or (batches in UNKNOWN and unchecked)
 
 
 class Epoch(msgspec.Struct, frozen=True, kw_only=True):

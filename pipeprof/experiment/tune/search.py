@@ -17,18 +17,22 @@ from pipeprof.errors import MeasureError, UsageError, WorkloadError
 from pipeprof.experiment.pairs.series import Plan, ratio_of, sides
 from pipeprof.experiment.session import locked
 from pipeprof.experiment.tune.bench import GRACE_S, SLOWER, environment
-from pipeprof.experiment.tune.facts import (
-    known_of,
-    outcome,
-    promised,
-    seen_facts,
-    words_of,
+from pipeprof.experiment.tune.facts import known_of, outcome, promised, seen_facts
+from pipeprof.experiment.tune.goal import (
+    ENOUGH,
+    LOOKS,
+    decided_word,
+    is_hopeless,
+    policy_of,
+    seconds_for,
+    sides_of,
+    take_verdict,
 )
-from pipeprof.experiment.tune.goal import LOOKS, decided_word, policy_of, sides_of, take_verdict
-from pipeprof.experiment.tune.rows import Handed, worse
+from pipeprof.experiment.tune.rows import UNKNOWN, Handed, acceptable, worse
 from pipeprof.experiment.tune.state import Final, Trial, open_state, save_state, tune_hash
-from pipeprof.experiment.tune.trial import ChangedSideError, allowed, new_trial, rates_of_sides, whole_epochs
+from pipeprof.experiment.tune.trial import ChangedSideError, new_trial, rates_of_sides, whole_epochs
 from pipeprof.record.settings_file import Settings
+from pipeprof.report.words import setting
 from pipeprof.verdict.gate.looks import judge_looks
 from pipeprof.verdict.tuning import candidates, failed, learned, limits_itself, worth_trying
 
@@ -43,7 +47,6 @@ if TYPE_CHECKING:
     from pipeprof.verdict.tuning import Goal
 
 TRIAL = Plan(2, 6)
-ENOUGH = 3  # pairs that a trial needs to decide anything but the clearest; without time for them none begins
 BUDGET_S = 600.0
 MOST_TRIALS = 24
 
@@ -117,7 +120,7 @@ class Tuning:
         """Whether a tuning that ended for want of time goes on: only with a budget that it has not used up."""
         final = self.state.final
         undecided = final is not None and final.verdict == "inconclusive" and len(final.a) < LOOKS[-1]
-        if self._time_for_pairs() < ENOUGH or not (undecided or self.state.ended == "budget"):
+        if self.left_s < seconds_for(self.state, ENOUGH) or not (undecided or self.state.ended == "budget"):
             return False
         self.state.state = "open"
         if self.state.ended == "budget":
@@ -145,7 +148,7 @@ class Tuning:
             limits = self.wish.goal == "time" and limits_itself(seen.loop, seen.known.readers)
             cut_short = any(one.stopped == "budget" for one in self.state.trials)  # nothing is known of that one
             self._end("budget" if cut_short else "loop_limits" if limits else "nothing_left")
-        elif self._time_for_pairs() < ENOUGH:
+        elif self.left_s < seconds_for(self.state, ENOUGH):
             self._end("budget")
         else:
             self._try(found, seen)
@@ -184,16 +187,11 @@ class Tuning:
             self._save()
         return seen
 
-    def _time_for_pairs(self) -> int:
-        """Pairs of a trial that fit, with the recording, the comparison of rows and the proof's first look after it."""
-        pair_s = 2 * max(self.state.run_s, 1e-9)
-        return int((self.left_s - self.state.look_s) / pair_s) - LOOKS[0] - 1
-
     def _try(self, found: Candidate, seen: Seen) -> None:
         """Hold the candidate against what was accepted so far; what came of it goes into the state."""
         trial = new_trial(found, seen, self.state)
         folder = self.folder / f"trial-{len(self.state.trials)}"
-        self.say(f"trying {words_of(trial.what)}{promised(trial.prediction)}")
+        self.say(f"trying {setting.changes(trial.what)}{promised(trial.prediction)}")
         began = self.bench.now()
         try:
             self._pairs(trial, folder)
@@ -218,20 +216,33 @@ class Tuning:
         while stopped is None:
             batches = handed.add(*self._pair(before, trial, folder))
             trial.batches = trial.batches if trial.permutes else batches
-            word = decided_word(trial, self.wish.goal)
+            word = self._decided(trial)
             stopped = TRIAL.stop(len(trial.a), 0.0, decided=word is not None or trial.batches == "other")
-            if self._time_for_pairs() < 1 and len(trial.a) >= ENOUGH:
+            if self.left_s < seconds_for(self.state, 1) and len(trial.a) >= ENOUGH:
                 stopped = stopped or "budget"
+        if word == "accepted" and trial.batches == "not_reproducible" and self.wish.allow_order and not trial.permutes:
+            # The order differs from run to run without any change: whole epochs say whether the rows do.
+            trial.permutes = True
+            trial.batches, trial.error = self._whole_epochs(trial.settings, folder)
         trial.ratio, trial.stopped = ratio_of(trial.a, trial.b).ratio, stopped
         trial.saved = ratio_of(trial.need_b, trial.need_a).ratio if trial.need_a else None
         trial.verdict = self._verdict(trial, word)
 
+    def _decided(self, trial: Trial) -> Word | None:
+        """What the pairs so far decide. What nothing was predicted of gets all of them only while they may help."""
+        goal, pairs = self.wish.goal, len(trial.a)
+        word = decided_word(trial, goal)
+        may_end = trial.prediction["high"] is None and ENOUGH <= pairs < TRIAL.most
+        return "hopeless" if word is None and may_end and is_hopeless(trial, goal, TRIAL.most) else word
+
     def _may_permute(self, trial: Trial, folder: Path) -> bool:
         """Whether what a candidate hands out are the rows of the original, in whole epochs; before it is timed."""
         trial.batches, trial.error = self._whole_epochs(trial.settings, folder)
-        trial.verdict = "unchecked" if trial.batches in ("not_reproducible", "not_seen") else "other_data"
-        unchecked = trial.verdict == "unchecked" and self.wish.allow_unchecked
-        return trial.batches in allowed(self.state) or unchecked
+        trial.verdict = "unchecked" if trial.batches in UNKNOWN else "other_data"
+        return self._may_take(trial.batches)
+
+    def _may_take(self, batches: Batches) -> bool:
+        return acceptable(batches, order=self.wish.allow_order, unchecked=self.wish.allow_unchecked)
 
     def _whole_epochs(self, settings: Settings, folder: Path) -> tuple[Batches, str]:
         """What whole epochs with the settings hand out, against the original's; why, where that is something else."""
@@ -264,7 +275,7 @@ class Tuning:
     def _verdict(self, trial: Trial, word: Word | None) -> Word:
         if trial.batches == "other":
             return "other_data"
-        if word == "accepted" and trial.batches not in allowed(self.state) and not self.wish.allow_unchecked:
+        if word == "accepted" and not self._may_take(trial.batches):
             return "unchecked"
         return word or "undecided"
 
@@ -302,7 +313,7 @@ class Tuning:
                 return False
             final.rows_compared = True
             self._save()
-        return final.batches not in ("permuted", "other") or final.batches in allowed(self.state)
+        return acceptable(final.batches, order=self.wish.allow_order, unchecked=True)
 
     def _judge(self, final: Final) -> bool:
         """Put the gate's verdict into the final; True when it is decided."""

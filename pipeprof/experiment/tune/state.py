@@ -24,7 +24,7 @@ PLAIN = 0.6  # of the time of a recording, whose tables are written and read: wh
 LAST = 12  # runs whose length says how long the next one takes
 HINT = "begin anew in another folder with -o"
 
-Word = Literal["accepted", "slower", "no_gain", "undecided", "other_data", "unchecked", "failed"]
+Word = Literal["accepted", "slower", "no_gain", "hopeless", "undecided", "other_data", "unchecked", "failed"]
 Ended = Literal["nothing_left", "loop_limits", "budget", "no_pipeline"]
 
 
@@ -32,6 +32,7 @@ class Trial(msgspec.Struct, kw_only=True):
     """One candidate on top of what was accepted before: rates in steps/s, pair by pair.
 
     `what`: its changes in facts, for reports. `predicted_wrong`: measured wholly outside the predicted interval.
+    `hopeless`: the pairs decide nothing, and the best of them, as often as pairs are left, would not have it accepted.
     `stopped`: why there were no more pairs; one that the budget stopped is made again when there is more time.
     `need_a`, `need_b`: what each run needed of what is to be saved: CPU s of a step, or bytes; `saved`: the median of
     a / b, with its interval, as `ratio` and `interval` are of the speeds. `permutes`: it, or what was accepted before,
@@ -88,7 +89,8 @@ class TuneState(msgspec.Struct, kw_only=True):
     """What `session.json` of a tuning holds. `tune` is the hash of the command and the folder it runs in.
 
     `seen`: facts of each recording, the first one first. `look_s`: of the longest
-    recording; `run_seconds`: of every other run. `original`: epochs of an unchanged run.
+    recording; `run_seconds`: of every other run. `original`: epochs of an unchanged run. `reproducible`: what a second
+    one handed out against it, where that was asked.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -103,6 +105,7 @@ class TuneState(msgspec.Struct, kw_only=True):
     look_s: float = 0.0
     run_seconds: list[float] = []
     original: list[Epoch] = []
+    reproducible: Batches | None = None
     seen: list[dict[str, Any]] = []
     trials: list[Trial] = []
     final: Final | None = None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipeprof.errors import MeasureError, WorkloadError
 from pipeprof.experiment.tune.facts import told_prediction, what_of
-from pipeprof.experiment.tune.rows import compared_epochs
+from pipeprof.experiment.tune.rows import acceptable, compared_epochs
 from pipeprof.experiment.tune.state import Trial
 from pipeprof.record.settings_file import CHANGEABLE, OperatorSetting, Settings, merged
 
@@ -69,6 +69,8 @@ def whole_epochs(
     `folders`: of the runs of the original, and of those with the settings. Raises ChangedSideError when these fail.
     """
     unchanged = Settings(site=settings.site)
+    if state.reproducible == "other":
+        return "not_reproducible", ""
     if not state.original:
         state.original = bench.rows(unchanged, folders[0], None)
     try:
@@ -78,9 +80,10 @@ def whole_epochs(
     word, why = compared_epochs(state.original, changed)
     if word not in ("permuted", "other"):
         return word, why
-    # A second unchanged run says whether it is the change that does it.
-    again, _ = compared_epochs(state.original, bench.rows(unchanged, folders[0], None))
-    return (word, why) if again == "same" else ("not_reproducible", "")
+    if state.reproducible is None:  # a second unchanged run says whether it is the change that does it
+        state.reproducible = compared_epochs(state.original, bench.rows(unchanged, folders[0], None))[0]
+    by_itself = acceptable(state.reproducible, order=state.allow_order or word == "other")
+    return (word, why) if by_itself else ("not_reproducible", "")
 
 
 def is_proven(state: TuneState, *, allow_unchecked: bool = False) -> bool:
@@ -91,9 +94,4 @@ def is_proven(state: TuneState, *, allow_unchecked: bool = False) -> bool:
     final = state.final
     if final is None or final.verdict != "improved" or final.error:
         return False
-    return final.batches in allowed(state) or (allow_unchecked and final.batches in ("not_reproducible", "not_seen"))
-
-
-def allowed(state: TuneState) -> tuple[Batches, ...]:
-    """What a changed training may hand out."""
-    return ("same", "permuted") if state.allow_order else ("same",)
+    return acceptable(final.batches, order=state.allow_order, unchecked=allow_unchecked)

@@ -7,8 +7,8 @@ from typing import Any
 from pipeprof.report.answer import causes
 from pipeprof.report.sections.block import focus_of, rows_at
 from pipeprof.report.words import drift, time_origin
-from pipeprof.units import format_count, format_ns
-from pipeprof.verdict.drift import DRIFT, LEAST_STEPS, STEADY, STEP
+from pipeprof.units import format_count
+from pipeprof.verdict.drift import DRIFT, LEAST_STEPS, STEADY
 
 
 def course_of(content: dict[str, Any]) -> dict[str, Any] | None:
@@ -26,14 +26,12 @@ def since(content: dict[str, Any]) -> str:
         return ""
     if row["verdict"] == STEADY:
         return "From the start: the steps do not become slower as the training runs."
-    if row["verdict"] not in (STEP, DRIFT):
+    if row["verdict"] not in drift.SLOWER:
         return (
             f"Not known: {format_count(row['steps'], 'training step')} cannot tell whether they become slower "
             f"({LEAST_STEPS} or more are needed)."
         )
-    times = f"{format_ns(row['before_ns'])} to {format_ns(row['after_ns'])} (x{row['after_ns'] / row['before_ns']:.2f})"
-    phase = f", in {drift.PHASES[row['phase']]}" if row["phase"] else ""
     if row["verdict"] == DRIFT:
-        return f"It grows over the whole training: the median step goes from {times}{phase}."
+        return f"It grows over the whole training: the median step goes from {drift.change(row)}."
     when = time_origin.at(content, row["at_ns"])
-    return f"Slower since about step {row['at_step']}{when}: the median step went from {times}{phase}."
+    return f"Slower since about step {row['at_step']}{when}: the median step went from {drift.change(row)}."

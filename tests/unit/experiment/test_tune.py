@@ -16,9 +16,11 @@ from pipeprof.experiment.journal import SESSION
 from pipeprof.experiment.tune import bench as real_bench
 from pipeprof.experiment.tune import search
 from pipeprof.experiment.tune.bench import numa_nodes
+from pipeprof.experiment.tune.goal import is_hopeless
 from pipeprof.experiment.tune.result import content_of
 from pipeprof.experiment.tune.rows import compared
 from pipeprof.experiment.tune.search import TuneWish, run_tune
+from pipeprof.experiment.tune.state import Trial
 from pipeprof.experiment.tune.trial import is_proven
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
@@ -204,6 +206,27 @@ def test_what_is_saved_at_the_price_of_speed_is_not_taken(tune, tmp_path):
     assert final_word(state, tmp_path) == "nothing_to_gain"
 
 
+@pytest.mark.parametrize(
+    ("rates", "hopeless"),
+    [([10.0, 10.2, 9.9], True), ([9.0, 11.0, 10.0], True), ([10.0, 13.0, 14.0], False), ([8.0, 20.0, 21.0], False)],
+)
+def test_a_trial_that_its_best_pair_could_not_save_is_hopeless(rates, hopeless):
+    trial = Trial(key="1", what=[], prediction={}, settings=Settings(), a=[10.0] * 3, b=rates)
+    assert is_hopeless(trial, "time", 6) == hopeless
+    saving = Trial(key="1", what=[], prediction={}, settings=Settings(), a=[10.0] * 3, b=[10.0] * 3)
+    saving.need_a, saving.need_b = rates, [10.0] * 3
+    assert is_hopeless(saving, "memory", 6) == hopeless
+    assert trial.interval is None  # nothing of it is kept
+
+
+def test_of_what_nothing_was_predicted_not_all_pairs_are_made_where_they_cannot_help(tune):
+    loop = replace(pipeline(6, 40, 6, consumer=100.0), free_cores=0.1)
+    state, _ = tune(FakeBench(loop, lambda _settings: 25.0, noise=0.1))
+    hopeless = [one for one in state.trials if one.verdict == "hopeless"]
+    assert hopeless
+    assert all(one.prediction["high"] is None and len(one.a) < 6 for one in hopeless)
+
+
 def test_what_saves_nothing_is_not_taken(tune, tmp_path):
     loop = idle_pipeline()
     bench = FakeBench(loop, lambda _settings: 20.0)
@@ -291,8 +314,11 @@ def test_a_tuning_that_lacked_time_goes_on_with_a_larger_budget(tune, tmp_path):
     state, _ = tune(FakeBench(loop, by_workers(loop)), 40.0)
     assert (state.state, state.ended) == ("finished", "budget")
     assert final_word(state, tmp_path) == "undecided"
+    enough = content_of(state, tmp_path, allow_unchecked=False)["next_budget_s"]
     again, _ = tune(FakeBench(loop, by_workers(loop)), 40.0)
     assert (again.ended, len(again.trials)) == ("budget", len(state.trials))
+    more, _ = tune(FakeBench(loop, by_workers(loop)), enough)
+    assert len(more.trials) == len(again.trials) + 1
     whole, _ = tune(FakeBench(loop, by_workers(loop)), 3600.0)
     assert final_word(whole, tmp_path) == "proven"
     assert whole.final.ratio == pytest.approx(4.0, rel=0.05)
@@ -303,7 +329,7 @@ def test_a_trial_that_the_budget_cut_short_is_no_proof_that_nothing_is_to_be_gai
     monkeypatch.setattr(search, "candidates", lambda *args: every(*args)[:1])
     loop = pipeline(6, 40, 6, consumer=100.0)
     # After a recording and four pairs too little is left for a fifth and for the proof.
-    state, _ = tune(FakeBench(loop, lambda _settings: 25.0, noise=0.6), 118.0)
+    state, _ = tune(FakeBench(loop, by_workers(loop), noise=0.6, seed=2), 118.0)
     assert [one.stopped for one in state.trials] == ["budget"]
     assert state.ended == "budget"
     assert final_word(state, tmp_path) == "undecided"

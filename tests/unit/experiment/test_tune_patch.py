@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import shutil
 import subprocess
 
 import pytest
 from mindspore_sources import source_classes
 
-from pipeprof.experiment.tune.patch import CALLS, patch_of
+from pipeprof.collect.probe import describe
+from pipeprof.experiment.tune.patch import BEFORE, READER, calls_of, patch_of
 from pipeprof.record.settings_file import OperatorSetting, Settings
 
 pytest.importorskip("libcst", reason="the extra `tune`: without it the lines are named")
@@ -58,19 +60,20 @@ def test_a_reader_whose_workers_may_be_given_by_place_is_left_alone(tmp_path):
     assert (found.diff, [one.why for one in found.by_hand]) == ("", ["positional"])
 
 
-def test_no_reader_takes_its_workers_before_the_place_that_is_left_alone():
-    import inspect
-
-    from pipeprof.collect.probe.describe import READERS as NAMES
-    from pipeprof.experiment.tune.patch import _calls
-
+def test_every_reader_is_found_by_its_class_and_takes_its_workers_behind_the_place_that_is_left_alone():
+    """Whatever is called for what runs: a CLUEDataset is a ClueOp, an IWSLT2016Dataset an IWSLTOp."""
+    seen = 0
     for name, made in source_classes().items():
+        kind = describe._kind(object.__new__(made))
+        op_type = describe.READERS.get(kind, kind)
+        if op_type == "GeneratorOp" and name != "GeneratorDataset":
+            continue  # classes in Python, whose arguments are not those of a generator
+        assert name in calls_of(op_type)
         names = list(inspect.signature(made.__init__).parameters)[1:]
-        op = f"{name.removesuffix('Dataset')}Op"
-        op = {"MindOp": "MindRecordOp"}.get(op, op)
-        calls, most = _calls(NAMES.get(op, op))
-        if name in calls and "num_parallel_workers" in names:
-            assert names.index("num_parallel_workers") >= most, name
+        if "num_parallel_workers" in names:
+            seen += 1
+            assert names.index("num_parallel_workers") >= BEFORE.get(op_type, READER), name
+    assert seen > 40
 
 
 EDITS = {
@@ -187,8 +190,8 @@ def test_without_the_library_every_line_is_named(tmp_path, monkeypatch):
 
 
 def test_every_edit_is_python_with_one_keyword_more(tmp_path):
-    for kind, (names, _) in CALLS.items():
-        text = f"data = data.{next(iter(names))}(f)\n"
+    for kind in (*BEFORE, "MindRecordOp", "ClueOp"):
+        text = f"data = data.{min(calls_of(kind))}(f)\n"
         after = applied(tmp_path, patch(tmp_path, text, (kind, 1, 3, None)).diff, "git")
         call = ast.parse(after).body[0].value
         assert [(word.arg, word.value.value) for word in call.keywords] == [("num_parallel_workers", 3)]

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tune_fake import FakeBench, by_workers, epoch, pipeline, workers_of
+from tune_fake import SITE, FakeBench, by_workers, epoch, pipeline, workers_of
 
 from pipeprof.errors import RunError, WorkloadError
 from pipeprof.experiment.tune.result import content_of
-from pipeprof.experiment.tune.rows import compared_epochs, epochs_of, worse
+from pipeprof.experiment.tune.rows import acceptable, compared_epochs, epochs_of, worse
 from pipeprof.experiment.tune.search import TuneWish, run_tune
 from pipeprof.experiment.tune.trial import is_proven
+from pipeprof.record.settings_file import Settings
 from pipeprof.verdict.candidate import Known
 
 COMMAND = ("python", "train.py")
@@ -141,6 +142,51 @@ def test_rows_that_no_two_unchanged_runs_share_are_not_permuted_ones(tune):
     state = tune(bench, allow_order=True)
     assert {one.verdict for one in of_the_reader(state)} == {"unchecked"}
     assert workers_of(state.settings, 2) == 1
+
+
+def by_themselves(settings, number):
+    """The same rows, in an order of their own in every run."""
+    return [epoch(f"order {number}")]
+
+
+@pytest.mark.parametrize(("op_type", "node"), [("TFReaderOp", 2), ("MindRecordOp", 2)])
+def test_with_leave_an_order_that_differs_between_unchanged_runs_is_fine(tune, tmp_path, op_type, node):
+    bench = reading(op_type)
+    bench.whole, bench.handed = by_themselves, lambda _settings, number: (f"order {number}",)
+    state = tune(bench, allow_order=True)
+    assert workers_of(state.settings, node) > 1
+    assert (state.reproducible, state.final.batches) == ("permuted", "permuted")
+    assert verdict(state, tmp_path) == "proven"
+    assert bench.compared.count(Settings(site=SITE)) == 2  # once more than the original: asked once
+
+
+def test_without_leave_such_an_order_cannot_be_compared(tune):
+    bench = reading("MindRecordOp")
+    bench.whole, bench.handed = by_themselves, lambda _settings, number: (f"order {number}",)
+    state = tune(bench)
+    assert state.settings.is_empty
+    assert "unchecked" in {one.verdict for one in of_the_reader(state)}
+
+
+def test_rows_that_differ_by_themselves_are_compared_once(tune):
+    bench = reading()
+    bench.whole = lambda _settings, number: [epoch(f"{number}", f"random {number}")]
+    state = tune(bench, allow_order=True)
+    assert len(of_the_reader(state)) > 1
+    assert len(bench.compared) == 3
+
+
+@pytest.mark.parametrize(
+    ("batches", "plain", "with_order", "unchecked"),
+    [
+        ("same", True, True, True), ("permuted", False, True, False), ("other", False, False, False),
+        ("not_reproducible", False, False, True), ("not_seen", False, False, True),
+    ],
+)  # fmt: skip
+def test_what_may_be_taken(batches, plain, with_order, unchecked):
+    assert acceptable(batches, order=False) == plain
+    assert acceptable(batches, order=True) == with_order
+    assert acceptable(batches, order=False, unchecked=True) == unchecked
 
 
 def test_an_epoch_that_nobody_read_to_its_end_proves_nothing_of_its_rows(tune):

@@ -7,6 +7,7 @@ from documents import FINAL, PATCH, WHAT, trial
 from documents import tuned as content
 
 from pipeprof.report import document, mindrecord, screen, tune_text
+from pipeprof.report.words import setting
 
 
 def text_of(*found, width=400):
@@ -115,6 +116,17 @@ def test_every_trial_is_listed_with_what_was_believed_and_what_came_out(verdict)
     joined = " ".join(text.split())
     assert "x1.70 to x2.10 x1.90 (1.80 to 2.00) in 2 pairs, outside the prediction" in joined
     assert tune_text.TRIALS[verdict] in joined
+
+
+def test_who_ran_out_of_time_learns_how_much_more_is_enough():
+    text = " ".join(text_of(content("undecided", None, [trial("undecided", stopped="budget")], ended="budget")).split())
+    assert "(1 min 01 s); the same command with --budget 3m or more goes on" in text
+    assert "the time was over before the pairs decided" in text
+
+
+def test_variables_are_listed_as_they_are_set():
+    what = [{"op": "environment", "op_id": None, "name": None, "change": {"A": [None, "1"], "B": [None, "1"]}}]
+    assert setting.changes(what) == "environment: A=1, B=1"
 
 
 def test_no_line_is_wider_than_a_terminal():

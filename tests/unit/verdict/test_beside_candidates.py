@@ -44,6 +44,15 @@ def test_one_numa_node_where_the_training_fits_into_it(nodes, cores, expected):
     assert keys(replace(IDLE, process_cores=cores), nodes=nodes) == expected
 
 
+def test_of_unknown_effect_what_usually_brings_most_is_tried_first():
+    loop = replace(IDLE, stages=(replace(MAP, rate=None), Stage(2, "TFReaderOp")), free_cores=0.1)
+    found = candidates(loop, {}, "time", Known(row_bytes={1: 3_000_000}, nodes=NODES, readers=frozenset({2})))
+    assert all(one.is_unknown for one in found)
+    first = [next(at for at, one in enumerate(found) if kind in one.key) for kind in ("2:workers", "max_row", "cpus")]
+    assert first == sorted(first)
+    assert found[first[0]].permutes
+
+
 def test_they_are_tried_behind_what_is_predicted_and_not_where_the_loop_limits():
     known = Known(row_bytes={1: 3_000_000}, nodes=NODES)
     found = [one.key for one in candidates(IDLE, {}, "time", known)]
