@@ -43,8 +43,8 @@ def baseline() -> None:
 @click.argument("source", metavar="RUN_OR_MEASURES")
 @click.option("--workload", required=True, metavar="NAME", help="Name of the baseline.")
 @_ROOT
-@click.option("--append", is_flag=True, help="Add the repetitions of another job to the baseline that is there.")
-@click.option("--force", is_flag=True, help="Replace the baseline that is there.")
+@click.option("--append", is_flag=True, help="Add the repetitions to those that the baseline has of other jobs.")
+@click.option("--force", is_flag=True, help="Replace the baseline if there is one.")
 @click.option("--restart", is_flag=True, help="With --append: start over when the environment or the workload changed.")
 @click.option("--keep-jobs", type=click.IntRange(1), metavar="N", help="With --append: keep the latest N jobs.")
 @click.option("--keep-days", type=click.IntRange(1), metavar="N", help="With --append: keep jobs of the last N days.")
@@ -52,7 +52,7 @@ def baseline() -> None:
     "--drop",
     multiple=True,
     metavar="METRIC",
-    help="Leave out a metric or fact; patterns such as 'op/*' too.",
+    help="Leave out this metric or fact, or a pattern such as 'op/*'; may be repeated.",
 )
 @click.option("--tag", metavar="NAME", help="Release tag of the measured revision.  [default: git's, if it has one]")
 @click.option(
@@ -66,10 +66,10 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
 
     \b
       pipeprof baseline write RUN --workload resnet
-      pipeprof baseline write RUN --workload resnet --force       in place of the one that is there
-      pipeprof baseline write RUN --workload resnet --append      repetitions of one more job
-      pipeprof baseline write RUN --workload resnet --append --restart --keep-jobs 20
-      pipeprof baseline write RUN --workload resnet --root s3://bucket/baselines?region=eu-west-1
+      pipeprof baseline write RUN --workload resnet --force    # replaces one
+      pipeprof baseline write RUN --workload resnet --append   # one more job
+      pipeprof baseline write RUN --workload resnet --append --keep-jobs 20
+      pipeprof baseline write RUN --workload resnet --root s3://bucket/baselines
       pipeprof baseline write RUN --workload resnet --drop 'op/*'
     """  # noqa: D301
     from pipeprof.record.baseline import save
@@ -105,7 +105,7 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
 @_FORMAT
 @report_file()
 def list_all(root: str, form: str, output: Path | None) -> None:
-    """Every baseline there is, damaged ones too; exit code 3 when there is no such place.
+    """List all baselines, damaged ones too. Exit code: 3 when there is no such place.
 
     \b
       pipeprof baseline list
@@ -136,7 +136,7 @@ def show(
     source: str | None, workload: str | None, machine: str | None, root: str, form: str, output: Path | None, *,
     past: bool,
 ) -> None:  # fmt: skip
-    """Metrics, machine and revision of one baseline, or its history; of a run, what a baseline of it would hold.
+    """Show metrics, machine and revision of a baseline, or its history. Of a run: what a baseline of it would hold.
 
     \b
       pipeprof baseline show --workload resnet
@@ -159,7 +159,7 @@ def show(
 @_FORMAT
 @report_file()
 def check(root: str, form: str, output: Path | None) -> None:
-    """Read every baseline and its history; exit code 3 when one is damaged, or when there is none.
+    """Check that every baseline and its history can be read. Exit code: 3 when one is damaged, or when there is none.
 
     \b
       pipeprof baseline check
@@ -186,7 +186,7 @@ def drop(workload: str, machine: str | None, root: str) -> None:
     """Remove baselines of a workload together with their history.
 
     \b
-      pipeprof baseline drop --workload resnet --machine amd-epyc-2c-24g-cpu-5d0c1e9a
+      pipeprof baseline drop --workload resnet --machine amd-epyc-2c-24g-cpu-5d0c
     """  # noqa: D301
     from pipeprof.record.baseline import remove
 

@@ -36,11 +36,13 @@ NO_FILE = ""  # --live alone
 
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.option(
-    "-o", "--output", "path", type=click.Path(path_type=Path), help="Folder of the run.  [default: pipeprof-run-TIME]"
-)
+    "-o", "--output", "path", metavar="FOLDER", type=click.Path(path_type=Path),
+    help="Folder of the run.  [default: pipeprof-run-TIME]",
+)  # fmt: skip
 @click.option(
-    "--reps", type=click.IntRange(1), default=1, show_default=True, help="Repetitions, each in fresh processes."
-)
+    "--reps", metavar="N", type=click.IntRange(1), default=1, show_default=True,
+    help="Number of repetitions, each in fresh processes.",
+)  # fmt: skip
 @click.option(
     "--ops",
     type=click.Choice(["off", "window", "all"]),
@@ -60,7 +62,7 @@ NO_FILE = ""  # --live alone
     default=100,
     show_default=True,
     metavar="MS",
-    help="Time between two samples of the dataset's queues; 0: no samples.",
+    help="Milliseconds between two samples of the dataset's queues; 0: no samples.",
 )
 @click.option(
     "--host-interval",
@@ -68,7 +70,7 @@ NO_FILE = ""  # --live alone
     default=1.0,
     show_default=True,
     metavar="S",
-    help="Time between two samples of CPU and memory.",
+    help="Seconds between two samples of CPU and memory.",
 )
 @click.option(
     "--service/--no-service", default=True, show_default=True, help="Measure the service time of dataset operators."
@@ -80,7 +82,7 @@ NO_FILE = ""  # --live alone
     help="Sample the memory pool in windows of --ops.",
 )
 @click.option(
-    "--graph-lines", is_flag=True, help="Also the lines that operators of graphs come from; compiling takes longer."
+    "--graph-lines", is_flag=True, help="Record the source lines of operators in graphs, too; compiling takes longer."
 )
 @click.option(
     "--fp-point", metavar="OP", help="Full name of the first operator of the forward pass (or variable FP_POINT)."
@@ -100,7 +102,7 @@ NO_FILE = ""  # --live alone
     is_flag=False,
     flag_value=NO_FILE,
     metavar="[FILE]",
-    help="Keep what `pipeprof top` shows in FILE while it is recorded; without FILE, say how to watch it.",
+    help="Keep what `pipeprof top` shows in FILE (`watch cat FILE`); without FILE, say how to watch the run.",
 )
 @click.option("--force", is_flag=True, help="Replace the run if the folder holds one, and the file of --live.")
 @redact_option
@@ -117,7 +119,7 @@ def collect(
       pipeprof collect -o base --reps 5 -- python -m mypkg.train
       pipeprof collect -- msrun --worker_num=2 --local_worker_num=2 train.py
       pipeprof collect --schedule skip_first=10,wait=5,active=3 -- bash run.sh
-      pipeprof collect --live now.txt -- python train.py    # elsewhere: watch cat now.txt
+      pipeprof collect --live now.txt -- python train.py
 
     Put it in front of the command that you type anyway. The command keeps its input, output, signals, working directory
     and exit code. The newest run is what `pipeprof report` and other verbs take when none is named.

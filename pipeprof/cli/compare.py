@@ -25,6 +25,7 @@ comparison_format = format_option("html", "markdown", "json", "junit")
 @click.option(
     "--policy",
     "policy_file",
+    metavar="FILE",
     type=click.Path(path_type=Path),
     help="Settings of the gate.  [default: pipeprof.toml or pyproject.toml here or above]",
 )
@@ -49,12 +50,12 @@ def compare(
 
     \b
       pipeprof collect -o base --reps 8 -- python train.py
-      pipeprof collect -o new --reps 8 -- python train.py      after the change
+      pipeprof collect -o new --reps 8 -- python train.py   # after the change
       pipeprof compare base new
       pipeprof compare base new --format html -o compare.html
       pipeprof compare baselines/mnist new --format markdown
-      pipeprof compare base/ new/                              folders of pytest-benchmark files
-      pipeprof compare baselines/mnist new --base-ref main     the baseline and the settings of main
+      pipeprof compare base/ new/   # folders of pytest-benchmark files
+      pipeprof compare baselines/mnist new --base-ref main   # as main has it
 
     BASE and NEW are runs, baselines (a folder or a URL; ROOT/WORKLOAD is the one for this machine), or JSON files of
     pytest-benchmark; a folder of them has one repetition for each file. Exit codes: 0 nothing worse, 1 regressed,

@@ -28,7 +28,7 @@ def history(source: str, root: str, names: tuple[str, ...], form: str, output: P
 
     \b
       pipeprof history resnet
-      pipeprof history resnet --root s3://bucket/baselines --metric step_time_median
+      pipeprof history resnet --root s3://bucket/baselines --metric peak_memory
       pipeprof history nightly-runs/ --format html -o history.html
       pipeprof history s3://bucket/nightly-runs
 

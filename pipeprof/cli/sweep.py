@@ -7,22 +7,13 @@ from typing import Any
 
 import click
 
+from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.errors import UsageError
 
 EXPORTS = ("env", "args", "toml")
-
-
-def _budget(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
-    """Seconds of `90`, `90s`, `10m`, `1h30m`. Raises BadParameter."""
-    from pipeprof.experiment.sweep.spec import seconds_of
-
-    try:
-        return seconds_of(text, "the time")
-    except UsageError as error:
-        raise click.BadParameter(error.message) from error
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -34,12 +25,18 @@ def _budget(_ctx: click.Context, _param: click.Parameter, text: str | None) -> f
     metavar="CSV",
     help="Show a published table of option sets; nothing is run.",
 )
-@click.option("--steps", type=click.IntRange(0), help="Recommend for a training of this many steps after warm-up.")
-@click.option("--budget", metavar="TIME", callback=_budget, help="Time for all repetitions, for example 600 or 10m.")
+@click.option(
+    "--steps",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Recommend for a training of N steps after warm-up, set-up included.  [default: by the step time alone]",
+)
+@budget_option("Time limit for all repetitions", "that of the file, or no limit")
 @click.option(
     "-o",
     "--output",
     "folder",
+    metavar="FOLDER",
     type=click.Path(path_type=Path),
     help="Folder of the sweep.  [default: pipeprof-sweep-HASH]",
 )

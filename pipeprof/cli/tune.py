@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.duration import seconds
+from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
-@click.option(
-    "--budget", metavar="TIME", callback=seconds, default="10m", show_default=True, help="Time for all runs together."
-)
+@budget_option("Time limit for all runs together", "10m")
 @click.option(
     "--goal",
     type=click.Choice(["time", "memory", "cores"]),
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     "folder",
+    metavar="FOLDER",
     type=click.Path(path_type=Path),
     help="Folder of the tuning.  [default: pipeprof-tune-HASH]",
 )

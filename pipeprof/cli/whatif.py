@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.duration import seconds
+from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import say
 from pipeprof.cli.redact_option import redact_option
@@ -44,21 +44,16 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
             "least",
             type=click.IntRange(1),
             metavar="N",
-            help=f"Pairs of runs, with and without the change, at least.  [default: {least}]",
+            help=f"At least this many pairs of runs, with and without the change.  [default: {least}]",
         ),
         click.option(
             "--max-pairs",
             "most",
             type=click.IntRange(1),
             metavar="M",
-            help=f"Pairs at most; more are added until they decide.  [default: {MOST_PAIRS}]",
+            help=f"At most this many pairs; they are added until they decide.  [default: {MOST_PAIRS}]",
         ),
-        click.option(
-            "--budget",
-            metavar="TIME",
-            callback=seconds,
-            help="Begin no further pair that would not end within this time, such as 10m.",
-        ),
+        budget_option("Begin no further pair that would not end within this time"),
     ]
 
     def add(verb: Callable[..., None]) -> Callable[..., None]:
@@ -73,13 +68,23 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
 @RUN
 @click.option("--op", required=True, metavar="NAME|ID", help="The dataset operator: its number, name or type.")
 @click.option("--workers", type=click.IntRange(1), metavar="K", help="New num_parallel_workers of the operator.")
-@click.option("--prefetch", type=click.IntRange(1), metavar="P", help="New prefetch size, of every operator.")
-@click.option("--processes/--threads", default=None, help="Run its Python code in processes or in threads.")
+@click.option(
+    "--prefetch",
+    type=click.IntRange(1),
+    metavar="P",
+    help="New prefetch size of every operator: rows, or batches, in its queue.",
+)
+@click.option(
+    "--processes/--threads",
+    default=None,
+    help="Run the operator's Python code in processes or in threads.  [default: as it is]",
+)
 @pair_options(WHATIF_PAIRS)
 @click.option(
     "-o",
     "--output",
     "path",
+    metavar="FOLDER",
     type=click.Path(path_type=Path),
     help="New folder for the runs.  [default: pipeprof-whatif-TIME]",
 )
@@ -116,6 +121,7 @@ def whatif(
 @click.option("--up-to", metavar="NAME|ID", help="This operator and everything before it cost nothing.")
 @click.option(
     "--run",
+    metavar="RUN",
     type=click.Path(path_type=Path),
     help="The recorded run in whose table the operator has that number; its command is the default.",
 )
@@ -124,6 +130,7 @@ def whatif(
     "-o",
     "--output",
     "path",
+    metavar="FOLDER",
     type=click.Path(path_type=Path),
     help="New folder for the runs.  [default: pipeprof-headspace-TIME]",
 )
