@@ -217,7 +217,7 @@ def _show_history(where: str | None, source: str, form: str, output: Path | None
     from pipeprof.report import baselines, document
 
     if where is None:
-        raise UsageError(f"`{source}` is no baseline, so it has no history", "leave --history out")
+        raise UsageError(f"`{source}` is not a baseline, so it has no history", "leave --history out")
     document.show(baselines.history(*parts_of(where)), baselines.history_document, form, output)
 
 
