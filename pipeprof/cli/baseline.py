@@ -255,7 +255,10 @@ def _named(root: str, workload: str | None, machine: str | None) -> str:
     if len(found) == 1:
         place, mark, query = root.partition("?") if "://" in root else (root, "", "")
         return "/".join([place.rstrip("/"), *found[0]]) + mark + query
-    wanted = "/".join(filter(None, (workload, machine))) or "any workload"
+    wanted = "/".join(filter(None, (workload, machine)))
+    if not found and not wanted:
+        hint = "save one with `pipeprof baseline write RUN --workload NAME`"
+        raise RunError(f"there is no baseline in `{_shown(root)}`", hint)
     if not found:
         raise RunError(f"no baseline of `{wanted}` in `{_shown(root)}`", "pipeprof baseline list")
     listed = ", ".join(f"{name}/{inner}" for name, inner in found[:5]) + (", ..." if len(found) > 5 else "")

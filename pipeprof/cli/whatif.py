@@ -38,7 +38,7 @@ class _Command(click.Command):
 
 def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """`--pairs`, `--max-pairs` and `--budget`: how often both sides are run."""
-    options = [
+    options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         click.option(
             "--pairs",
             "least",
@@ -67,7 +67,12 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
 @click.command(cls=_Command, context_settings={"ignore_unknown_options": False})
 @RUN
 @click.option("--op", required=True, metavar="NAME|ID", help="The dataset operator: its number, name or type.")
-@click.option("--workers", type=click.IntRange(1), metavar="K", help="New num_parallel_workers of the operator.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="K",
+    help="New num_parallel_workers of the operator.  [default: if nothing else changes, the fewest that are enough]",
+)
 @click.option(
     "--prefetch",
     type=click.IntRange(1),
