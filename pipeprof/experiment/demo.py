@@ -14,7 +14,7 @@ from pipeprof.errors import UsageError
 from pipeprof.escape import shell_word
 from pipeprof.report.words import suggestions
 from pipeprof.report.words.data_wait import of_the_time
-from pipeprof.units import format_ns, format_ratio
+from pipeprof.units import format_ns, format_ratio, percent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,7 +136,7 @@ def _compare(slow: dict[str, Any], fixed: dict[str, Any]) -> bool:
     if before is not None and after is not None and after < before * FASTER:
         _say(f"The fix is confirmed: a training step is {before / after:.1f} times as fast.")
         return True
-    _say(f"The fix is not confirmed: a step did not get {1 - FASTER:.0%} shorter. The machine may be very busy.")
+    _say(f"The fix is not confirmed: a step did not get {percent(1 - FASTER)} shorter. The machine may be very busy.")
     return False
 
 
