@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.compare import answer, comparison_format
 from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import FORMS, format_option
@@ -83,7 +84,7 @@ _POLICY = click.option(
 @click.option("--to-the-end", is_flag=True, help="Make all checks, even when they will most likely not decide.")
 @redact_option
 @comparison_format
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def ab(
     policy_file: Path | None, budget: float | None, folder: Path | None, form: str, command: tuple[str, ...], *,
     new_session: bool, to_the_end: bool, planted: float | None, workload: str, **words: Any,
@@ -143,7 +144,7 @@ def ab(
 @click.option("--seed", metavar="N", type=click.IntRange(0), help="Random seed.  [default: a new one, recorded]")
 @redact_option
 @format_option(*FORMS)
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def qualify(
     sessions: int, slow_downs: tuple[float, ...], rounds: int, policy_file: Path | None, budget: float | None,
     folder: Path | None, seed: int | None, form: str, command: tuple[str, ...],

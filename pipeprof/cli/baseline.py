@@ -12,6 +12,7 @@ from pipeprof import escape
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import say, say_named
 from pipeprof.cli.output_option import report_file
+from pipeprof.cli.run_argument import complete_runs
 from pipeprof.cli.streams import StdoutClosed
 from pipeprof.errors import RunError, UsageError
 from pipeprof.units import format_count
@@ -40,7 +41,7 @@ def baseline() -> None:
 
 
 @baseline.command()
-@click.argument("source", metavar="RUN_OR_MEASURES")
+@click.argument("source", metavar="RUN_OR_MEASURES", shell_complete=complete_runs)
 @click.option("--workload", required=True, metavar="NAME", help="Name of the baseline.")
 @_ROOT
 @click.option("--append", is_flag=True, help="Add the repetitions to those that the baseline has of other jobs.")
@@ -123,7 +124,7 @@ def list_all(root: str, form: str, output: Path | None) -> None:
 
 
 @baseline.command()
-@click.argument("source", metavar="[BASELINE|RUN]", required=False)
+@click.argument("source", metavar="[BASELINE|RUN]", required=False, shell_complete=complete_runs)
 @click.option("--workload", metavar="NAME", help="Name of the baseline; not needed when there is only one.")
 @click.option("--machine", metavar="CLASS", help="Machine class; not needed when there is only one.")
 @_ROOT

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import say_named
@@ -32,7 +33,7 @@ from pipeprof.cli.streams import StdoutClosed
 )  # fmt: skip
 @redact_option
 @format_option(*FORMS)
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def bisect(
     good: str, bad: str, metric: str, budget: float | None, most_runs: int, folder: Path | None, form: str,
     command: tuple[str, ...],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.messages import progress_line, say, sum_up, tell_error
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.errors import PipeprofError, UsageError
@@ -108,7 +109,7 @@ NO_FILE = ""  # --live alone
 @redact_option
 @click.option("--keep-spool", is_flag=True, help="Keep the raw files that the tables are made from.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def collect(
     path: Path | None, apply_file: Path | None, live: str | None, command: tuple[str, ...], **options: Any
 ) -> None:

@@ -11,6 +11,7 @@ import click
 
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.output_option import report_file
+from pipeprof.cli.run_argument import complete_runs
 from pipeprof.cli.streams import StdoutClosed
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ comparison_format = format_option("html", "markdown", "json", "junit")
 
 
 @click.command()
-@click.argument("base", type=str)
-@click.argument("new", type=str)
+@click.argument("base", type=str, shell_complete=complete_runs)
+@click.argument("new", type=str, shell_complete=complete_runs)
 @click.option(
     "--policy",
     "policy_file",

@@ -7,7 +7,7 @@ import re
 
 import click
 
-from pipeprof.errors import did_you_mean
+from pipeprof.errors import did_you_mean, near_names
 from pipeprof.record.text import printable, shortened
 
 _PLAIN = (
@@ -34,7 +34,8 @@ def words_of(error: click.ClickException) -> tuple[str, str]:
     plain = _plain(message[:1].lower() + message[1:])
     chosen = re.search(r": `(.*)` is not one of ", plain)
     choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", ())
-    return plain, did_you_mean(chosen[1], choices, help_text) if chosen else help_text
+    hint = did_you_mean(chosen[1], near_names(chosen[1], choices), help_text) if chosen else help_text
+    return plain, hint
 
 
 def words_of_name(error: Exception) -> tuple[str, str] | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.messages import say_named
@@ -43,7 +44,7 @@ EXPORTS = ("env", "args", "toml")
 @redact_option
 @format_option("html", "markdown", "json", "csv")
 @click.option("--export", "export", type=click.Choice(EXPORTS), help="Print only the recommended option set.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def sweep(
     file: Path | None, table: Path | None, steps: int | None, budget: float | None, folder: Path | None, form: str,
     export: str | None, command: tuple[str, ...],

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import say
 from pipeprof.cli.redact_option import redact_option
-from pipeprof.cli.run_argument import RUN, newest_here
+from pipeprof.cli.run_argument import RUN, complete_runs, newest_here
 from pipeprof.errors import UsageError
 from pipeprof.verdict.speedup import MOST_PAIRS
 
@@ -95,7 +96,7 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
 )
 @redact_option
 @format_option(*FORMS)
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def whatif(
     run: Path, path: Path | None, form: str, least: int | None, most: int | None, budget: float | None,
     command: tuple[str, ...], **wish: Any,
@@ -127,6 +128,7 @@ def whatif(
 @click.option(
     "--run",
     metavar="RUN",
+    shell_complete=complete_runs,
     type=click.Path(path_type=Path),
     help="The recorded run in whose table the operator has that number; its command is the default.",
 )
@@ -141,7 +143,7 @@ def whatif(
 )
 @redact_option
 @format_option(*FORMS)
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def headspace(
     op: str | None,
     up_to: str | None,

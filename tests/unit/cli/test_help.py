@@ -75,6 +75,20 @@ def test_help_fits_80_columns_and_is_not_cut(path):
     assert [line for line in lines if line.endswith("...") and not line.startswith("Usage:")] == []
 
 
+@pytest.mark.parametrize(
+    ("argument", "context"),
+    [
+        pytest.param(argument, click.Context(command), id=" ".join((*path, str(argument.name))))
+        for path, command in COMMANDS.items()
+        for argument in command.params
+        if isinstance(argument, click.Argument) and argument.name not in {"good", "bad", "url"}
+    ],
+)
+def test_the_shell_completes_every_argument_but_revisions_and_urls(argument, context, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert argument.shell_complete(context, "")
+
+
 @pytest.mark.parametrize("line", EXAMPLES)
 def test_an_example_is_taken_as_it_stands(line):
     shown = re.sub(r".*\$\((.*)\).*", r"\1", line)
