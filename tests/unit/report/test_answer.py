@@ -273,7 +273,7 @@ def test_where_it_may_bring_nothing_measuring_comes_before_either_action():
         given, {"diagnosis": found, "run": {"command": ["python", "train.py"], "source": "collect", "workdir": None}}
     )
     assert given.action == (
-        "Measure first: if `headspace` finds 1.05 times the speed or more, make its rows cheaper. If less, make the "
+        "Measure first: if `headspace` finds 5 % or more to gain, make its rows cheaper. If less, make the "
         "step itself cheaper (`collect --ops all` shows its operators)."
     )
     assert given.gain == "1.0 to 1.28 times as fast without the pipeline (estimate: 1.12)"
