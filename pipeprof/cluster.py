@@ -83,7 +83,7 @@ def _opened(url: str) -> Any:
     try:
         import distributed  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
-        raise UsageError("`--engine` needs Dask", "pip install pipeprof[fleet], here and on all nodes") from error
+        raise UsageError("`--engine` needs Dask", "pip install 'pipeprof[fleet]', here and on all nodes") from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what it would say is raised here
     try:
         client = distributed.Client(url, timeout=CONNECT_S, set_as_default=False)

@@ -43,6 +43,11 @@ def utc_now() -> str:
     return dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
 
 
+def format_minute(moment: str) -> str:
+    """What `utc_now` writes, for people: to the minute, in the time zone of this machine."""
+    return dt.datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
 def format_ns(ns: float | None) -> str:
     """A duration for people: `740 ns`, `12.3 us`, `4.56 ms`, `1.23 s`, `2 min 05 s`; `-` for None."""
     if ns is None:

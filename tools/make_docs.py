@@ -183,13 +183,12 @@ def _meaning(text: str) -> str:
 
 
 def _help_text(command: click.Command) -> str:
-    """The help as Markdown. What click must not wrap are commands, with words about them behind at least two blanks."""
+    """The help as Markdown. What click must not wrap are commands."""
     parts = []
     for paragraph in (command.help or "").split("\n\n"):
         mark, unwrapped, lines = paragraph.partition("\b\n")
         if unwrapped:
-            commands = [re.sub(r"  +(?=[^ #])", "  # ", line.strip(), count=1) for line in lines.strip().splitlines()]
-            parts.append("\n".join(["```sh", *commands, "```", ""]))
+            parts.append("\n".join(["```sh", *map(str.strip, lines.strip().splitlines()), "```", ""]))
         else:
             parts.append(" ".join(mark.split()) + "\n")
     return "\n".join(parts)

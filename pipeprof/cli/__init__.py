@@ -38,10 +38,10 @@ def cli(*, no_color: bool) -> None:
     """Why is my MindSpore training slow, and did this change make it slower?
 
     \b
-      pipeprof demo                                 see it all on a small training
-      pipeprof collect -o slow -- python train.py   profile your own
-      pipeprof report slow                          read what limits it
-      pipeprof compare slow fixed                   check that a change helped
+      pipeprof demo                                 # see it on a small training
+      pipeprof collect -o slow -- python train.py   # profile your own
+      pipeprof report slow                          # read what limits it
+      pipeprof compare slow fixed                   # check that a change helped
     """  # noqa: D301 - \b is click's mark for text that must not be wrapped
     if no_color:
         os.environ["NO_COLOR"] = "1"

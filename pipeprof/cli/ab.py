@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.compare import answer, comparison_format
-from pipeprof.cli.duration import seconds
+from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say_named
@@ -38,6 +39,7 @@ def shares(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[flo
 _POLICY = click.option(
     "--policy",
     "policy_file",
+    metavar="FILE",
     type=LocalPath(),
     help="Settings of the gate.  [default: pipeprof.toml or pyproject.toml here or above]",
 )
@@ -48,37 +50,42 @@ _POLICY = click.option(
 @click.option("--new-ref", metavar="REV", help="Git revision of the new side.  [default: the working tree as it is]")
 @click.option("--base", "base_command", metavar="CMD", help="Command of the old side, as one quoted argument.")
 @click.option("--new", "new_command", metavar="CMD", help="Command of the new side, as one quoted argument.")
-@click.option("--base-env", metavar="NAME=VALUE", multiple=True, help="Variable of the old side; may be repeated.")
-@click.option("--new-env", metavar="NAME=VALUE", multiple=True, help="Variable of the new side; may be repeated.")
+@click.option(
+    "--base-env", metavar="NAME=VALUE", multiple=True, help="Environment variable of the old side; may be repeated."
+)
+@click.option(
+    "--new-env", metavar="NAME=VALUE", multiple=True, help="Environment variable of the new side; may be repeated."
+)
 @click.option(
     "--policy",
     "policy_file",
+    metavar="FILE",
     type=LocalPath(),
     help="Settings of the gate; a file of the repository as --base-ref has it.  [default: pipeprof.toml or "
     "pyproject.toml here or above, as --base-ref has them]",
 )
-@click.option(
-    "--budget",
-    metavar="TIME",
-    callback=seconds,
-    help="Time limit for all runs of the session, such as 10m; the checks are planned to fit.",
+@budget_option(
+    "Time limit for all runs of the session; the checks are planned to fit", "that of the policy, or no limit"
 )
-@click.option("-o", "--output", "folder", type=LocalPath(), help="Folder.  [default: pipeprof-ab-PAIR]")
+@click.option(
+    "-o", "--output", "folder", metavar="FOLDER", type=LocalPath(),
+    help="Folder of the session.  [default: pipeprof-ab-PAIR]",
+)  # fmt: skip
 @click.option("--new-session", is_flag=True, help="Start over; the earlier session is kept and named in the result.")
 @click.option(
-    "--workload", metavar="NAME", default="", help="What it is called in the result.  [default: the script's name]"
+    "--workload", metavar="NAME", default="", help="Name of the workload in the result.  [default: the script's name]"
 )
 @click.option(
     "--plant-slow-down",
     "planted",
     metavar="SHARE",
     type=click.FloatRange(0, 10, min_open=True),
-    help="Test of the gate: make steps of the new side longer by this share, as 0.3; both may be the same code.",
+    help="Test of the gate: make steps of the new side longer by this share, such as 0.3; both may be the same code.",
 )
-@click.option("--to-the-end", is_flag=True, help="Make all checks, also when they will most likely not decide.")
+@click.option("--to-the-end", is_flag=True, help="Make all checks, even when they will most likely not decide.")
 @redact_option
 @comparison_format
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def ab(
     policy_file: Path | None, budget: float | None, folder: Path | None, form: str, command: tuple[str, ...], *,
     new_session: bool, to_the_end: bool, planted: float | None, workload: str, **words: Any,
@@ -86,7 +93,7 @@ def ab(
     """Is the new code slower than the old? Runs both in turn until that is decided.
 
     \b
-      pipeprof ab --base-ref main -- python train.py            main against the working tree
+      pipeprof ab --base-ref main -- python train.py   # against the working tree
       pipeprof ab --base-ref v1.2 --new-ref HEAD --budget 20m -- python train.py
       pipeprof ab --base "python a.py" --new "python b.py"
       pipeprof ab --new-env OMP_NUM_THREADS=2 -- python train.py
@@ -109,8 +116,9 @@ def ab(
 
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.option(
-    "--sessions", type=click.IntRange(20), default=500, show_default=True, help="Simulated comparisons per question."
-)
+    "--sessions", metavar="N", type=click.IntRange(20), default=500, show_default=True,
+    help="Number of simulated comparisons for each question.",
+)  # fmt: skip
 @click.option(
     "--slow-down",
     "slow_downs",
@@ -122,18 +130,22 @@ def ab(
 )
 @click.option(
     "--rounds",
+    metavar="N",
     type=click.IntRange(3),
     default=8,
     show_default=True,
-    help="Rounds of real runs to make.",
+    help="Number of rounds of real runs.",
 )
 @_POLICY
-@click.option("--budget", metavar="TIME", callback=seconds, help="Time limit for all runs, such as 10m.")
-@click.option("-o", "--output", "folder", type=LocalPath(), help="Folder.  [default: pipeprof-qualify-TIME]")
-@click.option("--seed", type=click.IntRange(0), help="Random seed.  [default: a new one, recorded]")
+@budget_option("Time limit for all runs", "that of the policy, or no limit")
+@click.option(
+    "-o", "--output", "folder", metavar="FOLDER", type=LocalPath(),
+    help="Folder of the runs.  [default: pipeprof-qualify-TIME]",
+)  # fmt: skip
+@click.option("--seed", metavar="N", type=click.IntRange(0), help="Random seed.  [default: a new one, recorded]")
 @redact_option
 @format_option(*FORMS)
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def qualify(
     sessions: int, slow_downs: tuple[float, ...], rounds: int, policy_file: Path | None, budget: float | None,
     folder: Path | None, seed: int | None, form: str, command: tuple[str, ...],

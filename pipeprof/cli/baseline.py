@@ -12,6 +12,7 @@ from pipeprof import escape
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import say, say_named
 from pipeprof.cli.output_option import report_file
+from pipeprof.cli.run_argument import complete_runs
 from pipeprof.cli.streams import StdoutClosed
 from pipeprof.errors import RunError, UsageError
 from pipeprof.units import format_count
@@ -40,11 +41,11 @@ def baseline() -> None:
 
 
 @baseline.command()
-@click.argument("source", metavar="RUN_OR_MEASURES")
+@click.argument("source", metavar="RUN_OR_MEASURES", shell_complete=complete_runs)
 @click.option("--workload", required=True, metavar="NAME", help="Name of the baseline.")
 @_ROOT
-@click.option("--append", is_flag=True, help="Add the repetitions of another job to the baseline that is there.")
-@click.option("--force", is_flag=True, help="Replace the baseline that is there.")
+@click.option("--append", is_flag=True, help="Add the repetitions to those that the baseline has of other jobs.")
+@click.option("--force", is_flag=True, help="Replace the baseline if there is one.")
 @click.option("--restart", is_flag=True, help="With --append: start over when the environment or the workload changed.")
 @click.option("--keep-jobs", type=click.IntRange(1), metavar="N", help="With --append: keep the latest N jobs.")
 @click.option("--keep-days", type=click.IntRange(1), metavar="N", help="With --append: keep jobs of the last N days.")
@@ -52,7 +53,7 @@ def baseline() -> None:
     "--drop",
     multiple=True,
     metavar="METRIC",
-    help="Leave out a metric or fact; patterns such as 'op/*' too.",
+    help="Leave out this metric or fact, or a pattern such as 'op/*'; may be repeated.",
 )
 @click.option("--tag", metavar="NAME", help="Release tag of the measured revision.  [default: git's, if it has one]")
 @click.option(
@@ -66,10 +67,10 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
 
     \b
       pipeprof baseline write RUN --workload resnet
-      pipeprof baseline write RUN --workload resnet --force       in place of the one that is there
-      pipeprof baseline write RUN --workload resnet --append      repetitions of one more job
-      pipeprof baseline write RUN --workload resnet --append --restart --keep-jobs 20
-      pipeprof baseline write RUN --workload resnet --root s3://bucket/baselines?region=eu-west-1
+      pipeprof baseline write RUN --workload resnet --force    # replaces one
+      pipeprof baseline write RUN --workload resnet --append   # one more job
+      pipeprof baseline write RUN --workload resnet --append --keep-jobs 20
+      pipeprof baseline write RUN --workload resnet --root s3://bucket/baselines
       pipeprof baseline write RUN --workload resnet --drop 'op/*'
     """  # noqa: D301
     from pipeprof.record.baseline import save
@@ -105,7 +106,7 @@ def write(source: str, workload: str, root: str, form: str, **options: Any) -> N
 @_FORMAT
 @report_file()
 def list_all(root: str, form: str, output: Path | None) -> None:
-    """Every baseline there is, damaged ones too; exit code 3 when there is no such place.
+    """List all baselines, damaged ones too. Exit code: 3 when there is no such place.
 
     \b
       pipeprof baseline list
@@ -123,7 +124,7 @@ def list_all(root: str, form: str, output: Path | None) -> None:
 
 
 @baseline.command()
-@click.argument("source", metavar="[BASELINE|RUN]", required=False)
+@click.argument("source", metavar="[BASELINE|RUN]", required=False, shell_complete=complete_runs)
 @click.option("--workload", metavar="NAME", help="Name of the baseline; not needed when there is only one.")
 @click.option("--machine", metavar="CLASS", help="Machine class; not needed when there is only one.")
 @_ROOT
@@ -136,7 +137,7 @@ def show(
     source: str | None, workload: str | None, machine: str | None, root: str, form: str, output: Path | None, *,
     past: bool,
 ) -> None:  # fmt: skip
-    """Metrics, machine and revision of one baseline, or its history; of a run, what a baseline of it would hold.
+    """Show metrics, machine and revision of a baseline, or its history. Of a run: what a baseline of it would hold.
 
     \b
       pipeprof baseline show --workload resnet
@@ -159,7 +160,7 @@ def show(
 @_FORMAT
 @report_file()
 def check(root: str, form: str, output: Path | None) -> None:
-    """Read every baseline and its history; exit code 3 when one is damaged, or when there is none.
+    """Check that every baseline and its history can be read. Exit code: 3 when one is damaged, or when there is none.
 
     \b
       pipeprof baseline check
@@ -186,7 +187,7 @@ def drop(workload: str, machine: str | None, root: str) -> None:
     """Remove baselines of a workload together with their history.
 
     \b
-      pipeprof baseline drop --workload resnet --machine amd-epyc-2c-24g-cpu-5d0c1e9a
+      pipeprof baseline drop --workload resnet --machine amd-epyc-2c-24g-cpu-5d0c
     """  # noqa: D301
     from pipeprof.record.baseline import remove
 
@@ -217,7 +218,7 @@ def _show_history(where: str | None, source: str, form: str, output: Path | None
     from pipeprof.report import baselines, document
 
     if where is None:
-        raise UsageError(f"`{source}` is no baseline, so it has no history", "leave --history out")
+        raise UsageError(f"`{source}` is not a baseline, so it has no history", "leave --history out")
     document.show(baselines.history(*parts_of(where)), baselines.history_document, form, output)
 
 
@@ -255,7 +256,10 @@ def _named(root: str, workload: str | None, machine: str | None) -> str:
     if len(found) == 1:
         place, mark, query = root.partition("?") if "://" in root else (root, "", "")
         return "/".join([place.rstrip("/"), *found[0]]) + mark + query
-    wanted = "/".join(filter(None, (workload, machine))) or "any workload"
+    wanted = "/".join(filter(None, (workload, machine)))
+    if not found and not wanted:
+        hint = "save one with `pipeprof baseline write RUN --workload NAME`"
+        raise RunError(f"there is no baseline in `{_shown(root)}`", hint)
     if not found:
         raise RunError(f"no baseline of `{wanted}` in `{_shown(root)}`", "pipeprof baseline list")
     listed = ", ".join(f"{name}/{inner}" for name, inner in found[:5]) + (", ..." if len(found) > 5 else "")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.duration import seconds
+from pipeprof.cli.command_argument import COMMAND
+from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say_named
@@ -23,15 +24,20 @@ if TYPE_CHECKING:
 @click.argument("good")
 @click.argument("bad")
 @click.option(
-    "--metric", default="step_time_median", show_default=True, metavar="NAME", help="What became larger: a metric of "
-    "`pipeprof compare`.",
+    "--metric", default="step_time_median", show_default=True, metavar="NAME",
+    help="The metric of `pipeprof compare` that became larger.",
 )  # fmt: skip
-@click.option("--budget", metavar="TIME", callback=seconds, help="Time limit for all runs, such as 30m.")
-@click.option("--most-runs", type=click.IntRange(6), default=150, show_default=True, help="Most runs to make.")
-@click.option("-o", "--output", "folder", type=LocalPath(), help="Folder.  [default: pipeprof-bisect-HASH]")
+@budget_option("Time limit for all runs")
+@click.option(
+    "--most-runs", metavar="N", type=click.IntRange(6), default=150, show_default=True, help="At most this many runs."
+)
+@click.option(
+    "-o", "--output", "folder", metavar="FOLDER", type=LocalPath(),
+    help="Folder of the runs.  [default: pipeprof-bisect-HASH]",
+)  # fmt: skip
 @redact_option
 @format_option(*FORMS)
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def bisect(
     good: str, bad: str, metric: str, budget: float | None, most_runs: int, folder: Path | None, form: str,
     command: tuple[str, ...],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import progress_line, say, sum_up, tell_error
 from pipeprof.cli.push import free_place, upload_to
@@ -38,15 +39,13 @@ NO_FILE = ""  # --live alone
 
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.option(
-    "-o",
-    "--output",
-    "place",
-    type=LocalPath(urls=True),
+    "-o", "--output", "place", metavar="FOLDER|URL", type=LocalPath(urls=True),
     help="Folder of the run, or a URL to upload it to when it is done.  [default: pipeprof-run-TIME]",
-)
+)  # fmt: skip
 @click.option(
-    "--reps", type=click.IntRange(1), default=1, show_default=True, help="Repetitions, each in fresh processes."
-)
+    "--reps", metavar="N", type=click.IntRange(1), default=1, show_default=True,
+    help="Number of repetitions, each in fresh processes.",
+)  # fmt: skip
 @click.option(
     "--ops",
     type=click.Choice(["off", "window", "all"]),
@@ -66,7 +65,7 @@ NO_FILE = ""  # --live alone
     default=100,
     show_default=True,
     metavar="MS",
-    help="Time between two samples of the dataset's queues; 0: no samples.",
+    help="Milliseconds between two samples of the dataset's queues; 0: no samples.",
 )
 @click.option(
     "--host-interval",
@@ -74,7 +73,7 @@ NO_FILE = ""  # --live alone
     default=1.0,
     show_default=True,
     metavar="S",
-    help="Time between two samples of CPU and memory.",
+    help="Seconds between two samples of CPU and memory.",
 )
 @click.option(
     "--service/--no-service", default=True, show_default=True, help="Measure the service time of dataset operators."
@@ -86,7 +85,7 @@ NO_FILE = ""  # --live alone
     help="Sample the memory pool in windows of --ops.",
 )
 @click.option(
-    "--graph-lines", is_flag=True, help="Also the lines that operators of graphs come from; compiling takes longer."
+    "--graph-lines", is_flag=True, help="Record the source lines of operators in graphs, too; compiling takes longer."
 )
 @click.option(
     "--fp-point", metavar="OP", help="Full name of the first operator of the forward pass (or variable FP_POINT)."
@@ -106,13 +105,13 @@ NO_FILE = ""  # --live alone
     is_flag=False,
     flag_value=NO_FILE,
     metavar="[FILE]",
-    help="Keep what `pipeprof top` shows in FILE while it is recorded; without FILE, say how to watch it.",
+    help="Keep what `pipeprof top` shows in FILE (`watch cat FILE`); without FILE, say how to watch the run.",
 )
 @click.option("--force", is_flag=True, help="Replace the run if the folder holds one, and the file of --live.")
 @redact_option
 @click.option("--keep-spool", is_flag=True, help="Keep the raw files that the tables are made from.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def collect(
     place: Path | str | None, apply_file: Path | None, live: str | None, command: tuple[str, ...], **options: Any
 ) -> None:
@@ -124,7 +123,7 @@ def collect(
       pipeprof collect -- msrun --worker_num=2 --local_worker_num=2 train.py
       pipeprof collect -o s3://bucket/runs/base -- python train.py
       pipeprof collect --schedule skip_first=10,wait=5,active=3 -- bash run.sh
-      pipeprof collect --live now.txt -- python train.py    # elsewhere: watch cat now.txt
+      pipeprof collect --live now.txt -- python train.py
 
     Put it in front of the command that you type anyway. The command keeps its input, output, signals, working directory
     and exit code. The newest run is what `pipeprof report` and other verbs take when none is named.

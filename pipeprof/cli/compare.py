@@ -11,6 +11,7 @@ import click
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.output_option import report_file
+from pipeprof.cli.run_argument import complete_runs
 from pipeprof.cli.streams import StdoutClosed
 
 if TYPE_CHECKING:
@@ -21,11 +22,12 @@ comparison_format = format_option("html", "markdown", "json", "junit")
 
 
 @click.command()
-@click.argument("base", type=str)
-@click.argument("new", type=str)
+@click.argument("base", type=str, shell_complete=complete_runs)
+@click.argument("new", type=str, shell_complete=complete_runs)
 @click.option(
     "--policy",
     "policy_file",
+    metavar="FILE",
     type=LocalPath(),
     help="Settings of the gate.  [default: pipeprof.toml or pyproject.toml here or above]",
 )
@@ -50,12 +52,12 @@ def compare(
 
     \b
       pipeprof collect -o base --reps 8 -- python train.py
-      pipeprof collect -o new --reps 8 -- python train.py      after the change
+      pipeprof collect -o new --reps 8 -- python train.py   # after the change
       pipeprof compare base new
       pipeprof compare base new --format html -o compare.html
       pipeprof compare baselines/mnist new --format markdown
-      pipeprof compare base/ new/                              folders of pytest-benchmark files
-      pipeprof compare baselines/mnist new --base-ref main     the baseline and the settings of main
+      pipeprof compare base/ new/   # folders of pytest-benchmark files
+      pipeprof compare baselines/mnist new --base-ref main   # as main has it
 
     BASE and NEW are runs, baselines (a folder or a URL; ROOT/WORKLOAD is the one for this machine), or JSON files of
     pytest-benchmark; a folder of them has one repetition for each file. Exit codes: 0 nothing worse, 1 regressed,

@@ -15,12 +15,20 @@ from pipeprof.cli.local_path import LocalPath
     "-o",
     "--output",
     "folder",
+    metavar="FOLDER",
     type=LocalPath(),
     default=Path("pipeprof-demo"),
     show_default=True,
     help="Folder for the two runs.",
 )
-@click.option("--seconds", type=click.IntRange(10), default=50, show_default=True, help="Time to stay within.")
+@click.option(
+    "--seconds",
+    metavar="S",
+    type=click.IntRange(10),
+    default=50,
+    show_default=True,
+    help="Seconds that it may take, about.",
+)
 def demo(folder: Path, seconds: int) -> None:  # fmt: skip
     """Profile a small real training with a planted bottleneck, name it, fix it, and confirm the fix.
 

@@ -1,4 +1,4 @@
-"""Options that take a time, such as `--budget 10m`."""
+"""The option `--budget` of verbs that run a command many times."""
 
 from __future__ import annotations
 
@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _SECONDS: Mapping[str, float] = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[smh])+")
 
 
-def seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
+def budget_option(limits: str, without: str = "no limit") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`--budget TIME`, passed as seconds: what it limits, and what holds without it: words, or a time."""
+    is_time = without[:1].isdigit()
+    end = "" if is_time else f"  [default: {without}]"
+    return click.option(
+        "--budget", metavar="TIME", callback=_seconds, default=without if is_time else None, show_default=is_time,
+        help=f"{limits}: seconds, or such as 10m or 1h30m.{end}",
+    )  # fmt: skip
+
+
+def _seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
     """Seconds, above 0, from `90`, `90s`, `10m`, `1h30m`; None for none. Raises BadParameter."""
     if text is None:
         return None
@@ -23,5 +33,5 @@ def seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> f
     if _DURATION.fullmatch(whole):
         found = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9.]+)([smh])", whole))
     if found <= 0:
-        raise click.BadParameter(f"`{text}` is no time: expected seconds, or for example 10m or 1h30m")
+        raise click.BadParameter(f"`{text}` is not a time: expected seconds, or for example 10m or 1h30m")
     return found

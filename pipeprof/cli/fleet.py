@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("roots", metavar="FOLDER|URL...", nargs=-1, required=True, type=RunPath())
-@click.option("--sql", "query", metavar="SQL", help="Ask the tables fleet_run and fleet_rank instead; - reads stdin.")
+@click.option(
+    "--sql", "query", metavar="SQL", help="Ask the tables fleet_run and fleet_rank in SQL; - reads it from stdin."
+)
 @format_option("html", "markdown", "json", "csv")
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Most rows of a list.")
-@click.option("--fresh", is_flag=True, help="Read every run again, also those that are known.")
+@click.option(
+    "--top", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="At most N rows of a table."
+)
+@click.option("--fresh", is_flag=True, help="Read every run again; nothing that was kept is used.")
 @engine_option
 @report_file()
 def fleet(
@@ -45,7 +49,7 @@ def fleet(
       pipeprof fleet team-a/ team-b/ --format html -o fleet.html
       pipeprof fleet s3://bucket/runs
       pipeprof fleet /shared/runs --engine tcp://head:8786
-      pipeprof fleet runs/ --sql "SELECT workload, sum(wait_hours) FROM fleet_run GROUP BY ALL" --format csv
+      pipeprof fleet runs/ --sql "SELECT run, verdict FROM fleet_run" --format csv
 
     All runs in the folders, and in the folders in them, count, or below a URL of object storage (s3://, gs://, az://);
     damaged and running ones are named. What was found in a run is kept, so that the next question is answered at once.

@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 @click.command("import")
 @click.argument("source", metavar="PATH", type=LocalPath())
 @click.option(
-    "-o",
-    "--output",
-    "place",
-    type=LocalPath(urls=True),
+    "-o", "--output", "place", metavar="FOLDER|URL", type=LocalPath(urls=True),
     help="Folder of the run, or a URL to upload it to when it is done.  [default: pipeprof-run-TIME]",
-)
+)  # fmt: skip
 @click.option(
     "--kind",
     type=click.Choice(["ascend", "minddata", "megengine", "kineto", "chrome"]),
     help="Read only files of this kind.  [default: all]",
 )
-@click.option("--step", metavar="PATTERN", help="Regular expression for the names of steps in a Chrome trace.")
+@click.option(
+    "--step",
+    metavar="PATTERN",
+    help="Regular expression for the names of steps in a Chrome trace; in brackets, the number.",
+)
 @engine_option
 @click.option("--force", is_flag=True, help="Replace the run if the folder holds one.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
@@ -49,7 +50,7 @@ def import_files(
       pipeprof import profiler/ -o old
       pipeprof import resnet.pt.trace.json.gz -o torch
       pipeprof import viztracer.json --step 'train_step ([0-9]+)' -o any
-      pipeprof import /shared/job/profiler -o /shared/job/run --engine tcp://head:8786
+      pipeprof import /shared/profiler -o /shared/run --engine tcp://head:8786
       pipeprof report old
 
     PATH is a folder, with the folders in it, or one file. Files are recognised by their content.

@@ -23,4 +23,7 @@ class Form(click.Choice[str]):
 
 def format_option(*others: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """`--format`, passed as `form`: `terminal`, which is the default, or one of the others."""
-    return click.option("--format", "form", type=Form((TERMINAL, *others)), default=TERMINAL, show_default=True)
+    return click.option(
+        "--format", "form", type=Form((TERMINAL, *others)), default=TERMINAL, show_default=True,
+        help="Format of the output.",
+    )  # fmt: skip

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeprof.cli.command_argument import complete_files
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.messages import progress_line
 from pipeprof.cli.output_option import report_file
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("source", metavar="WORKLOAD|FOLDER|URL")
+@click.argument("source", metavar="WORKLOAD|FOLDER|URL", shell_complete=complete_files)
 @click.option(
     "--root", metavar="FOLDER|URL", default="baselines", show_default=True, envvar="PIPEPROF_BASELINES",
     show_envvar=True, help="Where baselines are kept: a folder, or s3://, gs://, az:// or file:// URL.",
@@ -28,7 +29,7 @@ def history(source: str, root: str, names: tuple[str, ...], form: str, output: P
 
     \b
       pipeprof history resnet
-      pipeprof history resnet --root s3://bucket/baselines --metric step_time_median
+      pipeprof history resnet --root s3://bucket/baselines --metric peak_memory
       pipeprof history nightly-runs/ --format html -o history.html
       pipeprof history s3://bucket/nightly-runs
 

@@ -22,26 +22,37 @@ _BLOCKS = 2000
 
 @click.command()
 @RUN
-@click.option("-t", "--top", type=click.IntRange(0), default=10, show_default=True, help="Rows of each table; 0: all.")
+@click.option(
+    "-t",
+    "--top",
+    metavar="N",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    help="At most N rows of a table; 0: all.",
+)
 @format_option(*FORMS)
 @report_file("svg")
 @click.option(
     "--svg",
+    metavar="FILE",
     type=LocalPath(),
-    help="Draw the lifetime of each block: time to the right, address upwards.",
+    help="Draw the lifetime of each block of memory into this file: time to the right, address upwards.",
 )
 @click.option("--rank", type=click.IntRange(0), metavar="N", help="Rank to draw with --svg.  [default: the first]")
 @click.option(
     "--blocks",
     type=click.IntRange(0),
     metavar="N",
-    help="Blocks in --svg and JSON, largest first; 0: all.  [default: 2000]",
+    help="At most N blocks in --svg and JSON, largest first; 0: all.  [default: 2000]",
 )
 @click.option(
     "--skip-steps",
+    metavar="N",
     type=click.IntRange(0),
     default=0,
-    help="Leave out the first N training steps to judge growth.",
+    show_default=True,
+    help="Leave out the first N training steps when growth is judged.",
 )
 def memory(run: Path, form: str, output: Path | None, svg: Path | None, rank: int | None, **asked: Any) -> None:
     """Memory over time: its peak, what was alive then, what each operator took, and whether it keeps growing.

@@ -7,7 +7,7 @@ import re
 
 import click
 
-from pipeprof.errors import did_you_mean
+from pipeprof.errors import did_you_mean, near_names
 from pipeprof.record.text import printable, shortened
 
 _PLAIN = (
@@ -31,7 +31,11 @@ def words_of(error: click.ClickException) -> tuple[str, str]:
     if wrong and context is not None and isinstance(context.command, click.Group):
         verbs = context.command.list_commands(context)
         return f"no such command: `{context.command_path} {wrong}`", did_you_mean(wrong, verbs, help_text)
-    return _plain(message[:1].lower() + message[1:]), help_text
+    plain = _plain(message[:1].lower() + message[1:])
+    chosen = re.search(r": `(.*)` is not one of ", plain)
+    choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", ())
+    hint = did_you_mean(chosen[1], near_names(chosen[1], choices), help_text) if chosen else help_text
+    return plain, hint
 
 
 def words_of_name(error: Exception) -> tuple[str, str] | None:
@@ -44,10 +48,10 @@ def words_of_name(error: Exception) -> tuple[str, str] | None:
 
 
 def _plain(message: str) -> str:
-    """A range or a kind of number as one says it, not as a program writes it."""
+    """A range or a kind of number as one says it, not as a program writes it, and names in our quotes."""
     for pattern, words in _PLAIN:
         message = re.sub(pattern, words, message)
-    return message
+    return re.sub(r"'([^']+)'", r"`\1`", message)
 
 
 def _options(context: click.Context | None) -> list[str]:

@@ -37,13 +37,13 @@ class _Command(click.Command):
     "--top",
     type=int,
     metavar="N",
-    help="Rows; 0 shows all, -N all but the last N.  [default: 20; of a MegEngine profile 3, as its own tool shows]",
+    help="Rows to show; 0: all; -N: all but the last N.  [default: 20; of a MegEngine profile 3, as in its own tool]",
 )
-@click.option("--row-limit", type=int, metavar="N", help="As --top; -1 shows all.")
+@click.option("--row-limit", type=int, metavar="N", help="Same as --top; -1: all.")
 @click.option(
     "--group-by",
     metavar="name|shape|stack [N]|type|scope|phase",
-    help="Add up executions by this.  [default: type; name where no training step was recorded]",
+    help="What executions are grouped by.  [default: type; name where no training step was recorded]",
 )
 @click.option("--step", type=click.IntRange(0), metavar="N", help="Only executions of the Nth training step, from 0.")
 @click.option("--stack-depth", type=click.IntRange(1), metavar="N", help="Frames of --group-by stack.  [default: 5]")
@@ -53,13 +53,25 @@ class _Command(click.Command):
     help="Show calls of Python functions in a PyTorch trace, or leave them out.  [default: as the torch that wrote it]",
 )
 @click.option("--order-by", "--sort-by", metavar="COL", help="Sort by a column, largest first; +COL: smallest first.")
-@click.option("--opr-name", metavar="REGEX", help="Operators whose name matches, from its start.")
-@click.option("--search", metavar="TEXT", help="Operators with this text in their name or type, in any case.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Operators of exactly this type (repeatable).")
-@click.option("--exclude-type", "exclude_types", multiple=True, metavar="TYPE", help="None of this type (repeatable).")
-@click.option("--input-dtype", metavar="TYPE", help="Operators with an input of exactly this data type.")
-@click.option("--aggregate-by", type=click.Choice(["type"]), help="Add up operators of one type; needs --aggregate.")
-@click.option("--aggregate", type=click.Choice(["max", "min", "sum", "mean"]), help="How operators are added up.")
+@click.option(
+    "--opr-name", metavar="REGEX", help="Only operators whose name matches this regular expression, from its start."
+)
+@click.option(
+    "--search", metavar="WORD", help="Only operators with this in their name or type, in upper or lower case."
+)
+@click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Only operators of exactly this type; may be repeated."
+)
+@click.option(
+    "--exclude-type",
+    "exclude_types",
+    multiple=True,
+    metavar="TYPE",
+    help="No operators of exactly this type; may be repeated.",
+)
+@click.option("--input-dtype", metavar="TYPE", help="Only operators with an input of exactly this data type.")
+@click.option("--aggregate-by", type=click.Choice(["type"]), help="Combine operators of one type; needs --aggregate.")
+@click.option("--aggregate", type=click.Choice(["max", "min", "sum", "mean"]), help="How operators are combined.")
 @click.option(
     "--top-end-key",
     type=click.Choice(["end", "kern", "total", "wait", "exec"]),
@@ -67,12 +79,12 @@ class _Command(click.Command):
     show_default=True,
     help="Time that counts: end, total: start to end; kern, wait: until the kernel starts; exec: from then on.",
 )
-@click.option("--min-time", type=float, metavar="S", help="Operators of at least this many seconds.")
-@click.option("--max-time", type=float, metavar="S", help="Operators of at most this many seconds.")
+@click.option("--min-time", type=float, metavar="S", help="Only operators of at least this many seconds.")
+@click.option("--max-time", type=float, metavar="S", help="Only operators of at most this many seconds.")
 @click.option("--copy-time", is_flag=True, help="Include the time of operators of type Copy.")
 @click.option("--show-host", is_flag=True, help="Show the operators of the host as well.")
 @click.option("--print-only", type=click.Choice(["summary", "device", "host"]), help="Print only this part.")
-@click.option("--dump-only-opr", is_flag=True, help="Name, type and id, one operator per line.")
+@click.option("--dump-only-opr", is_flag=True, help="Print name, type and id, one operator per line.")
 @click.option("--confluence", "--wiki", is_flag=True, help="Print tables in wiki syntax, with more columns.")
 @format_option(*FORMS, "csv", "parquet")
 @report_file()

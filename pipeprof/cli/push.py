@@ -26,7 +26,7 @@ def push(run: Path, url: str, *, force: bool, quiet: bool) -> None:
 
     \b
       pipeprof push RUN s3://bucket/runs/RUN
-      pipeprof push RUN "s3://bucket/runs/RUN?endpoint_override=http://host:9000&region=eu-1"
+      pipeprof push RUN "s3://bucket/RUN?endpoint_override=http://host:9000"
       pipeprof push RUN gs://bucket/runs/RUN
       pipeprof push RUN az://container/runs/RUN
       pipeprof push RUN file:///mnt/shared/runs/RUN

@@ -20,9 +20,11 @@ def _add(ctx: click.Context, _param: click.Parameter, patterns: tuple[str, ...])
         try:
             empty = re.compile(pattern).match("") is not None
         except re.error as error:
-            raise click.BadParameter(f"`{pattern}` is no regular expression: {error}") from error
+            raise click.BadParameter(f"`{pattern}` is not a regular expression: {error}") from error
         if empty or "\n" in pattern:
-            raise click.BadParameter(f"`{pattern}` is for nothing: expected a pattern that needs a sign, on one line")
+            raise click.BadParameter(
+                f"`{pattern}` matches the empty text: expected a pattern of at least one character, on one line"
+            )
     if patterns and not ctx.resilient_parsing:
         os.environ[VARIABLE] = "\n".join(filter(None, [os.environ.get(VARIABLE), *patterns]))
 

@@ -36,8 +36,20 @@ def forms() -> dict[str, tuple[str, Callable[[dict[str, Any]], str]]]:
 
 @click.command("render", hidden=True)
 @click.argument("source", metavar="FILE", type=LocalPath())
-@click.option("--to", "form", help="markdown, html, junit, github-summary, github-comment, github-annotations.")
-@click.option("-o", "--output", "folder", type=LocalPath(), help="Folder: write every form into it.")
+@click.option(
+    "--to",
+    "form",
+    metavar="FORM",
+    help="Form to print: markdown, html, junit, github-summary, github-comment, github-annotations.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    metavar="FOLDER",
+    type=LocalPath(),
+    help="Write every form into this folder.",
+)
 @click.option("--force", is_flag=True, help="Replace the files if they exist.")
 def render(source: Path, form: str | None, folder: Path | None, *, force: bool) -> None:
     """Show a saved comparison (`pipeprof compare --format json`) in another form.

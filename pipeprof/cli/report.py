@@ -52,7 +52,9 @@ class SectionName(click.Choice[str]):
 @click.command()
 @RUN
 @format_option("html", "markdown", "json")
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Most rows of a long table.")
+@click.option(
+    "--top", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="At most N rows of a table."
+)
 @click.option("--full", is_flag=True, help="Everything: evidence, other programs' verdicts, all tables.")
 @click.option(
     "--section",

@@ -23,7 +23,6 @@ def runs(folder: Path | str, form: str, output: Path | None) -> None:
       pipeprof runs
       pipeprof runs --format csv > runs.csv
       pipeprof runs --format json | jq '.runs[0].path'
-
       pipeprof runs s3://bucket/runs
 
     FOLDER is the current folder if none is given. The step time is the median training step of the slowest process.

@@ -13,7 +13,12 @@ from pipeprof.cli.messages import say_named
 @click.command()
 @click.argument("folder", type=LocalPath(), default=Path())
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8190, show_default=True, help="Port; 0 takes any that is free."
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=8190,
+    show_default=True,
+    help="Port of this machine; 0 takes any that is free.",
 )
 def serve(folder: Path, port: int) -> None:
     """Show the runs of a folder in a browser: reports, comparisons, history.
@@ -21,7 +26,7 @@ def serve(folder: Path, port: int) -> None:
     \b
       pipeprof serve
       pipeprof serve nightly-runs/ --port 0
-      ssh -L 8190:localhost:8190 machine     when the runs are on another machine
+      ssh -L 8190:localhost:8190 HOST   # when the runs are on HOST
 
     FOLDER is the current folder if none is given. It prints the address to open, with a token that nobody else
     knows; only this machine can reach it. Nothing is written: runs are only read. Ctrl-C ends it.

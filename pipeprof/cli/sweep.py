@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from pipeprof.cli.command_argument import COMMAND
+from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import format_option
 from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say_named
@@ -14,16 +16,6 @@ from pipeprof.cli.redact_option import redact_option
 from pipeprof.errors import UsageError
 
 EXPORTS = ("env", "args", "toml")
-
-
-def _budget(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
-    """Seconds of `90`, `90s`, `10m`, `1h30m`. Raises BadParameter."""
-    from pipeprof.experiment.sweep.spec import seconds_of
-
-    try:
-        return seconds_of(text, "the time")
-    except UsageError as error:
-        raise click.BadParameter(error.message) from error
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -35,19 +27,25 @@ def _budget(_ctx: click.Context, _param: click.Parameter, text: str | None) -> f
     metavar="CSV",
     help="Show a published table of option sets; nothing is run.",
 )
-@click.option("--steps", type=click.IntRange(0), help="Recommend for a training of this many steps after warm-up.")
-@click.option("--budget", metavar="TIME", callback=_budget, help="Time for all repetitions, for example 600 or 10m.")
+@click.option(
+    "--steps",
+    metavar="N",
+    type=click.IntRange(0),
+    help="Recommend for a training of N steps after warm-up, set-up included.  [default: by the step time alone]",
+)
+@budget_option("Time limit for all repetitions", "that of the file, or no limit")
 @click.option(
     "-o",
     "--output",
     "folder",
+    metavar="FOLDER",
     type=LocalPath(),
     help="Folder of the sweep.  [default: pipeprof-sweep-HASH]",
 )
 @redact_option
 @format_option("html", "markdown", "json", "csv")
 @click.option("--export", "export", type=click.Choice(EXPORTS), help="Print only the recommended option set.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def sweep(
     file: Path | None, table: Path | None, steps: int | None, budget: float | None, folder: Path | None, form: str,
     export: str | None, command: tuple[str, ...],

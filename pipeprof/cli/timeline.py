@@ -16,7 +16,7 @@ from pipeprof.units import format_count
 @click.command()
 @RUN
 @click.option(
-    "-o", "--output", type=LocalPath(), default=Path("trace.json.gz"), show_default=True,
+    "-o", "--output", metavar="FILE", type=LocalPath(), default=Path("trace.json.gz"), show_default=True,
     help="File of the trace; compressed when it ends in .gz.",
 )  # fmt: skip
 @click.option("--steps", metavar="A:B", help="Only steps from A to B, B not included.")
@@ -53,7 +53,7 @@ def timeline(run: Path, output: Path, steps: str | None, ranks: str | None, rep:
 @click.command()
 @RUN
 @click.option(
-    "-o", "--output", type=LocalPath(), required=True,
+    "-o", "--output", metavar="FILE", type=LocalPath(), required=True,
     help="File: *.json for speedscope, any other name for folded text.",
 )  # fmt: skip
 @click.option(

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     "--listen",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="Give Prometheus what it fetches from 127.0.0.1:PORT/metrics instead of showing it; 0 takes any free port.",
+    help="Serve the numbers to Prometheus at 127.0.0.1:PORT/metrics instead of showing them; 0 takes any free port.",
 )
 @click.option(
     "-o",
     "--output",
     type=LocalPath(),
     metavar="FILE",
-    help="Keep the newest look in FILE, for `watch cat FILE`.",
+    help="Keep what it shows in FILE, for `watch cat FILE`.",
 )
 @keeps_files("output")
 @format_option("json")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeprof.cli.duration import seconds
+from pipeprof.cli.command_argument import COMMAND
+from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say_named
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
-@click.option(
-    "--budget", metavar="TIME", callback=seconds, default="10m", show_default=True, help="Time for all runs together."
-)
+@budget_option("Time limit for all runs together", "10m")
 @click.option(
     "--goal",
     type=click.Choice(["time", "memory", "cores"]),
@@ -43,12 +42,13 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     "folder",
+    metavar="FOLDER",
     type=LocalPath(),
     help="Folder of the tuning.  [default: pipeprof-tune-HASH]",
 )
 @redact_option
 @format_option(*FORMS)
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def tune(
     budget: float,
     goal: Goal,

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.duration import seconds
+from pipeprof.cli.command_argument import COMMAND
+from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import FORMS, format_option
 from pipeprof.cli.local_path import LocalPath
 from pipeprof.cli.messages import say
 from pipeprof.cli.redact_option import redact_option
-from pipeprof.cli.run_argument import RUN, newest_here
+from pipeprof.cli.run_argument import RUN, complete_runs, newest_here
 from pipeprof.errors import UsageError
 from pipeprof.verdict.speedup import MOST_PAIRS
 
@@ -39,27 +40,22 @@ class _Command(click.Command):
 
 def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """`--pairs`, `--max-pairs` and `--budget`: how often both sides are run."""
-    options = [
+    options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         click.option(
             "--pairs",
             "least",
             type=click.IntRange(1),
             metavar="N",
-            help=f"Pairs of runs, with and without the change, at least.  [default: {least}]",
+            help=f"At least this many pairs of runs, with and without the change.  [default: {least}]",
         ),
         click.option(
             "--max-pairs",
             "most",
             type=click.IntRange(1),
             metavar="M",
-            help=f"Pairs at most; more are added until they decide.  [default: {MOST_PAIRS}]",
+            help=f"At most this many pairs; they are added until they decide.  [default: {MOST_PAIRS}]",
         ),
-        click.option(
-            "--budget",
-            metavar="TIME",
-            callback=seconds,
-            help="Begin no further pair that would not end within this time, such as 10m.",
-        ),
+        budget_option("Begin no further pair that would not end within this time"),
     ]
 
     def add(verb: Callable[..., None]) -> Callable[..., None]:
@@ -73,20 +69,35 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
 @click.command(cls=_Command, context_settings={"ignore_unknown_options": False})
 @RUN
 @click.option("--op", required=True, metavar="NAME|ID", help="The dataset operator: its number, name or type.")
-@click.option("--workers", type=click.IntRange(1), metavar="K", help="New num_parallel_workers of the operator.")
-@click.option("--prefetch", type=click.IntRange(1), metavar="P", help="New prefetch size, of every operator.")
-@click.option("--processes/--threads", default=None, help="Run its Python code in processes or in threads.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="K",
+    help="New num_parallel_workers of the operator.  [default: if nothing else changes, the fewest that are enough]",
+)
+@click.option(
+    "--prefetch",
+    type=click.IntRange(1),
+    metavar="P",
+    help="New prefetch size of every operator: rows, or batches, in its queue.",
+)
+@click.option(
+    "--processes/--threads",
+    default=None,
+    help="Run the operator's Python code in processes or in threads.  [default: as it is]",
+)
 @pair_options(WHATIF_PAIRS)
 @click.option(
     "-o",
     "--output",
     "path",
+    metavar="FOLDER",
     type=LocalPath(),
     help="New folder for the runs.  [default: pipeprof-whatif-TIME]",
 )
 @redact_option
 @format_option(*FORMS)
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def whatif(
     run: Path, path: Path | None, form: str, least: int | None, most: int | None, budget: float | None,
     command: tuple[str, ...], **wish: Any,
@@ -117,6 +128,8 @@ def whatif(
 @click.option("--up-to", metavar="NAME|ID", help="This operator and everything before it cost nothing.")
 @click.option(
     "--run",
+    metavar="RUN",
+    shell_complete=complete_runs,
     type=LocalPath(),
     help="The recorded run in whose table the operator has that number; its command is the default.",
 )
@@ -125,12 +138,13 @@ def whatif(
     "-o",
     "--output",
     "path",
+    metavar="FOLDER",
     type=LocalPath(),
     help="New folder for the runs.  [default: pipeprof-headspace-TIME]",
 )
 @redact_option
 @format_option(*FORMS)
-@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@COMMAND
 def headspace(
     op: str | None,
     up_to: str | None,

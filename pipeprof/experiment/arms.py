@@ -114,7 +114,9 @@ def resolve_arms(
 def revision_of(place: Place, ref: str) -> str:
     """The full hash of the commit that a name stands for. Raises UsageError outside a repository and for no commit."""
     if place.root is None:
-        raise UsageError(f"`{place.cwd}` is in no git repository, so there is no revision `{ref}`", "go there first")
+        raise UsageError(
+            f"`{place.cwd}` is not in a git repository, so there is no revision `{ref}`", "go into the repository first"
+        )
     revision = Repository(place.root).commit(ref)
     if revision is None:
         raise UsageError(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.errors import UsageError
 from pipeprof.escape import shell_word
+from pipeprof.report.words import suggestions
 from pipeprof.report.words.data_wait import of_the_time
-from pipeprof.units import format_ns, format_ratio
+from pipeprof.units import format_ns, format_ratio, percent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,11 +87,11 @@ def _explain(content: dict[str, Any]) -> None:
     _fact("Waiting for data", of_the_time(found, format_ratio))
     _aside("in the dataset iterator; from 20 % on it pays to look at the pipeline")
     print("\n  Each operator, from the source on, with the fill of the queue behind it:")
-    print(f"  {'':<22}{'queue':>8}{'work per batch':>17}{'workers':>10}{'busy':>10}")
+    print(f"  {'':<22}{'queue':>8}{'work per batch':>17}{'workers':>10}{'utilisation':>13}")
     for row in sorted(stages, key=lambda row: -row["op_id"]):
         cells = (format_ratio(row["output_ratio"]), format_ns(row["work_ns"]), row["workers"])
-        print(f"  {_label(row):<22}{cells[0]:>8}{cells[1]:>17}{cells[2]:>10}{format_ratio(_busy(row)):>10}")
-    _aside("busy: work per batch x batches per second / workers; the one nearest 100 % limits")
+        print(f"  {_label(row):<22}{cells[0]:>8}{cells[1]:>17}{cells[2]:>10}{format_ratio(_utilisation(row)):>13}")
+    _aside("utilisation: work per batch x batches per second / workers; the one nearest 100 % limits")
     print()
     name = f"`{_bottleneck(found)}`" if found["op_id"] is not None else "no operator"
     _fact("Bottleneck", f"{name} ({found['confidence']} confidence)")
@@ -98,7 +99,8 @@ def _explain(content: dict[str, Any]) -> None:
         if row["op_id"] == found["op_id"] and row["work_ns"] and row["loop_rate"]:
             _aside(f"{format_ns(row['work_ns'])} of work per batch x {row['loop_rate']:.1f} batches per second")
     for item in found["suggestions"]:
-        print(textwrap.fill(item["text"], WIDTH, initial_indent="  Try: ", subsequent_indent=" " * 7))
+        lead = f"  {suggestions.lead(item)}: "
+        print(textwrap.fill(item["text"], WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead)))
 
 
 def _stages(content: dict[str, Any]) -> list[dict[str, Any]]:
@@ -108,7 +110,7 @@ def _stages(content: dict[str, Any]) -> list[dict[str, Any]]:
     return [row for row in content["pipeline"]["load"] if row["pipeline_key"] == main and row["op_id"] >= 0]
 
 
-def _busy(row: dict[str, Any]) -> float | None:
+def _utilisation(row: dict[str, Any]) -> float | None:
     """At most all of the time, also where the training used up what was prepared before."""
     return None if row["utilisation"] is None else min(1.0, row["utilisation"])
 
@@ -134,7 +136,7 @@ def _compare(slow: dict[str, Any], fixed: dict[str, Any]) -> bool:
     if before is not None and after is not None and after < before * FASTER:
         _say(f"The fix is confirmed: a training step is {before / after:.1f} times as fast.")
         return True
-    _say(f"The fix is not confirmed: a step did not get {1 - FASTER:.0%} shorter. The machine may be very busy.")
+    _say(f"The fix is not confirmed: a step did not get {percent(1 - FASTER)} shorter. The machine may be very busy.")
     return False
 
 

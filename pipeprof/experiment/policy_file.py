@@ -153,7 +153,7 @@ def _small_file(path: Path) -> bytes | None:
     if not path.is_symlink() and not path.exists():
         return None
     if path.is_symlink() or not path.is_file() or path.stat().st_size > MOST_BYTES:
-        raise UsageError(f"`{path}` is no plain file of at most {MOST_BYTES:,} bytes", "give a TOML file")
+        raise UsageError(f"`{path}` is not a plain file of at most {MOST_BYTES:,} bytes", "give a TOML file")
     return _read(path)
 
 
@@ -184,7 +184,7 @@ def _section(table: dict[str, Any], where: str, prefix: str) -> dict[str, Any]:
 
 def _as_table(value: object, where: str, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UsageError(f"`{name}` in {where} is no table", "see docs/gate.md for its keys")
+        raise UsageError(f"`{name}` in {where} is not a table", "see docs/gate.md for its keys")
     return value
 
 
@@ -200,5 +200,5 @@ def _parsed(data: bytes, where: str) -> dict[str, Any]:
     try:
         content = toml.decode(data)
     except BAD_JSON as error:
-        raise UsageError(f"{where} is no TOML: {error}", "see docs/gate.md for an example") from error
+        raise UsageError(f"{where} is not TOML: {error}", "see docs/gate.md for an example") from error
     return _as_table(content, where, "the content")

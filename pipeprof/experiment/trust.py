@@ -67,7 +67,9 @@ class Change:
         """
         repository = Repository.around(Path.cwd())
         if repository is None:
-            raise UsageError(f"`{Path.cwd()}` is in no git repository, so it has no base revision", "use --policy FILE")
+            raise UsageError(
+                f"`{Path.cwd()}` is not in a git repository, so it has no base revision", "use --policy FILE"
+            )
         local = baseline is not None and "://" not in baseline
         return cls(
             repository, base, new, command, repository.inside(policy_file) if policy_file else None,

@@ -143,7 +143,7 @@ def explained(error: duckdb.Error, tables: Sequence[str]) -> QueryError:
         hint = 'fetch is a reserved word of SQL: write "fetch" with double quotes'
     elif isinstance(error, duckdb.ParserException) and not hint:
         hint = next((line for line in lines[1:] if line.startswith("LINE")), "")
-    return QueryError(f"SQL failed: {message}", hint)
+    return QueryError(f"SQL failed: {message}", hint or "`pipeprof sql RUN` lists tables and columns")
 
 
 def _parsed(text: str) -> list[duckdb.Statement]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from pipeprof.record.objects import without_secrets
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.words.gate import sentence
-from pipeprof.units import format_change, format_count, format_ratio
+from pipeprof.units import format_change, format_count, format_minute, format_ratio
 from pipeprof.verdict.gate.changes import Drift, Point, change_points, drift
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def listing_document(content: dict[str, Any]) -> Document:
     rows = content["baselines"]
     head = ("workload", "machine class", "reps", "jobs", "metrics", "revision", "measured", "state")
     keys = ("workload", "machine", "reps", "jobs", "metrics", "revision", "created_at", "state")
-    cells = [[_cell(row[key]) for key in keys] for row in rows]
+    cells = [[_cell(row[key], key) for key in keys] for row in rows]
     block = Block(head, cells, frozenset((2, 3, 4)), spare=(6, 4, 5, 3))
     return Document(f"{format_count(len(rows), 'baseline')} in {content['root']}", [Section("", blocks=[block])])
 
@@ -110,7 +111,8 @@ def history_document(content: dict[str, Any]) -> Document:
     """What `history` gives: changes of level and drift, and a table of medians."""
     known = content["metrics"]
     head = ("measured", "revision", "tag", "reps", *(row["name"] for row in known))
-    rows = [[_cell(entry[key]) for key in ("created_at", "revision", "tag", "reps")] for entry in content["entries"]]
+    keys = ("created_at", "revision", "tag", "reps")
+    rows = [[_cell(entry[key], key) for key in keys] for entry in content["entries"]]
     for cells, entry in zip(rows, content["entries"], strict=True):
         medians = entry["medians"]
         cells += [format_value(row["name"], medians[row["name"]]) if row["name"] in medians else "-" for row in known]
@@ -166,7 +168,7 @@ def _history_lines(known: Sequence[dict[str, Any]]) -> list[str]:
     for row in known:
         lines += [
             f"{row['name']}: {format_change(change['ratio'])} from {_cell(change['revision'])} "
-            f"({_cell(change['at'])}) on, {change['points_before']} writes before, {change['points_after']} after"
+            f"({_cell(change['at'], 'at')}) on, {change['points_before']} writes before, {change['points_after']} after"
             for change in row["changes"]
         ]
         past = row["drift"]
@@ -176,7 +178,10 @@ def _history_lines(known: Sequence[dict[str, Any]]) -> list[str]:
     return lines or ["no change of level was found, and no earlier write has a release tag to compare with"]
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, key: str = "") -> str:
+    if key in ("created_at", "at") and value is not None:
+        with contextlib.suppress(ValueError):  # anybody may have written the file
+            return format_minute(value)
     return "-" if value is None else str(value)[:12] if _is_revision(value) else str(value)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.words.comparison import METRICS
-from pipeprof.units import format_change, format_count
+from pipeprof.units import format_change, format_count, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,13 +72,7 @@ def _named(one: Row) -> str:
 
 def _share(number: float) -> str:
     """A probability; never 100 %, for it is not."""
-    return (
-        "more than 99.9 %"
-        if number > 0.999
-        else "less than 0.1 %"
-        if number < 0.001
-        else f"{number:.1%}".replace("%", " %")
-    )
+    return "more than 99.9 %" if number > 0.999 else "less than 0.1 %" if number < 0.001 else format_ratio(number)
 
 
 def _minutes(content: Row) -> str:

@@ -15,7 +15,7 @@ from pipeprof.record.text import printable
 from pipeprof.report.document import Document
 from pipeprof.report.overview import overview
 from pipeprof.report.sections.block import Block, Section
-from pipeprof.units import format_count, format_ns
+from pipeprof.units import format_count, format_minute, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -94,7 +94,7 @@ def csv_text(rows: Sequence[dict[str, Any]]) -> str:
 
 def cells(row: dict[str, Any]) -> list[str]:
     """A row below HEAD, as text."""
-    began = dt.datetime.fromisoformat(row["started_at"]).astimezone().strftime("%Y-%m-%d %H:%M")
+    began = format_minute(row["started_at"])
     verdict = WORDS.get(row["verdict"] or "", "")
     if row["verdict"] in ("input_bound", "balanced") and row["op_name"]:
         verdict += f": {row['op_name']}"

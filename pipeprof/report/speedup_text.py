@@ -30,7 +30,7 @@ def whatif(content: Content) -> Document:
     if content["error"] is not None:
         side = "high" if content["error"] > 0 else "low"
         lines.append(f"error of the prediction: {abs(content['error']) * 100:.1f} % too {side}")
-    said = f"measured: {figure(measured, '')} times the speed ({spread(measured)}): {answer}"
+    said = f"measured: {figure(measured, '')} times as fast ({spread(measured)}): {answer}"
     return Document(said, [Section("", notes=lines), Section("Predicted", notes=prediction_lines(content))])
 
 

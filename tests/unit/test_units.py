@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
@@ -99,3 +100,16 @@ def test_zero_has_no_sign_and_a_negative_duration_only_one():
 )  # fmt: skip
 def test_counts_have_the_right_plural(number, noun, text):
     assert format_count(number, noun) == text
+
+
+def own_percentages(source):
+    """The format specs of a module that make a percentage."""
+    specs = [node.format_spec for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FormattedValue)]
+    return [ast.unparse(spec) for spec in specs if spec and ast.unparse(spec).endswith("%'")]
+
+
+def test_shares_are_written_in_one_way(request):
+    """`6.1 %` and never `6.1%`: no f-string makes a percentage of its own; the head of a page's picture is not text."""
+    assert own_percentages('f"{share:.1%}"')
+    sources = (request.config.rootpath / "pipeprof").rglob("*.py")
+    assert {path.name for path in sources if own_percentages(path.read_text(encoding="utf-8"))} <= {"html.py"}

@@ -25,6 +25,7 @@ from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import locked
 from pipeprof.record.baseline_summary import format_value
 from pipeprof.record.git import git_or_none, git_text
+from pipeprof.units import percent
 from pipeprof.verdict.gate.bisection import LEAST_AT_ENDS, SURE_OF_NONE, next_commit, opposite, posterior, settled
 from pipeprof.version import __version__
 
@@ -239,5 +240,5 @@ class _Running:
             now = self.now()
             cell, chance = now.likeliest(self.state.measurable())
             likeliest = self.state.commits[cell[-1]].revision[:10]
-            text += f"; likeliest {likeliest} ({chance:.0%}), no change {now.none:.0%}, {len(counted)} runs"
+            text += f"; likeliest {likeliest} ({percent(chance)}), no change {percent(now.none)}, {len(counted)} runs"
         self.say(text)

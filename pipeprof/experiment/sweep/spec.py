@@ -134,7 +134,7 @@ def load_spec(path: Path) -> Spec:
     except OSError as error:
         raise UsageError(f"cannot read the sweep `{path}`: {error.strerror}", "give a TOML file") from error
     except BAD_JSON as error:
-        raise UsageError(f"`{path}` is no TOML: {error}", "see docs/sweep.md for an example") from error
+        raise UsageError(f"`{path}` is not TOML: {error}", "see docs/sweep.md for an example") from error
     return read_spec(content, f"`{path}`")
 
 
@@ -237,7 +237,7 @@ def _options(spec: Spec) -> list[tuple[bool, str]]:
     numbers = [n for change in changes for n in (change.nth, change.workers, change.prefetch) if n is not None]
     numbers += [one.context.threads for one in every if one.context and one.context.threads is not None]
     return [
-        (bool(wrong), f"`{(wrong or [''])[0]}` is no name of an environment variable"),
+        (bool(wrong), f"`{(wrong or [''])[0]}` is not the name of an environment variable"),
         (any("\0" in word for word in words), "an argument or a variable holds a zero byte"),
         (any(not command for one in every for command in one.prepare), "a command of `prepare` has no words"),
         (bool(empty), f"the option set `{(empty or [''])[0]}` changes nothing"),
@@ -259,7 +259,7 @@ def _patterns(spec: Spec) -> list[tuple[bool, str]]:
         try:
             groups = re.compile(capture.pattern).groups
         except re.error as error:
-            found.append((True, f"`pattern` of `{name}` is no regular expression: {error}"))
+            found.append((True, f"`pattern` of `{name}` is not a regular expression: {error}"))
         else:
             found.append((groups < 1, f"`pattern` of `{name}` has no group for the number, as in `time: ([0-9.]+)`"))
     return found

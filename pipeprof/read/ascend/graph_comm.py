@@ -50,7 +50,7 @@ def read_hccl(path: Path, out: Out) -> None:
         try:
             costs = mapping(_DECODER.decode(field(row, ops_at).encode("utf-8", "replace") or b"{}"))
         except BAD_JSON:
-            out.odd(path, "operators of a step that are no JSON", f"line {line}")
+            out.odd(path, "operators of a step that are not JSON", f"line {line}")
             continue
         for name, cost in costs.items():
             _add_operator(path, name, cost, step, out)

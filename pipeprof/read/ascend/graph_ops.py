@@ -143,7 +143,7 @@ def read_framework(path: Path, out: Out) -> None:
         try:
             tensors = mapping(msgspec.json.decode(row[info_at].encode("utf-8", "replace")))
         except BAD_JSON:
-            out.odd(path, "description that is no JSON", f"line {line}")
+            out.odd(path, "description that is not JSON", f"line {line}")
             tensors = {}
         describe(name, field(row, type_at) or None, tensors, out)
 

@@ -62,7 +62,7 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
         return re.compile(text)
     except re.error as error:
         raise UsageError(
-            f"`{text}` is no regular expression: {error}", "such as --step 'train_step ([0-9]+)'"
+            f"`{text}` is not a regular expression: {error}", "such as --step 'train_step ([0-9]+)'"
         ) from error
 
 

@@ -44,7 +44,7 @@ def read_memory_flow(path: Path, first_op: int = 0, later_ns: int = 0) -> Outcom
         if tags.get("type") == "tensor":
             _add(out, tags, later_ns)
         elif "size" in tags:
-            out.problems["rectangles that are no tensor"] += 1
+            out.problems["rectangles that are not tensors"] += 1
     if not out.tables.rows.get("allocation"):
         raise SourceError(f"no tensor with a time in `{path}`", "was it written to the end?")
     return out

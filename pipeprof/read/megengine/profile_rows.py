@@ -167,7 +167,7 @@ class Tables:
         operators, word_of = self._profile.operators, words.code
         ids, counts = _numbers(getattr(operators, side)), getattr(operators, f"{side}_count")
         if ids is None:
-            self._problem(f"ids of {side} that are no numbers: what the variables are is not known", 1)
+            self._problem(f"ids of {side} that are not numbers: what the variables are is not known", 1)
             return pa.nulls(1, pa.string()), np.zeros(len(operators.op), dtype=np.int64)
         codes = np.zeros(len(ids), dtype=np.uint8)
         inside = ids < len(word_of)

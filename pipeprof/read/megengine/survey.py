@@ -57,7 +57,7 @@ class Survey:
         if 0 <= zero < LARGEST:
             self.zero_ns = zero
         else:
-            self.problems["localTime that is no time"] += 1
+            self.problems["localTime that is not a time"] += 1
 
     def _name(self, event: Event) -> None:
         name = args_of(event).name

@@ -154,7 +154,7 @@ class Scan:
             if wanted > LARGEST:
                 raise SourceError(
                     f"an entry larger than {LARGEST >> 20} MiB in `{self._path}` near byte {self._base + self._at}",
-                    "this is no file of MegEngine's profiler",
+                    "this is not a file of MegEngine's profiler",
                 )
             wanted *= 4
 

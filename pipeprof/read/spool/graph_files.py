@@ -42,7 +42,9 @@ def load_graphs(folder: Path, notes: Notes) -> dict[str, Call]:
         try:
             calls = read_graph(content(path, notes))
         except (ValueError, IndexError, UnicodeDecodeError):
-            notes.damaged(f"{shown(path)} is no graph as MindSpore writes it: amounts of its operators are not known")
+            notes.damaged(
+                f"{shown(path)} is not a graph as MindSpore writes it: amounts of its operators are not known"
+            )
             continue
         for name, call in calls.items():
             merged[name] = call if merged.get(name, call) == call else None

@@ -202,7 +202,7 @@ def _advise(given: Answer, content: dict[str, Any]) -> None:
         given.gain = f"{capital(at_most(1 / (1 - found['data_wait_share'])))}, if the training never waits"
     if best is not None and nearly_equal(found) is not None:
         given.action = (
-            f"Measure first: if `headspace` finds 1.05 times the speed or more, {best['action']}. If less, make the "
+            f"Measure first: if `headspace` finds 5 % or more to gain, {best['action']}. If less, make the "
             "step itself cheaper (`collect --ops all` shows its operators)."
         )
         given.then, best = "", None

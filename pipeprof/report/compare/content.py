@@ -190,6 +190,6 @@ def read(data: bytes, where: str) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.to_builtins(content)
     except BAD_JSON as error:
         raise RunError(
-            f"`{where}` is no comparison: {error}", "write it with `pipeprof compare BASE NEW --format json`"
+            f"`{where}` is not a comparison: {error}", "write it with `pipeprof compare BASE NEW --format json`"
         ) from error
     return found

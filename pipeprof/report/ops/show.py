@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def show(run: Run, question: Question, form: str, output: Path | None, name: str) -> None:
     """Print or write the operator table of a run, which the user calls `name`, in one of the formats of the verb."""
     if form == "parquet" and output is None:
-        raise UsageError("Parquet is no text for a terminal", "give a file: -o ops.parquet")
+        raise UsageError("Parquet is not text for a terminal", "give a file: -o ops.parquet")
     content = answer(run, question)
     for note in [*content.notes, *why_empty(run, question, content)]:
         click.echo(escape.line(f"note: {note}"), err=True)

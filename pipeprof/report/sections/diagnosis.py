@@ -9,6 +9,7 @@ from pipeprof.report.answer.shape import capital
 from pipeprof.report.answer.step import LIMITS
 from pipeprof.report.sections.block import Section
 from pipeprof.report.sections.stragglers import straggler_sentences
+from pipeprof.report.words import suggestions
 from pipeprof.report.words.data_wait import of_the_time
 from pipeprof.report.words.phases import PHASES
 from pipeprof.units import format_ns, format_ratio
@@ -147,7 +148,7 @@ def _is_saving(item: dict[str, Any]) -> bool:
 
 
 def _suggestion(item: dict[str, Any]) -> str:
-    parts = [f"Try: {item['text']}"]
+    parts = [f"{suggestions.lead(item)}: {item['text']}"]
     if item["place"]:
         parts.append(f"at {item['place']}")
     if item["not_when"]:

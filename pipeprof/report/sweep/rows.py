@@ -8,7 +8,7 @@ from pipeprof.escape import shell_word
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
 from pipeprof.report.sweep.export import sentences as option_sentences
-from pipeprof.units import format_bytes, format_count, format_ns
+from pipeprof.units import format_bytes, format_count, format_ns, format_ratio, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ def _lead(content: Mapping[str, Any]) -> list[str]:
 def _notes(table: Mapping[str, Any], content: Mapping[str, Any]) -> list[str]:
     lines = list(table["notes"])
     if table["noise"]:
-        lines.append(f"noise {table['noise']['steady']:.1%}: {table['noise']['from']}")
+        lines.append(f"noise {format_ratio(table['noise']['steady'])}: {table['noise']['from']}")
     if table["family"]:
         lines.append(
             f"{table['family']} variants share alpha {table['alpha']:.3g} over looks at "
@@ -123,11 +123,11 @@ def _value(stage: Mapping[str, Any] | None) -> str:
 
 
 def _ranged(stage: Mapping[str, Any] | None) -> str:
-    """`12.3 ms +-4%`: half of the 95 % interval."""
+    """`12.3 ms +-4.0 %`: half of the 95 % interval."""
     text = _value(stage)
     if stage is None or stage["low"] is None or not stage["value"]:
         return text
-    return f"{text} +-{(stage['high'] - stage['low']) / 2 / stage['value']:.0%}"
+    return f"{text} +-{percent((stage['high'] - stage['low']) / 2 / stage['value'])}"
 
 
 def number(value: float, unit: str) -> str:
@@ -151,7 +151,8 @@ def ahead(found: Mapping[str, Any] | None) -> str:
     """From how many steady steps on a row is ahead of the base."""
     if found is None or found["kind"] == "unknown":
         return "-"
-    return f"{found['kind']} {found['steps']} steps" if found["kind"] in ("after", "until") else str(found["kind"])
+    kind = str(found["kind"])
+    return f"{kind} {format_count(found['steps'], 'step')}" if kind in ("after", "until") else kind
 
 
 def span(found: Mapping[str, Any] | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.units import format_bytes, format_count, format_ratio
+from pipeprof.verdict.memory import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,8 @@ LEAST_PARTS = 7  # that the query memory/growth needs for an interval
 
 def worded(row: Row) -> dict[str, Any]:
     """A row of verdict/memory.judge_growth with `why`, a sentence."""
-    return {**row, "why": WHY[row["why_code"]](row)}
+    others = "" if is_own(row) else "; not the training itself, so not a leak of it"
+    return {**row, "why": WHY[row["why_code"]](row) + others}
 
 
 def reconstructed(rows: Sequence[Row]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.words.phases import PHASES
-from pipeprof.units import format_count, format_ns, format_ratio
+from pipeprof.units import format_count, format_ns, format_ratio, percent
 from pipeprof.verdict.network_advice import MANY
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _fixed_shapes(facts: Facts) -> str:
 def _train_longer(facts: Facts) -> str:
     return (
         f"train longer: the first step costs as much as {facts['first_in_steps']:.0f} others; from "
-        f"{facts['steps']:,} steps on it is less than {facts['share']:.0%} of the training"
+        f"{facts['steps']:,} steps on it is less than {percent(facts['share'])} of the training"
     )
 
 

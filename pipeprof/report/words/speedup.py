@@ -95,5 +95,5 @@ def _limit(limit: int | str, changed: int) -> str:
 def _gain(predicted: Mapping[str, Any]) -> str:
     interval = "" if predicted["low"] is None else f"{predicted['low']:.2f} to {predicted['high']:.2f}"
     if predicted["ratio"] is not None:
-        return f"{predicted['ratio']:.2f} times the speed ({interval})"
-    return f"{interval} times the speed: {predicted['reason']}" if interval else f"not possible: {predicted['reason']}"
+        return f"{predicted['ratio']:.2f} times as fast ({interval})"
+    return f"{interval} times as fast: {predicted['reason']}" if interval else f"not possible: {predicted['reason']}"

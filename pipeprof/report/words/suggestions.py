@@ -38,6 +38,11 @@ def worded(item: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def lead(item: dict[str, Any]) -> str:
+    """The word in front of a suggestion: some say what to try, one says what can be gained at most."""
+    return "Limit" if item["code"] == "bound" else "Try"
+
+
 def _gain(prediction: Facts | None) -> str:
     if prediction is None:
         return ""

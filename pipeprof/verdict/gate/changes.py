@@ -120,7 +120,7 @@ def _ruptures() -> Any:
         return importlib.import_module("ruptures")
     except ImportError as error:
         raise UsageError(
-            "change points need ruptures, which is not installed", "pip install pipeprof[history]"
+            "change points need ruptures, which is not installed", "pip install 'pipeprof[history]'"
         ) from error
 
 

@@ -111,7 +111,7 @@ def read_policy(content: Mapping[str, Any], where: str) -> Policy:
     given = dict(content)
     metrics = given.pop("metrics", {})
     if not isinstance(metrics, dict):
-        raise UsageError(f"`metrics` in {where} is no table", HINT)
+        raise UsageError(f"`metrics` in {where} is not a table", HINT)
     rules = _rules() | {name: _rule(name, entry, where) for name, entry in metrics.items()}
     if isinstance(given.get("acknowledge"), list):
         given["acknowledge"] = [_with_day(entry) for entry in given["acknowledge"]]

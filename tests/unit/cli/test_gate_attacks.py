@@ -243,7 +243,7 @@ def test_a_base_that_is_no_revision_is_exit_2(repository, judge, ref):
 def test_a_base_revision_needs_a_repository(recorded, verb):
     code, _, err = verb("compare", recorded(), recorded(20_000), "--base-ref", "main")
     assert code == 2
-    assert "in no git repository" in err
+    assert "not in a git repository" in err
 
 
 def test_at_a_desk_the_file_of_the_working_tree_counts_and_is_named(repository, recorded, verb):

@@ -14,12 +14,12 @@ from pipeprof.cli.misuse import words_of
         (click.IntRange(0), "-1", "-1, expected 0 or more"),
         (click.IntRange(1, 16), "99", "99, expected 1 to 16"),
         (click.FloatRange(0, min_open=True), "0", "0.0, expected more than 0"),
-        (click.IntRange(1), "two", "'two' is not a whole number"),
-        (click.INT, "1.5", "'1.5' is not a whole number"),
-        (click.FLOAT, "many", "'many' is not a number"),
+        (click.IntRange(1), "two", "`two` is not a whole number"),
+        (click.INT, "1.5", "`1.5` is not a whole number"),
+        (click.FLOAT, "many", "`many` is not a number"),
     ],
 )
 def test_a_refused_number_is_said_with_its_bounds(kind, given, said):
     with pytest.raises(click.UsageError) as refused:
         click.Command("v", params=[click.Option(["--n"], type=kind)]).make_context("v", ["--n", given])
-    assert words_of(refused.value)[0] == f"invalid value for '--n': {said}"
+    assert words_of(refused.value)[0] == f"invalid value for `--n`: {said}"

@@ -162,6 +162,11 @@ def test_without_words_the_program_shows_its_help_once(call):
         (["reprot", "x"], "no such command: `pipeprof reprot`", "`report`"),
         (["Timelin"], "no such command: `pipeprof Timelin`", "`timeline`"),
         (["baseline", "wrote"], "no such command: `pipeprof baseline wrote`", "`write`"),
+        (
+            ["report", "--section", "pipelin", "x"],
+            f"invalid value for `--section`: `pipelin` is not one of {', '.join(f'`{name}`' for name in OF_REPORT)}",
+            "`pipeline`",
+        ),
         (["memory", "--rnk", "7", "x"], "no such option: `--rnk`", "`--rank`"),
         (["whatif", "--op", "1", "--worker", "2", "x"], "no such option: `--worker`", "`--workers`"),
     ],

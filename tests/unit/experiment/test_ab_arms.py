@@ -168,7 +168,7 @@ def test_outside_a_repository_commands_can_be_compared_but_no_revisions(tmp_path
     monkeypatch.chdir(tmp_path)
     base, new = arms(ArmWish(command=("a",)), ArmWish(command=("b", "x")), ())
     assert (base.revision, base.tree, new.command) == (None, None, ("b", "x"))
-    with pytest.raises(UsageError, match="in no git repository"):
+    with pytest.raises(UsageError, match="not in a git repository"):
         arms(ArmWish(ref="main"))
 
 

@@ -21,7 +21,7 @@ def report(name, step_ms, work_ms, wait):
     return {
         "diagnosis": {
             "op_id": 1, "op_type": "MapOp", "op_name": name, "confidence": "high", "data_wait_share": wait,
-            "suggestions": [{"text": "more workers"}],
+            "suggestions": [{"code": "workers", "text": "more workers"}],
         },
         "steps": {"summary": [{"kind": "train", "median_ns": step_ms * MS}]},
         "pipeline": {

@@ -17,7 +17,7 @@ from pipeprof.record import toml
 def test_what_no_settings_have_is_refused_before_it_is_parsed(data):
     with pytest.raises(msgspec.DecodeError, match="has more than"):
         toml.decode(data)
-    with pytest.raises(UsageError, match=r"is no TOML: a (line|number) has more than"):
+    with pytest.raises(UsageError, match=r"is not TOML: a (line|number) has more than"):
         _parsed(data, "x")
 
 

@@ -108,7 +108,7 @@ def test_without_ruptures_the_hint_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ruptures", None)
     with pytest.raises(UsageError, match="need ruptures") as caught:
         change_points(points([1.0] * 20))
-    assert caught.value.hint == "pip install pipeprof[history]"
+    assert caught.value.hint == "pip install 'pipeprof[history]'"
 
 
 def test_drift_is_the_latest_over_the_last_release():

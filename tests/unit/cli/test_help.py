@@ -1,0 +1,102 @@
+"""What `--help` says: every option explained, with its unit and its default, in lines of 80 columns; examples that are taken."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from pipeprof.cli import cli
+
+UNITS = {
+    "N": r"\b(N|[Nn]umber|many|[Ff]rames|[Rr]ows|Rank|repetition|seed|jobs|days|Nth|all)\b",
+    "K": "num_parallel_workers", "P": "rows", "M": "many pairs", "MS": r"\b[Mm]illiseconds\b", "S": r"\b[Ss]econds\b",
+    "PORT": "[Pp]ort", "SHARE": "share", "TIME": "seconds, or such as 10m",
+}  # fmt: skip
+"""What the help of an option that takes a number has to say, by the name of its value."""
+CLICKS_OWN = {"INTEGER", "INTEGER RANGE", "FLOAT", "FLOAT RANGE", "TEXT", "PATH", "FILENAME", "DIRECTORY"}
+
+
+def commands(group=cli, path=()):
+    """Every verb and every verb in it, by its words."""
+    for name in group.list_commands(click.Context(group)):
+        found = group.get_command(click.Context(group), name)
+        yield (*path, name), found
+        if isinstance(found, click.Group):
+            yield from commands(found, (*path, name))
+
+
+COMMANDS = dict(commands())
+OPTIONS = [
+    pytest.param(option, click.Context(command), id=" ".join((*path, option.opts[-1])))
+    for path, command in COMMANDS.items()
+    for option in command.params
+    if isinstance(option, click.Option)
+]
+
+
+EXAMPLES = [
+    line.strip()
+    for command in (cli, *COMMANDS.values())
+    for line in (command.help or "").partition("\b\n")[2].split("\n\n")[0].splitlines()
+    if re.search(r"\bpipeprof\b", line)
+]
+
+
+@pytest.mark.parametrize(("option", "context"), OPTIONS)
+def test_every_option_is_explained_in_a_sentence(option, context):
+    name, text = option.get_help_record(context)
+    assert re.match(r"(-- |[A-Z]).*[.]( +\[.*\])*$", text), text
+    assert not CLICKS_OWN & {name.rpartition("--")[2].partition(" ")[2]}
+
+
+@pytest.mark.parametrize(
+    ("option", "context"),
+    [
+        one
+        for one in OPTIONS
+        if one.values[0].metavar in UNITS
+        or isinstance(one.values[0].type, click.types.IntParamType | click.types.FloatParamType)
+    ],
+)
+def test_a_number_has_a_unit_and_a_default(option, context):
+    text = option.get_help_record(context)[1]
+    assert re.search(UNITS[option.metavar], text), text
+    assert "default: " in text or re.match(r"Only |Keep only |New |With --|Test of |Same as |Serve |Parts ", text), text
+
+
+@pytest.mark.parametrize("path", [(), *COMMANDS], ids=" ".join)
+def test_help_fits_80_columns_and_is_not_cut(path):
+    lines = CliRunner(env={"COLUMNS": "80"}).invoke(cli, [*path, "--help"], prog_name="pipeprof").output.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert [line for line in lines if line.endswith("...") and not line.startswith("Usage:")] == []
+
+
+@pytest.mark.parametrize(
+    ("argument", "context"),
+    [
+        pytest.param(argument, click.Context(command), id=" ".join((*path, str(argument.name))))
+        for path, command in COMMANDS.items()
+        for argument in command.params
+        if isinstance(argument, click.Argument) and argument.name not in {"good", "bad", "url"}
+    ],
+)
+def test_the_shell_completes_every_argument_but_revisions_and_urls(argument, context, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert argument.shell_complete(context, "")
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_an_example_is_taken_as_it_stands(line):
+    shown = re.sub(r".*\$\((.*)\).*", r"\1", line)
+    words = shlex.split(shown, comments=True)
+    words = words[words.index("pipeprof") + 1 :]
+    end = next((at for at, word in enumerate(words) if word in {"|", ">"}), len(words))
+    command, words = cli, words[:end]
+    while isinstance(command, click.Group):
+        command = command.get_command(click.Context(command), words.pop(0))
+    with command.make_context(command.name, words) as context:
+        assert context.args == []
