@@ -27,7 +27,8 @@ code, p, li, h1, h2, h3, figcaption { overflow-wrap: anywhere; }
 SORTABLE = """
 .wide { overflow-x: auto; }
 .wide caption { text-align: left; }
-#operators td:not(.number) { min-width: 9em; max-width: 24em; overflow-wrap: anywhere; }
+#operators td:not(.number) { max-width: 24em; overflow-wrap: break-word; }
+#operators td:first-child { min-width: 16em; }
 th button { all: unset; cursor: pointer; text-decoration: underline dotted; }
 th button:focus-visible { outline: 2px solid; }
 th[aria-sort=ascending] button::after { content: " \\25b4"; }

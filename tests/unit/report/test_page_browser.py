@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -52,6 +53,66 @@ def test_every_phase_of_every_step_and_every_operator_of_the_pipeline_is_a_mark(
     assert marks(page, "chart-pipeline", "rule")[0] == 2
     assert page.locator(".chart svg").count() == 3
     assert page.locator(".chart[role=graphics-document][aria-label]").count() == 3
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_box_is_neither_as_bright_as_a_white_page_nor_as_dark_as_its_words_however_full_its_queue_is(
+    make_run, show, scheme
+):
+    ops, depths = range(6), (0, 2, 4, 6, 8, None)
+    page = show(make_run({
+        "pipeline": [{"pipeline_id": 0, "pipeline_key": "k", "role": "train"}],
+        "pipeline_op": [{"pipeline_id": 0, "op_id": op, "op_type": "MapOp", "workers": 1, "capacity": 8} for op in ops],
+        "pipeline_edge": [{"pipeline_id": 0, "producer_id": op + 1, "consumer_id": op} for op in ops[:-1]],
+        "queue": [{"pipeline_id": 0, "op_id": op, "t_ns": n, "depth": depth, "capacity": 8}
+                  for op, depth in zip(ops, depths, strict=True) if depth is not None for n in range(1, 9)],
+    }), 1000, scheme)  # fmt: skip
+    colours = page.eval_on_selector_all(
+        "#chart-pipeline g.mark-rect.role-mark path[stroke='#666']",
+        "all => all.map((one) => getComputedStyle(one).fill)",
+    )
+    assert len(colours) == len(depths)
+    assert len(set(colours)) == len(depths)
+    bright = [brightness(colour) for colour in colours]
+    assert min(bright) > 0.4
+    assert max(bright) < 0.65
+
+
+def brightness(colour):
+    """The relative luminance of `rgb(r, g, b)`, by WCAG: 0 is black, 1 is white."""
+    parts = [int(part) / 255 for part in re.findall(r"[0-9]+", colour)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_long_names_of_operators_have_room_and_stay_apart(make_run, show, width):
+    names = [f"void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<Functor{n}>>" for n in range(4)]
+    page = show(make_run({
+        "step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 9000}],
+        "op_info": [{"op_id": n, "name": f"Default/network/{name}", "type": name, "phase": "forward"} for n, name in enumerate(names)],
+        "op": [{"op_id": n, "step": 0, "start_ns": n, "dur_ns": 500, "self_ns": 500} for n in range(4)],
+    }), width)  # fmt: skip
+    wide = page.eval_on_selector_all("#operators th", "all => all.map((one) => one.getBoundingClientRect().width)")
+    assert wide[0] == max(wide)
+    colours = page.eval_on_selector_all(
+        "#chart-operators g.mark-arc.role-mark path", "all => all.map((one) => one.getAttribute('fill'))"
+    )
+    assert len(set(colours)) == len(names)
+
+
+def test_a_queue_of_one_entry_has_whole_numbers_at_its_axis_and_one_sample_of_it_is_seen(make_run, show):
+    one = {"pipeline_id": 0, "op_id": 0, "t_ns": 5, "capacity": 8}
+    tables = {
+        "pipeline": [{"pipeline_id": 0, "pipeline_key": "k", "role": "train"}],
+        "pipeline_op": [{"pipeline_id": 0, "op_id": 0, "op_type": "MapOp", "workers": 1, "capacity": 8}],
+    }
+    page = show(make_run(tables | {"queue": [one | {"depth": 1}, one | {"depth": 0, "t_ns": 900_000_000}]}))
+    told = page.eval_on_selector_all("#chart-pipeline g.role-axis-label text", "all => all.map((t) => t.textContent)")
+    entries = [text for text in told if text.isdigit()]
+    assert entries.count("1") == 1
+    page = show(make_run(tables | {"queue": [one | {"depth": 1}]}))
+    assert 1 in marks(page, "chart-pipeline", "symbol")
 
 
 def test_types_of_operators_are_bars_and_parts_of_a_ring_that_are_read_out(normal, show):
