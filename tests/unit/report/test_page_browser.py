@@ -85,7 +85,7 @@ def brightness(colour):
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("width", [400, 720, 1400])
 def test_long_names_of_operators_have_room_and_stay_apart(make_run, show, width):
     names = [f"void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<Functor{n}>>" for n in range(4)]
     page = show(make_run({
@@ -95,6 +95,8 @@ def test_long_names_of_operators_have_room_and_stay_apart(make_run, show, width)
     }), width)  # fmt: skip
     wide = page.eval_on_selector_all("#operators th", "all => all.map((one) => one.getBoundingClientRect().width)")
     assert wide[0] == max(wide)
+    hidden = page.eval_on_selector("#operators", "one => one.scrollWidth - one.parentElement.clientWidth")
+    assert hidden <= 0 or width < 1400
     colours = page.eval_on_selector_all(
         "#chart-operators g.mark-arc.role-mark path", "all => all.map((one) => one.getAttribute('fill'))"
     )
@@ -140,6 +142,18 @@ def test_charts_that_still_wait_for_their_turn_are_drawn_before_the_page_is_prin
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.wait_for_function("(all) => document.querySelectorAll('.chart[data-drawn] svg').length === all", arg=places)
     page.close()
+
+
+def test_on_paper_a_chart_is_as_wide_as_the_sheet_and_nothing_is_left_to_scroll_to(normal, show):
+    page = show(normal, 1400)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 720, "height": 900})  # a sheet; charts stay as they were drawn for the window
+    for chart in page.locator(".chart").all():
+        assert chart.locator("svg").bounding_box()["width"] <= chart.bounding_box()["width"] <= 720
+    assert (
+        page.eval_on_selector_all(".wide", "all => all.map((one) => getComputedStyle(one).overflowX)")
+        == ["visible"] * page.locator(".wide").count()
+    )
 
 
 def test_one_cell_for_each_step_of_each_rank(ranks, show):
