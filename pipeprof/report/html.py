@@ -18,6 +18,7 @@ from pipeprof.report.page import CHARTS, page
 from pipeprof.report.section_html import STYLE, section_lines
 from pipeprof.report.sections import sections
 from pipeprof.report.sections.block import PHASES, TRACE, focus_of, rows_at
+from pipeprof.report.sections.run import shown_of
 from pipeprof.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ def text(content: dict[str, Any], charts: Sequence[Chart] = (), note: str = "") 
     """The page; every name and sentence in it is escaped. `note`, a sentence, stands where charts would."""
     body = _first(content)
     if charts:
-        body += ["<h2>Charts</h2>", *(line for chart in charts for line in figure(chart))]
+        body.append("<h2>Charts</h2>")
+        body += [f"<p>{words(capital(said))}.</p>" for said in shown_of(content, focus_of(content))]
+        body += [line for chart in charts for line in figure(chart)]
     elif note:
         body.append(f"<p>{words(note)}</p>")
     for section in sections(content):
@@ -79,7 +82,7 @@ def _first(content: dict[str, Any]) -> list[str]:
         body.append(f"{_ROW}Its last words</th><td><pre>{chr(10).join(map(escape, answer.extra))}</pre></td></tr>")
     if answer.next_command:
         shown = "<br>".join(f"<code>{escape(line)}</code>" for line in pasted(answer.next_command))
-        purpose = f"{capital(answer.next_purpose)}:<br>"
+        purpose = f"{words(capital(answer.next_purpose))}:<br>"
         body.append(f"{_ROW}Next</th><td>{purpose}{shown}</td></tr>")
     return [*lines, '<table class="answer">', "<tbody>", *body, "</tbody>", "</table>"]
 

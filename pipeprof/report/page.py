@@ -27,11 +27,13 @@ code, p, li, h1, h2, h3, figcaption { overflow-wrap: anywhere; }
 SORTABLE = """
 .wide { overflow-x: auto; }
 .wide caption { text-align: left; }
-#operators td:not(.number) { min-width: 9em; max-width: 24em; overflow-wrap: anywhere; }
+#operators td:not(.number) { min-width: 6em; max-width: 24em; overflow-wrap: anywhere; }
+#operators td:first-child:not(.number) { min-width: 14em; }
 th button { all: unset; cursor: pointer; text-decoration: underline dotted; }
 th button:focus-visible { outline: 2px solid; }
 th[aria-sort=ascending] button::after { content: " \\25b4"; }
 th[aria-sort=descending] button::after { content: " \\25be"; }
+@media print { .wide { overflow: visible; } }
 """  # of tables that the script `charts.script.TABLES` sorts
 
 CHARTS = """
@@ -40,7 +42,10 @@ figure > svg { max-width: 100%; height: auto; }
 .chart { overflow-x: auto; }
 .vega-bindings { display: flex; flex-wrap: wrap; gap: .3em 1.5em; }
 .vega-bind label { display: flex; align-items: center; gap: .5em; }
-@media print { .vega-bindings, .search { display: none; } figure { break-inside: avoid; } }
+@media print {
+  .vega-bindings, .search { display: none; } figure { break-inside: avoid; }
+  .chart { overflow: visible; } .chart svg { max-width: 100%; height: auto; }
+}
 """  # of a page that `charts.script.figure` gives its charts
 
 

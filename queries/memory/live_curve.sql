@@ -12,6 +12,8 @@
 --   low_bytes   bigint  bytes  least after a change
 --   high_bytes  bigint  bytes  most after a change
 --   high_ns     bigint  ns     the first change with the most
+--   last_bytes  bigint  bytes  after the last change
+--   last_ns     bigint  ns     the last change
 WITH extent AS (
   SELECT
     rep, rank,
@@ -44,7 +46,9 @@ SELECT
   count(*) AS changes,
   min(live_bytes) AS low_bytes,
   max(live_bytes) AS high_bytes,
-  max(CASE WHEN place = 1 THEN t_ns END) AS high_ns
+  max(CASE WHEN place = 1 THEN t_ns END) AS high_ns,
+  arg_max(live_bytes, t_ns) AS last_bytes,
+  max(t_ns) AS last_ns
 FROM ranked
 GROUP BY ALL
 ORDER BY rep, rank, part

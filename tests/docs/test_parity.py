@@ -83,6 +83,17 @@ def test_a_command_that_does_not_run_is_noticed(tmp_path, monkeypatch):
     assert failure("make absent")
 
 
+def test_every_part_of_the_page_that_has_a_view_of_a_dashboard_is_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(parity_inputs.make(tmp_path / "parity"))
+    views = PAGE.read_text(encoding="utf-8").partition("from its list:")[2].partition("| promise")[0]
+    pages = "".join(CliRunner().invoke(cli, ["report", run, "--format", "html"]).stdout for run in ("slow", "sink"))
+    named = re.findall('"([^"]+)"', views)
+    assert len(named) >= 7
+    shown = set(re.findall("<h[23]>([^<]+)</h[23]>", pages)) | set(re.findall('"title": ?"([^"]+)"', pages))
+    assert [name for name in named if not any(title.startswith(name) for title in shown)] == []
+
+
 def failure(command):
     """What is wrong with a command; empty when it runs, or can be run where it starts a training."""
     program, *words = shlex.split(command)

@@ -75,7 +75,7 @@ def _signal(code: int) -> str:
 
 def _action(content: dict[str, Any], code: int | None, failure: dict[str, Any] | None) -> str:
     run = content["run"]
-    kept = " What was recorded before is in `--full`." if measured(content) else ""
+    kept = " What was recorded before is in the full report (`--full`)." if measured(content) else ""
     if any(warning["code"] == NUMPY for warning in run["warnings"]):
         numpy = run["fingerprint"].get("numpy") or 2
         return f"Install NumPy below 2 (`pip install 'numpy<2'`): this MindSpore was not compiled for NumPy {numpy}."

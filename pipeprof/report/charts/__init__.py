@@ -21,6 +21,7 @@ _GRAMMAR = "rfc3987_syntax"
 _NEEDED = ("altair", "vl_convert")
 _FIRST_STEP = "the first step"
 STEPS = "No step of a training was recorded."
+_ELSEWHERE = "`pipeprof timeline` shows it all the same."
 _PANELS = {  # what is said where a panel is left out, and what the record calls it
     "Waits for a batch": ("No wait for a batch was recorded.", "fetch"),
     "Queues": ("No depth of a queue was recorded.", "queue"),
@@ -97,10 +98,13 @@ def _over_time(facts: Facts, content: dict[str, Any], origin: str) -> Chart:
     outside = overtime.without_those_outside(panels, facts.steps)
     why = {item["what"]: item["why"] for item in content["not_measured"]}
     absent = [f"{STEPS[:-1]}: {why['step']}." if "step" in why else STEPS] if not facts.steps else []
+    recorded = [name for name, panel in panels.items() if panel is not None]
+    if not facts.steps and recorded:
+        absent.append(f"Without a step there is nothing to draw over: {', '.join(recorded)}. {_ELSEWHERE}")
     for name, (said, what) in _PANELS.items():
         if name in outside:
             absent.append(f"{name}: all samples are from before the first or after the last step.")
-        elif panels[name] is None:
+        elif panels[name] is None and (facts.steps or what != "fetch" or what in why):
             absent.append(f"{said[:-1]}: {why[what]}." if what in why else said)
     return overtime.chart(panels, facts.steps, absent, origin)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 WIDTH = 800  # px; the page makes a chart as wide as its column
 _INK = "currentColor"  # the page's own, light or dark
+_UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 COLOURS = ("#1b9e77", "#d95f02", "#7570b3", "#e7298a", "#66a61e", "#a6761d", "#1f78b4", "#888888")
 
 
@@ -54,6 +56,17 @@ def counted(last: int) -> alt.Axis:
 
     step = -(-last // 10)
     return alt.Axis(values=sorted({1, *range(step, last + 1, step)}), format="d")
+
+
+def alone(points: Sequence[dict[str, Any]], line: str) -> list[dict[str, Any]]:
+    """Points of a line (the name that they have as `line`) with nothing to be joined to: it would not be seen."""
+    many = Counter(point[line] for point in points)
+    return [point for point in points if many[point[line]] == 1]
+
+
+def time_unit(largest_ns: float) -> tuple[str, float]:
+    """The unit of an axis that reaches so far, and how many ns it is."""
+    return next(((name, size) for name, size in _UNITS if largest_ns >= size), _UNITS[-1])
 
 
 class _Rows:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts import altair, pipelines
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, counted, inline, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, counted, inline, sentence, time_unit
 from pipeprof.report.compare import rows as compare_rows
 from pipeprof.report.sections.block import PHASES
+from pipeprof.report.words.comparison import metric_name
 from pipeprof.units import NS_PER_MS, byte_unit, format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ KINDS = {
     "pipeline": ("pipeline, work per batch", COLOURS[1]),
     "op": ("network, own time per step", COLOURS[0]),
 }
-_NS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1))
 
 
 def charts_of(content: Mapping[str, Any]) -> list[Chart]:
@@ -44,7 +44,8 @@ def _repetitions(content: Mapping[str, Any]) -> Chart:
     if not shown:
         return Chart("chart-repetitions", title, "The values of single repetitions are not known.")
     said = ", ".join(
-        f"{line(one['name'])}: {metrics[one['name']]['verdict']} ({len(one['base'])} + {len(one['new'])} repetitions)"
+        f"{metric_name(line(one['name']))}: {metrics[one['name']]['verdict']} "
+        f"({len(one['base'])} + {len(one['new'])} repetitions)"
         for one in shown
     )
     caption = (
@@ -83,7 +84,7 @@ def _panel(metric: Row, measured: Row) -> Any:
         alt.Chart(inline(estimates)).mark_rule(strokeWidth=2).encode(y="value:Q", color=colour),
         alt.Chart(inline(points)).mark_point(filled=True, size=50, opacity=0.9).encode(x=along, y=up, color=colour),
     ]
-    heading = [f"{line(metric['name'])}: {metric['verdict']}", compare_rows.change(metric)]
+    heading = [f"{metric_name(line(metric['name']))}: {metric['verdict']}", compare_rows.change(metric)]
     return alt.layer(*layers).properties(width=WIDTH, height=110, title=heading)
 
 
@@ -115,7 +116,7 @@ def _unit(metric: Row, measured: Row) -> tuple[str, float]:
         return byte_unit(largest)
     if unit != "ns":
         return line(unit), 1
-    return next(((name, size) for name, size in _NS if largest >= size), _NS[-1])
+    return time_unit(largest)
 
 
 def _changes(metrics: Sequence[Row]) -> Chart:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Rows = list[dict[str, Any]]
 
-_TIMES = ("t_ns", "start_ns", "end_ns", "max_start_ns", "high_ns", "produced_ns", "released_ns")
+_TIMES = ("t_ns", "start_ns", "end_ns", "max_start_ns", "high_ns", "last_ns", "produced_ns", "released_ns")
 
 
 class Facts(NamedTuple):

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, counted, inline, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, counted, inline, sentence, time_unit
 from pipeprof.report.history import rows as history_rows
-from pipeprof.units import NS_PER_MS, format_count
+from pipeprof.units import byte_unit, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     Row = dict[str, Any]
 
-UNITS = {"ns": ("ms", NS_PER_MS), "bytes": ("MiB", 1 << 20)}
+UNITS = {"ns": time_unit, "bytes": byte_unit}
 
 
 def charts_of(content: Mapping[str, Any]) -> list[Chart]:
@@ -53,10 +53,11 @@ def _drawn(series: Row) -> Any:
     up = alt.Y("value:Q", title=unit, scale=alt.Scale(zero=False), axis=numbers)
     base = alt.Chart(inline(points), width=WIDTH, height=160).encode(x=across, y=up)
     dots = base.mark_point(filled=True, size=40, opacity=0.7, color=COLOURS[6]).add_params(pointed)
-    side = f"datum.at <= {(len(points) + 1) / 2} ? 'left' : 'right'"
-    words = base.mark_text(align=alt.expr(side), dy=-12, color="currentColor", aria=False).encode(
-        text="told:N", opacity=alt.when(pointed).then(alt.value(1)).otherwise(alt.value(0))
-    )
+    left, share = f"datum.at <= {(len(points) + 1) / 2}", f"(datum.at - 1) / {len(points) - 1}" if points[1:] else ".5"
+    room = {"expr": f"({left} ? 1 - {share} : {share}) * width"}
+    words = base.mark_text(
+        align=alt.expr(f"{left} ? 'left' : 'right'"), limit=room, dy=-12, color="currentColor", aria=False
+    ).encode(text="told:N", opacity=alt.when(pointed).then(alt.value(1)).otherwise(alt.value(0)))
     rules = alt.Chart(inline(levels)).mark_rule(strokeWidth=2, color=COLOURS[1])
     return alt.layer(dots, rules.encode(x=alt.X("from:Q"), x2="to:Q", y="level:Q"), words)
 
@@ -65,7 +66,8 @@ def _unit(series: Row) -> tuple[str, float]:
     """The unit of its axis, and how many of the record's are one."""
     if series["anchor"]:
         return "ratio", 1
-    return UNITS.get(series["unit"], (line(series["unit"]), 1))
+    unit_of = UNITS.get(series["unit"])
+    return unit_of(max(point["value"] for point in series["points"])) if unit_of else (line(series["unit"]), 1)
 
 
 def _levels(series: Row) -> list[tuple[int, int, float]]:

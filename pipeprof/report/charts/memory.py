@@ -80,11 +80,17 @@ def _drawn(
 def _curve(rows: Sequence[Row], peak: Row, time: Any, unit: tuple[str, int]) -> Any:
     import altair as alt
 
-    points = [{"t": _s(row["high_ns"]), "size": round(row["high_bytes"] / unit[1], 4)} for row in rows]
+    levels = (level for row in rows for level in dict.fromkeys(_levels(row)))
+    points = [{"t": _s(ns), "size": round(size / unit[1], 4)} for ns, size in levels]
     area = alt.Chart(inline(points)).mark_area(color=COLOURS[6], opacity=0.6, interpolate="step-after").encode(
         x=alt.X("t:Q", title=None, scale=time), y=alt.Y("size:Q", title=unit[0], axis=alt.Axis(tickCount=4))
     )  # fmt: skip
     return alt.layer(area, _rule(peak)).properties(width=WIDTH, height=HEIGHT, title="Alive over time")
+
+
+def _levels(row: Row) -> tuple[tuple[int, int], tuple[int, int]]:
+    """When it was how much, in a part of the time: the most, and what stays until the next part."""
+    return (row["high_ns"], row["high_bytes"]), (row["last_ns"], row["last_bytes"])
 
 
 def _rule(peak: Row) -> Any:

@@ -22,7 +22,10 @@ def table_of(rows: Sequence[Row]) -> list[str]:
     """HTML of rows of op/by_instance of one rank; a cell of a number has it as it is in `data-value`."""
     if not rows:
         return []
-    shown = [(title, field) for title, field in _WORDS if any(row[field] for row in rows)]
+    own_types = any(row["type"] != row["name"] for row in rows)
+    shown = [
+        (title, field) for title, field in _WORDS if any(row[field] for row in rows) and (own_types or field != "type")
+    ]
     heads = [f'<th scope="col">{title}</th>' for title, _ in shown]
     heads += [f'<th scope="col" class="number">{title}</th>' for title in ("executions", "own time", "mean", "share")]
     lines = [f"<tr>{_words(row, shown)}{_numbers(row)}</tr>" for row in rows]

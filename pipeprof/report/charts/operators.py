@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence, time_unit
 from pipeprof.report.charts.op_table import table_of
 from pipeprof.report.charts.steps import PHASES
-from pipeprof.units import NS_PER_MS, format_count, format_ratio
+from pipeprof.units import format_count, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST = 20
 SLICES = len(COLOURS) - 1  # of the ring; the last colour is for all other types
+LETTERS = 26  # of a name in its legend, which a narrow page has room for
 UNKNOWN = "not known"
 OTHERS = {"mixed": "#8fb8a9", "communication": COLOURS[3]}
 
@@ -38,6 +40,10 @@ def _name(row: dict[str, Any]) -> str:
     return "(unknown)" if row["type"] is None else line(row["type"])
 
 
+def _cut(name: str) -> str:
+    return name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}\u2026"
+
+
 def _colour(phase: str) -> str:
     """That of the phase where steps are drawn."""
     return PHASES[phase][1] if phase in PHASES else OTHERS.get(phase, COLOURS[7])
@@ -51,7 +57,7 @@ def slices(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         parts.append((format_count(len(rest), "other type"), sum(row["self_ns"] for row in rest)))
     whole = sum(own for _, own in parts)
     return [
-        {"place": place, "label": f"{name} {format_ratio(own / whole)}", "share": round(own / whole, 6)}
+        {"place": place, "label": f"{_cut(name)} {format_ratio(own / whole)}", "share": round(own / whole, 6)}
         for place, (name, own) in enumerate(parts)
         if whole
     ]
@@ -67,12 +73,15 @@ def _drawn(rows: Sequence[dict[str, Any]], timed: Sequence[dict[str, Any]]) -> A
 def _ring(parts: Sequence[dict[str, Any]]) -> Any:
     import altair as alt
 
-    labels = [part["label"] for part in parts]
+    places, labels = [part["place"] for part in parts], json.dumps([part["label"] for part in parts])
     colours = [*COLOURS[: len(parts) - 1], COLOURS[-1]] if len(parts) > SLICES else list(COLOURS[: len(parts)])
     return alt.Chart(inline(parts), width=WIDTH, height=180).mark_arc(innerRadius=45, outerRadius=85).encode(
         theta=alt.Theta("share:Q", stack=True),
         order="place:Q",
-        color=alt.Color("label:N", title="share of all own time", scale=alt.Scale(domain=labels, range=colours)),
+        color=alt.Color(
+            "place:N", title="share of all own time", scale=alt.Scale(domain=places, range=colours),
+            legend=alt.Legend(labelExpr=f"{labels}[datum.value]"),
+        ),
         description="label:N",
     )  # fmt: skip
 
@@ -80,14 +89,15 @@ def _ring(parts: Sequence[dict[str, Any]]) -> Any:
 def _bars(rows: Sequence[dict[str, Any]]) -> Any:
     import altair as alt
 
+    unit, size = time_unit(max(row["self_ns"] for row in rows))
     bars = [
-        {"type": _name(row), "ms": round(row["self_ns"] / NS_PER_MS, 4), "phase": line(row["phase"] or UNKNOWN)}
+        {"type": _name(row), "own": round(row["self_ns"] / size, 4), "phase": line(row["phase"] or UNKNOWN)}
         for row in rows
     ]
     phases = list(dict.fromkeys(bar["phase"] for bar in bars))
     scale = alt.Scale(domain=phases, range=[_colour(phase) for phase in phases])
     return alt.Chart(inline(bars), width=WIDTH, height={"step": 20}).mark_bar().encode(
         y=alt.Y("type:N", sort=None, title=None, axis=alt.Axis(labelLimit=130)),
-        x=alt.X("ms:Q", title="own time, ms"),
+        x=alt.X("own:Q", title=f"own time, {unit}"),
         color=alt.Color("phase:N", title="phase", scale=scale),
     )  # fmt: skip

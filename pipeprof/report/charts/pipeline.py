@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
-from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, inline, sentence
+from pipeprof.report.charts.chart import COLOURS, WIDTH, Chart, alone, inline, sentence
 from pipeprof.report.charts.overtime import seconds
 from pipeprof.units import format_count, format_ns, format_ratio
 
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 BINS, POINTS = 10, 200
+DOT = 30  # square px of a sample alone
 ROW_HEIGHT = 80  # px of a box and the edge below it
+FILLS = ("#f4a582", "#d6cb8f", "#92c5de")  # of a queue that is empty, half full, full: as bright as each other
+UNKNOWN_FILL = "#b8b8b8"
 _ENDS = 0.2  # of it: the edge
-_LEGEND = (
-    "The source is at the top, the training reads at the bottom. A box's colour is the fill of its output queue, the "
-    "bar in it how long it works for a batch beside the slowest operator."
-)
+_PLACES = "The source is at the top, the training reads at the bottom."
+_FILL = "A box's colour is the fill of its output queue."
+_WORK = "The bar in a box is how long it works for a batch, beside the slowest operator."
 
 
 def chart(
@@ -47,7 +49,7 @@ def chart(
     if slow:
         slowest = max(slow, key=lambda box: (box["work"], -box["op"]))
         said += f"; {slowest['name']} takes most time for a batch: {format_ns(slowest['work'])} of a worker"
-    notes = [_LEGEND]
+    notes = [_PLACES, *([_FILL] if any(box["fill"] is not None for box in boxes) else []), *([_WORK] if slow else [])]
     if len(found) > 1:
         notes.append(f"One of {len(found)} pipelines is drawn.")
     depths = [row for row in curve if row["pipeline_key"] == shown["pipeline_key"]]
@@ -138,17 +140,13 @@ def _drawn(
     def place(across: str, below: str) -> dict[str, Any]:
         return {"x": alt.X(f"{across}:Q", axis=None, scale=along), "y": alt.Y(f"{below}:Q", axis=None, scale=down)}
 
-    fills = alt.Color(
-        "fill:Q", title="queue full", scale=alt.Scale(domain=[0, 1], range=["#f4a582", "#f7f7f7", "#92c5de"]),
-        legend=alt.Legend(format="%", direction="horizontal", gradientLength=150),
-    )  # fmt: skip
-
     def box(of: Sequence[Row], colour: Any) -> Any:
         mark = alt.Chart(inline(list(of))).mark_rect(stroke="#666", cornerRadius=4)
         return mark.encode(**place("left", "top"), x2="right:Q", y2="bottom:Q", color=colour)
 
-    unknown = box([one for one in placed if one["fill"] is None], alt.value("#dddddd"))
-    known = box([one for one in placed if one["fill"] is not None], fills)
+    unknown = [one for one in placed if one["fill"] is None]
+    known = [one for one in placed if one["fill"] is not None]
+    filled = [box(of, colour) for of, colour in ((unknown, alt.value(UNKNOWN_FILL)), (known, fill_colour())) if of]
     work = alt.Chart(inline([one for one in placed if one["work"]])).mark_rect(color=COLOURS[2]).encode(
         **place("left", "under"), x2="reach:Q", y2="bottom:Q"
     )  # fmt: skip
@@ -159,16 +157,26 @@ def _drawn(
         **place("x", "y"), x2="x2:Q", y2="y2:Q"
     )  # fmt: skip
     if not queues:
-        return alt.layer(arrow, unknown, known, work, text).properties(width=WIDTH, height=ROW_HEIGHT * rows)
+        return alt.layer(arrow, *filled, work, text).properties(width=WIDTH, height=ROW_HEIGHT * rows)
     chosen = alt.selection_point(
         name="queue", fields=["name"], value=[{"name": queues[0]}], on="click", empty=False,
         bind={"name": {"input": "select", "options": queues, "name": "queue "}},  # type: ignore[arg-type]
     )  # fmt: skip
-    graph = alt.layer(arrow, unknown, known.add_params(chosen), work, text)
+    graph = alt.layer(arrow, *filled[:-1], filled[-1].add_params(chosen), work, text)
     return alt.vconcat(
         graph.properties(width=WIDTH, height=ROW_HEIGHT * rows),
         _depth(curve, names, chosen, origin), _classes(histogram, names, chosen),
     ).resolve_scale(color="independent")  # fmt: skip
+
+
+def fill_colour() -> Any:
+    """The colour of a box for the `fill` of its queue, with its legend."""
+    import altair as alt
+
+    return alt.Color(
+        "fill:Q", title="queue full", scale=alt.Scale(domain=[0, 1], range=list(FILLS)),
+        legend=alt.Legend(format="%", direction="horizontal", gradientLength=150),
+    )  # fmt: skip
 
 
 def _depth(curve: Sequence[Row], names: dict[int, str], chosen: Any, origin: str) -> Any:
@@ -179,13 +187,19 @@ def _depth(curve: Sequence[Row], names: dict[int, str], chosen: Any, origin: str
          "depth": round(row["mean_depth"], 3), "name": names[row["op_id"]], "capacity": row["capacity"]}
         for row in curve if row["op_id"] in names and row["mean_depth"] is not None
     ]  # fmt: skip
-    most = max((point["high"] for point in points), default=1) or 1
+    single = alone(points, "name")
+    points = [point | {"dot": DOT if point in single else 0} for point in points] if single else points
+    whole = alt.Axis(tickCount=4, labelExpr="datum.value % 1 ? '' : datum.value")
+
     base = alt.Chart(inline(points)).transform_filter(chosen).encode(x=alt.X("t:Q", title=f"seconds since {origin}"))
     band = base.mark_area(opacity=0.25, color=COLOURS[6]).encode(
-        y=alt.Y("low:Q", title="entries", axis=alt.Axis(tickCount=min(most, 4), format="d")), y2="high:Q"
+        y=alt.Y("low:Q", title="entries", axis=whole), y2="high:Q"
     )
-    mean = base.mark_line(color=COLOURS[6]).encode(y="depth:Q")
-    return alt.layer(band, mean).properties(width=WIDTH, height=90, title="Depth of the chosen queue over time")
+    layers = [band, base.mark_line(color=COLOURS[6]).encode(y="depth:Q")]
+    if single:
+        dots = base.mark_point(color=COLOURS[6], filled=True)
+        layers.append(dots.encode(y="depth:Q", size=alt.Size("dot:Q", scale=None, legend=None)))
+    return alt.layer(*layers).properties(width=WIDTH, height=90, title="Depth of the chosen queue over time")
 
 
 def _classes(histogram: Sequence[Row], names: dict[int, str], chosen: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.chart import WIDTH, Chart, inline, sentence
-from pipeprof.report.charts.pipeline import ROW_HEIGHT, boxes_of
+from pipeprof.report.charts.pipeline import ROW_HEIGHT, UNKNOWN_FILL, boxes_of, fill_colour
 from pipeprof.units import format_count, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 SIDES = ("base", "new")
-CHANGED, FILLS = "#d62728", ("#f4a582", "#f7f7f7", "#92c5de")
+CHANGED = "#d62728"
 _ALONE = "only on this side"
 MOST_WORK, MOST_FILL = 1.1, 0.1  # a tenth more or less work, or fill by a tenth of the queue, is marked
 _GAP, _ENDS = 0.04, 0.2  # between the sides, of the width; the edge below a box, of its row
@@ -103,12 +103,8 @@ def _drawn(stages: Mapping[str, Sequence[Row]], found: Mapping[str, Mapping[str,
     def place(across: str, below: str) -> dict[str, Any]:
         return {"x": alt.X(f"{across}:Q", axis=None, scale=along), "y": alt.Y(f"{below}:Q", axis=None, scale=down)}
 
-    fills = alt.Color(
-        "fill:Q", title="queue full", scale=alt.Scale(domain=[0, 1], range=list(FILLS)),
-        legend=alt.Legend(format="%", direction="horizontal", gradientLength=150),
-    )  # fmt: skip
     layers = [alt.Chart(inline(edges)).mark_rule(color="currentColor").encode(**place("x", "y"), x2="x2:Q", y2="y2:Q")]
-    for known, colour in ((False, alt.value("#dddddd")), (True, fills)):
+    for known, colour in ((False, alt.value(UNKNOWN_FILL)), (True, fill_colour())):
         for changed, edge, width in ((False, "#666", 1), (True, CHANGED, 3)):
             of = [box for box in boxes if (box["fill"] is not None, bool(box["change"])) == (known, changed)]
             if of:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.escape import line
 from pipeprof.report.charts.bands import bands
-from pipeprof.report.charts.chart import COLOURS, inline
+from pipeprof.report.charts.chart import COLOURS, alone, inline
 from pipeprof.report.charts.overtime import Panel, across
 from pipeprof.report.charts.overtime import seconds as _s
 from pipeprof.units import NS_PER_MS, byte_unit, format_bytes, format_ns, format_ratio
@@ -154,7 +154,9 @@ def memory(rows: Sequence[Row]) -> Panel | None:
     if not peaks:
         return None
     highest = max(levels[peaks[0]], key=lambda row: (row["high_bytes"], -row["high_ns"]))
-    said = f"the highest level is {format_bytes(highest['high_bytes'])} ({peaks[0]}), at {_s(highest['high_ns']):.1f} s"
+    said = (
+        f"the highest level is {format_bytes(highest['high_bytes'])} ({peaks[0]}), at {format_ns(highest['high_ns'])}"
+    )
     unit, size = byte_unit(highest["high_bytes"])
     points = [
         {"t": _s(row["high_ns"]), "level": round(row["high_bytes"] / size, 3), "of": name}
@@ -180,9 +182,12 @@ def _lines(points: Sequence[Row], field: str, title: str, form: str | None = Non
     seen = alt.Legend(symbolOpacity=1)  # not as faint as the band
     kinds = alt.Color("of:N", title=None, scale=colours, legend=seen)
     base = alt.Chart(inline(list(points))).encode(x=across("t"), color=kinds)
-    lines = base.mark_line(clip=True, interpolate="step-after").encode(
-        y=alt.Y(f"{field}:Q", title=title, axis=axis, scale=scale)
-    )
+    up = alt.Y(f"{field}:Q", title=title, axis=axis, scale=scale)
+    lines = base.mark_line(clip=True, interpolate="step-after").encode(y=up)
+    single = alone(points, "of")
+    if single:
+        dots = alt.Chart(inline(single)).mark_point(clip=True, filled=True)
+        lines = alt.layer(lines, dots.encode(x=across("t"), y=up, color=kinds))
     if not any("low" in point for point in points):
         return lines
     band = base.mark_area(clip=True, interpolate="step-after", opacity=0.15).encode(

@@ -109,7 +109,7 @@ const drawNext = () => {
   const place = document.getElementById(data.dataset.chart);
   const spec = JSON.parse(data.textContent);
   widen(spec, Math.max(place.clientWidth - (Number(data.dataset.margin) || 70), 180));
-  if (place.clientWidth < 600) spec.config.legend.columns = 1;
+  if (place.clientWidth < 900) spec.config.legend.columns = place.clientWidth < 600 ? 1 : 2;
   return vegaEmbed(place, spec, options).then(() => {
     unlabelled(place);
     reachable(place);

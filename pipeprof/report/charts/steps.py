@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 POINTS = 600
 _INK = "currentColor"
 PHASES = {  # from below; what is not told apart has the colour of its first part
-    "data_wait": ("before the forward pass, mostly the wait for data", COLOURS[1]),
+    "data_wait": ("before the forward pass", COLOURS[1]),
     "forward": ("forward", COLOURS[0]),
     "backward": ("backward", COLOURS[4]),
     "gradients": ("work on the gradients", "#e6ab02"),
@@ -84,13 +84,22 @@ def _communication(found: Sequence[Row], steps: int, rows: Sequence[Row]) -> str
     return f"communication, of a mean step: {known}"
 
 
+def names_of(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
+    """Phases and communication with name and colour; where batches were waited for, that fills the first phase."""
+    name, colour = PHASES["data_wait"]
+    fetched = any(row.get("max_fetch_ns") is not None for row in rows)
+    first = {"data_wait": (f"{name}, mostly the wait for data", colour)} if fetched else {}
+    return PHASES | first | COMMUNICATION
+
+
 def bars(rows: Sequence[Row], communication: Sequence[Row] = ()) -> Iterator[dict[str, Any]]:
     """The phases of each point, on top of each other: from `low` to `high` ms, from `from` to `to` s."""
     by_point = {row["point"]: row for row in communication}
+    names = names_of(rows)
     for row in rows:
         below, lengths = 0.0, {phase: row[f"{phase}_ns"] for phase in PHASES}
         lengths |= _taken(lengths, by_point.get(row.get("point"), {}))
-        for phase, (name, _) in (PHASES | COMMUNICATION).items():
+        for phase, (name, _) in names.items():
             length = lengths.get(phase, 0.0) / NS_PER_MS
             if length > 0:
                 yield {
@@ -126,7 +135,7 @@ def _drawn(rows: Sequence[Row], far: Sequence[Row], communication: Sequence[Row]
     stacks = list(bars(rows, communication))
     top = _top(rows)
     up = alt.Y("low:Q", title="step, ms", scale=alt.Scale(domain=[0, top], nice=False, zero=True, clamp=True))
-    layers = [bands(stacks, dict((PHASES | COMMUNICATION).values()), up)]
+    layers = [bands(stacks, dict(names_of(rows).values()), up)]
     marks = [("diamond", "#d7191c", far), ("triangle-down", "#1f78b4", [row for row in rows if row["warmup_steps"]])]
     for shape, colour, marked in marks:
         if marked:

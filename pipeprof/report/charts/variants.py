@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-COLOUR = {"faster": COLOURS[0], "slower": COLOURS[1], "base": COLOURS[7]}
+COLOUR = {"better": COLOURS[0], "worse": COLOURS[1], "base": COLOURS[7]}
 UNSURE = COLOURS[6]
 
 

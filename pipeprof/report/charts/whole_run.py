@@ -18,31 +18,33 @@ if TYPE_CHECKING:
 def chart(rows: Sequence[Row]) -> Chart:
     """From rows of run/account of one rank: a bar for each part of the run, in the order of time."""
     title, parts = "The whole run", parts_of(rows)
-    total = sum(part["s"] for part in parts)
+    total = sum(part["ns"] for part in parts)
     if not total or all(row["part"] == "not_recorded" for row in rows):
         return Chart("chart-run", title, "What the run as a whole was spent on was not recorded.")
-    largest = max(parts, key=lambda part: part["s"])
+    largest = max(parts, key=lambda part: part["ns"])
     said = (
-        f"of {format_ns(total * NS_PER_S)} from the launch to the end, {largest['part']} took "
-        f"{format_ratio(largest['s'] / total)}"
+        f"of {format_ns(total)} from the launch to the end, {largest['part']} took "
+        f"{format_ratio(largest['ns'] / total)}"
     )
     return Chart("chart-run", title, sentence(said), said, _drawn(parts))
 
 
 def parts_of(rows: Sequence[Row]) -> list[Row]:
-    """`{part, s}`: the time of each part, in the order in which they began; they add up to the run."""
-    spent: dict[str, float] = {}
+    """`{part, ns}`: the time of each part, in the order in which they began; they add up to the run."""
+    spent: dict[str, int] = {}
     for row in sorted(rows, key=lambda row: (row["start_ns"] is None, row["start_ns"] or 0)):
         name = line(PARTS.get(row["part"]) or row["part"])
-        spent[name] = spent.get(name, 0) + row["dur_ns"] / NS_PER_S
-    return [{"part": name, "s": round(length, 4)} for name, length in spent.items()]
+        spent[name] = spent.get(name, 0) + row["dur_ns"]
+    return [{"part": name, "ns": length} for name, length in spent.items()]
 
 
 def _drawn(parts: Sequence[Row]) -> Any:
     import altair as alt
 
-    bars = [{**part, "label": format_ns(part["s"] * NS_PER_S)} for part in parts]
-    longest = max(part["s"] for part in parts)
+    bars = [
+        {"part": part["part"], "s": round(part["ns"] / NS_PER_S, 4), "label": format_ns(part["ns"])} for part in parts
+    ]
+    longest = max(bar["s"] for bar in bars)
     base = alt.Chart(inline(bars), width=WIDTH, height={"step": 20}).encode(
         y=alt.Y("part:N", sort=None, title=None, axis=alt.Axis(labelLimit=150)),
         x=alt.X("s:Q", title="s", scale=alt.Scale(domain=[0, longest * 1.2], nice=False)),

@@ -11,6 +11,7 @@ from pipeprof.report.charts.script import bundle, figure
 from pipeprof.report.compare import rows, why
 from pipeprof.report.compare import trust as compare_trust
 from pipeprof.report.page import CHARTS, SORTABLE, page, table
+from pipeprof.report.words.comparison import metric_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,7 +56,7 @@ def _metrics(metrics: Sequence[dict[str, Any]], span: float, *, sortable: bool) 
         values = ((base, one.get("base")), (new, one.get("new")), (change, one.get("ratio")))
         numbers = "".join(f'<td class="number"{_order(of)}>{escape(cell)}</td>' for cell, of in values)
         body.append(
-            f"<tr><td><code>{escape(name)}</code></td>{numbers}<td>{_picture(one, span)}</td>"
+            f"<tr><td>{words(metric_name(name))}</td>{numbers}<td>{_picture(one, span)}</td>"
             f'<td><span class="{_class(verdict)}">{escape(verdict)}</span>{reason}</td>'
             f'<td class="number">{escape(repetitions)}</td></tr>'
         )

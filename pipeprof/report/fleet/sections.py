@@ -186,7 +186,7 @@ def _machines(content: Row, top: int) -> Section:
 
 def _left_out(content: Row) -> Section:
     """The runs that say less than they should, each with its reason."""
-    section = Section("Not complete")
+    section = Section("Not complete, or without a step")
     found = content["left_out"]
     section.notes += [_said(row) for row in found[:MOST_LEFT_OUT]]
     section.notes += _more(found, MOST_LEFT_OUT)

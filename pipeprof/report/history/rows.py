@@ -36,7 +36,7 @@ def document(content: Row) -> Document:
     """The changes with their commits and causes, then a row for each series."""
     from pipeprof.report.charts import history  # noqa: PLC0415 - they need what is below
 
-    series = Block(HEAD, [_row(one) for one in content["series"]], frozenset({2, 5, 6}), spare=(1, 3, 4))
+    series = _series(content["series"])
     title = f"History of {content['source']}: {format_count(content['measurements'], 'measurement')}"
     return Document(title, [
         *(Section("", [sentence], below) for sentence, below in _changes(content)),
@@ -44,6 +44,18 @@ def document(content: Row) -> Document:
         Section("Series", blocks=[series]),
         Section("Charts", charts=(lambda: history.charts_of(content)) if content["series"] else None),
     ])  # fmt: skip
+
+
+def _series(found: list[Row]) -> Block:
+    """A row for each; where there are several workloads, with its own."""
+    if not _several(found):
+        return Block(HEAD, [_row(one) for one in found], frozenset({2, 5, 6}), spare=(1, 3, 4))
+    rows = [[one["workload"], *_row(one)] for one in found]
+    return Block(("workload", *HEAD), rows, frozenset({3, 6, 7}), spare=(2, 4, 5))
+
+
+def _several(found: list[Row]) -> bool:
+    return len({one["workload"] for one in found}) > 1
 
 
 def name_of(series: Row) -> str:
@@ -78,8 +90,7 @@ def _changes(content: Row) -> Iterator[tuple[str, list[str]]]:
     for change, one in sorted(pairs, key=lambda pair: pair[0]["at"] or "", reverse=True):
         because = f", {change['because']}" if change["because"] else ""
         levels = f"{value(one, change['before'])} -> {value(one, change['after'])}"
-        several = len({other["workload"] for other in content["series"]}) > 1
-        of = f"{one['workload']}: " if several else ""
+        of = f"{one['workload']}: " if _several(content["series"]) else ""
         yield f"{of}{name_of(one)} {format_change(change['ratio'])} ({levels}){because}", list(_range(change["range"]))
 
 

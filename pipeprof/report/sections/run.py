@@ -31,11 +31,16 @@ def run_section(content: dict[str, Any], focus: tuple[int, int]) -> Section:
         f"{machine['cpu_cores']} cores" if machine.get("cpu_cores") else None,
     ]
     section.notes += filter(None, [", ".join(fact for fact in facts if fact)])
-    measured = {(row["rep"], row["rank"]) for row in content["steps"]["summary"]}
-    if len(measured) > 1:
-        section.notes.append(f"details are of repetition {focus[0]}, rank {focus[1]}: the slowest of {len(measured)}")
-    section.notes += list(_warnings(run))
+    section.notes += [*shown_of(content, focus), *_warnings(run)]
     return section
+
+
+def shown_of(content: dict[str, Any], focus: tuple[int, int]) -> list[str]:
+    """Which repetition and rank details are of, where there are several."""
+    measured = {(row["rep"], row["rank"]) for row in content["steps"]["summary"]}
+    if len(measured) < 2:
+        return []
+    return [f"details are of repetition {focus[0]}, rank {focus[1]}: the slowest of {len(measured)}"]
 
 
 def _warnings(run: dict[str, Any]) -> Iterator[str]:

@@ -22,12 +22,27 @@ METRICS = {
     "communication/exposed": "exposed communication",
     "communication/tail": "exposed communication behind the backward pass",
 }  # fmt: skip
+_FAMILIES = {
+    "pipeline": "work of `{}` per batch",
+    "op": "own time of `{}` per step",
+    "count": "executions of `{}` per step",
+}
 OTHERS = "(others)"
 
 
 def worded(entries: Sequence[Entry]) -> list[Entry]:
     """The lines with `what` changed and `text`, a sentence; their codes and numbers are kept."""
     return [{"what": _what(entry), **entry, "text": _text(entry)} for entry in entries]
+
+
+def metric_name(code: str) -> str:
+    """What a metric is called for people; one that nobody worded has its own name."""
+    family, _, name = code.partition("/")
+    if family == "phase" and name in COMPARED:
+        return COMPARED[name]
+    if family in _FAMILIES and name:
+        return "all other operators" if name == OTHERS else _FAMILIES[family].format(name)
+    return METRICS.get(code, code)
 
 
 def headline(verdict: Verdict, entries: Sequence[Entry]) -> str:

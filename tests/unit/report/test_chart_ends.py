@@ -80,7 +80,7 @@ def test_an_axis_of_sizes_has_the_unit_of_its_largest(largest, unit, drawn):
     memory = [{"t_ns": 1, "device": "process", "pid": 7, "name": "trainer", "rss_bytes": largest}]
     spec = drawn({"step": steps(10 * MS), "memory": memory})["chart-time"].spec
     assert f'"title": "{unit}"' in json.dumps(spec["vconcat"][1])
-    assert [row["level"] for row in values(spec) if "level" in row] == [largest / byte_unit(largest)[1]]
+    assert {row["level"] for row in values(spec) if "level" in row} == {largest / byte_unit(largest)[1]}
 
 
 def test_colours_of_ranks_end_where_one_long_step_does_not_hide_a_late_rank():
@@ -106,6 +106,64 @@ def test_a_run_without_a_step_says_why_where_the_chart_would_be(empty):
     first = charts.charts_of(empty, build(empty))[0]
     assert first.drawn is None
     assert first.caption.startswith("No step of a training was recorded: no training step was seen.")
+
+
+def test_a_run_without_a_step_says_what_was_recorded_although_it_is_not_drawn(make_run):
+    run = make_run({
+        "memory": [{"t_ns": n, "device": "process", "pid": 7, "name": "trainer", "rss_bytes": 1} for n in range(3)],
+        "fetch": [{"fetch": 0, "start_ns": 0, "wait_ns": 5, "side": "iterator"}],
+    })  # fmt: skip
+    said = charts.charts_of(run, build(run))[0].caption
+    assert "Without a step there is nothing to draw over: Memory." in said
+    assert "No wait for a batch was recorded" not in said
+
+
+def test_where_no_batch_was_fetched_no_legend_speaks_of_a_wait_for_data(drawn):
+    parted = [row | {"fp_ns": row["start_ns"] + MS, "fp_source": "op", "data_wait_ns": MS} for row in steps(4 * MS)]
+    alone = drawn({"step": parted})["chart-time"].spec
+    fetched = drawn({"step": [row | {"fetch_wait_ns": MS} for row in parted]})["chart-time"].spec
+    kinds = [{row["of"] for row in values(spec) if row.get("low") == 0 and "of" in row} for spec in (alone, fetched)]
+    assert "before the forward pass" in kinds[0]
+    assert "before the forward pass, mostly the wait for data" in kinds[1]
+
+
+def test_one_sample_alone_is_a_point(drawn):
+    one = {"t_ns": 7 * MS, "device": "process", "pid": 7, "name": "trainer", "rss_bytes": MS}
+    spec = drawn({"step": steps(3 * MS), "memory": [one]})["chart-time"].spec
+    (memory,) = (part for part in spec["vconcat"] if part["title"] == "Memory")
+    assert [part["mark"]["type"] for part in memory["layer"]] == ["line", "point"]
+    assert [row["t"] for row in memory["layer"][1]["data"]["values"]] == [0.007]
+
+
+def test_what_is_alive_in_few_moments_of_a_long_run_is_not_drawn_as_alive_between_them(drawn):
+    """Of each part of the time the most is drawn, and then what is left of it until the next part with a change."""
+    blocks = [
+        {"bytes": 1 << 20, "produced_ns": start + n * 1000, "released_ns": start + n * 1000 + 500}
+        for start in (0, 1000 * MS) for n in range(5)
+    ]  # fmt: skip
+    spec = drawn({"step": steps(200 * MS), "allocation": blocks})["chart-memory"].spec
+    curve = spec["vconcat"][0]["layer"][0]["data"]["values"]
+    before = [row for row in curve if row["t"] < 0.5]
+    assert max(row["size"] for row in before) == 1
+    assert before[-1]["size"] == 0
+
+
+def test_a_short_part_of_the_run_is_labelled_as_in_the_table(drawn):
+    parts = [
+        {"part": "training", "start_ns": 0, "dur_ns": 9000 * MS},
+        {"part": "callback", "start_ns": 5, "dur_ns": 571_234},
+    ]
+    bars = values(drawn({"run_part": parts})["chart-run"].spec)
+    assert {bar["label"] for bar in bars} == {"9.00 s", "571 us"}
+
+
+@pytest.mark.parametrize(("own", "unit", "bar"), [(500, "ns", 500), (6_000, "us", 6), (7 * MS, "ms", 7)])
+def test_own_time_has_the_unit_of_its_largest(own, unit, bar, drawn):
+    op = {"op_id": 0, "step": 0, "start_ns": 0, "dur_ns": own, "self_ns": own}
+    infos = [{"op_id": 0, "name": "Add", "type": "Add"}]
+    bars = drawn({"step": steps(9 * MS), "op_info": infos, "op": [op]})["chart-operators"].spec["vconcat"][0]
+    assert bars["encoding"]["x"]["title"] == f"own time, {unit}"
+    assert [row["own"] for row in values(bars)] == [bar]
 
 
 @pytest.mark.parametrize("last", [1, 2, 9, 10, 11, 100, 12_345])

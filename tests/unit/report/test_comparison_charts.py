@@ -15,6 +15,7 @@ from pipeprof.report import json_text
 from pipeprof.report.charts import comparison as charts
 from pipeprof.report.compare import html as compare_html
 from pipeprof.report.compare.content import read
+from pipeprof.report.words.comparison import METRICS
 
 MS = 1_000_000
 
@@ -161,6 +162,23 @@ def test_a_pipeline_of_a_run_is_that_of_its_repetitions(make_run):
     assert (base["name"], base["workers"], new["workers"], base["place"]) == ("decode", 2, 3, "train.py:3")
     assert base["fill_ratio"] == pytest.approx(0.375)  # the median of 1 and 2 of 4
     assert "workers 2 -> 3" in json.dumps(drawn(content, "chart-pipelines").spec)
+
+
+def test_metrics_are_worded_on_the_page_and_keep_their_names_in_json(compared):
+    compared["metrics"] += [
+        metric(name, family="secondary")
+        for name in ("phase/data_wait", "pipeline/decode", "op/net/MatMul", "count/MatMul")
+    ]
+    page = compare_html.text(compared)
+    tables = re.findall(r"<tr><td>(.*?)</td>", page)
+    assert {"step time", "step time p90", "time to first step", "time before the forward pass"} <= set(tables)
+    assert "work of <code>decode</code> per batch" in tables
+    assert "own time of <code>net/MatMul</code> per step" in tables
+    assert "executions of <code>MatMul</code> per step" in tables
+    heads = [one["title"][0] for one in drawn(compared, "chart-repetitions").spec["vconcat"]]
+    assert f"step time: {compared['verdict']}" in heads
+    assert not set(METRICS) & set(tables)
+    assert '"step_time_median"' in json_text.text(compared)
 
 
 def test_what_is_not_known_is_said():

@@ -24,6 +24,7 @@ CHANGE = {
 STEPS = series(
     "step_time_median", "ns", [(40 + noise + 8 * (at >= 12)) * 1e6 for at, noise in enumerate(NOISE)], [CHANGE]
 )
+ONE = series("first_step_time", "ns", [21.7e9], []) | {"workload": "<b>other", "enough": False}
 CONTENT = {"source": "net", "measurements": 20, "series": [STEPS], "conditions": [], "left_out": []}
 
 
@@ -40,3 +41,11 @@ def test_a_measurement_that_is_pointed_at_says_its_revision(opened):
     ).json_value()
     assert told[0] == "47.8 ms, 0000000000, 2026-11-20T10:00:00+00:00"
     assert told[1] <= 1000
+
+
+def test_on_a_narrow_page_what_a_measurement_says_stays_within_it_and_workloads_are_told_apart(opened):
+    page = opened(text(document(CONTENT | {"series": [STEPS, ONE]}), "html"), 400)  # nothing is wider than the page
+    assert page.locator("thead th").first.inner_text() == "workload"
+    assert page.locator("tbody tr td:first-child").all_inner_texts() == ["net", "<b>other"]
+    axes = page.eval_on_selector_all(".mark-text.role-axis-title", "all => all.map((one) => one.textContent)")
+    assert axes == ["measurement", "ms", "measurement", "s"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -54,6 +55,68 @@ def test_every_phase_of_every_step_and_every_operator_of_the_pipeline_is_a_mark(
     assert page.locator(".chart[role=graphics-document][aria-label]").count() == 3
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_box_is_neither_as_bright_as_a_white_page_nor_as_dark_as_its_words_however_full_its_queue_is(
+    make_run, show, scheme
+):
+    ops, depths = range(6), (0, 2, 4, 6, 8, None)
+    page = show(make_run({
+        "pipeline": [{"pipeline_id": 0, "pipeline_key": "k", "role": "train"}],
+        "pipeline_op": [{"pipeline_id": 0, "op_id": op, "op_type": "MapOp", "workers": 1, "capacity": 8} for op in ops],
+        "pipeline_edge": [{"pipeline_id": 0, "producer_id": op + 1, "consumer_id": op} for op in ops[:-1]],
+        "queue": [{"pipeline_id": 0, "op_id": op, "t_ns": n, "depth": depth, "capacity": 8}
+                  for op, depth in zip(ops, depths, strict=True) if depth is not None for n in range(1, 9)],
+    }), 1000, scheme)  # fmt: skip
+    colours = page.eval_on_selector_all(
+        "#chart-pipeline g.mark-rect.role-mark path[stroke='#666']",
+        "all => all.map((one) => getComputedStyle(one).fill)",
+    )
+    assert len(colours) == len(depths)
+    assert len(set(colours)) == len(depths)
+    bright = [brightness(colour) for colour in colours]
+    assert min(bright) > 0.4
+    assert max(bright) < 0.65
+
+
+def brightness(colour):
+    """The relative luminance of `rgb(r, g, b)`, by WCAG: 0 is black, 1 is white."""
+    parts = [int(part) / 255 for part in re.findall(r"[0-9]+", colour)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("width", [400, 720, 1400])
+def test_long_names_of_operators_have_room_and_stay_apart(make_run, show, width):
+    names = [f"void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<Functor{n}>>" for n in range(4)]
+    page = show(make_run({
+        "step": [{"step": 0, "kind": "train", "start_ns": 0, "end_ns": 9000}],
+        "op_info": [{"op_id": n, "name": f"Default/network/{name}", "type": name, "phase": "forward"} for n, name in enumerate(names)],
+        "op": [{"op_id": n, "step": 0, "start_ns": n, "dur_ns": 500, "self_ns": 500} for n in range(4)],
+    }), width)  # fmt: skip
+    wide = page.eval_on_selector_all("#operators th", "all => all.map((one) => one.getBoundingClientRect().width)")
+    assert wide[0] == max(wide)
+    hidden = page.eval_on_selector("#operators", "one => one.scrollWidth - one.parentElement.clientWidth")
+    assert hidden <= 0 or width < 1400
+    colours = page.eval_on_selector_all(
+        "#chart-operators g.mark-arc.role-mark path", "all => all.map((one) => one.getAttribute('fill'))"
+    )
+    assert len(set(colours)) == len(names)
+
+
+def test_a_queue_of_one_entry_has_whole_numbers_at_its_axis_and_one_sample_of_it_is_seen(make_run, show):
+    one = {"pipeline_id": 0, "op_id": 0, "t_ns": 5, "capacity": 8}
+    tables = {
+        "pipeline": [{"pipeline_id": 0, "pipeline_key": "k", "role": "train"}],
+        "pipeline_op": [{"pipeline_id": 0, "op_id": 0, "op_type": "MapOp", "workers": 1, "capacity": 8}],
+    }
+    page = show(make_run(tables | {"queue": [one | {"depth": 1}, one | {"depth": 0, "t_ns": 900_000_000}]}))
+    told = page.eval_on_selector_all("#chart-pipeline g.role-axis-label text", "all => all.map((t) => t.textContent)")
+    entries = [text for text in told if text.isdigit()]
+    assert entries.count("1") == 1
+    page = show(make_run(tables | {"queue": [one | {"depth": 1}]}))
+    assert 1 in marks(page, "chart-pipeline", "symbol")
+
+
 def test_types_of_operators_are_bars_and_parts_of_a_ring_that_are_read_out(normal, show):
     page = show(normal)
     parts = page.locator("#chart-operators g.mark-arc.role-mark path")
@@ -79,6 +142,18 @@ def test_charts_that_still_wait_for_their_turn_are_drawn_before_the_page_is_prin
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.wait_for_function("(all) => document.querySelectorAll('.chart[data-drawn] svg').length === all", arg=places)
     page.close()
+
+
+def test_on_paper_a_chart_is_as_wide_as_the_sheet_and_nothing_is_left_to_scroll_to(normal, show):
+    page = show(normal, 1400)
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 720, "height": 900})  # a sheet; charts stay as they were drawn for the window
+    for chart in page.locator(".chart").all():
+        assert chart.locator("svg").bounding_box()["width"] <= chart.bounding_box()["width"] <= 720
+    assert (
+        page.eval_on_selector_all(".wide", "all => all.map((one) => getComputedStyle(one).overflowX)")
+        == ["visible"] * page.locator(".wide").count()
+    )
 
 
 def test_one_cell_for_each_step_of_each_rank(ranks, show):

@@ -41,6 +41,9 @@ def test_a_chart_for_each_table_has_a_mark_for_each_variant(content):
     ]
     assert "the lowest is fast: 5.00 ms" in first.said
     assert second.title == "Steady step of each variant: b"
+    colours = first.spec["encoding"]["color"]["scale"]
+    assert colours["domain"] == ["base", "better", "worse"]
+    assert len(set(colours["range"])) == 3
 
 
 def test_intervals_are_drawn_where_they_are_known(content):
