@@ -12,8 +12,8 @@ from pipeprof.collect import fingerprint
 from pipeprof.experiment.arms import ArmWish, Place, arm_notes, checked_out, pair_hash, resolve_arms
 from pipeprof.experiment.interleaved import Interleaved
 from pipeprof.experiment.repetition import Bench
-from pipeprof.experiment.runs import signals_held
 from pipeprof.experiment.session import locked, new_session, open_session
+from pipeprof.experiment.signals import signals_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,8 +14,9 @@ from pipeprof.errors import MeasureError, RunError, WorkloadError
 from pipeprof.experiment.arms import NAMES, Arm, Name, Place, check_unchanged, variables
 from pipeprof.experiment.journal import incomplete
 from pipeprof.experiment.repetition import refuse_orphans
-from pipeprof.experiment.runs import signals_held, write_json
+from pipeprof.experiment.runs import write_json
 from pipeprof.experiment.session import RESULT, Session, planned
+from pipeprof.experiment.signals import signals_held
 from pipeprof.record.document import BAD_JSON, MOST_BYTES
 from pipeprof.record.measures import Measures, Repetition, merged
 from pipeprof.record.plain_file import read_file

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.headspace import SCHEMA_VERSION, step_notes, verdict
 from pipeprof.experiment.pairs.facts import measured_facts
-from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, signals_held, write_json
+from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
+from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.stages import find_op
 from pipeprof.experiment.whatif import recorded_command
 from pipeprof.report.words.experiments import noted

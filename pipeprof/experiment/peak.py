@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from pipeprof.experiment.runs import signals_held
+from pipeprof.experiment.signals import signals_held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

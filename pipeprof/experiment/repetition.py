@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 import time
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from pipeprof.collect.launch import ProbeOptions
-from pipeprof.collect.session import create_run, record
-from pipeprof.errors import MeasureError, RunError, UsageError, WorkloadError
-from pipeprof.experiment.runs import last_words, output_to, signals_held
+from pipeprof.errors import MeasureError, RunError, UsageError
+from pipeprof.experiment.signals import signals_held
+from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.record.note import note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.record.measures import Measures
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
 
 # What both arms are recorded with: step times, queue samples, service times, op windows of about 1 % of the time.
 PROFILE = ProbeOptions()
-HOST_INTERVAL_S = 1.0
 OPTIONS = {"ops": "window", "queue_interval": 100, "service": True, "memory": True, "schedule": None}
 
 
@@ -48,7 +44,12 @@ class Bench:
 
         Raises WorkloadError with its last words when it fails, KeyboardInterrupt when it was interrupted.
         """
-        run_once(command, env, workdir, path, slow_down)
+        probe = ProbeOptions(slow_down=slow_down) if slow_down else PROFILE
+        options = OPTIONS | ({"slow_down": slow_down} if slow_down else {})
+        trial = Trial(path, command, probe, options, workdir, env)
+        failure = run_trial(trial).failure
+        if failure:
+            raise trial.failed(failure)
 
     def cpu(self) -> tuple[float, float]:
         """CPU seconds of the whole machine since its start: those it used, and those its hypervisor gave to others."""
@@ -102,45 +103,3 @@ def refuse_orphans(folder: Path, names: Iterable[str], still_running: Callable[[
                 f"process {alive[0]} of the interrupted repetition `{name}` is still running",
                 "wait until it has ended, or end it",
             )
-
-
-def run_once(
-    command: Sequence[str], env: Mapping[str, str], workdir: Path, path: Path, slow_down: float | None
-) -> None:
-    """See `Bench.run`."""
-    log = path.with_name(f"{path.name}.log")
-    probe = ProbeOptions(slow_down=slow_down) if slow_down else PROFILE
-    kept = OPTIONS | ({"slow_down": slow_down} if slow_down else {})
-    with working_in(workdir, env):
-        run = create_run(path, command, dict(kept), force=False)
-        with output_to(log):
-            outcome = record(run, command, probe, reps=1, host_interval_s=HOST_INTERVAL_S)[0]
-    with signals_held():
-        from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
-
-        finish(run)
-    if outcome.interrupted or outcome.status == -signal.SIGINT:
-        raise KeyboardInterrupt
-    if outcome.status:
-        how = f"exit code {outcome.status}" if outcome.status > 0 else f"signal {-outcome.status}"
-        raise WorkloadError(f"{how}{last_words(log)}", f"its output is in `{log}`")
-
-
-@contextlib.contextmanager
-def working_in(workdir: Path, env: Mapping[str, str]) -> Iterator[None]:
-    """Work in a folder with some variables set: the command inherits both. Raises UsageError when it is gone."""
-    before, kept = os.getcwd(), {name: os.environ.get(name) for name in env}  # noqa: PTH109 - may be gone itself
-    try:
-        os.chdir(workdir)
-    except OSError as error:
-        raise UsageError(f"cannot go to `{workdir}`: {error.strerror}") from error
-    os.environ.update(env)
-    try:
-        yield
-    finally:
-        for name, value in kept.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        os.chdir(before)

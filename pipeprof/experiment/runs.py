@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import re
-import signal
-import sys
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeprof import escape
-from pipeprof.collect.launch import FORWARDED, ProbeOptions
-from pipeprof.collect.probe.redact import redacted
-from pipeprof.collect.session import create_run, record
-from pipeprof.errors import MeasureError, UsageError, WorkloadError
+from pipeprof.collect.launch import ProbeOptions
+from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pairs.series import LEAST_STEPS, Rate, Side, rates_of_parts, sides, steady_rate
 from pipeprof.experiment.pairs.words import plan_line, standing_line
+from pipeprof.experiment.signals import signals_held
+from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.verdict.speedup import answer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pipeprof.experiment.pairs.series import Plan, Stopped
@@ -31,8 +27,6 @@ if TYPE_CHECKING:
 
 LIGHT = ProbeOptions(queue_interval_ms=0, ops="off", service=False, memory=False)
 HOST_INTERVAL_S = 5.0
-_LAST_LINES = 40
-_ERROR = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): .")
 
 
 @dataclass(frozen=True)
@@ -121,35 +115,26 @@ def rates_of(runs: Sequence[Measured], side: Side) -> list[float]:
 
 def run_once(
     folder: Path, command: Sequence[str], side: Side, pair: int, probe: ProbeOptions,
-    host_interval_s: float = HOST_INTERVAL_S,
+    host_interval_s: float = HOST_INTERVAL_S, longest_s: float | None = None,
 ) -> Measured:  # fmt: skip
-    """Run the command once, recording as little as step times need."""
+    """Run the command once, recording as little as step times need. `longest_s`: after which it is ended."""
     path = folder / f"{side}{pair}"
     kept = {"ops": "off", "queue_interval": 0, "service": False, "memory": False, "override": probe.override}
-    run = create_run(path, command, kept | {"cached": probe.cached}, force=False)
-    log = folder / f"{side}{pair}.log"
-    with output_to(log):
-        outcome = record(run, command, probe, reps=1, host_interval_s=host_interval_s)[0]
-    with signals_held():
-        from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
-        from pipeprof.read.spool.process import load_processes  # noqa: PLC0415
-        from pipeprof.record import store  # noqa: PLC0415
-
-        processes = load_processes(run.spool / "rep=0")
-        applied = [event for process in processes for event in process.all("override")]
-        run.manifest.options["override_applied"] = applied
-        finish(run)
-        rows = store.read(run, "step").to_pylist()
-    if outcome.interrupted or outcome.status == -signal.SIGINT:
-        raise KeyboardInterrupt
-    if outcome.status:
-        broken = next((event for process in processes for event in process.all("stand_in_failed")), None)
+    trial = Trial(path, command, probe, kept | {"cached": probe.cached}, host_interval_s=host_interval_s,
+                  longest_s=longest_s)  # fmt: skip
+    ended = run_trial(trial, processes=True)
+    if ended.failure:
+        broken = next((event for process in ended.processes for event in process.all("stand_in_failed")), None)
         if broken is not None:
             raise MeasureError(
-                f"the operator could not be replaced in run `{path}`: {broken['why']}", f"its output is in `{log}`"
+                f"the operator could not be replaced in run `{path}`: {broken['why']}",
+                f"its output is in `{trial.log}`",
             )
-        how = f"exit code {outcome.status}" if outcome.status > 0 else f"signal {-outcome.status}"
-        raise WorkloadError(f"the command failed in run `{path}`: {how}{last_words(log)}", f"its output is in `{log}`")
+        raise trial.failed(f"the command failed in run `{path}`: {ended.failure}")
+    with signals_held():
+        from pipeprof.record import store  # noqa: PLC0415 - its libraries start threads
+
+        rows = store.read(ended.run, "step").to_pylist()
     rate = steady_rate(rows)
     if rate is None:
         train = sum(row["kind"] == "train" for row in rows)
@@ -160,7 +145,7 @@ def run_once(
         )
     trained = sum(row["kind"] != "eval" for row in rows)
     later = steady_rate(row for row in rows if row["epoch"])
-    return Measured(side, pair, path, rate, trained, processes, rates_of_parts(rows), later)
+    return Measured(side, pair, path, rate, trained, ended.processes, rates_of_parts(rows), later)
 
 
 def changed_probe(**options: Any) -> ProbeOptions:
@@ -192,41 +177,3 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise MeasureError(f"cannot write `{path}`: {error.strerror}", "free some space; the runs are kept") from error
-
-
-@contextlib.contextmanager
-def output_to(path: Path) -> Iterator[None]:
-    """Let what is started meanwhile write to a file: our stdout is for the result."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    saved = [os.dup(1), os.dup(2)]
-    try:
-        with path.open("wb") as file:
-            os.dup2(file.fileno(), 1)
-            os.dup2(file.fileno(), 2)
-        yield
-    finally:
-        sys.stderr.flush()
-        for number, old in enumerate(saved, start=1):
-            os.dup2(old, number)
-            os.close(old)
-
-
-def last_words(path: Path) -> str:
-    """What a log ends with, without secrets, as the end of a sentence about a command that failed; "" for none.
-
-    That is the last error in its last lines, for MindSpore writes its own C++ places behind it; else the last line.
-    """
-    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    errors = [line for line in lines[-_LAST_LINES:] if _ERROR.match(line)]
-    return f"; it said `{redacted((errors or lines)[-1].strip())[-200:]}`" if lines else ""
-
-
-@contextlib.contextmanager
-def signals_held() -> Iterator[None]:
-    """Hold signals back. Threads that are started meanwhile never take them, so they go on reaching the launcher."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*FORWARDED, signal.SIGCHLD})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pipeprof.collect.probe.redact import LEFT_OUT
 from pipeprof.errors import MeasureError, UsageError
 from pipeprof.experiment.pairs.facts import measured_facts
-from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, signals_held, write_json
+from pipeprof.experiment.runs import Measured, changed_probe, make_folder, measure_pairs, write_json
+from pipeprof.experiment.signals import signals_held
 from pipeprof.report.words import predictions
 from pipeprof.report.words.speedup import prediction_lines
 from pipeprof.verdict.capacity import SOURCE, Change, Loop

@@ -20,7 +20,8 @@ from pipeprof.experiment.draws import Draws
 from pipeprof.experiment.qualify.pool import HALF, SAME, STEP, Order, Pool, collect_pool
 from pipeprof.experiment.qualify.state import open_state
 from pipeprof.experiment.repetition import Bench
-from pipeprof.experiment.runs import signals_held, write_json
+from pipeprof.experiment.runs import write_json
+from pipeprof.experiment.signals import signals_held
 from pipeprof.report.words.experiments import noted
 from pipeprof.verdict.gate.note import note
 

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from pipeprof.collect.launch import command_path
-from pipeprof.collect.session import create_run, record
 from pipeprof.errors import MeasureError, WorkloadError
-from pipeprof.experiment.repetition import Bench, working_in
-from pipeprof.experiment.runs import changed_probe, last_words, output_to, signals_held
+from pipeprof.experiment.repetition import Bench
+from pipeprof.experiment.runs import changed_probe
+from pipeprof.experiment.signals import signals_held
 from pipeprof.experiment.sweep.stages import from_load_and_run, from_run, from_text
 from pipeprof.experiment.time_limit import end_all, time_limit
+from pipeprof.experiment.trial import Trial, how_it_failed, log_of, run_trial, took_longer, working_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pipeprof.experiment.sweep.spec import Context, DatasetChange, Spec
 
 HOOK = Path(__file__).parent / "hook"
-HOST_INTERVAL_S = 1.0
 POLL_S = 0.02
 COUNTED_LATE_KIB = 4096  # of a process, at most: the kernel adds up its pages some at a time
 
@@ -48,7 +48,7 @@ class Order:
     @property
     def log(self) -> Path:
         """What the command said."""
-        return self.path.with_name(f"{self.path.name}.log")
+        return log_of(self.path)
 
 
 class SweepBench:
@@ -69,7 +69,7 @@ class SweepBench:
     def prepare(self, order: Order) -> None:
         """Run a preparing command once, unmeasured. Raises as `run` for one that fails or takes too long."""
         status, _, expired = _started(order)
-        _check_end(order, status, expired=expired, interrupted=False)
+        _check_end(order, status, expired=expired)
 
     def run(self, order: Order, spec: Spec) -> dict[str, float]:
         """Run the command once; returns stage -> value.
@@ -91,18 +91,13 @@ def _recorded(order: Order) -> dict[str, float]:
     probe = changed_probe(override=change, memory=True)
     env = dict(order.env) | (hook_variables(order.context, order.env) if order.context else {})
     options: dict[str, Any] = {"ops": "off", "queue_interval": 0, "service": False, "memory": True}
-    with working_in(order.workdir, env):
-        run = create_run(order.path, order.command, options | {"override": change}, force=False)
-        with output_to(order.log), time_limit(order.timeout_s) as expired:
-            outcome = record(run, order.command, probe, reps=1, host_interval_s=HOST_INTERVAL_S)[0]
+    trial = Trial(order.path, order.command, probe, options | {"override": change}, order.workdir, env,
+                  longest_s=order.timeout_s)  # fmt: skip
+    ended = run_trial(trial, processes=True)
+    if ended.failure:
+        raise trial.failed(ended.failure)
+    events = {name: [e for p in ended.processes for e in p.all(name)] for name in ("override", "override_missed")}
     with signals_held():
-        from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
-        from pipeprof.read.spool.process import load_processes  # noqa: PLC0415
-
-        processes = load_processes(run.spool / "rep=0")
-        events = {name: [e for p in processes for e in p.all(name)] for name in ("override", "override_missed")}
-        finish(run)
-        _check_end(order, outcome.status, expired=expired.is_set(), interrupted=outcome.interrupted)
         if change and not events["override"]:
             missed = events["override_missed"]
             why = missed[0]["why"] if missed else "no dataset iterator was made"
@@ -130,7 +125,7 @@ def _plain(order: Order, spec: Spec) -> dict[str, float]:
     """Without the recorder: the stages are in what the command says."""
     status, peak, expired = _started(order)
     found = {"peak_memory": float(peak)} if peak else {}
-    _check_end(order, status, expired=expired, interrupted=False)
+    _check_end(order, status, expired=expired)
     if spec.measure == "load_and_run":
         from pipeprof.errors import SourceError  # noqa: PLC0415
         from pipeprof.read.megengine.load_and_run import read_log  # noqa: PLC0415
@@ -205,14 +200,13 @@ def _high_water(pid: int) -> int:
     return max([int(found[1]) if found else 0, *(_high_water(int(child)) for child in children)])
 
 
-def _check_end(order: Order, status: int, *, expired: bool, interrupted: bool) -> None:
+def _check_end(order: Order, status: int, *, expired: bool) -> None:
     if expired:
-        raise WorkloadError(f"took longer than {order.timeout_s:g} s", f"its output is in `{order.log}`")
-    if interrupted or status == -signal.SIGINT:
+        raise WorkloadError(took_longer(order.timeout_s), f"its output is in `{order.log}`")
+    if status == -signal.SIGINT:
         raise KeyboardInterrupt
     if status:
-        how = f"exit code {status}" if status > 0 else f"signal {-status}"
-        raise WorkloadError(f"{how}{last_words(order.log)}", f"its output is in `{order.log}`")
+        raise WorkloadError(how_it_failed(status, order.log), f"its output is in `{order.log}`")
 
 
 def override_of(change: DatasetChange | None) -> dict[str, Any] | None:

@@ -6,16 +6,16 @@ import os
 import shutil
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipeprof.collect.launch import ProbeOptions
-from pipeprof.collect.session import create_run, record
-from pipeprof.errors import MeasureError, PipeprofError, WorkloadError
+from pipeprof.errors import MeasureError, PipeprofError
 from pipeprof.experiment.peak import watched_memory
-from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, last_words, output_to, run_once, signals_held
-from pipeprof.experiment.time_limit import time_limit
+from pipeprof.experiment.runs import HOST_INTERVAL_S, changed_probe, run_once
+from pipeprof.experiment.signals import signals_held
+from pipeprof.experiment.trial import Trial, run_trial
 from pipeprof.experiment.tune.rows import epochs_of
 from pipeprof.units import format_bytes
 from pipeprof.verdict.account import find_contention
@@ -144,33 +144,20 @@ class TuneBench:
         folder.mkdir(parents=True, exist_ok=True)
         override = settings.override()
         every_s = EVERY_S if self.goal == "cores" else HOST_INTERVAL_S
-        with time_limit(longest_s) as expired:
-            try:
-                probe = changed_probe(override=override, **options)
-                done = run_once(folder, settings.command(self.command), side, number, probe, every_s)
-            except (KeyboardInterrupt, WorkloadError) as error:
-                if expired.is_set():
-                    raise WorkloadError(f"the run took longer than {longest_s:.0f} s and was ended") from error
-                raise
+        probe = changed_probe(override=override, **options)
+        done = run_once(folder, settings.command(self.command), side, number, probe, every_s, longest_s)
         _check_applied(done, override)
         return done
 
     def _record(self, settings: Settings, path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
         path.parent.mkdir(parents=True, exist_ok=True)
-        probe = replace(ProbeOptions(), override=settings.override())
-        log, command = path.with_name(f"{path.name}.log"), settings.command(self.command)
-        run = create_run(path, command, {"override": probe.override}, force=False)
-        with output_to(log):
-            outcome = record(run, command, probe, reps=1, host_interval_s=1.0)[0]
-        with signals_held():
-            from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
-
-            finish(run)
-        if outcome.interrupted:
-            raise KeyboardInterrupt
-        if outcome.status:
-            raise WorkloadError(f"the command failed in run `{path}`{last_words(log)}", f"its output is in `{log}`")
+        override = settings.override()
+        probe = ProbeOptions(override=override)
+        trial = Trial(path, settings.command(self.command), probe, {"override": override})
+        failure = run_trial(trial).failure
+        if failure:
+            raise trial.failed(f"the command failed in run `{path}`: {failure}")
 
 
 def cpu_seconds(path: Path) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeprof.experiment.runs import last_words
+from pipeprof.experiment.trial import last_words
 
 MINDSPORE = """RuntimeError: Exception thrown from user defined Python function in dataset.
 

@@ -1,0 +1,153 @@
+"""One run of a command for an experiment: recorded into a folder of its own, what it says in a file beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pipeprof.collect.launch import ProbeOptions
+from pipeprof.collect.probe.redact import redacted
+from pipeprof.collect.session import create_run, record
+from pipeprof.errors import UsageError, WorkloadError
+from pipeprof.experiment.signals import signals_held
+from pipeprof.experiment.time_limit import time_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pipeprof.read.spool.process import Process
+    from pipeprof.record.run import Run
+
+HOST_INTERVAL_S = 1.0
+_LAST_LINES = 40
+_ERROR = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): .")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is run once, and how: `probe` records what it records, `options` say so in the manifest.
+
+    `longest_s`: seconds after which the command is ended; None for no limit.
+    """
+
+    path: Path
+    command: Sequence[str]
+    probe: ProbeOptions = field(default_factory=ProbeOptions)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    workdir: Path | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    host_interval_s: float = HOST_INTERVAL_S
+    longest_s: float | None = None
+
+    @property
+    def log(self) -> Path:
+        """What the command says."""
+        return log_of(self.path)
+
+    def failed(self, message: str) -> WorkloadError:
+        """The error of a command that did not do what it should."""
+        return WorkloadError(message, f"its output is in `{self.log}`")
+
+
+class Ended(NamedTuple):
+    """A run that is finished, what its processes wrote where that was asked for, and how its command failed, or ""."""
+
+    run: Run
+    processes: Sequence[Process]
+    failure: str
+
+
+def log_of(path: Path) -> Path:
+    """Where the output of a run's command is."""
+    return path.with_name(f"{path.name}.log")
+
+
+def run_trial(trial: Trial, *, processes: bool = False) -> Ended:
+    """Run the command and finish its run. `processes`: what they wrote is read, before it is made into tables.
+
+    Raises UsageError when the folder is there or cannot be written, WorkloadError when the command took too long,
+    KeyboardInterrupt when it was interrupted.
+    """
+    with working_in(trial.workdir, trial.env):
+        run = create_run(trial.path, trial.command, dict(trial.options), force=False)
+        with output_to(trial.log), time_limit(trial.longest_s) as expired:
+            outcome = record(run, trial.command, trial.probe, reps=1, host_interval_s=trial.host_interval_s)[0]
+    with signals_held():
+        from pipeprof.read.spool.finish import finish  # noqa: PLC0415 - its libraries start threads
+        from pipeprof.read.spool.process import load_processes  # noqa: PLC0415
+
+        wrote = load_processes(run.spool / "rep=0") if processes else []
+        if processes:
+            run.manifest.options["override_applied"] = [event for one in wrote for event in one.all("override")]
+        finish(run)
+    if expired.is_set():
+        raise trial.failed(took_longer(trial.longest_s))
+    if outcome.interrupted or outcome.status == -signal.SIGINT:
+        raise KeyboardInterrupt
+    return Ended(run, wrote, how_it_failed(outcome.status, trial.log))
+
+
+def took_longer(seconds: float | None) -> str:
+    """What is said of a command that was ended at its time limit."""
+    return f"took longer than {seconds or 0:.3g} s and was ended"
+
+
+def how_it_failed(status: int, log: Path) -> str:
+    """`exit code 1; it said ...`; "" for a status of 0."""
+    if status == 0:
+        return ""
+    return (f"exit code {status}" if status > 0 else f"signal {-status}") + last_words(log)
+
+
+@contextlib.contextmanager
+def output_to(path: Path) -> Iterator[None]:
+    """Let what is started meanwhile write to a file: our stdout is for the result."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = [os.dup(1), os.dup(2)]
+    try:
+        with path.open("wb") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        for number, old in enumerate(saved, start=1):
+            os.dup2(old, number)
+            os.close(old)
+
+
+def last_words(path: Path) -> str:
+    """What a log ends with, without secrets, as the end of a sentence about a command that failed; "" for none.
+
+    That is the last error in its last lines, for MindSpore writes its own C++ places behind it; else the last line.
+    """
+    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    errors = [line for line in lines[-_LAST_LINES:] if _ERROR.match(line)]
+    return f"; it said `{redacted((errors or lines)[-1].strip())[-200:]}`" if lines else ""
+
+
+@contextlib.contextmanager
+def working_in(workdir: Path | None, env: Mapping[str, str]) -> Iterator[None]:
+    """Work in a folder with some variables set: the command inherits both. Raises UsageError when it is gone."""
+    before, kept = os.getcwd(), {name: os.environ.get(name) for name in env}  # noqa: PTH109 - may be gone itself
+    try:
+        os.chdir(workdir or before)
+    except OSError as error:
+        raise UsageError(f"cannot go to `{workdir}`: {error.strerror}") from error
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        os.chdir(before)
