@@ -35,6 +35,12 @@ STEP_METRICS = {
     "first_step_time": "first_step_ns",
 }
 COMMUNICATION_METRICS = {"communication/exposed": "exposed_ns", "communication/tail": "tail_ns"}
+EXACT_METRICS = {
+    "count/compilations": "compilations",
+    "count/batches_per_epoch": "epoch_batches",
+    "count/rows_per_batch": "batch_rows",
+    "bytes/batch": "batch_bytes",
+}
 _NUMBER = re.compile(r"-op[0-9]+(#[0-9]+)?$")  # MindSpore counts all operators of a process; the count says nothing
 
 
@@ -110,7 +116,9 @@ def workload_of(manifest: Manifest) -> str:
 
 def _values(engine: Engine, ops: Sequence[Row], stages: Sequence[Row]) -> dict[str, dict[int, float]]:
     values: dict[str, dict[int, float]] = defaultdict(dict)
-    for query, metrics in (("rep_step", STEP_METRICS), ("rep_communication", COMMUNICATION_METRICS)):
+    for query, metrics in (
+        ("rep_step", STEP_METRICS), ("rep_communication", COMMUNICATION_METRICS), ("rep_count", EXACT_METRICS),
+    ):  # fmt: skip
         for row in engine.rows(f"compare/{query}"):
             for metric, column in metrics.items():
                 if row[column] is not None:
@@ -120,12 +128,19 @@ def _values(engine: Engine, ops: Sequence[Row], stages: Sequence[Row]) -> dict[s
             values["peak_memory"][row["rep"]] = float(row["peak_bytes"])
     for row in engine.rows("compare/rep_phase"):
         values[f"phase/{row['phase']}"][row["rep"]] = row["mean_ns"]
-    names = stage_names(stages)
-    for stage in stages:
-        if stage["work_ns"] is not None:
-            values[f"pipeline/{names[stage['pipeline_key'], stage['op_id']]}"][stage["rep"]] = stage["work_ns"]
+    _add_stages(values, stages)
     _add_ops(values, ops)
     return dict(values)
+
+
+def _add_stages(values: dict[str, dict[int, float]], stages: Sequence[Row]) -> None:
+    """Work for a batch, rows of a source, and bytes of a row, of each stage."""
+    names = stage_names(stages)
+    for stage in stages:
+        name, rep = names[stage["pipeline_key"], stage["op_id"]], stage["rep"]
+        for metric, column in (("pipeline", "work_ns"), ("count/rows", "source_rows"), ("bytes/row", "row_bytes")):
+            if stage[column] is not None:
+                values[f"{metric}/{name}"][rep] = float(stage[column])
 
 
 def _add_ops(values: dict[str, dict[int, float]], rows: Sequence[Row]) -> None:

@@ -2,7 +2,7 @@
 --
 -- Of several ranks the one where the stage works longest.
 --
--- Reads: pipeline_load, pipeline_tree
+-- Reads: op_service, pipeline, pipeline_load, pipeline_op, pipeline_tree
 -- Gives, one row per (rep, pipeline_key, op_id), in that order:
 --   rep             bigint   repetition
 --   pipeline_key    varchar  equal keys are the same pipeline again
@@ -17,11 +17,25 @@
 --   code            varchar  file:line of its Python function or class; null when unknown
 --   work_ns         double   ns    its workers' time for one batch; null when not measured
 --   fill_ratio      double   0..1  mean fill of its output queue; null without one
+--   source_rows     bigint   rows  that a Python source says it has; null when it does not, and of others
+--   row_bytes       bigint   bytes  that its Python returned for a row, where every row has as many; null else
 WITH tree AS (
   SELECT
     rep, rank, pipeline_key, op_id,
     max(consumer_id) AS consumer_id
   FROM pipeline_tree
+  GROUP BY ALL
+),
+
+sized AS (
+  SELECT
+    rep, rank, pipeline_key, op_id,
+    max(pipeline_op.source_rows) AS source_rows, CASE
+      WHEN min(op_service.out_bytes) = max(op_service.out_bytes) THEN max(op_service.out_bytes)
+    END AS row_bytes
+  FROM pipeline
+  INNER JOIN pipeline_op USING (rep, rank, pipeline_id)
+  LEFT JOIN op_service USING (rep, rank, pipeline_id, op_id)
   GROUP BY ALL
 )
 
@@ -36,9 +50,12 @@ SELECT
   max(pipeline_load.site) AS site,
   max(pipeline_load.code) AS code,
   max(pipeline_load.work_ns) AS work_ns,
-  avg(pipeline_load.output_ratio) AS fill_ratio
+  avg(pipeline_load.output_ratio) AS fill_ratio,
+  max(sized.source_rows) AS source_rows,
+  max(sized.row_bytes) AS row_bytes
 FROM pipeline_load
 LEFT JOIN tree USING (rep, rank, pipeline_key, op_id)
+LEFT JOIN sized USING (rep, rank, pipeline_key, op_id)
 WHERE op_id >= 0
 GROUP BY ALL
 ORDER BY rep, pipeline_key, op_id

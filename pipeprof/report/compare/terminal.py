@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.compare import trust as compare_trust
 from pipeprof.report.compare import why
-from pipeprof.report.compare.rows import LONGEST_NAME, clean, interval, reason, seen, values
+from pipeprof.report.compare.rows import FAMILIES, LONGEST_NAME, clean, interval, reason, seen, values
 from pipeprof.report.document import Document
 from pipeprof.report.document import text as text_of
 from pipeprof.report.sections import Block, Section
@@ -22,6 +22,7 @@ STYLES = {
     "inconclusive": "yellow", "incomparable": "bold magenta", "missing": "bold magenta",
 }  # fmt: skip
 MOST_DIFFERENCES = 12
+MOST_COUNTS = 10
 
 
 def document(content: Content) -> Document:
@@ -37,7 +38,10 @@ def document(content: Content) -> Document:
         [
             Section("", edits, unbroken=True),
             Section("", notes=[_side(name, content[name]) for name in ("base", "new")], unbroken=True),
-            Section("", blocks=[*_metrics(primary), *_metrics(informing, "For information, not part of the verdict")]),
+            Section(
+                "",
+                blocks=[*_metrics(primary), *_metrics(informing, FAMILIES["informing"]), *_counts(content)],
+            ),
             Section("Conditions that differ", blocks=_differences(content["fingerprint"]["differences"])),
             Section(why.title(content), blocks=explained),
             Section("", notes=notes, unbroken=True),
@@ -87,6 +91,15 @@ def _metrics(metrics: Sequence[Content], *caption: str) -> list[Block]:
         )
     head = ("metric", "base", "new", "change", "95 % interval", "p", "verdict")
     return [Block(head, rows, frozenset(range(1, 6)), spare=(5, 4), styles=STYLES, caption=caption)] if rows else []
+
+
+def _counts(content: Content) -> list[Block]:
+    """Exact counts and sizes that changed: they do not vary, so that a change of 0.5 % is one."""
+    changed = [
+        one for one in _of_family(content, "deterministic") if one["verdict"] not in ("unchanged", "inconclusive")
+    ]
+    more = f", {MOST_COUNTS} of {len(changed)}" if len(changed) > MOST_COUNTS else ""
+    return _metrics(changed[:MOST_COUNTS], f"Exact counts and sizes that changed{more}, not part of the verdict")
 
 
 def _explanation(content: Content) -> Block:

@@ -80,7 +80,7 @@ def judged(
         rule = policy.rule(name)
         if not sides[1].values:
             found[name] = _entry(name, rule, sides, "missing", reasons=(note("not_in_new"),))
-        elif rule.family == "deterministic":
+        elif rule.exact:
             found[name] = _exact(name, rule, sides)
         else:
             case = _case(name, rule, sides, policy, centred.get(name))
@@ -103,10 +103,15 @@ def family_size(policy: Policy, family: str, measured: Mapping[str, object]) -> 
     Leaving one out, or having one only inform, makes no test easier.
     """
     together = _FIRST if family in _FIRST else (family,)
-    here = sum(policy.rule(name).family in together for name in measured)
+    here = sum(_shares_alpha(policy.rule(name), together) for name in measured)
     if family == "secondary":
         return max(1, here)
-    return max(1, here, sum(rule.family in together for rule in policy.metrics.values()))
+    return max(1, here, sum(_shares_alpha(rule, together) for rule in policy.metrics.values()))
+
+
+def _shares_alpha(rule: Rule, families: Sequence[str]) -> bool:
+    """Whether it is among those of `families` that are tested: nothing of what is exact is left to chance."""
+    return rule.family in families and not rule.exact
 
 
 def overall(metrics: Sequence[MetricVerdict]) -> Word:

@@ -52,22 +52,29 @@ def judge_looks(
         verdict = judged(base_side, new_side, policy, alpha, plan[-1] if look < plan[-1].reps else None)
         made.append(look)
         for one in verdict.metrics:
-            if one.name not in final or final[one.name].verdict not in DECIDED or one.family == "deterministic":
+            if one.name not in final or final[one.name].verdict not in DECIDED or policy.rule(one.name).exact:
                 final[one.name] = one
-        done = all(final[one.name].verdict != "inconclusive" for one in verdict.metrics if one.family == "primary")
+        done = not any(_open(final[one.name], policy) for one in verdict.metrics)
     if verdict is None:
-        return _too_early(judged(*sides, policy, policy.alpha), plan[0].reps)
+        return _too_early(judged(*sides, policy, policy.alpha), plan[0].reps, policy)
     metrics = tuple(final[one.name] for one in verdict.metrics)
     following = None if done or made[-1] == plan[-1].reps else plan[len(made)].reps
     return replace(
         verdict, verdict=overall(metrics), metrics=metrics, looks=tuple(made), next_look=following,
-        hopeless=following is not None and _hopeless(metrics, verdict.chances),
+        hopeless=following is not None and _hopeless(metrics, verdict.chances, policy),
     )  # fmt: skip
 
 
-def _hopeless(metrics: Sequence[MetricVerdict], chances: Mapping[str, tuple[float, float]]) -> bool:
+def _open(metric: MetricVerdict, policy: Policy) -> bool:
+    """Whether more repetitions may decide a metric that is waited for. Those of one that is exact tell nothing new."""
+    return metric.family == "primary" and metric.verdict == "inconclusive" and not policy.rule(metric.name).exact
+
+
+def _hopeless(
+    metrics: Sequence[MetricVerdict], chances: Mapping[str, tuple[float, float]], policy: Policy
+) -> bool:  # fmt: skip
     """Whether looks that follow would not decide either; never where the chances of a metric are not known."""
-    names = [one.name for one in metrics if one.family == "primary" and one.verdict == "inconclusive"]
+    names = [one.name for one in metrics if _open(one, policy)]
     if not names or not set(names) <= set(chances):
         return False
     worse, decided = np.array([chances[name] for name in names]).T
@@ -94,11 +101,11 @@ def _cut(side: Mapping[str, Samples], places: Sequence[tuple[int, str]], number:
     }
 
 
-def _too_early(verdict: Verdict, first: int) -> Verdict:
+def _too_early(verdict: Verdict, first: int, policy: Policy) -> Verdict:
     metrics = tuple(
         replace(one, verdict="inconclusive", alpha=None, reps_needed=one.reps_needed or first,
                 reasons=(note("first_check", repetitions=first),))
-        if one.verdict in DECIDED | {"inconclusive"} and one.family != "deterministic" else one
+        if one.verdict in DECIDED | {"inconclusive"} and not policy.rule(one.name).exact else one
         for one in verdict.metrics
     )  # fmt: skip
     return replace(verdict, verdict=overall(metrics), metrics=metrics, next_look=first)

@@ -29,6 +29,7 @@ class Rule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True
     A change counts from `min_effect` (relative) and `floor` (absolute, in `unit`) on; `margin` is the relative change
     inside which "unchanged" is said. `direction`: lower or higher is better. With `share`, the median over all metrics
     of the same prefix is taken out of each repetition first (common mode), so that a metric stands for its share.
+    An `exact` one is the same in every repetition: any difference counts, from one repetition on.
     """
 
     family: Family = "primary"
@@ -38,6 +39,7 @@ class Rule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True
     floor: float = 0.0
     margin: float = 0.03
     share: bool = False
+    exact: bool = False
 
 
 class Acknowledgement(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
@@ -67,8 +69,8 @@ PREFIXES: dict[str, Rule] = {
     "pipeline/": Rule(family="secondary", unit="ns", min_effect=0.05, floor=50e3),
     "phase/": Rule(family="secondary", unit="ns", min_effect=0.05, floor=50e3),
     "communication/": Rule(family="secondary", unit="ns", min_effect=0.05, floor=50e3),
-    "count/": Rule(family="deterministic", min_effect=0.0, margin=0.0),
-    "bytes/": Rule(family="deterministic", unit="bytes", min_effect=0.0, margin=0.0),
+    "count/": Rule(family="deterministic", exact=True, min_effect=0.0, margin=0.0),
+    "bytes/": Rule(family="deterministic", exact=True, unit="bytes", min_effect=0.0, margin=0.0),
     "benchmark/": Rule(unit="s"),
 }
 
@@ -191,7 +193,7 @@ def _wrong_rules(policy: Policy) -> list[tuple[bool, str]]:
         for key in ("min_effect", "floor", "margin"):
             value = getattr(rule, key)
             found.append((not 0 <= value < math.inf, f"{key} of `{name}` is {value}, expected 0 or more"))
-    primary = sum(rule.family == "primary" for rule in policy.metrics.values())
+    primary = sum(rule.family == "primary" and not rule.exact for rule in policy.metrics.values())
     text = f"{primary} primary metrics, at most {MOST_PRIMARY} can fail a comparison"
     return [*found, (primary > MOST_PRIMARY, text)]
 

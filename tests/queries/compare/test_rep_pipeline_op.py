@@ -34,3 +34,13 @@ def test_settings_and_work_of_each_stage(ask):
 
 def test_the_training_loop_is_no_stage(ask):
     assert all(row["op_id"] >= 0 for row in ask("compare/rep_pipeline_op", tables()))
+
+
+def test_rows_of_a_source_and_bytes_where_every_row_has_as_many(ask):
+    given = tables()
+    given["pipeline_op"][1]["source_rows"] = 160
+    for sizes, expected in (((8, 8), 8), ((8, 9), None), ((8, None), 8), ((None, None), None)):
+        for row, size in zip(given["op_service"], sizes * 20, strict=True):
+            row["out_bytes"] = size
+        found = ask("compare/rep_pipeline_op", given, give="op_id source_rows row_bytes")
+        assert found == [(0, None, None), (1, 160, expected)]

@@ -53,6 +53,22 @@ def test_step_metrics_of_every_repetition(recorded):
     assert [found.reps[rep].order for rep in (0, 1)] == [1000, 1001]
 
 
+def test_what_is_the_same_in_every_repetition_is_counted(recorded):
+    pipeline = {"pipeline_id": 0, "pipeline_key": "a", "role": "train"}
+    there = {
+        "step": steps(),
+        "run_part": [{"part": "compile", "count": 2}],
+        "pipeline": [pipeline | {"epoch_batches": 50, "batch_size": 4, "batch_bytes": 96}],
+        "pipeline_op": [{"pipeline_id": 0, "op_id": 0, "op_type": "GeneratorOp", "name": "Rows", "source_rows": 200}],
+        "op_service": [{"pipeline_id": 0, "op_id": 0, "out_bytes": 8, "avg_ns": 5, "rows": 4, "batches": 1}],
+    }
+    found = {name: by_rep[0] for name, by_rep in measure(recorded(there)).values.items()}
+    assert {name: value for name, value in found.items() if name.startswith(("count/", "bytes/"))} == {
+        "count/compilations": 2, "count/batches_per_epoch": 50, "count/rows_per_batch": 4, "bytes/batch": 96,
+        "count/rows/Rows": 200, "bytes/row/Rows": 8,
+    }  # fmt: skip
+
+
 def test_exposed_communication_is_a_metric_where_it_is_known(recorded):
     there = {
         "collective": [{"step": step, "start_ns": step * 10 + 6, "dur_ns": 3} for step in range(4)],

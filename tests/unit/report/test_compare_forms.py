@@ -250,6 +250,16 @@ def test_what_counts_is_never_folded_away():
     assert "### Counts and sizes" in compare_markdown.text(comparison(metrics=[fine, worse]))
 
 
+def test_counts_that_changed_are_on_the_terminal_and_those_that_did_not_are_not():
+    counts = [metric(f"count/{n}", "regressed", family="deterministic") for n in range(12)]
+    fine = metric("count/same", family="deterministic")
+    text = compare_terminal.text(comparison(metrics=[metric("step_time_median"), fine, *counts]))
+    assert "Exact counts and sizes that changed, 10 of 12, not part of the verdict" in text
+    assert "count/9" in text
+    assert "count/same" not in text
+    assert "Exact counts" not in compare_terminal.text(comparison(metrics=[metric("step_time_median"), fine]))
+
+
 def test_annotation_is_one_escaped_line():
     line = compare_github.command("error", "a: b, c%", "x%\r\n::error::y")
     assert line == "::error title=a%3A b%2C c%25::x%25 :\\x3aerror::y"

@@ -30,6 +30,30 @@ def test_before_the_first_look_missing_stays_missing_and_counts_are_compared():
     assert verdict.verdict == "missing"
 
 
+EXACT = {"metrics": {"count/rows_per_batch": "decides", "bytes/batch": "decides"}}
+
+
+def test_a_count_that_decides_does_so_from_one_repetition_on():
+    base = {STEP: [1e8], "count/rows_per_batch": [200.0], "bytes/batch": [4000.0]}
+    verdict = judge_looks(base, base | {"count/rows_per_batch": [201.0]}, EXACT)
+    assert (verdict.verdict, verdict.metric("count/rows_per_batch").verdict) == ("regressed", "regressed")
+    assert verdict.metric(STEP).verdict == "inconclusive"
+    assert judge_looks(base, base, EXACT).verdict == "inconclusive", "the time is not known yet"
+
+
+def test_counts_that_vary_do_not_keep_a_session_going():
+    base = {STEP: drawn(1, 20, 0.003), "count/rows_per_batch": tuple(range(1, 21))}
+    verdict = judge_looks(base, base, EXACT)
+    assert (verdict.verdict, verdict.looks, verdict.next_look) == ("inconclusive", (5,), None)
+
+
+def test_counts_that_decide_make_no_test_of_times_harder():
+    base = {STEP: drawn(1, 5, 0.003), "count/rows_per_batch": [200.0] * 5, "bytes/batch": [4000.0] * 5}
+    many = EXACT | {"metrics": EXACT["metrics"] | {f"count/{at}": "decides" for at in range(20)}}
+    first, second = (judge_looks(base, base, policy).metric(STEP) for policy in (None, many))
+    assert first.alpha == second.alpha
+
+
 def test_looks_end_when_all_primary_metrics_are_decided():
     base = {STEP: drawn(1, 20, 0.003)}
     verdict = judge_looks(base, base)
