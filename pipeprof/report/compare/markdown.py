@@ -67,6 +67,11 @@ def cut(whole: str, limit: int, note: str) -> str:
 def _family(family: str, metrics: Sequence[dict[str, Any]], most: int | None) -> list[str]:
     """A family's table. What is not primary is folded away, unless something of it counts."""
     first = family == rows.FAMILIES["primary"]
+    if family == rows.FAMILIES["deterministic"]:
+        changed = [one for one in metrics if one["verdict"] in rows.FAILURES]
+        same = [one for one in metrics if one["verdict"] not in rows.FAILURES]
+        if changed and same:
+            return [*_family(family, changed, most), *_family(family, same, most)]
     shown = metrics if first else metrics[:most]
     lines = [*table(rows.HEAD, [rows.cells(one) for one in shown]), ""]
     if len(shown) < len(metrics):

@@ -247,7 +247,10 @@ def test_cut_leaves_nothing_folded_open():
 def test_what_counts_is_never_folded_away():
     fine, worse = metric("count/a", family="deterministic"), metric("count/b", "regressed", family="deterministic")
     assert "<details><summary>Counts and sizes: 1 unchanged<" in compare_markdown.text(comparison(metrics=[fine]))
-    assert "### Counts and sizes" in compare_markdown.text(comparison(metrics=[fine, worse]))
+    text = compare_markdown.text(comparison(metrics=[fine, worse]))
+    shown, _, folded = text.partition("<details><summary>Counts and sizes: 1 unchanged<")
+    assert "### Counts and sizes" in shown
+    assert ("`count/b`" in shown, "`count/a`" in shown, "`count/a`" in folded) == (True, False, True)
 
 
 def test_counts_that_changed_are_on_the_terminal_and_those_that_did_not_are_not():
