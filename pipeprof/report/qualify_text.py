@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeprof.report.document import Document
 from pipeprof.report.sections import Block, Section
+from pipeprof.report.words.comparison import metric_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ def document(content: Mapping[str, Any]) -> Document:
 
 
 def _measured(pool: Mapping[str, Any]) -> list[str]:
-    spread = ", ".join(f"{name} {value * 100:.1f} %" for name, value in pool["spread"].items())
+    spread = ", ".join(f"{metric_name(name)} {value * 100:.1f} %" for name, value in pool["spread"].items())
     each = f"{pool['repetitions']} runs in {pool['rounds']} rounds, {pool['seconds'] / 60:.1f} minutes"
     return [f"{each} ({pool['seconds_per_repetition']:.1f} s each)", f"noise: {spread} between runs"]
 

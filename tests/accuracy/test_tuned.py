@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import tune_bench
 import tune_drawn
 import tuned
+from designed import find
+from pipelines import Map, to_json, vision
 
 
 def test_the_first_candidate_is_usually_the_change_that_was_measured_as_a_gain():
@@ -27,7 +31,7 @@ def test_a_drawn_training_is_the_same_each_time_and_takes_less_time_than_its_bud
 
 LINE = {
     "pipeline": "map_wait", "verdict": "proven", "accepted": 1, "tuned_over_original": 1.98, "best_over_original": 2.0,
-    "tuned_over_best": 0.99, "grid_run": 26, "grid": 24, "tune_s": 90.0, "grid_s": 1000.0,
+    "tuned_over_best": 0.99, "grid_run": 24, "grid": 24, "tune_s": 90.0, "grid_s": 1000.0,
 }  # fmt: skip
 
 
@@ -77,8 +81,11 @@ def test_one_in_twenty_may_be_slower_than_the_best_and_none_harmful():
 
 
 def test_the_grid_has_every_combination_once():
-    seen = {"site": "a.py:1", "operators": [{"op_type": "MapOp", "node": 1}, {"op_type": "GeneratorOp", "node": 2}]}
-    whole = tuned.grid(seen)
-    assert len({str(one) for one in whole}) == len(whole) == 4 * 3 * 2
+    two_maps = replace(find("map_wait"), maps=(*find("map_wait").maps, Map("blurred", vision(1))))
+    source = 1 if two_maps.branches[0].source.form != "random" else 3
+    python = 4 ** len(two_maps.branches[0].maps) * 4 ** (len(two_maps.maps) - 1)
+    whole = tuned.grid(two_maps)
+    assert len({to_json(replace(one, name="")) for one in whole}) == len(whole) == source * python * 2 * 2
+    assert len({one.name for one in whole}) == len(whole)
     assert tuned.some_of(whole, 5) == tuned.some_of(whole, 5)
     assert len(tuned.some_of(whole, 5)) == 5

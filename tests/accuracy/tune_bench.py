@@ -58,7 +58,7 @@ def table(lines, names=()):
     ]
     rows += [
         f"| {one['pipeline']} | {one['verdict'].replace('_', ' ')} | {one['accepted']} | {one['tuned_over_original']:.2f}, "
-        f"{one['best_over_original']:.2f} | {one['tuned_over_best']:.2f} | {_of_grid(one)} of {one['grid']} | "
+        f"{one['best_over_original']:.2f} | {one['tuned_over_best']:.2f} | {one['grid_run']} of {one['grid']} | "
         f"{one['tune_s'] / one['grid_s']:.2f} |"
         for one in lines
     ]
@@ -86,14 +86,9 @@ def unfinished(lines, names):
     """The pipelines without a line, and those whose grid was not run whole: of these nothing is known for sure."""
     done = {one["pipeline"] for one in lines}
     missing = [name for name in names if name not in done]
-    part = [one["pipeline"] for one in lines if _of_grid(one) < one["grid"]]
+    part = [one["pipeline"] for one in lines if one["grid_run"] < one["grid"]]
     found = [("not finished", missing), ("a part of the grid only, so its best may be better", part)]
     return [f"\n{what}: {', '.join(some)}" for what, some in found if some]
-
-
-def _of_grid(line):
-    """Settings of the grid that were run: not the original, nor what was recommended, which run beside it."""
-    return line["grid_run"] - 1 - (line["verdict"] == "proven")
 
 
 def main():

@@ -25,39 +25,49 @@ from designed import find
 from pipelines import to_json
 from whatif import CHANGES, CORES, STORED
 
-from pipeprof.errors import MeasureError, WorkloadError
 from pipeprof.experiment.stages import training_pipelines
-from pipeprof.experiment.tune.bench import Ran, TuneBench
+from pipeprof.experiment.tune.bench import TuneBench
 from pipeprof.query.engine import Engine
 from pipeprof.record.run import load
-from pipeprof.record.settings_file import OperatorSetting, Settings
+from pipeprof.record.settings_file import Settings
 from pipeprof.verdict.loop import loop_of
 from pipeprof.verdict.tuning import candidates, worth_trying
 
 BUDGET, SECONDS = "9m", 2.5
 GAIN, LOSS = 1.05, 0.98
-CHANGED = ("MapOp", "GeneratorOp")
-
-
 PREFETCH = (2, 16)
 
 
-def grid(seen):
-    """Every combination of queues of 2 or 16, 1 or 2 workers and, for maps that run Python, of threads and processes."""
-    ops = [op for op in seen["operators"] if op["op_type"] in CHANGED]
-    choices = []
-    for op in ops:
-        forms = [(workers, processes) for workers in (1, 2) for processes in (False, True)]
-        if op["op_type"] == "GeneratorOp":
-            forms = [(1, False), (2, False), (2, True)]
-        choices.append([
-            OperatorSetting(node=op["node"], op_type=op["op_type"], workers=workers, processes=processes)
-            for workers, processes in forms
-        ])  # fmt: skip
+def grid(pipeline):
+    """Every combination of queues of 2 or 16, 1 or 2 workers and, for what runs Python, of threads and processes."""
     return [
-        Settings(site=seen["site"], operators=chosen, prefetch=size)
-        for *chosen, size in itertools.product(*choices, PREFETCH)
+        replace(changed, prefetch=size, name=f"{pipeline.name} {number}")
+        for number, (changed, size) in enumerate(itertools.product(_branches(pipeline), PREFETCH))
     ]
+
+
+def _branches(pipeline):
+    """The pipeline with each combination of its sources and maps."""
+    parts = [[replace(one, source=source, maps=maps) for source in _sources(one.source) for maps in _maps(one.maps)]
+             for one in pipeline.branches]  # fmt: skip
+    for *branches, maps in itertools.product(*parts, _maps(pipeline.maps)):
+        yield replace(pipeline, branches=tuple(branches), maps=maps)
+
+
+def _sources(source):
+    if source.form != "random":
+        return [source]
+    return [replace(source, workers=workers, processes=processes)
+            for workers, processes in ((1, False), (2, False), (2, True))]  # fmt: skip
+
+
+def _maps(maps):
+    choices = [
+        [replace(one, workers=workers, processes=processes) for workers in (1, 2)
+         for processes in ((False,) if one.work.how == "vision" else (False, True))]
+        for one in maps
+    ]  # fmt: skip
+    return list(itertools.product(*choices))
 
 
 def some_of(settings, most):
@@ -110,6 +120,20 @@ def on_recordings(rows):
     }  # fmt: skip
 
 
+def rates_of(pipelines, rounds):
+    """Steps/s of each pipeline in each round, all in one process: one that cannot be run has 0."""
+    command = [sys.executable, str(HERE / "workload.py"), *map(to_json, pipelines)]
+    rates = {one.name: [] for one in pipelines}
+    for number in range(rounds):
+        turn = command[:2] + (command[2:] if number % 2 == 0 else command[:1:-1])
+        done = subprocess.run(turn, check=True, stdout=subprocess.PIPE, text=True)
+        for line in done.stdout.splitlines():
+            if line.startswith('{"name"'):
+                said = json.loads(line)
+                rates[said["name"]].append(said.get("steps_per_s", 0.0))
+    return rates
+
+
 def command_of(name):
     """The training of a pipeline."""
     return [sys.executable, str(HERE / "workload.py"), to_json(replace(find(name), seconds=SECONDS))]
@@ -124,36 +148,37 @@ def tune(name, folder):
 def against_grid(name, folder, rounds, most):
     """What tuning found, and the speeds of the grid or as much of it as is to be run, each setting in turn.
 
-    `grid_s`: what the whole grid takes, one run of each setting.
+    `grid_s`: what the whole grid takes, one run of the training for each setting. The settings that were found are
+    run by `pipeprof` beside the original; those of the grid as pipelines of their own beside it, in one process.
     """
     found = json.loads((folder / name / "tune.json").read_text(encoding="utf-8"))
-    bench = TuneBench(command_of(name))
-    whole = grid(found["seen"][0])
-    settings = [Settings(), *some_of(whole, most)]
-    if found["settings"]:
-        settings.append(msgspec.convert(found["settings"], Settings))
-    rates, seconds = [[] for _ in settings], []
-    for number in range(rounds):
-        for place, one in enumerate(settings):
-            try:
-                ran = bench.run(one, folder / f"{name}-grid-{place}", ("a", number), None)
-            except (MeasureError, WorkloadError) as error:  # a setting that cannot be run is none to be found
-                print(f"{name}, setting {place}: {error.message}", file=sys.stderr)
-                ran = Ran(0.0, 0.0)
-            rates[place].append(ran.rate)
-            seconds.append(ran.seconds)
-    usual = [median(one) for one in rates]
-    chosen = usual[-1] if found["settings"] else usual[0]
+    pipeline = replace(find(name), seconds=SECONDS)
+    whole = grid(pipeline)
+    chosen = some_of(whole, most)
+    usual = {key: median(rates) for key, rates in rates_of([pipeline, *chosen], rounds).items()}
+    best = max(usual.values()) / usual[name]
+    tuned, seconds = beside_original(name, found["settings"], folder, rounds)
     return {
         "pipeline": name, "verdict": found["verdict"], "ended": found["ended"],
         "trials": [[one["key"], one["verdict"], one["ratio"], one["prediction"]["low"], one["prediction"]["high"],
                     one["predicted_wrong"]] for one in found["trials"]],
         "proven": found["final"] and [found["final"][key] for key in ("ratio", "low", "high")],
-        "tune_s": found["spent_s"], "grid": len(whole), "grid_run": len(settings),
-        "grid_s": len(whole) * mean(seconds), "accepted": sum(one["verdict"] == "accepted" for one in found["trials"]),
-        "best_over_original": max(usual) / usual[0],
-        "tuned_over_original": chosen / usual[0], "tuned_over_best": chosen / max(usual),
+        "tune_s": found["spent_s"], "grid": len(whole), "grid_run": len(chosen),
+        "grid_s": len(whole) * seconds, "accepted": sum(one["verdict"] == "accepted" for one in found["trials"]),
+        "best_over_original": best, "tuned_over_original": tuned, "tuned_over_best": tuned / best,
     }  # fmt: skip
+
+
+def beside_original(name, settings, folder, rounds):
+    """How many times as fast the pipeline is with settings, in runs in turn, and the usual seconds of a run."""
+    bench = TuneBench(command_of(name))
+    sides = [Settings(), *([msgspec.convert(settings, Settings)] if settings else [])]
+    runs = [
+        [bench.run(one, folder / f"{name}-beside-{side}", ("a", number), None) for side, one in enumerate(sides)]
+        for number in range(rounds)
+    ]
+    ratio = median(pair[-1].rate / pair[0].rate for pair in runs)
+    return ratio, mean(ran.seconds for pair in runs for ran in pair)
 
 
 def main():

@@ -414,14 +414,19 @@ def run(pipeline, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Runs one labelled pipeline.")
-    parser.add_argument("pipeline", help="a designed pipeline's name, or a pipeline as JSON")
+    parser = argparse.ArgumentParser(description="Runs labelled pipelines, one after the other.")
+    parser.add_argument("pipeline", nargs="+", help="a designed pipeline's name, or a pipeline as JSON")
     parser.add_argument("--seconds", type=float)
     options = parser.parse_args()
-    text = options.pipeline
-    pipeline = from_json(text) if text.startswith("{") else find(text)
-    truth = run(pipeline, options.seconds or pipeline.seconds)
-    print(json.dumps({"name": pipeline.name, **truth}), flush=True)
+    for text in options.pipeline:
+        pipeline = from_json(text) if text.startswith("{") else find(text)
+        try:
+            truth = run(pipeline, options.seconds or pipeline.seconds)
+        except RuntimeError as error:
+            if len(options.pipeline) == 1:
+                raise
+            truth = {"error": str(error)}  # of settings that cannot be run; the others can
+        print(json.dumps({"name": pipeline.name, **truth}), flush=True)
 
 
 if __name__ == "__main__":
