@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from kineto_files import op as trace_op
 from kineto_files import write_trace
 from megengine_files import profile, write
+from once import reports_made_once
 from table_reader import check, solid
 
 import pipeprof
@@ -90,6 +91,12 @@ def folder(tmp_path_factory):
         for words in ("demo", "other"):
             CliRunner().invoke(cli, f"baseline write graph --root kept --workload {words}", catch_exceptions=False)
     return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _once():
+    with reports_made_once():
+        yield
 
 
 @pytest.fixture

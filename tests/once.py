@@ -1,0 +1,35 @@
+"""What is made of a run, made once for tests that only look at how it is shown."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+
+from pipeprof.query import side
+from pipeprof.report import build
+
+
+@contextmanager
+def reports_made_once():
+    """Reports and measures of one folder are made once, whatever asks for them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((build, "build"), (side, "measure")):
+            patch.setattr(module, name, _once(getattr(module, name)))
+        yield
+
+
+def _once(function):
+    known = {}
+
+    def asked(run, *words, **options):
+        key = (str(run.path.absolute()), words, tuple(sorted(options.items())))
+        try:
+            return known[key]
+        except TypeError:  # such as a callback
+            return function(run, *words, **options)
+        except KeyError:
+            known[key] = function(run, *words, **options)
+            return known[key]
+
+    return asked
