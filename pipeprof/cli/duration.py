@@ -19,12 +19,12 @@ def budget_option(limits: str, without: str = "no limit") -> Callable[[Callable[
     is_time = without[:1].isdigit()
     end = "" if is_time else f"  [default: {without}]"
     return click.option(
-        "--budget", metavar="TIME", callback=_seconds, default=without if is_time else None, show_default=is_time,
+        "--budget", metavar="TIME", callback=seconds, default=without if is_time else None, show_default=is_time,
         help=f"{limits}: seconds, or such as 10m or 1h30m.{end}",
     )  # fmt: skip
 
 
-def _seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
+def seconds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> float | None:
     """Seconds, above 0, from `90`, `90s`, `10m`, `1h30m`; None for none. Raises BadParameter."""
     if text is None:
         return None

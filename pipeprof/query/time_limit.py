@@ -1,4 +1,4 @@
-"""How long a question may take: DuckDB is interrupted when its time is up."""
+"""How long a question may take: DuckDB is interrupted when its time is up, and by Ctrl-C at once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import math
 import os
+import signal
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from pipeprof.errors import QueryError
 from pipeprof.record import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class _Question:
@@ -36,6 +37,7 @@ class _Watch:
         self._changed = threading.Condition()
         self._wakes = math.inf  # when the thread looks again by itself
         self._thread: threading.Thread | None = None
+        self._keys = _Keys()
 
     def begin(self, question: _Question) -> None:
         with self._changed:
@@ -43,6 +45,7 @@ class _Watch:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._look, name="pipeprof-time-limit", daemon=True)
                 self._thread.start()
+                self._keys.begin(self.interrupt_all)
             elif question.until < self._wakes:
                 self._changed.notify()
 
@@ -54,10 +57,22 @@ class _Watch:
     def close(self) -> None:
         """End the thread: one that is there when Python ends keeps DuckDB, which complains of that."""
         thread, self._thread = self._thread, None
+        self._keys.end()
         if thread is not None:
             with self._changed:
                 self._changed.notify()
             thread.join()
+
+    def interrupt_all(self) -> None:
+        """End what is asked now, as a key does."""
+        with self._changed:
+            for question in self.asked:
+                with contextlib.suppress(duckdb.Error):
+                    question.connection.interrupt()
+
+    def forget(self) -> None:
+        """In a child, which has neither the threads nor the keys of its parent."""
+        self._keys.forget()
 
     def _look(self) -> None:
         with self._changed:
@@ -75,12 +90,64 @@ class _Watch:
                 question.connection.interrupt()
 
 
+class _Keys:
+    """Hears of Ctrl-C while the main thread is inside DuckDB, which looks for signals only between pieces of its work.
+
+    Python's own handler writes a byte for each signal, where nothing else of the program has it write already.
+    """
+
+    def __init__(self) -> None:
+        self._ends: tuple[int, int] | None = None  # of a pipe: read, write
+        self._thread: threading.Thread | None = None
+
+    def begin(self, pressed: Callable[[], None]) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        read, write = os.pipe()
+        os.set_blocking(write, False)
+        before = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        if before != -1:  # a loop of asyncio's, for one
+            signal.set_wakeup_fd(before)
+            os.close(read)
+            os.close(write)
+            return
+        self._ends = read, write
+        self._thread = threading.Thread(target=_hear, args=(read, pressed), name="pipeprof-keys", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        ends, self._ends = self._ends, None
+        if ends is None or self._thread is None:
+            return
+        with contextlib.suppress(ValueError):  # not in the main thread
+            if signal.set_wakeup_fd(-1) != ends[1]:
+                return  # of somebody else by now: the bytes of ours, should any come, are nobody's
+        os.close(ends[1])
+        self._thread.join()
+
+    def forget(self) -> None:
+        """In a child: signals of its own are none of its parent's."""
+        if self._ends is not None:
+            with contextlib.suppress(ValueError):
+                signal.set_wakeup_fd(-1)
+            for end in self._ends:
+                os.close(end)
+
+
+def _hear(read: int, pressed: Callable[[], None]) -> None:
+    while heard := os.read(read, 64):
+        if signal.SIGINT in heard:
+            pressed()
+    os.close(read)
+
+
 _watch = _Watch()
 
 
 def _of_a_child() -> None:
     """A child has none of its parent's threads, and maybe a lock that one of them holds."""
     global _watch  # noqa: PLW0603 - one for each process
+    _watch.forget()
     _watch = _Watch()
 
 

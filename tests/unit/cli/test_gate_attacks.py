@@ -126,7 +126,7 @@ def test_a_link_that_the_change_brings_is_not_opened(repository, judge, target):
     code, content, err = judge("--base-ref", "main")
     assert code == 1, err
     (edit,) = content["trust"]["edits"]
-    assert (edit["path"], "no plain file" in edit["problem"]) == ("pipeprof.toml", True)
+    assert (edit["path"], "is not a plain file" in edit["problem"]) == ("pipeprof.toml", True)
 
 
 def test_a_nearer_file_of_the_change_does_not_shadow_that_of_the_base(repository, judge, monkeypatch):

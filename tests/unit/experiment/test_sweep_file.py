@@ -83,7 +83,7 @@ def test_files_that_are_no_toml_or_not_there(tmp_path):
     with pytest.raises(UsageError, match="cannot read"):
         load_spec(path)
     path.write_text("a = ")
-    with pytest.raises(UsageError, match="no TOML"):
+    with pytest.raises(UsageError, match="is not TOML"):
         load_spec(path)
 
 

@@ -57,7 +57,7 @@ def test_the_command_line_s_page_has_every_verb_once_with_its_options_and_exampl
     assert verbs == [f"## pipeprof {name}" for name in sorted(VERBS) if name != "render"]
     collect = page.partition("## pipeprof collect\n")[2].partition("\n## ")[0]
     assert "pipeprof collect -- python train.py --epochs 3" in collect
-    assert "| `-o, --output PATH` |" in collect
+    assert "| `-o, --output FOLDER\\|URL` |" in collect
 
 
 def test_check_tells_a_stale_page(make_docs, tmp_path, monkeypatch, capsys):

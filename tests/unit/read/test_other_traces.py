@@ -82,7 +82,7 @@ def test_a_step_within_a_step_is_none(tmp_path):
 
 def test_a_pattern_that_is_none_is_refused_and_leaves_no_run(tmp_path):
     path = written(tmp_path / "any.json", CALLS)
-    with pytest.raises(UsageError, match="no regular expression"):
+    with pytest.raises(UsageError, match="is not a regular expression"):
         import_path(path, tmp_path / "run", step="(")
     assert [found.name for found in tmp_path.iterdir()] == ["any.json"]
 
