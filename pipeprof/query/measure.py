@@ -40,6 +40,7 @@ EXACT_METRICS = {
     "count/batches_per_epoch": "epoch_batches",
     "count/rows_per_batch": "batch_rows",
     "bytes/batch": "batch_bytes",
+    "count/allocations": "allocations",
 }
 _NUMBER = re.compile(r"-op[0-9]+(#[0-9]+)?$")  # MindSpore counts all operators of a process; the count says nothing
 
