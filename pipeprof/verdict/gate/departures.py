@@ -60,7 +60,7 @@ def _entries(policy: Policy, reference: Policy) -> Iterator[Departure]:
 def _metrics(policy: Policy, reference: Policy) -> Iterator[Departure]:
     for name in dict.fromkeys([*reference.metrics, *policy.metrics]):
         before, after = reference.rule(name), policy.rule(name)
-        for key in ("family", "unit", "direction", "min_effect", "floor", "margin", "share"):
+        for key in ("family", "unit", "direction", "min_effect", "floor", "margin", "share", "exact"):
             yield from _one(f"metrics.{name}.{key}", key, getattr(before, key), getattr(after, key))
 
 
@@ -72,7 +72,7 @@ def _one(name: str, key: str, reference: Any, value: Any) -> Iterator[Departure]
 
 
 def _effect(key: str, reference: Any, value: Any) -> Effect:
-    if key == "direction":
+    if key in ("direction", "exact"):  # times that vary are never decided as exact ones
         return "looser"  # what was worse is better now
     if key == "family":
         less = _WEIGHT[value] - _WEIGHT[reference]

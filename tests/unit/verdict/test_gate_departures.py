@@ -43,6 +43,7 @@ def test_the_defaults_depart_from_nothing():
         ({"metrics": {"data_wait": {"margin": 9.0}}}, "metrics.data_wait.margin", "looser"),
         ({"metrics": {"data_wait": {"direction": "higher"}}}, "metrics.data_wait.direction", "looser"),
         ({"metrics": {"data_wait": {"share": True}}}, "metrics.data_wait.share", "other"),
+        ({"metrics": {"data_wait": {"exact": True}}}, "metrics.data_wait.exact", "looser"),
     ],
 )
 def test_each_setting_says_whether_more_passes(content, key, effect):
@@ -54,7 +55,7 @@ def test_every_setting_of_the_policy_is_looked_at():
         "alpha": 0.1, "looks": [9], "budget_s": 1.0, "least_reps": 9, "detect": 1.0, "power": 0.5, "least_jobs": 9,
         "ignore_fingerprint": ["x"], "commands": ["x"], "acknowledge": [ENTRY], "metrics": {"data_wait": {
             "family": "secondary", "unit": "s", "direction": "higher", "min_effect": 1.0, "floor": 1.0, "margin": 1.0,
-            "share": True,
+            "share": True, "exact": True,
         }},
     }  # fmt: skip
     found = {one.key.rpartition(".")[2] for one in departures(read_policy(strange, "test"))}
