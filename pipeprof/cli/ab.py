@@ -15,7 +15,7 @@ from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.compare import answer, comparison_format
 from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import FORMS, format_option
-from pipeprof.cli.local_path import LocalPath
+from pipeprof.cli.local_path import LocalPath, folder_option
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.streams import StdoutClosed
@@ -67,10 +67,7 @@ _POLICY = click.option(
 @budget_option(
     "Time limit for all runs of the session; the checks are planned to fit", "that of the policy, or no limit"
 )
-@click.option(
-    "-o", "--output", "folder", metavar="FOLDER", type=LocalPath(),
-    help="Folder of the session.  [default: pipeprof-ab-PAIR]",
-)  # fmt: skip
+@folder_option("folder", "Folder of the session.  [default: pipeprof-ab-PAIR]")
 @click.option("--new-session", is_flag=True, help="Start over; the earlier session is kept and named in the result.")
 @click.option(
     "--workload", metavar="NAME", default="", help="Name of the workload in the result.  [default: the script's name]"
@@ -138,10 +135,7 @@ def ab(
 )
 @_POLICY
 @budget_option("Time limit for all runs", "that of the policy, or no limit")
-@click.option(
-    "-o", "--output", "folder", metavar="FOLDER", type=LocalPath(),
-    help="Folder of the runs.  [default: pipeprof-qualify-TIME]",
-)  # fmt: skip
+@folder_option("folder", "Folder of the runs.  [default: pipeprof-qualify-TIME]")
 @click.option("--seed", metavar="N", type=click.IntRange(0), help="Random seed.  [default: a new one, recorded]")
 @redact_option
 @format_option(*FORMS)

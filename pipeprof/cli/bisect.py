@@ -11,7 +11,7 @@ import click
 from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import FORMS, format_option
-from pipeprof.cli.local_path import LocalPath
+from pipeprof.cli.local_path import folder_option
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.streams import StdoutClosed
@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--most-runs", metavar="N", type=click.IntRange(6), default=150, show_default=True, help="At most this many runs."
 )
-@click.option(
-    "-o", "--output", "folder", metavar="FOLDER", type=LocalPath(),
-    help="Folder of the runs.  [default: pipeprof-bisect-HASH]",
-)  # fmt: skip
+@folder_option("folder", "Folder of the runs.  [default: pipeprof-bisect-HASH]")
 @redact_option
 @format_option(*FORMS)
 @COMMAND

@@ -7,20 +7,11 @@ from pathlib import Path
 
 import click
 
-from pipeprof.cli.local_path import LocalPath
+from pipeprof.cli.local_path import folder_option
 
 
 @click.command()
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    metavar="FOLDER",
-    type=LocalPath(),
-    default=Path("pipeprof-demo"),
-    show_default=True,
-    help="Folder for the two runs.",
-)
+@folder_option("folder", "Folder for the two runs.", Path("pipeprof-demo"))
 @click.option(
     "--seconds",
     metavar="S",

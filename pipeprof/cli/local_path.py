@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class LocalPath(click.Path):
@@ -32,3 +35,13 @@ class LocalPath(click.Path):
                 "verbs that take RUN read URLs; `pipeprof push RUN URL` and `pipeprof collect -o URL` upload a run",
             )
         return super().convert(value, param, ctx)
+
+
+def folder_option(
+    name: str, help_text: str, default: Path | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:  # fmt: skip
+    """`-o FOLDER`, the folder that a verb writes into, passed as `name`."""
+    return click.option(
+        "-o", "--output", name, metavar="FOLDER", type=LocalPath(), default=default, show_default=default is not None,
+        help=help_text,
+    )  # fmt: skip

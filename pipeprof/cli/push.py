@@ -11,6 +11,7 @@ from pipeprof.cli.compact import compacted
 from pipeprof.cli.messages import progress_line, say, say_named
 from pipeprof.cli.run_argument import RunPath, complete_runs
 from pipeprof.errors import PipeprofError, RunError
+from pipeprof.experiment.signals import signals_held
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,9 +60,10 @@ def free_place(place: Path | str | None, *, force: bool) -> tuple[Path | None, s
     """The folder that -o names, or its URL. Raises UsageError or RunError for a URL where no run can be put."""
     if not isinstance(place, str):
         return place, None
-    from pipeprof.record.run_objects import refuse_taken
+    with signals_held():  # its libraries start threads, which must not take signals that are for a command
+        from pipeprof.record.run_objects import refuse_taken
 
-    refuse_taken(place, force=force)
+        refuse_taken(place, force=force)
     return None, place
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeprof.cli.local_path import LocalPath
+from pipeprof.cli.local_path import LocalPath, folder_option
 from pipeprof.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -42,14 +42,7 @@ def forms() -> dict[str, tuple[str, Callable[[dict[str, Any]], str]]]:
     metavar="FORM",
     help="Form to print: markdown, html, junit, github-summary, github-comment, github-annotations.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    metavar="FOLDER",
-    type=LocalPath(),
-    help="Write every form into this folder.",
-)
+@folder_option("folder", "Write every form into this folder.")
 @click.option("--force", is_flag=True, help="Replace the files if they exist.")
 def render(source: Path, form: str | None, folder: Path | None, *, force: bool) -> None:
     """Show a saved comparison (`pipeprof compare --format json`) in another form.

@@ -10,7 +10,7 @@ import click
 from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import format_option
-from pipeprof.cli.local_path import LocalPath
+from pipeprof.cli.local_path import LocalPath, folder_option
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.errors import UsageError
@@ -34,14 +34,7 @@ EXPORTS = ("env", "args", "toml")
     help="Recommend for a training of N steps after warm-up, set-up included.  [default: by the step time alone]",
 )
 @budget_option("Time limit for all repetitions", "that of the file, or no limit")
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    metavar="FOLDER",
-    type=LocalPath(),
-    help="Folder of the sweep.  [default: pipeprof-sweep-HASH]",
-)
+@folder_option("folder", "Folder of the sweep.  [default: pipeprof-sweep-HASH]")
 @redact_option
 @format_option("html", "markdown", "json", "csv")
 @click.option("--export", "export", type=click.Choice(EXPORTS), help="Print only the recommended option set.")

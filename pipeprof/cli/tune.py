@@ -11,7 +11,7 @@ import click
 from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import FORMS, format_option
-from pipeprof.cli.local_path import LocalPath
+from pipeprof.cli.local_path import folder_option
 from pipeprof.cli.messages import say_named
 from pipeprof.cli.redact_option import redact_option
 
@@ -38,14 +38,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also try changes that hand out the same rows in another order, compared over whole epochs.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    metavar="FOLDER",
-    type=LocalPath(),
-    help="Folder of the tuning.  [default: pipeprof-tune-HASH]",
-)
+@folder_option("folder", "Folder of the tuning.  [default: pipeprof-tune-HASH]")
 @redact_option
 @format_option(*FORMS)
 @COMMAND

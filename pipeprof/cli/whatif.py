@@ -9,7 +9,7 @@ import click
 from pipeprof.cli.command_argument import COMMAND
 from pipeprof.cli.duration import budget_option
 from pipeprof.cli.format_option import FORMS, format_option
-from pipeprof.cli.local_path import LocalPath
+from pipeprof.cli.local_path import LocalPath, folder_option
 from pipeprof.cli.messages import say
 from pipeprof.cli.redact_option import redact_option
 from pipeprof.cli.run_argument import RUN, complete_runs, newest_here
@@ -87,14 +87,7 @@ def pair_options(least: int) -> Callable[[Callable[..., None]], Callable[..., No
     help="Run the operator's Python code in processes or in threads.  [default: as it is]",
 )
 @pair_options(WHATIF_PAIRS)
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    metavar="FOLDER",
-    type=LocalPath(),
-    help="New folder for the runs.  [default: pipeprof-whatif-TIME]",
-)
+@folder_option("path", "New folder for the runs.  [default: pipeprof-whatif-TIME]")
 @redact_option
 @format_option(*FORMS)
 @COMMAND
@@ -134,14 +127,7 @@ def whatif(
     help="The recorded run in whose table the operator has that number; its command is the default.",
 )
 @pair_options(HEADSPACE_PAIRS)
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    metavar="FOLDER",
-    type=LocalPath(),
-    help="New folder for the runs.  [default: pipeprof-headspace-TIME]",
-)
+@folder_option("path", "New folder for the runs.  [default: pipeprof-headspace-TIME]")
 @redact_option
 @format_option(*FORMS)
 @COMMAND

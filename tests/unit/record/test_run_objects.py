@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -467,6 +469,19 @@ def test_a_recording_is_uploaded_when_it_is_done(url, tmp_path):
     assert again.stderr.startswith("error: another run is at `s3://")
     assert list((tmp_path / "b").iterdir()) == [], "nothing was begun"
     assert recording(url, 0, tmp_path / "c", "--force").returncode == 0
+
+
+def test_a_signal_reaches_the_command_though_the_storage_was_looked_at_before(url, tmp_path):
+    script = "import signal, sys, time; signal.signal(signal.SIGINT, lambda *_: sys.exit(7)); open('ready', 'w'); time.sleep(60)"
+    words = [sys.executable, "-m", "pipeprof", "collect", "-o", url, "--", sys.executable, "-c", script]
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE) as begun:
+        for _ in range(600):
+            if (tmp_path / "ready").exists():
+                break
+            time.sleep(0.1)
+        begun.send_signal(signal.SIGINT)
+        begun.communicate(timeout=60)
+    assert begun.returncode == 7
 
 
 def test_a_training_that_failed_is_kept_here_and_said_not_to_be_uploaded(url, system, bucket, tmp_path):
