@@ -6,6 +6,7 @@ python tests/real_trainings/label.py --held-out         the last third: only whe
 python tests/real_trainings/label.py --public           trainings with public libraries (extra `real`)
 python tests/real_trainings/label.py --later            drawn after a rule was changed for the last third
 python tests/real_trainings/label.py --next             drawn after the rule that the draw before asked for
+python tests/real_trainings/label.py --last             drawn for the first sentence that gives an interval
 python tests/real_trainings/label.py --plan             what would be run, and how long it takes
 python tests/real_trainings/label.py --any-load         on a busy machine: the label says so and counts as none
 
@@ -25,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "accuracy"))
 
 from archive import pack
-from catalogue import CASES, EVERY, LATER, NEXT, PUBLIC, TRIVIAL, find, held_out
+from catalogue import CASES, EVERY, LAST, LATER, NEXT, PUBLIC, TRIVIAL, find, held_out
 from decide import LOOP, decide, if_free, ratios
 from quiet import BusyError, Neighbours, machine, versions, wait_until_quiet
 from record import CAPTURES, KEPT, SECONDS, FailedError, command, record
@@ -45,6 +46,7 @@ GROUPS = {
     "public": "those with public libraries",
     "later": "the draw after the last third",
     "next": "the draw after that one",
+    "last": "the third draw",
 }
 RUN_S = 8.0  # of one run: imports, compiling, SECONDS of training
 OPS = 2.5  # that are replaced alone, on the average
@@ -216,7 +218,7 @@ def wanted(options):
     last = held_out()
     names = [case.name for case in CASES if (case.name in last) == options.held_out]
     if options.group:
-        names = [case.name for case in {"public": PUBLIC, "later": LATER, "next": NEXT}[options.group]]
+        names = [case.name for case in {"public": PUBLIC, "later": LATER, "next": NEXT, "last": LAST}[options.group]]
     return [name for name in names if not is_done(name, options.out)]
 
 

@@ -33,7 +33,8 @@ SATURATED = 0.9  # of all cores: then `host_saturated` is a right kind as well
 SLEEPS = frozenset(["Distant"])  # functions that mostly wait
 READS = 1.02  # a measured gain this far above a stated upper bound contradicts it
 GAINS = 1.10  # what removing the whole pipeline brings in all rounds: "the loop limits" contradicts it
-GROUPS = ("known", "held out", "public", "drawn later", "drawn next")
+DRAWS = ("later", "next", "last")
+GROUPS = ("known", "held out", "public", *(f"drawn {draw}" for draw in DRAWS))
 NOTHING = 1.05  # what it does not bring in any round: "input-bound" contradicts it
 
 
@@ -70,6 +71,11 @@ class Scored:
     gains_right: list[bool]
     contradicts: bool
     whole_right: bool | None
+
+    @property
+    def sentence_right(self) -> bool | None:
+        """Whether the first sentence holds: it names what limits, or gives an interval in which the measured gain lies."""
+        return self.right if self.right is None else self.right or self.whole_right is True
 
 
 def own_rules(run):
@@ -140,7 +146,7 @@ def judged(label, said, *, saturated=False):
 def group_of(label):
     """`public`: other people's code; `held out`, `drawn later`: recorded when the rules were fixed; `known`: they saw it."""
     draw = label["name"].partition("_")[0]
-    if draw in ("later", "next"):
+    if draw in DRAWS:
         return f"drawn {draw}"
     return "public" if label.get("script") else "held out" if label["held_out"] else "known"
 
@@ -166,7 +172,9 @@ def score_all(captures=CAPTURES, rules=own_rules, recordings=None):
 
 
 def summary(rows):
-    """Shares with their 95 % intervals: right answers, right with high confidence, kinds, bounds and promised gains."""
+    """Shares with their 95 % intervals: right answers, first sentences that hold, right with high confidence, kinds, bounds
+    and promised gains.
+    """
     asked = [row for row in rows if row.right is not None]
     high = [row for row in asked if row.said.confidence == "high"]
     loops = [row for row in asked if row.accepted == [LOOP]]
@@ -175,6 +183,7 @@ def summary(rows):
     return {
         "trainings": len(rows),
         "top1": share(asked, lambda row: row.right),
+        "first_sentence": share(asked, lambda row: row.sentence_right),
         "high_right": share(high, lambda row: row.right),
         "kind": share([row for row in asked if row.kind_right is not None], lambda row: row.kind_right),
         "false_input_bound": share(loops, lambda row: row.said.verdict == "input_bound"),

@@ -94,11 +94,18 @@ def _metrics(metrics: Sequence[Content], *caption: str) -> list[Block]:
 
 
 def _counts(content: Content) -> list[Block]:
-    """Exact counts and sizes that changed: they do not vary, so that a change of 0.5 % is one."""
-    changed = [
-        one for one in _of_family(content, "deterministic") if one["verdict"] not in ("unchanged", "inconclusive")
-    ]
+    """Exact counts and sizes that changed: they do not vary, so that a change of 0.5 % is one.
+
+    Those of what only one side has are a number: names of another version of a library would fill the screen. What the
+    explanation names, with its executions, does not stand here again.
+    """
+    exact = _of_family(content, "deterministic")
+    alone = sum(one["verdict"] == "missing" for one in exact)
+    explained = {f"count/{cause['name']}" for cause in content["explanation"] if cause["kind"] == "operator"}
+    changed = [one for one in exact if one["verdict"] not in ("unchanged", "inconclusive", "missing")]
+    changed = [one for one in changed if one["name"] not in explained]
     more = f", {MOST_COUNTS} of {len(changed)}" if len(changed) > MOST_COUNTS else ""
+    more += f" ({alone} more on one side alone)" if alone else ""
     return _metrics(changed[:MOST_COUNTS], f"Exact counts and sizes that changed{more}, not part of the verdict")
 
 
