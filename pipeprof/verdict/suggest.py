@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 WORTH = 1.02  # a smaller predicted gain is not suggested
 THREAD_ROWS_S = 160.0  # at most from each thread of a source that has several: 16 rows between two polls of 100 ms
-BESIDE = 1.25  # times that a loop may be faster without its pipeline, though cores are idle: 1.20 was seen
+BESIDE = 1.25  # times that a loop may be faster without its pipeline, though cores are idle: 1.20 was seen; of a stage
+# that mostly waits beside a slow one 1.13
 BESIDE_WAITING = 2.0  # the same for one that mostly waits, whose threads go to sleep meanwhile: 1.96 was seen
+NEAR = 2.0  # times the shortest row of a source, up to which it is said together with the advice
 MANY_ROWS, SHORT_ROW_NS = 8, 1e6  # from here on, up to there, the calls of a Python map are worth saving
 CPU_SHORT = 0.10  # of the machine idle; where more is, workers that have nothing to do harm nobody
 
@@ -135,13 +137,22 @@ def most(row: Row, loop: Loop) -> float | None:
     All of it in the window in which the loop was watched: a stage makes at least what was taken from it there. None
     when it is not known.
     """
-    others = [stage.rate for stage in loop.stages if stage.rate is not None and stage.op_id != row["op_id"]]
-    if loop.consumer is not None and loop.consumer_most is not None:
-        waits = loop.rate is not None and loop.rate < 0.5 * loop.consumer
-        others.append(max(loop.consumer * (BESIDE_WAITING if waits else BESIDE), loop.consumer_most))
-    if not others or not loop.rate:
+    if not loop.rate:
         return None
-    return max(1.0, min(others) / loop.rate)
+    others = [
+        stage.rate * (BESIDE if _waits(stage.rate, loop) else 1.0)
+        for stage in loop.stages
+        if stage.rate is not None and stage.op_id != row["op_id"]
+    ]
+    if loop.consumer is not None and loop.consumer_most is not None:
+        beside = BESIDE_WAITING if _waits(loop.consumer, loop) else BESIDE
+        others.append(max(loop.consumer * beside, loop.consumer_most))
+    return max(1.0, min(others) / loop.rate) if others else None
+
+
+def _waits(rate: float, loop: Loop) -> bool:
+    """Whether who could make so much mostly waits: its threads sleep in between, and work more slowly when they wake."""
+    return loop.rate is not None and loop.rate < 0.5 * rate
 
 
 def _next(row: Row, loop: Loop) -> dict[str, Any] | None:
@@ -204,6 +215,20 @@ def _processes(row: Row, loop: Loop) -> Iterator[Suggestion]:
     )  # fmt: skip
 
 
+def _shortest(row: Row, row_ms: float) -> dict[str, Any]:
+    """Below which time of a row more workers bring nothing, how long one takes now, and whether that is near."""
+    now_ns = row["row_ns"]
+    if now_ns is None and row["workers"] == 1 and row["work_ns"] and row["rows_per_batch"]:
+        now_ns = row["work_ns"] / row["rows_per_batch"]
+    now_ms = None if now_ns is None else now_ns / 1e6
+    return {
+        "code": "rows_are_short",
+        "row_ms": row_ms,
+        "now_ms": now_ms,
+        "near": now_ms is None or now_ms < NEAR * row_ms,
+    }
+
+
 def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     now = row["workers"]
     if kind == "burst":
@@ -216,11 +241,11 @@ def _source(row: Row, kind: str | None, loop: Loop) -> Iterator[Suggestion]:
     elif kind == "gil":
         yield _of("source_holds_lock", row, place=row["code"], not_when={"code": "threads_never_help"})
     elif wanted is not None and wanted > now:
-        shortest = {"code": "rows_are_short", "row_ms": 1e3 / THREAD_ROWS_S / wanted}
-        yield from _predicted(row, wanted, loop, shortest)
+        yield from _predicted(row, wanted, loop, _shortest(row, 1e3 / THREAD_ROWS_S / wanted))
     if kind in ("cpu", "gil"):
         yield from _processes(row, loop)
-    polls = None if now > 1 else {"code": "source_would_poll", "rows_per_second": THREAD_ROWS_S}
+    more = now > 1 or (wanted is not None and wanted > now)
+    polls = None if more else {"code": "source_would_poll", "rows_per_second": THREAD_ROWS_S}
     yield _of(
         "cheaper_reading",
         row,

@@ -32,7 +32,7 @@ def worded(item: dict[str, Any]) -> dict[str, Any]:
     unless = item["not_when"]
     not_when = NOT_WHEN[unless["code"]](unless) if unless else None
     text = action + "".join(f": {part}" for part in (reason, gain) if part)
-    alone = f"{action}, unless {not_when}: {SLEEPS}" if unless and unless["code"] == "rows_are_short" else action
+    alone = f"{action}, unless {not_when}: {SLEEPS}" if unless and unless.get("near") else action
     return {"text": text, "action": alone if item["code"] in SHORT else text} | item | {
         "facts": facts, "basis": basis, "basis_facts": item["basis"], "not_when": not_when, "not_when_facts": unless,
     }  # fmt: skip
@@ -188,13 +188,19 @@ WORDS: dict[str, Callable[[Facts], tuple[str, str]]] = {
         "transfer fewer bytes, such as smaller types", "the batches are ready on the host but late on the device"
     ),
 }
+
+
+def _now(row_ms: float | None) -> str:
+    return "" if row_ms is None else f" (now {row_ms:.1f} ms)"
+
+
 NOT_WHEN: dict[str, Callable[[Facts], str]] = {
     "rows_are_large": lambda _: COPIED,
     "rows_are_large_or_threads": lambda _: f"{COPIED}; more threads never help",
     "threads_never_help": lambda _: "more num_parallel_workers with threads never help here",
     "cores_busy": lambda _: "the machine's cores are busy",
     "fewer_cpus": lambda facts: f"the machine has fewer than {facts['cpus']} CPUs",
-    "rows_are_short": lambda facts: f"a row takes less than {facts['row_ms']:.1f} ms",
+    "rows_are_short": lambda facts: f"a row takes less than {facts['row_ms']:.1f} ms{_now(facts['now_ms'])}",
     "source_would_poll": lambda facts: (
         "do not just add workers to a source with fast rows: from two on, it polls and "
         f"delivers at most {facts['rows_per_second']:.0f} rows/s for each thread"

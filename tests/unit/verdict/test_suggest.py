@@ -42,7 +42,7 @@ def test_more_workers_up_to_what_the_next_stage_can_make():
     assert first.gain_low <= first.gain <= first.gain_high
     assert first.place == "a.py:1"
     assert "--op 1 --workers 3" in first.verify
-    assert (rest[-1].code, rest[-1].facts["times"]) == ("bound", pytest.approx(3.0))
+    assert (rest[-1].code, rest[-1].facts["times"]) == ("bound", pytest.approx(3.0 * BESIDE))
     assert rest[-1].facts["next"] == {"op_id": 0, "op_type": "BatchOp", "name": None}
 
 
@@ -55,10 +55,21 @@ def test_the_check_names_the_operator_where_one_word_tells_which(name, other, op
     assert first.verify == f"pipeprof whatif RUN --op {op} --workers 3"
 
 
-def test_more_workers_of_a_source_come_with_the_pace_that_its_rows_must_not_have():
-    found = advise(stage(op_type="GeneratorOp", name="Source", rate=2.0), stage(0, "BatchOp", rate=30.0))
+@pytest.mark.parametrize(
+    ("rate", "row_ns", "unless"),
+    [
+        (25.0, 5e6, ", unless a row takes less than 3.1 ms (now 5.0 ms)"),
+        (25.0, None, ", unless a row takes less than 3.1 ms (now 5.0 ms)"),
+        (2.0, 62.5e6, ""),
+    ],
+)
+def test_more_workers_of_a_source_come_with_the_pace_that_its_rows_must_not_have_where_it_is_near(rate, row_ns, unless):
+    source = stage(op_type="GeneratorOp", name="Source", rate=rate, row_ns=row_ns)
+    found = advise(source, stage(0, "BatchOp", rate=2 * rate))
     item = next(item for item in found if item.parameter == "num_parallel_workers" and item.new > item.old)
-    assert ", unless a row takes less than" in worded(item.as_dict())["action"]
+    assert (unless or "num_parallel_workers of `Source` to 2 (now 1)") in worded(item.as_dict())["action"]
+    assert ("unless" in worded(item.as_dict())["action"]) == bool(unless)
+    assert all("do not just add workers" not in worded(one.as_dict())["text"] for one in found)
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gil"])
@@ -146,6 +157,7 @@ def test_bursts_of_a_stage_that_is_too_slow_on_average_are_not_helped_by_a_queue
 def test_the_bound_is_the_next_lowest_capacity():
     row = stage()
     assert most(row, loop_of([row, stage(0, rate=15.0)], 8.0)) == pytest.approx(1.5)
+    assert most(row, loop_of([row, stage(0, rate=30.0)], 8.0)) == pytest.approx(3.0 * BESIDE)  # it mostly waits
     assert most(row, loop_of([row], 8.0)) == pytest.approx(4.0 * BESIDE_WAITING)
     seldom = row | {"consumer_rate": 12.0}
     assert most(seldom, loop_of([seldom], 8.0)) == pytest.approx(1.2 * BESIDE)
